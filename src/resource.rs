@@ -1,7 +1,7 @@
 //! Objects as raw JSON, with references and resources.
 //!
-//! Typed views are read-only (see `docs/internals/architecture.md`): a typed struct drops keywords that it does not know, so the
-//! applied object would not be the checked one.
+//! Typed views are read-only (see `docs/internals/architecture.md`): a typed struct drops keywords that it does not
+//! know, so the applied object would not be the checked one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,8 +30,8 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// Whether the server takes this for a name, of whatever kind: a name is one segment of a URL path, which the server decodes
-/// before it routes the request. An encoded slash would lead to another object, or through a proxy to a Pod.
+/// Whether the server takes this for a name, of whatever kind: a name is one segment of a URL path, which the server
+/// decodes before it routes the request. An encoded slash would lead to another object, or through a proxy to a Pod.
 ///
 /// Source: `IsValidPathSegmentName` in `k8s.io/apimachinery/pkg/api/validation/path`
 pub fn is_path_segment(text: &str) -> bool {
@@ -185,8 +185,8 @@ impl Resource {
         }
     }
 
-    /// The URL path of the collection, or of one object in it. Every part is encoded, so that it stays within its segment:
-    /// names can come from manifests and from records in the cluster.
+    /// The URL path of the collection, or of one object in it. Every part is encoded, so that it stays within its
+    /// segment: names can come from manifests and from records in the cluster.
     pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
         let mut path = self.version_path();
         if let (true, Some(namespace)) = (self.namespaced, namespace) {

@@ -191,8 +191,8 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     shown.iter().map(line).collect()
 }
 
-/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a command stay whole, so
-/// that a path or a command can be copied.
+/// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a command stay
+/// whole, so that a path or a command can be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -239,8 +239,8 @@ fn split_line(text: &str, columns: usize, is_inside_command: impl Fn(usize) -> b
     }
 }
 
-/// The text, cut to `most` characters. Lines with a command are not cut, because half a command is worse than none, unless
-/// the text is much longer than that.
+/// The text, cut to `most` characters. Lines with a command are not cut, because half a command is worse than none,
+/// unless the text is much longer than that.
 pub fn cut_between_commands(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);

@@ -4,8 +4,8 @@
 //!     cargo bench --bench dry_run -- 5000       this number of objects
 //!
 //! Starts the servers of the test bed, creates an earlier form of a quarter of the objects, and runs these processes
-//! alternately: `kubectl apply --dry-run=server`, the same with server-side apply, and `gantry check`. kubectl is the one
-//! of the test bed. `docs/internals/benchmarks.md` explains the figures.
+//! alternately: `kubectl apply --dry-run=server`, the same with server-side apply, and `gantry check`. kubectl is the
+//! one of the test bed. `docs/internals/benchmarks.md` explains the figures.
 
 #[path = "../measure/mod.rs"]
 mod measure;

@@ -27,8 +27,8 @@ const SPACE: &str = "%20";
 const ADOPTED: &str = " adopted";
 const KEEP: &str = " keep:";
 
-/// One object of an app. Its uid is empty from the moment when a run records that it is going to create the object until it
-/// knows the uid.
+/// One object of an app. Its uid is empty from the moment when a run records that it is going to create the object
+/// until it knows the uid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     /// Empty for the core group.
@@ -224,8 +224,8 @@ fn member(line: &str) -> Option<Member> {
     is_valid(&member, uid).then_some(member)
 }
 
-/// Whether the line can be of an object. Anyone who may write the record could otherwise lead a user with more rights to any
-/// path of the API server.
+/// Whether the line can be of an object. Anyone who may write the record could otherwise lead a user with more rights
+/// to any path of the API server.
 fn is_valid(Member { group, kind, namespace, name, .. }: &Member, uid: &str) -> bool {
     let is_word = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))

@@ -1,7 +1,7 @@
 //! Kinds that the server does not serve: whether their objects are gone, or only cannot be read for now.
 //!
-//! Discovery can lack a kind for a moment, one server of several can lack it, and a CRD can stop serving all of its versions
-//! while its objects stay stored. So the objects of a kind are gone only if the server has no CRD of it.
+//! Discovery can lack a kind for a moment, one server of several can lack it, and a CRD can stop serving all of its
+//! versions while its objects stay stored. So the objects of a kind are gone only if the server has no CRD of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

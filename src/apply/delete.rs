@@ -173,8 +173,8 @@ async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, 
     }
 }
 
-/// Whether what the decision depends on is unchanged: labels, annotations and owners, and for a deletion also the content
-/// and the finalizers. Only the status may change, and finalizers may go.
+/// Whether what the decision depends on is unchanged: labels, annotations and owners, and for a deletion also the
+/// content and the finalizers. Only the status may change, and finalizers may go.
 fn is_as_checked(live: &Live, removal: &Removal) -> bool {
     let found = crate::app::members::read(&live.raw.json(), &removal.resource);
     found.is_some_and(|found| {

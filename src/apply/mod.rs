@@ -1,9 +1,9 @@
-//! Writes the plan, one step of its graph after another: by default namespaces, then CRDs, then (once every CRD is served) the
-//! rest.
+//! Writes the plan, one step of its graph after another: by default namespaces, then CRDs, then (once every CRD is
+//! served) the rest.
 //!
 //! What was checked is what is applied: each request has the uid and resourceVersion that the checks saw, and the
-//! server refuses it if the object has changed since. A failure or an interrupt stops the deploy between objects. The result
-//! of each object is known, and running the same command again continues.
+//! server refuses it if the object has changed since. A failure or an interrupt stops the deploy between objects. The
+//! result of each object is known, and running the same command again continues.
 
 mod applied;
 pub mod delete;
@@ -50,7 +50,8 @@ pub struct ApplyOptions {
     pub force_conflicts: bool,
     /// Whether marks of written objects are kept for the record of an app: see [`Written::mark`].
     pub marks: bool,
-    /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in any case.
+    /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in
+    /// any case.
     pub keep_going: bool,
     /// Also waits for CRDs that the plan has no objects of.
     pub awaits_all_crds: bool,
@@ -218,7 +219,8 @@ enum Task {
     Write(usize),
     /// Write it again after a pause, because a webhook did not answer.
     Retry(usize, Duration),
-    /// Everything is written: wait until its CRDs are served, and until its objects are ready if other steps wait for that.
+    /// Everything is written: wait until its CRDs are served, and until its objects are ready if other steps wait for
+    /// that.
     Wait,
 }
 
@@ -254,8 +256,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Writes one step after another, several changes at a time. Requests in flight are always awaited, so that it is known
-    /// what was written. After a failure or an interrupt no further request is sent.
+    /// Writes one step after another, several changes at a time. Requests in flight are always awaited, so that it is
+    /// known what was written. After a failure or an interrupt no further request is sent.
     async fn follow(&mut self, steps: &[Step]) {
         let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
         let rules_deadline = deadline.or_else(|| options.rules_timeout.map(|timeout| Instant::now() + timeout));

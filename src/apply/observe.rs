@@ -1,5 +1,5 @@
-//! The last known state of the objects that a deploy waits for: from the response to the write, and from one watch for each
-//! kind and namespace.
+//! The last known state of the objects that a deploy waits for: from the response to the write, and from one watch for
+//! each kind and namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -287,8 +287,8 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The resourceVersion at which the watch begins: the lowest at which one of the objects is known. `None` if versions are not
-    /// numbers and cannot be compared.
+    /// The resourceVersion at which the watch begins: the lowest at which one of the objects is known. `None` if
+    /// versions are not numbers and cannot be compared.
     fn first_version<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         let state = self.known.lock();
         let version = |index: &usize| match state.objects.get(index).and_then(|seen| seen.written) {

@@ -120,8 +120,8 @@ pub async fn apply_one(
     unreachable!("the last try returns")
 }
 
-/// Removes the marks of the tool that owned the object, which was just applied. Otherwise that tool would write it again, or
-/// delete it.
+/// Removes the marks of the tool that owned the object, which was just applied. Otherwise that tool would write it
+/// again, or delete it.
 async fn take_over(
     change: &Change,
     owner: &Owner,

@@ -171,7 +171,8 @@ fn pending(change: &Change, live: &Value) -> Option<String> {
     }
 }
 
-/// Whether the change is a CRD that a deploy may have to wait for, including one that an earlier run applied without waiting.
+/// Whether the change is a CRD that a deploy may have to wait for, including one that an earlier run applied without
+/// waiting.
 pub fn may_be_awaited(change: &Change) -> bool {
     let is_awaited = || match change.action {
         // The last run waited for it.

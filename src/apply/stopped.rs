@@ -1,8 +1,8 @@
 //! Which objects are not written because an object that they need failed.
 //!
-//! This matters only with `--keep-going`; without it, a failure ends the deploy. An object needs the objects that change
-//! rules put before it, its namespace, the CRD of its kind, and the role that it binds. It does not need an object that
-//! only the default order puts before it.
+//! This matters only with `--keep-going`; without it, a failure ends the deploy. An object needs the objects that
+//! change rules put before it, its namespace, the CRD of its kind, and the role that it binds. It does not need an
+//! object that only the default order puts before it.
 
 use std::collections::BTreeSet;
 

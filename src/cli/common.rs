@@ -36,7 +36,8 @@ pub struct KubeconfigArgs {
 /// Where a report is written, and how much of it is printed.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can be repeated [default: human]
+    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can
+    /// be repeated [default: human]
     #[arg(id = "output", short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
     pub specs: Vec<OutputSpec>,
 

@@ -132,8 +132,8 @@ pub struct FlowArgs {
 
     /// Only objects that match all of kind=Deployment,ns=web,op=update: the others are not shown, checked or written
     ///
-    /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards. Repeat the flag for
-    /// objects that match either. Not together with --app.
+    /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards.
+    /// Repeat the flag for objects that match either. Not together with --app.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub filter: Vec<Filter>,
 
@@ -309,7 +309,8 @@ pub struct SnapshotArgs {
     #[arg(short = 'o', long = "output", value_name = "DIR", required = true)]
     pub output: PathBuf,
 
-    /// Only the live objects that these manifests name, and the CRDs of their kinds; can be repeated [default: all CRDs]
+    /// Only the live objects that these manifests name, and the CRDs of their kinds; can be repeated [default: all
+    /// CRDs]
     #[arg(short = 'f', long = "file", value_name = "PATH")]
     pub files: Vec<String>,
 

@@ -13,7 +13,8 @@ pub struct CatalogArgs {
     /// A channel of the package, or a bundle, or its version
     pub item: Option<String>,
 
-    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, in addition to those of the configuration
+    /// A catalog: a file, a folder or a URL with file-based catalogs; can be repeated, in addition to those of the
+    /// configuration
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
 
@@ -29,8 +30,8 @@ pub struct CatalogArgs {
     #[arg(long, value_name = "VERSION", requires = "from")]
     pub to: Option<String>,
 
-    /// The output format; json: the blobs of the catalog as they are, one on each line; mermaid, dot: the upgrade graph of
-    /// a package or channel as a picture [default: human]
+    /// The output format; json: the blobs of the catalog as they are, one on each line; mermaid, dot: the upgrade graph
+    /// of a package or channel as a picture [default: human]
     #[arg(short = 'o', long = "output", value_name = "FORMAT")]
     pub output: Option<CatalogFormat>,
 

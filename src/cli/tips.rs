@@ -1,6 +1,7 @@
 //! Tips for arguments that do not exist: what replaces a flag or a command of kapp.
 //!
-//! By itself clap suggests whatever is spelled alike, which can be a flag that deletes (`--prune-adopted` for `--prev-app`).
+//! By itself clap suggests whatever is spelled alike, which can be a flag that deletes (`--prune-adopted` for
+//! `--prev-app`).
 
 use std::ffi::OsString;
 
@@ -193,8 +194,8 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
     error
 }
 
-/// Whether a word is a slip of the keyboard for another: at most one edit in a short word and two in a longer one. A word
-/// that negates the other (`undeploy`, `--no-wait`) is never one.
+/// Whether a word is a slip of the keyboard for another: at most one edit in a short word and two in a longer one. A
+/// word that negates the other (`undeploy`, `--no-wait`) is never one.
 fn is_slip(word: &str, other: &str) -> bool {
     let negated = ["no-", "no", "non-", "un", "dis", "de"].iter().any(|not| word.strip_prefix(not) == Some(other));
     let most = if word.chars().count() <= 5 { 1 } else { 2 };

@@ -6,8 +6,8 @@ use crate::resource::ObjectRef;
 
 /// What to do about a change of an immutable field of a live object.
 ///
-/// Deleting an object can delete more than the object: the data of a claim, the Pods of a workload, the objects of a CRD. So
-/// only kinds for which that loses nothing are deleted without a word about it.
+/// Deleting an object can delete more than the object: the data of a claim, the Pods of a workload, the objects of a
+/// CRD. So only kinds for which that loses nothing are deleted without a word about it.
 pub fn immutable_help(object: &ObjectRef, live: Option<&Value>) -> String {
     let replaced = "set the annotation gantry.dev/update-strategy: fallback-on-replace";
     let instead = match (object.group(), object.kind.as_str()) {

@@ -408,8 +408,8 @@ impl Target {
         }
     }
 
-    /// The OpenAPI v3 document of a group version, which describes its kinds and how they are merged. `None` if the target
-    /// has none or does not return it.
+    /// The OpenAPI v3 document of a group version, which describes its kinds and how they are merged. `None` if the
+    /// target has none or does not return it.
     pub async fn openapi(&self, group: &str, version: &str) -> Option<Arc<OpenApi>> {
         match self {
             Target::Kube(target) => target.openapi(group, version).await,

@@ -1,6 +1,7 @@
 //! URLs of Services inside a cluster, and the request paths for the API server's service proxy.
 //!
-//! Source: <https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/#manually-constructing-apiserver-proxy-urls>
+//! Source:
+//! <https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/#manually-constructing-apiserver-proxy-urls>
 
 use http::Uri;
 

@@ -1,7 +1,8 @@
 //! Recognises rules of kapp's default configuration that gantry does not need to read.
 //!
-//! Some users pass the output of `kapp deploy-config` together with their own configuration. Some of its rules ask for what
-//! gantry does anyway. They are recognised by what they can do, because their text differs between versions of kapp.
+//! Some users pass the output of `kapp deploy-config` together with their own configuration. Some of its rules ask for
+//! what gantry does anyway. They are recognised by what they can do, because their text differs between versions of
+//! kapp.
 //!
 //! Source: "Config" in kapp's documentation, and the output of `kapp deploy-config`.
 
@@ -53,7 +54,8 @@ const POD_REFERENCES: [(&str, &str); 13] = [
     ("Secret", "volumes.*.projected.sources.*.secret"),
 ];
 
-/// Whether `templateRules` contain only references to ConfigMaps and Secrets that [`crate::app::versions`] follows anyway.
+/// Whether `templateRules` contain only references to ConfigMaps and Secrets that [`crate::app::versions`] follows
+/// anyway.
 pub(super) fn are_followed(rules: &Value) -> bool {
     let Some(rules) = rules.as_array() else { return false };
     rules.iter().all(|rule| {

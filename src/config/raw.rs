@@ -62,8 +62,8 @@ pub(super) struct Raw {
     #[serde(default, rename = "additionalLabels")]
     #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub _additional_labels: Option<Value>,
-    /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset wins
-    /// over this key of the same or an earlier layer.
+    /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset
+    /// wins over this key of the same or an earlier layer.
     #[serde(default, rename = "preset")]
     #[schemars(with = "Option<RawPreset>")]
     pub _preset: Option<String>,

@@ -1,8 +1,8 @@
 //! Selects the checks that run.
 //!
 //! If a flag (or variable) names checks, exactly those run; otherwise the files decide; if those
-//! name no built-in check, the default checks run, with the team's own checks. Unknown names and invalid configurations of checks are reported here, before any request, even for
-//! checks that are disabled.
+//! name no built-in check, the default checks run, with the team's own checks. Unknown names and invalid configurations
+//! of checks are reported here, before any request, even for checks that are disabled.
 
 use std::collections::BTreeMap;
 

@@ -205,8 +205,8 @@ impl CrdPair {
         Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
     }
 
-    /// Whether a webhook converts once desired is applied. A manifest without `conversion` keeps the live one if it belongs
-    /// to somebody else: many operators set it themselves.
+    /// Whether a webhook converts once desired is applied. A manifest without `conversion` keeps the live one if it
+    /// belongs to somebody else: many operators set it themselves.
     pub fn converts_by_webhook(&self) -> bool {
         let is_kept = || self.live.converts_by_webhook() && self.live.conversion_belongs_to_another();
         self.desired.converts_by_webhook() || self.desired.strategy().is_none() && is_kept()

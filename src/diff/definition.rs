@@ -1,5 +1,5 @@
-//! A short diff of the schema of a CRD: the same change at many places is shown once, and of a large new field only the first
-//! fields are shown.
+//! A short diff of the schema of a CRD: the same change at many places is shown once, and of a large new field only the
+//! first fields are shown.
 
 use std::collections::HashMap;
 
@@ -77,8 +77,8 @@ impl Seen {
     }
 }
 
-/// A field that exists on one side only: its schema on one line if that is short, else its lines or an outline, and the first
-/// line of its description.
+/// A field that exists on one side only: its schema on one line if that is short, else its lines or an outline, and the
+/// first line of its description.
 pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Value) {
     let all = yaml::block(lead, Some(path), node).len();
     let description = match node.get("description") {

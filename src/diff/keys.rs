@@ -35,7 +35,8 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// Matches by the merge keys of the schema, or else by [`KEYS`]. `None` if items lack the keys or two have the same.
+    /// Matches by the merge keys of the schema, or else by [`KEYS`]. `None` if items lack the keys or two have the
+    /// same.
     pub fn of(live: &[Value], next: &[Value], shape: &Shape<'_, Value>) -> Option<Self> {
         if let Shape::Keyed(keyed) = shape {
             let key = |item: &Value| match keyed.key(item)? {

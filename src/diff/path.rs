@@ -5,8 +5,8 @@ use crate::text;
 
 /// The steps from the root of an object to the compared value.
 ///
-/// A change is shown below a heading with its path, `spec.template.spec.containers[web]:`. If the next change is below the
-/// same path, its heading has the remaining steps only.
+/// A change is shown below a heading with its path, `spec.template.spec.containers[web]:`. If the next change is below
+/// the same path, its heading has the remaining steps only.
 #[derive(Debug, Default)]
 pub struct Path {
     steps: Vec<Step>,

@@ -12,8 +12,8 @@ use super::{Line, LineKind, note};
 use crate::merge::Schema;
 use crate::text;
 
-/// If two changed lines have more than `COMMON` characters in common at the start, only `KEPT` of them before the difference
-/// are shown.
+/// If two changed lines have more than `COMMON` characters in common at the start, only `KEPT` of them before the
+/// difference are shown.
 const COMMON: usize = 80;
 const KEPT: usize = 30;
 
@@ -164,7 +164,8 @@ impl Walk {
         }
         for (key, live, next) in nested {
             let schema = schema.member(key).unwrap_or(Schema::Deduced);
-            // A keyword with a list or map, such as `enum` or `default`: one change of the field that the path leads to.
+            // A keyword with a list or map, such as `enum` or `default`: one change of the field that the path leads
+            // to.
             let is_keyword = place == Place::Schema && place.member(key) == Place::Other;
             if is_keyword && self.is_again(key, Some(live), Some(next), place) {
                 continue;

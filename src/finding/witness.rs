@@ -23,8 +23,8 @@ pub struct Witness {
     pub desired: WitnessVerdict,
     /// What is refused, dropped or set, and where.
     pub message: String,
-    /// If the server refuses the object: which updates of such an object it refuses although they leave the refused value
-    /// as it is. Absent if there are none, and if that is not known.
+    /// If the server refuses the object: which updates of such an object it refuses although they leave the refused
+    /// value as it is. Absent if there are none, and if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_updates: Option<RefusedUpdates>,
 }

@@ -122,9 +122,9 @@ impl Loaded {
         self.manifests.iter().chain(self.bundles.iter().flat_map(|bundle| &bundle.manifests))
     }
 
-    /// Keeps one of several equal manifests of an object, with a notice: kubectl and kapp accept such repetitions, which
-    /// are common where one file of a release contains another. Returns a problem for each object that occurs more than
-    /// once, at any version, with different content.
+    /// Keeps one of several equal manifests of an object, with a notice: kubectl and kapp accept such repetitions,
+    /// which are common where one file of a release contains another. Returns a problem for each object that occurs
+    /// more than once, at any version, with different content.
     fn unite(&mut self) -> Vec<Problem> {
         let mut first = BTreeMap::new();
         let mut repeated = BTreeSet::new();

@@ -173,7 +173,8 @@ impl FieldSet {
         below(&mut self.items, &other.items);
     }
 
-    /// Takes the field at `path` and everything below it out of the set. What is taken is a set of its own, from the root.
+    /// Takes the field at `path` and everything below it out of the set. What is taken is a set of its own, from the
+    /// root.
     pub fn split_off(&mut self, path: &[&str]) -> FieldSet {
         let mut taken = FieldSet::default();
         let Some((name, rest)) = path.split_first() else { return taken };

@@ -1,5 +1,5 @@
-//! Taking an object over from the tools that deployed it: their fields become fields of the manager that applies now, so
-//! that its apply has no conflict with them and removes those that the manifest does not set.
+//! Taking an object over from the tools that deployed it: their fields become fields of the manager that applies now,
+//! so that its apply has no conflict with them and removes those that the manifest does not set.
 //!
 //! `kubectl apply --server-side` treats the fields of a former client-side apply in the same way.
 //! Source: `UpgradeManagedFields` of `k8s.io/client-go/util/csaupgrade`.
@@ -118,8 +118,8 @@ impl Owners {
         self.left.iter().chain(&self.our_entry).cloned().collect()
     }
 
-    /// The fields of the tools that an apply removes: neither our manager nor another one has them. `self` has the fields
-    /// that our manager sets.
+    /// The fields of the tools that an apply removes: neither our manager nor another one has them. `self` has the
+    /// fields that our manager sets.
     pub fn given_up(&self) -> FieldSet {
         let mut fields = self.taken.clone();
         fields.subtract(&self.ours);
@@ -129,8 +129,8 @@ impl Owners {
         fields
     }
 
-    /// Removes from `object` the fields that an apply removes: see [`Owners::given_up`]. Without the schema, what only the
-    /// server filled in goes with the map that it is in.
+    /// Removes from `object` the fields that an apply removes: see [`Owners::given_up`]. Without the schema, what only
+    /// the server filled in goes with the map that it is in.
     pub fn strip(&self, object: &mut Value) {
         let mut kept = self.ours.clone();
         for other in &self.others {

@@ -4,8 +4,8 @@
 //! live items where possible: live `x a b`, applied `b a` becomes `x b a`; live `a b c`, applied `c x a`
 //! becomes `b c x a`. Both lists are traversed together. A live item that the manifest also contains, but further
 //! down, is skipped until the manifest reaches it. The steps are those of `typed/merge.go` in
-//! `sigs.k8s.io/structured-merge-diff` (4.4.1 to 6.3, which Kubernetes 1.30 to 1.36 contain): the rules above alone allow
-//! other orders, too.
+//! `sigs.k8s.io/structured-merge-diff` (4.4.1 to 6.3, which Kubernetes 1.30 to 1.36 contain): the rules above alone
+//! allow other orders, too.
 
 /// An item of the list after an apply, by its index in the live list, in the manifest, or in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

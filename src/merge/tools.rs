@@ -1,8 +1,8 @@
-//! The tools that deploy manifests, by the field managers that they write as. A tool that no longer deploys an object does
-//! not use its fields, unlike a controller or a person.
+//! The tools that deploy manifests, by the field managers that they write as. A tool that no longer deploys an object
+//! does not use its fields, unlike a controller or a person.
 //!
-//! Sources: the tools' documentation and code; for kubectl, `k8s.io/client-go/util/csaupgrade`, which finds the manager of
-//! a client-side apply by the annotation that it owns.
+//! Sources: the tools' documentation and code; for kubectl, `k8s.io/client-go/util/csaupgrade`, which finds the manager
+//! of a client-side apply by the annotation that it owns.
 
 use std::borrow::Cow;
 
@@ -26,8 +26,8 @@ enum Writes {
 
 use Writes::{Applies, Both, Updates};
 
-/// Field manager, how it writes, and the tool as people know it. `kubectl` with updates is not among them: it scales and
-/// patches.
+/// Field manager, how it writes, and the tool as people know it. `kubectl` with updates is not among them: it scales
+/// and patches.
 const TOOLS: &[(&str, Writes, &str)] = &[
     ("HashiCorp", Updates, "Terraform"),
     ("Terraform", Both, "Terraform"),
@@ -60,8 +60,8 @@ const TOOLS: &[(&str, Writes, &str)] = &[
     ("werf", Both, "werf"),
 ];
 
-/// The commands of kubectl with which people change single fields. Each also writes the annotation of `kubectl apply` if
-/// it is asked to (`--save-config`).
+/// The commands of kubectl with which people change single fields. Each also writes the annotation of `kubectl apply`
+/// if it is asked to (`--save-config`).
 const BY_HAND: &[&str] = &[
     "kubectl",
     "kubectl-annotate",

@@ -10,8 +10,8 @@ use crate::cluster::{ListRequest, Target};
 /// The number of records to read at a time. Few have the same identifier.
 const PAGE: u32 = 10;
 
-/// Names the app of each object that another app of gantry owns. A record that is not found or may not be listed leaves the
-/// identifier.
+/// Names the app of each object that another app of gantry owns. A record that is not found or may not be listed leaves
+/// the identifier.
 pub async fn name(plan: &mut Plan, target: &Target) {
     let mut namespaces: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for change in &plan.changes {
@@ -21,7 +21,8 @@ pub async fn name(plan: &mut Plan, target: &Target) {
     }
     let mut apps = BTreeMap::new();
     for (id, namespaces) in namespaces {
-        // Most records are in the namespace of a member, where they may also be read without rights in the whole cluster.
+        // Most records are in the namespace of a member, where they may also be read without rights in the whole
+        // cluster.
         for namespace in namespaces.iter().map(Some).take(PAGE as usize).chain([None]) {
             if let Some(app) = find(&id, namespace.map(String::as_str), target).await {
                 apps.insert(id, app);

@@ -9,8 +9,8 @@ use gantry_schema::json::Json;
 use gantry_schema::keywords;
 use gantry_schema::quantity::Quantity;
 
-/// Defaults that the API server adds inside atomic lists and maps of its own kinds. Leaving such a key out and writing its
-/// default mean the same, so treating them as equal is always correct.
+/// Defaults that the API server adds inside atomic lists and maps of its own kinds. Leaving such a key out and writing
+/// its default mean the same, so treating them as equal is always correct.
 const BUILT_IN_DEFAULTS: &[(&str, &str)] = &[
     ("apiGroup", "\"\""),                                                   // RoleBinding: subjects
     ("apiGroup", "\"rbac.authorization.k8s.io\""),                          // RoleBinding: subjects, roleRef
@@ -45,11 +45,10 @@ pub fn is_default(group: &str, key: &str, live: &Json<'_>) -> bool {
     BUILT_IN_DEFAULTS.iter().chain(admission).any(|(name, text)| *name == key && is_live(text))
 }
 
-/// Fields of the server's own kinds whose empty value the server drops. They have `omitempty`, and are pointers in no spec, or
-/// mean the same empty and absent (`apiGroup`, `readOnly`). For a pointer, an empty value is a value
-/// (`namespaceSelector: {}`, `tolerationSeconds: 0`, `storageClassName: ""`), so a field that is not in this list counts as
-/// kept.
-/// Source: the types of `k8s.io/api` and `k8s.io/apimachinery/pkg/apis/meta/v1`
+/// Fields of the server's own kinds whose empty value the server drops. They have `omitempty`, and are pointers in no
+/// spec, or mean the same empty and absent (`apiGroup`, `readOnly`). For a pointer, an empty value is a value
+/// (`namespaceSelector: {}`, `tolerationSeconds: 0`, `storageClassName: ""`), so a field that is not in this list
+/// counts as kept. Source: the types of `k8s.io/api` and `k8s.io/apimachinery/pkg/apis/meta/v1`
 mod dropped {
     pub const FLAGS: &str = "\
         globalDefault hostIPC hostNetwork hostPID insecureSkipTLSVerify paused publishNotReadyAddresses \
@@ -107,8 +106,8 @@ pub fn is_atomic_map(key: &str) -> bool {
 }
 
 /// Whether a scalar of the API server's own kinds is a Kubernetes quantity, which the server rewrites. `key` is its key
-/// and `parent` the key of the map around it. A text that only looks like a quantity (`1.10` as a label) does not count.
-/// Source: the types of `k8s.io/api`
+/// and `parent` the key of the map around it. A text that only looks like a quantity (`1.10` as a label) does not
+/// count. Source: the types of `k8s.io/api`
 pub fn is_quantity(parent: &str, key: &str) -> bool {
     matches!(
         parent,
@@ -133,9 +132,9 @@ pub fn is_quantity(parent: &str, key: &str) -> bool {
     )
 }
 
-/// Whether the server drops this zero value from a CRD: fields of its Go types that have `omitempty` and are not pointers.
-/// Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`).
-/// Source: `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`
+/// Whether the server drops this zero value from a CRD: fields of its Go types that have `omitempty` and are not
+/// pointers. Everywhere else a zero means something (`minimum: 0`, `subresources: {status: {}}`). Source:
+/// `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go` and `types_jsonschema.go`
 pub fn is_dropped_from_crd(key: &str, value: &Json<'_>) -> bool {
     // The table of keywords covers schemas. This one is a pointer: `false` means the same as absent, but is kept.
     if keywords::is_dropped(key, value) && key != "x-kubernetes-preserve-unknown-fields" {

@@ -1,7 +1,7 @@
 //! Bundles in a plan: checks validate the objects that OLM would write, but a deploy does not write them.
 //!
-//! The package of a bundle determines which ClusterExtension installs it. That determines the namespace of the objects, and
-//! whether OLM checks the CRDs when it upgrades them.
+//! The package of a bundle determines which ClusterExtension installs it. That determines the namespace of the objects,
+//! and whether OLM checks the CRDs when it upgrades them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,8 @@ pub struct Bundle {
 pub struct Installer {
     /// Its spec.
     pub extension: Extension,
-    /// Its place in the manifests, and that of the field that turns off OLM's check of CRDs, if it is set; `None` for a live one.
+    /// Its place in the manifests, and that of the field that turns off OLM's check of CRDs, if it is set; `None` for a
+    /// live one.
     pub at: Option<Location>,
 }
 
@@ -196,8 +197,8 @@ pub(crate) fn makes_service(plan: &Plan, name: &str) -> bool {
     csvs.into_iter().any(|csv| install::installed(csv, None).services.contains(name))
 }
 
-/// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one applied
-/// it, fields that the bundle no longer has would stay.
+/// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one
+/// applied it, fields that the bundle no longer has would stay.
 pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
     let live = live.value();
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
@@ -207,8 +208,8 @@ pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
     managers.next().is_none().then(|| first.into())
 }
 
-/// Objects that a deploy would write and whose kind is not served until OLM has installed the bundle that defines it: one
-/// problem for each kind.
+/// Objects that a deploy would write and whose kind is not served until OLM has installed the bundle that defines it:
+/// one problem for each kind.
 pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
     let crds = plan.changes.iter().filter(|change| change.desired.bundle.is_some());
     let crds: BTreeMap<&str, &Change> =

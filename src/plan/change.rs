@@ -52,8 +52,8 @@ pub struct OfKapp {
     pub seized: bool,
 }
 
-/// The server's answer to a dry run of the request that writes a change, if it is kept: see [`PlanOptions::keeps_answers`].
-/// The first caller that asks shares it. Boxed, because few changes have one.
+/// The server's answer to a dry run of the request that writes a change, if it is kept: see
+/// [`PlanOptions::keeps_answers`]. The first caller that asks shares it. Boxed, because few changes have one.
 #[derive(Debug, Clone, Default)]
 pub struct Answer(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
 
@@ -124,8 +124,8 @@ impl Change {
         }
     }
 
-    /// The mark by which a later run recognizes that the object, which is `live` after this run, matches the manifest; `None` if
-    /// the server changed it.
+    /// The mark by which a later run recognizes that the object, which is `live` after this run, matches the manifest;
+    /// `None` if the server changed it.
     pub fn mark(&self, live: &Live, field_manager: &str) -> Option<Mark> {
         let object = &self.desired.object;
         let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
@@ -161,8 +161,8 @@ impl Change {
         }
     }
 
-    /// The live object as the apply by this manager finds it: with `managedFields` as they are once the fields of former
-    /// deploy tools are taken over. `None` if there is no live object.
+    /// The live object as the apply by this manager finds it: with `managedFields` as they are once the fields of
+    /// former deploy tools are taken over. `None` if there is no live object.
     pub fn live_when_applied(&self, field_manager: &str) -> Option<Value> {
         let mut live = self.live.as_ref()?.raw.value();
         if self.former_tools() != FormerTools::Keep {

@@ -1,8 +1,9 @@
 //! Predicts field conflicts: which fields owned by other field managers would an apply change?
 //!
 //! The server answers that only to users who may write, and a deploy that fails at its fortieth object is half
-//! done. So conflicts are computed from the live objects, before anything is written. Only certain conflicts are reported: if
-//! the schema of a kind is unavailable, or a manager wrote at another version, the server decides at apply.
+//! done. So conflicts are computed from the live objects, before anything is written. Only certain conflicts are
+//! reported: if the schema of a kind is unavailable, or a manager wrote at another version, the server decides at
+//! apply.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -72,7 +73,8 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     foreseen
 }
 
-/// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with kapp's.
+/// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with
+/// kapp's.
 pub async fn spare_others(plan: &mut Plan, target: &Target, field_manager: &str) {
     if plan.changes.iter().any(|change| change.kapp.seized) {
         for found in foresee(plan, target, field_manager).await {
@@ -187,8 +189,8 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_, Value>)
     let is_built_in = kinds::is_built_in(&change.resource.group);
     let lost = each(change, records, |desired, live, owned| {
         let mut lost = merge::lost(desired, live, owned, schema);
-        // The owner of everything does not own the parts that an object of a built-in kind has even if it is empty, such
-        // as `podSelector: {}`.
+        // The owner of everything does not own the parts that an object of a built-in kind has even if it is empty,
+        // such as `podSelector: {}`.
         if is_built_in && matches!(owned, Owned::AllLive) {
             lost.retain(|path| !is_empty_map_at(live, path));
         }

@@ -1,7 +1,7 @@
 //! Names, labels and keys of data that the API server refuses in any object, whatever its schema says.
 //!
-//! Source: `ValidateObjectMeta` in `k8s.io/apimachinery/pkg/api/validation`, and for names and data the validations of the
-//! kinds in `k8s.io/kubernetes/pkg/apis/core/validation`
+//! Source: `ValidateObjectMeta` in `k8s.io/apimachinery/pkg/api/validation`, and for names and data the validations of
+//! the kinds in `k8s.io/kubernetes/pkg/apis/core/validation`
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

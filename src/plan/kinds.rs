@@ -1,5 +1,5 @@
-//! Finds the resource of each kind of the manifests. CRDs are known, kinds that CRDs of the manifests define are read from
-//! those, and only the others are looked up in the target's discovery.
+//! Finds the resource of each kind of the manifests. CRDs are known, kinds that CRDs of the manifests define are read
+//! from those, and only the others are looked up in the target's discovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

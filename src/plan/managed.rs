@@ -2,9 +2,8 @@
 //!
 //! At each server-side apply by any manager, the server converts the live and the merged object to the version of every
 //! entry, and parses them by the schema of that version. It refuses the apply if the CRD does not have the version,
-//! served or not, or if an object does not fit the schema. Writing an object again, also by a storage version migration,
-//! leaves the entries as they are.
-//! Source: <https://github.com/kubernetes/kubernetes/issues/111937>
+//! served or not, or if an object does not fit the schema. Writing an object again, also by a storage version
+//! migration, leaves the entries as they are. Source: <https://github.com/kubernetes/kubernetes/issues/111937>
 
 use gantry_schema::scan;
 use serde::Deserialize;
@@ -30,8 +29,8 @@ pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<Entry<'o>> {
     of_group.collect()
 }
 
-/// Whether this manager created the object with server-side apply. Its entry is then as old as the object, until it applies
-/// a change; after that nothing tells, and the answer is no.
+/// Whether this manager created the object with server-side apply. Its entry is then as old as the object, until it
+/// applies a change; after that nothing tells, and the answer is no.
 pub fn is_created_by(live: &RawObject, manager: &str) -> bool {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
@@ -56,7 +55,8 @@ pub fn is_created_by(live: &RawObject, manager: &str) -> bool {
     })
 }
 
-/// The version to move entries to: the storage version of `desired`, or another one that both CRDs have, served if possible.
+/// The version to move entries to: the storage version of `desired`, or another one that both CRDs have, served if
+/// possible.
 pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
     let storage = desired.storage().into_iter();
     let both = || storage.clone().chain(&desired.versions).filter(|version| live.version(&version.name).is_some());
@@ -67,7 +67,8 @@ pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
 /// The command that moves the entries of all objects from these versions to another one.
 pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
     let everywhere = if crd.is_namespaced() { " --all-namespaces" } else { "" };
-    // At that version, if it is or will be served: the one that kubectl prefers may lack fields, which the write would drop.
+    // At that version, if it is or will be served: the one that kubectl prefers may lack fields, which the write would
+    // drop.
     let is_served = crd.version(to).is_none_or(|version| version.served);
     let at = if is_served { format!("{to}.") } else { String::new() };
     moving(&crd.group, &format!("{}.{at}{}{everywhere}", crd.names.plural, crd.group), ".items[]", from, to)

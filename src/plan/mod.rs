@@ -194,8 +194,8 @@ pub struct PlanOptions<'a> {
     /// The namespace of namespaced objects whose manifest names none; `None` for the target's default.
     pub namespace: Option<&'a str>,
     pub field_manager: &'a str,
-    /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing rights
-    /// at once.
+    /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing
+    /// rights at once.
     pub goes_on_unread: bool,
     /// Keeps manifests of kinds that are not served, because a check reports them.
     pub keep_unplaced: bool,

@@ -1,10 +1,10 @@
-//! Finds conflicts that change no value: the manifest differs from another manager's field only in values that the server
-//! defaulted.
+//! Finds conflicts that change no value: the manifest differs from another manager's field only in values that the
+//! server defaulted.
 //!
-//! A manager that writes with plain updates also owns the values that the server defaulted. A manifest that leaves them out
-//! (`protocol: TCP` of a port in a NetworkPolicy) then conflicts over a list that means the same. Only the server knows
-//! its defaults, so it is asked with a dry run of a forced apply. If that leaves a field as it is, taking it over changes only
-//! its owner.
+//! A manager that writes with plain updates also owns the values that the server defaulted. A manifest that leaves them
+//! out (`protocol: TCP` of a port in a NetworkPolicy) then conflicts over a list that means the same. Only the server
+//! knows its defaults, so it is asked with a dry run of a forced apply. If that leaves a field as it is, taking it over
+//! changes only its owner.
 
 use futures::stream::{self, StreamExt};
 use gantry_schema::json::Json;
@@ -72,8 +72,8 @@ fn has_other_text(a: &Json<'_>, b: &Json<'_>) -> bool {
     }
 }
 
-/// Whether two objects have the same value at a field, as the server writes it: `.spec.ports[port=80,protocol="TCP"].name`.
-/// A field that is not found in both counts as different.
+/// Whether two objects have the same value at a field, as the server writes it:
+/// `.spec.ports[port=80,protocol="TCP"].name`. A field that is not found in both counts as different.
 fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
     if field.is_empty() {
         return a == b;

@@ -1,11 +1,11 @@
 //! The default order of a deploy: objects that others need come first.
 //!
 //! Namespaces and CRDs are needed by everything else. Then come objects that workloads need when they start
-//! (accounts, configuration, volumes, rights), then workloads, then objects that refer to workloads. Objects that can make
-//! other requests fail while nothing serves them yet (APIServices, admission) come last.
+//! (accounts, configuration, volumes, rights), then workloads, then objects that refer to workloads. Objects that can
+//! make other requests fail while nothing serves them yet (APIServices, admission) come last.
 //!
-//! The order only avoids errors and retries: Kubernetes converges in any order. Objects of one rank keep the order of the
-//! manifests.
+//! The order only avoids errors and retries: Kubernetes converges in any order. Objects of one rank keep the order of
+//! the manifests.
 
 use crate::resource::ObjectRef;
 

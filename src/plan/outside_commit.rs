@@ -16,8 +16,8 @@ const SHOWN: usize = 5;
 /// The number of CRDs in a page of a list.
 const PAGE: u32 = 500;
 
-/// Takes custom resources out of the plan whose kind neither the commit nor a manifest defines: the cluster may well have
-/// it, and the other objects can be checked. Returns a notice about them.
+/// Takes custom resources out of the plan whose kind neither the commit nor a manifest defines: the cluster may well
+/// have it, and the other objects can be checked. Returns a notice about them.
 pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Problem> {
     let Target::Git(commit) = target else { return None };
     let is_unknown = |unplaced: &mut Unplaced| !unplaced.is_down && matcher::is_custom(&unplaced.manifest.object);

@@ -1,7 +1,7 @@
 //! Objects that another tool owns: which labels and annotations mark them, and how a deploy treats them.
 //!
-//! A tool that owns an object writes it again, and deletes it when the object leaves its own manifests. So an object with
-//! such a mark is written only with `--take-ownership`, which also removes the marks.
+//! A tool that owns an object writes it again, and deletes it when the object leaves its own manifests. So an object
+//! with such a mark is written only with `--take-ownership`, which also removes the marks.
 //!
 //! Sources: kapp's label `kapp.k14s.io/app`; the label of an ApplySet's members
 //! (<https://kep.k8s.io/3659>); the labels that Flux's kustomize-controller and helm-controller set; Argo CD's tracking
@@ -164,8 +164,8 @@ fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
     is_same.then_some(app)
 }
 
-/// The owner of the live object other than the ApplySet `app`, and whether the object is in that set. A mark that the manifest
-/// sets itself does not count.
+/// The owner of the live object other than the ApplySet `app`, and whether the object is in that set. A mark that the
+/// manifest sets itself does not count.
 fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> (Option<Owner>, bool) {
     let json = live.json();
     let metadata = metadata(&json);
@@ -203,7 +203,8 @@ impl Taken {
         Taken { patterns, ..Taken::default() }
     }
 
-    /// The same; with `drops`, Services and PodDisruptionBudgets of kapp lose the label of its app from their selectors.
+    /// The same; with `drops`, Services and PodDisruptionBudgets of kapp lose the label of its app from their
+    /// selectors.
     pub fn dropping_kapp_selector(self, drops: bool) -> Self {
         Taken { drops_kapp_selector: drops, ..self }
     }
@@ -262,8 +263,8 @@ pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
     }
 }
 
-/// Why a deploy does not write the objects of another tool: one problem for each owner, which names only the first objects
-/// unless it is `verbose`.
+/// Why a deploy does not write the objects of another tool: one problem for each owner, which names only the first
+/// objects unless it is `verbose`.
 pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
     let mut owned: BTreeMap<&Owner, Vec<&Change>> = BTreeMap::new();
     for change in plan.changes.iter().filter(|change| change.action == Action::Update) {

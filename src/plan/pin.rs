@@ -67,8 +67,8 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
     })
 }
 
-/// The server's answer to a dry run of the request that writes a change. Like the deploy, it asks again if the object has
-/// only changed in a way that does not matter.
+/// The server's answer to a dry run of the request that writes a change. Like the deploy, it asks again if the object
+/// has only changed in a way that does not matter.
 ///
 /// # Errors
 /// What the server answers. [`DryRunError::Unanswered`] if the object has changed otherwise, or keeps changing.

@@ -1,5 +1,5 @@
-//! The state of objects after a deploy of the plan: from the server's dry run of the request that writes, or else computed from
-//! the manifest and the live object's managedFields.
+//! The state of objects after a deploy of the plan: from the server's dry run of the request that writes, or else
+//! computed from the manifest and the live object's managedFields.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,8 +34,8 @@ pub(crate) struct Writing<'a> {
     pub force_conflicts: bool,
 }
 
-/// Predicts the result of each update, and of each creation with `created`. Only reads; asks the server about each object
-/// once in a run, however many callers need the answer.
+/// Predicts the result of each update, and of each creation with `created`. Only reads; asks the server about each
+/// object once in a run, however many callers need the answer.
 pub(crate) async fn predict(
     plan: &Plan,
     target: &Target,
@@ -88,8 +88,8 @@ pub(crate) async fn predict(
     }
 }
 
-/// The object of a change after the deploy, without asking the server: what the manifest does not mention and other field
-/// managers own stays as it is.
+/// The object of a change after the deploy, without asking the server: what the manifest does not mention and other
+/// field managers own stays as it is.
 pub(crate) fn after(plan: &Plan, change: &Change, field_manager: &str) -> Value {
     let live = live(change);
     let schema = custom_schema(plan, change).map(|schema| schema.value());

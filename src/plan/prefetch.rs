@@ -1,7 +1,7 @@
 //! Live CRDs that are read while the manifests are still being read.
 //!
-//! Their names are guessed from the text of the manifests. A wrong guess has no effect: a CRD that was not guessed is read
-//! afterwards, and one that is not needed is dropped.
+//! Their names are guessed from the text of the manifests. A wrong guess has no effect: a CRD that was not guessed is
+//! read afterwards, and one that is not needed is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Keeps the label of kapp's app in selectors, which manifests do not have and a deploy cannot remove.
 //!
-//! kapp adds the label of its app to the selectors of workloads and Services, and to pod templates. The selector of a workload
-//! is immutable, the server refuses a pod template that it does not match, and a changed template restarts all Pods. So what
-//! the live object has of it is added to what is applied, in every deploy as long as the object exists.
+//! kapp adds the label of its app to the selectors of workloads and Services, and to pod templates. The selector of a
+//! workload is immutable, the server refuses a pod template that it does not match, and a changed template restarts all
+//! Pods. So what the live object has of it is added to what is applied, in every deploy as long as the object exists.
 
 use serde_json::{Map, Value};
 
@@ -28,8 +28,8 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
     }
 }
 
-/// Adds the labels to each manifest whose live selector or pod template has them. With `drops`, it is removed from selectors that are not
-/// immutable.
+/// Adds the labels to each manifest whose live selector or pod template has them. With `drops`, it is removed from
+/// selectors that are not immutable.
 pub fn keep(changes: &mut [Change], drops: bool) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)

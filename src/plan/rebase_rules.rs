@@ -1,8 +1,8 @@
 //! `rebaseRules` of kapp's Config, for server-side apply: fields whose live values are kept.
 //!
-//! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the live value again. A field that gantry does not
-//! own keeps its value if the apply leaves it out, and its owner may change it later. A field that gantry owns would be
-//! removed, so its live value is applied.
+//! Source: "rebaseRules" in kapp's documentation of its Config. kapp writes the live value again. A field that gantry
+//! does not own keeps its value if the apply leaves it out, and its owner may change it later. A field that gantry owns
+//! would be removed, so its live value is applied.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ pub enum Side {
     Existing,
 }
 
-/// kapp's own rule for Secrets that secretgen-controller fills in. Its other rules are what server-side apply does anyway.
+/// kapp's own rule for Secrets that secretgen-controller fills in. Its other rules are what server-side apply does
+/// anyway.
 fn filled_in_by_secretgen() -> RebaseRule {
     let annotation = |key: &str| Matcher::Annotations(vec![key.to_owned()]);
     let secret = Matcher::VersionKind { api_version: "v1".to_owned(), kind: "Secret".to_owned() };
@@ -49,8 +50,8 @@ fn filled_in_by_secretgen() -> RebaseRule {
     }
 }
 
-/// Applies the rules to all existing objects, after kapp's own, and leaves out the rules of aggregated ClusterRoles, which
-/// the cluster fills in.
+/// Applies the rules to all existing objects, after kapp's own, and leaves out the rules of aggregated ClusterRoles,
+/// which the cluster fills in.
 pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
     let secretgen = filled_in_by_secretgen();
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
@@ -332,8 +333,8 @@ fn at_steps_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Valu
     })
 }
 
-/// Whether our field manager owns the field of the live object, or a part of it. Without managedFields, everything counts as
-/// ours.
+/// Whether our field manager owns the field of the live object, or a part of it. Without managedFields, everything
+/// counts as ours.
 fn owns(live: &Value, field_manager: &str, steps: &[Step]) -> bool {
     let Some(entries) = live["metadata"]["managedFields"].as_array().filter(|entries| !entries.is_empty()) else {
         return true;

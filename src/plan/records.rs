@@ -1,7 +1,7 @@
 //! Manifests that would overwrite the record of an ApplySet: of an app of gantry, or of another tool.
 //!
-//! With a field manager of its own, an apply would only add to a record. But records are written with gantry's default field
-//! manager, so an apply of a manifest removes whatever the manifest lacks: the label, the inventory.
+//! With a field manager of its own, an apply would only add to a record. But records are written with gantry's default
+//! field manager, so an apply of a manifest removes whatever the manifest lacks: the label, the inventory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Predicts refusals of the server: a namespace that is missing or being deleted, a change of an immutable field, a
-//! replaced object that could not be created again, a manifest that is invalid together with what others set in the live
-//! object, a field of a built-in kind that the server does not know, an invalid name or label, and a version that the CRD
-//! of the same plan stops serving or that does not fit.
+//! replaced object that could not be created again, a manifest that is invalid together with what others set in the
+//! live object, a field of a built-in kind that the server does not know, an invalid name or label, and a version that
+//! the CRD of the same plan stops serving or that does not fit.
 //!
-//! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse, and
-//! only these are sent as a dry run. So most deploys only read which namespaces exist, and the schemas of the kinds that
-//! they write.
+//! A deploy that fails at its fortieth object is half done. The live objects show which requests the server may refuse,
+//! and only these are sent as a dry run. So most deploys only read which namespaces exist, and the schemas of the kinds
+//! that they write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,8 +75,8 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     Refusals { problems, conflicts: beside.conflicts, notices: unreadable.notices }
 }
 
-/// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not know.
-/// Custom resources are the subject of a check.
+/// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not
+/// know. Custom resources are the subject of a check.
 async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Refusals {
     let is_asked = |change: &&Change| {
         let is_built_in = kinds::is_built_in(&change.resource.group);
@@ -147,9 +147,9 @@ pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
     unserved.into_iter().filter_map(problem).collect()
 }
 
-/// Objects that do not fit the schema of an older version at which `managedFields` of the live object have an entry, such as
-/// an object that moves to a new version of its CRD and sets a field that the old one lacks. The server refuses the apply
-/// once the CRD of the same plan is written: see [`managed`].
+/// Objects that do not fit the schema of an older version at which `managedFields` of the live object have an entry,
+/// such as an object that moves to a new version of its CRD and sets a field that the old one lacks. The server refuses
+/// the apply once the CRD of the same plan is written: see [`managed`].
 pub fn unfit_for_managed_fields(plan: &Plan, field_manager: &str) -> Vec<Problem> {
     let crds = deployed_crds(plan);
     let mut schemas: BTreeMap<(&str, &str), Option<Value>> = BTreeMap::new();
@@ -197,8 +197,9 @@ pub fn unfit_for_managed_fields(plan: &Plan, field_manager: &str) -> Vec<Problem
     problems
 }
 
-/// Values that the server refused in the dry runs that a diff needs. What the deploy itself may change before it writes the
-/// object is no reason: the schema of a CRD, permissions, webhooks, quotas, and ports that another Service still has.
+/// Values that the server refused in the dry runs that a diff needs. What the deploy itself may change before it writes
+/// the object is no reason: the schema of a CRD, permissions, webhooks, quotas, and ports that another Service still
+/// has.
 pub fn known(plan: &Plan) -> Vec<Problem> {
     let crds = deployed_crds(plan);
     let mut problems = Vec::new();

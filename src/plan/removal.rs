@@ -1,7 +1,7 @@
 //! Members of an app that the manifests no longer have: which of them a deploy deletes, and which it releases.
 //!
-//! An object is deleted only if it has both: the app's label, and its uid in the app's inventory. An object with only one of
-//! them is reported and never deleted.
+//! An object is deleted only if it has both: the app's label, and its uid in the app's inventory. An object with only
+//! one of them is reported and never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -145,8 +145,8 @@ fn fate(facts: &Facts, id: &str, member: Option<&Member>, prunes_adopted: bool) 
     }
 }
 
-/// The annotation by which a manifest keeps its object in the cluster. The record of the app stores it, because somebody
-/// may remove it from the live object.
+/// The annotation by which a manifest keeps its object in the cluster. The record of the app stores it, because
+/// somebody may remove it from the live object.
 pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
     let asks = || manifest.raw.value()["metadata"]["annotations"][DELETE_STRATEGY] == ORPHAN;
     if manifest.metadata_may_contain(&[DELETE_STRATEGY]) && asks() {
@@ -174,8 +174,9 @@ pub fn kept(facts: &Facts) -> Option<String> {
     Some(format!("its annotation {DELETE_STRATEGY} has a value that gantry does not know, {strategy:?}"))
 }
 
-/// The stage of a deletion. Deletions of one stage run in parallel; all are gone before the next stage begins. Objects that
-/// can block other requests come first, then custom resources, while their controllers still run and can finalize them.
+/// The stage of a deletion. Deletions of one stage run in parallel; all are gone before the next stage begins. Objects
+/// that can block other requests come first, then custom resources, while their controllers still run and can finalize
+/// them.
 pub fn stage(object: &ObjectRef) -> u8 {
     if object.is_namespace() {
         return 5;

@@ -47,8 +47,8 @@ pub async fn settle(
     }
 }
 
-/// Whether a write would leave the object as it is, including managedFields. The server increments the generation of some
-/// objects for values that it then drops.
+/// Whether a write would leave the object as it is, including managedFields. The server increments the generation of
+/// some objects for values that it then drops.
 fn is_same(answer: &RawObject, live: &RawObject) -> bool {
     let [answer, live] = [answer, live].map(|object| {
         let mut object = object.value();

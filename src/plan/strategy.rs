@@ -1,7 +1,7 @@
 //! Annotations of kapp that control how an object is deployed, and those that gantry does not support.
 //!
-//! Source: "Apply" in kapp's documentation. An unsupported annotation blocks the deploy if it would write something that the
-//! author did not intend, and is a notice otherwise.
+//! Source: "Apply" in kapp's documentation. An unsupported annotation blocks the deploy if it would write something
+//! that the author did not intend, and is a notice otherwise.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -33,7 +33,8 @@ const OWN_MINIMUM: &str = "wait-minimum-replicas-available";
 /// The strategy that an annotation selects. If several do, the first of them applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strategy {
-    /// `noop`, `exists`: the deploy does not write the object. With `exists`, a deploy that waits also waits until it exists.
+    /// `noop`, `exists`: the deploy does not write the object. With `exists`, a deploy that waits also waits until it
+    /// exists.
     LeaveAlone,
     /// `update-strategy: skip`: it is created if it is missing, and never updated.
     CreateOnly,
@@ -100,7 +101,8 @@ impl Strategy {
     }
 }
 
-/// Turns updates into [`Action::Replace`] according to their strategy. A dry run shows whether the server refuses an update.
+/// Turns updates into [`Action::Replace`] according to their strategy. A dry run shows whether the server refuses an
+/// update.
 pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
     let may_be_replaced =
         |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
@@ -242,8 +244,8 @@ fn is_one_of(value: &Value, known: &[&str]) -> bool {
     known.iter().any(|known| value == known)
 }
 
-/// Create strategies with which a manifest is also applied to an object that something else creates after the checks. They
-/// differ only for an object that kapp's own rebase rules make a `noop`.
+/// Create strategies with which a manifest is also applied to an object that something else creates after the checks.
+/// They differ only for an object that kapp's own rebase rules make a `noop`.
 const ON_CREATED: [&str; 2] = ["fallback-on-update", "fallback-on-update-or-noop"];
 
 /// Whether a manifest is also applied to an object that something else creates after the checks.
@@ -280,8 +282,8 @@ fn absent(change: &Change) -> Option<Problem> {
     })
 }
 
-/// Versions that exist with different content although the app's record does not have them: they belong to another app, or
-/// the record was lost. They are not overwritten.
+/// Versions that exist with different content although the app's record does not have them: they belong to another app,
+/// or the record was lost. They are not overwritten.
 pub fn taken_versions(plan: &Plan, app: &str) -> Vec<Problem> {
     let is_version = |change: &&Change| {
         let Change { action, desired, .. } = change;

@@ -3,10 +3,10 @@
 //! Server-side apply records in `metadata.managedFields` which fields each field manager set. An object is unchanged
 //! if our manager's entry names exactly the fields of the manifest and the live values are the manifest's. Values
 //! that the server added (defaults) are not in our entry and do not matter. For an atomic list or map the entry
-//! names only the whole. There, a live key that the manifest lacks counts as a change unless it is a known default, and an
-//! empty value of the manifest that the live object lacks counts as one unless the server is known to drop it: an
-//! unnecessary apply is a no-op for the server, a skipped one would go unnoticed. Such a change is doubtful: only the server
-//! knows for every kind what it drops, fills in and normalises, so it is asked (`settle.rs`).
+//! names only the whole. There, a live key that the manifest lacks counts as a change unless it is a known default, and
+//! an empty value of the manifest that the live object lacks counts as one unless the server is known to drop it: an
+//! unnecessary apply is a no-op for the server, a skipped one would go unnoticed. Such a change is doubtful: only the
+//! server knows for every kind what it drops, fills in and normalises, so it is asked (`settle.rs`).
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
@@ -96,7 +96,8 @@ pub fn compare(
         raw.json()
     });
     let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
-    // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing them.
+    // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing
+    // them.
     if let Some(crd) = crd
         && let Some((live, desired)) = crd.without_versions()
     {
@@ -241,7 +242,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Compares the objects of two texts. `entry`: the index of our entry in the live object's `metadata.managedFields`.
+    /// Compares the objects of two texts. `entry`: the index of our entry in the live object's
+    /// `metadata.managedFields`.
     fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> Comparison {
         let (Ok(desired), Ok(live)) = (Json::parse_bounded(desired), Json::parse_bounded(live)) else { return Changed };
         let owned = entry.and_then(|index| record(&live, index));
@@ -320,7 +322,8 @@ impl Walk<'_> {
                 // A list of a Go type without `omitempty`.
                 Some(Json::Null) if self.is_built_in_and_empty(value) => Unchanged,
                 Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
-                // A field in our entry that does not exist was dropped by the server; otherwise the entry would not have it.
+                // A field in our entry that does not exist was dropped by the server; otherwise the entry would not
+                // have it.
                 Some(Json::Null) | None if record.is_some() || is_blank(value) => Doubtful,
                 Some(Json::Null) | None => Changed,
                 Some(live) => self.granular(value, live, record, child(schema, key), below),
@@ -416,8 +419,8 @@ impl Walk<'_> {
         of_items.max(if desired.len() == live.len() { Unchanged } else { self.doubtful() })
     }
 
-    /// Compares a field that is on one side only, inside a value that is owned as a whole. For the versions of a CRD, it is known
-    /// exactly what the server drops and fills in.
+    /// Compares a field that is on one side only, inside a value that is owned as a whole. For the versions of a CRD,
+    /// it is known exactly what the server drops and fills in.
     fn doubtful(&self) -> Comparison {
         if self.is_crd { Changed } else { Doubtful }
     }

@@ -201,8 +201,8 @@ fn is_refusal(check: &CheckEntry, rule: &RuleDoc) -> bool {
     check.refusals.contains(&rule.name)
 }
 
-/// A Config that waives a finding of this rule; `None` for notes, which need no waiver, and for refusals, which none lets
-/// pass.
+/// A Config that waives a finding of this rule; `None` for notes, which need no waiver, and for refusals, which none
+/// lets pass.
 fn waiver(check: &CheckEntry, rule: &RuleDoc) -> Option<String> {
     (rule.severity != Severity::Info && !is_refusal(check, rule)).then(|| {
         format!(

@@ -248,8 +248,8 @@ fn is_written(subject: &Subject, plan: &Plan) -> bool {
     }
 }
 
-/// Whether this deploy itself sends requests for the subject of a violation, so that a refusal ends it half way. What OLM
-/// writes is refused to OLM.
+/// Whether this deploy itself sends requests for the subject of a violation, so that a refusal ends it half way. What
+/// OLM writes is refused to OLM.
 fn is_sent(subject: &Subject, plan: &Plan) -> bool {
     match subject {
         Subject::Change(index) => plan.changes[*index].is_written(),

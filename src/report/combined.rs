@@ -1,5 +1,5 @@
-//! Combines the reports of many clusters into one, for formats that place findings at lines of manifests. A finding in several
-//! clusters appears once and names them.
+//! Combines the reports of many clusters into one, for formats that place findings at lines of manifests. A finding in
+//! several clusters appears once and names them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::text;
 const NAMED: usize = 5;
 
 impl ReportList {
-    /// The combined report. Its changes are those of all clusters, for places. The outcome of each cluster is in the list.
+    /// The combined report. Its changes are those of all clusters, for places. The outcome of each cluster is in the
+    /// list.
     pub fn combined(&self) -> Report {
         let mut report = Report {
             outcome: self.outcome,

@@ -1,7 +1,7 @@
 //! The findings as a report on code quality (`-o gitlab`), which GitLab shows beside the lines of a merge request.
 //!
-//! GitLab compares it with that of the target branch by fingerprint and accepts each fingerprint only once. The format cannot
-//! express what could not be checked, so that is written as an entry.
+//! GitLab compares it with that of the target branch by fingerprint and accepts each fingerprint only once. The format
+//! cannot express what could not be checked, so that is written as an entry.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

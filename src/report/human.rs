@@ -1,9 +1,10 @@
 //! The report for a person: what broke, where, who breaks, what to do.
 //!
-//! It looks like rustc's output and uses kubectl's words: errors before warnings, the first of each kind in full and a line for
-//! each other one, an overview of the checks, and the verdict as the last line. [`write_review`] shows what a deploy would
-//! do and what the checks found, before the confirmation; [`write_outcome`] shows how it ended. Both are functions of the
-//! report; [`Excerpts`] provides lines of files. All text of the report is untrusted and goes through [`crate::text`].
+//! It looks like rustc's output and uses kubectl's words: errors before warnings, the first of each kind in full and a
+//! line for each other one, an overview of the checks, and the verdict as the last line. [`write_review`] shows what a
+//! deploy would do and what the checks found, before the confirmation; [`write_outcome`] shows how it ended. Both are
+//! functions of the report; [`Excerpts`] provides lines of files. All text of the report is untrusted and goes through
+//! [`crate::text`].
 
 pub(super) mod causes;
 mod checks;

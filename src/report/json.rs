@@ -19,8 +19,8 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes any value as [`write`] does.
 ///
-/// JSON allows most characters that control a terminal or change the direction of text. They are written as escapes, which
-/// mean the same to every reader.
+/// JSON allows most characters that control a terminal or change the direction of text. They are written as escapes,
+/// which mean the same to every reader.
 pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
     out.write_all(b"\n")

@@ -1,8 +1,8 @@
 //! The checks as test suites (`-o junit`), for the test reports of build servers.
 //!
-//! Each check is a suite, and each of its objects a test case. A case has the same name whether it fails or passes, so build
-//! servers show how long it has failed and when it was fixed. What could not be checked is an error, which is neither a
-//! failure nor a pass.
+//! Each check is a suite, and each of its objects a test case. A case has the same name whether it fails or passes, so
+//! build servers show how long it has failed and when it was fixed. What could not be checked is an error, which is
+//! neither a failure nor a pass.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -72,8 +72,8 @@ fn suite(prefix: &str, check: &CheckReport, places: &Places) -> TestSuite {
     suite
 }
 
-/// The objects that a check examined or has findings in, in the order of the report. `None` stands for findings that do not
-/// concern a single object.
+/// The objects that a check examined or has findings in, in the order of the report. `None` stands for findings that do
+/// not concern a single object.
 fn by_object(check: &CheckReport) -> Vec<(Option<&ObjectRef>, Vec<&Finding>)> {
     let mut objects: Vec<(Option<&ObjectRef>, Vec<&Finding>)> = Vec::new();
     let mut known = BTreeMap::new();

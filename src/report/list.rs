@@ -1,4 +1,5 @@
-//! The reports of many clusters in one: from `check`, `diff` and `deploy` on several contexts, and from `gantry report merge`.
+//! The reports of many clusters in one: from `check`, `diff` and `deploy` on several contexts, and from
+//! `gantry report merge`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,11 +44,12 @@ pub struct ClusterReport {
     /// The wave of the deploy that it belongs to, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave: Option<usize>,
-    /// The deploy ended before its wave: `report` is the result of the checks before the first wave, and nothing was written.
+    /// The deploy ended before its wave: `report` is the result of the checks before the first wave, and nothing was
+    /// written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_reached: bool,
-    /// A hash of the live `spec` of each CRD of the manifests, or null if it does not exist: equal hashes mean equal CRDs. CA
-    /// bundles do not count. Absent if the live objects could not be read.
+    /// A hash of the live `spec` of each CRD of the manifests, or null if it does not exist: equal hashes mean equal
+    /// CRDs. CA bundles do not count. Absent if the live objects could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_crds: Option<LiveCrds>,
     /// The report of this cluster.
@@ -78,7 +80,8 @@ pub struct Overview {
     /// Contexts that are the same API server, by its address. Each counts as a cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_server: Vec<SameServer>,
-    /// Groups of clusters with the same live state of the CRDs of the manifests, the largest first. Empty without such CRDs.
+    /// Groups of clusters with the same live state of the CRDs of the manifests, the largest first. Empty without such
+    /// CRDs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<LiveGroup>,
 }

@@ -1,7 +1,7 @@
 //! The report: everything a run found out, as data.
 //!
-//! Every output format is a function of a [`Report`], in its own file or folder. The field names are a stable interface:
-//! `docs/report.schema.json` is generated from these types, and a test keeps it up to date. Nothing here
+//! Every output format is a function of a [`Report`], in its own file or folder. The field names are a stable
+//! interface: `docs/report.schema.json` is generated from these types, and a test keeps it up to date. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
 pub mod catalog;
@@ -87,7 +87,8 @@ pub struct Report {
     /// The errors that stopped the run, apart from findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ErrorEntry>,
-    /// Problems that do not stop the run: waivers that have expired or match no finding, field conflicts that a deploy would meet.
+    /// Problems that do not stop the run: waivers that have expired or match no finding, field conflicts that a deploy
+    /// would meet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ErrorEntry>,
     /// Notices, for example about settings of a Config document among the manifests.
@@ -152,8 +153,8 @@ pub struct ChangeEntry {
     /// The result. Present once a deploy has begun to write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ApplyResult>,
-    /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by placeholders, equal
-    /// values by equal ones.
+    /// What changes in the object, with `--diff` and in `gantry diff`. Values of Secrets are replaced by placeholders,
+    /// equal values by equal ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Box<Diff>>,
 }
@@ -193,7 +194,8 @@ impl ErrorEntry {
     }
 }
 
-/// Counts over the whole report. Planned objects are counted; once a deploy has begun to write, only the written ones are.
+/// Counts over the whole report. Planned objects are counted; once a deploy has begun to write, only the written ones
+/// are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -255,7 +257,8 @@ impl Default for Report {
 }
 
 impl Report {
-    /// Updates `summary` from findings and changes. Once a deploy has begun to write, only changes that were carried out count.
+    /// Updates `summary` from findings and changes. Once a deploy has begun to write, only changes that were carried
+    /// out count.
     pub fn count(&mut self) {
         let mut summary = Summary::default();
         for finding in self.checks.iter().flat_map(|check| &check.findings) {

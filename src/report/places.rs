@@ -56,8 +56,8 @@ impl Places {
         Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
     }
 
-    /// The place where a finding is shown: the nearest line of the change. Without a place of its own it is shown at the
-    /// manifest of its object, or else at the first file of the report, because code hosts require a place.
+    /// The place where a finding is shown: the nearest line of the change. Without a place of its own it is shown at
+    /// the manifest of its object, or else at the first file of the report, because code hosts require a place.
     pub fn of_finding(&self, finding: &Finding, report: &Report) -> Place {
         let manifest = || {
             let object = finding.object.as_ref()?;

@@ -260,8 +260,8 @@ pub fn planned() -> Report {
     }
 }
 
-/// What changes in each object: an update with text that a terminal would act on, one that is computed and cut off, and a
-/// creation.
+/// What changes in each object: an update with text that a terminal would act on, one that is computed and cut off, and
+/// a creation.
 pub fn diffs() -> Report {
     use crate::diff::{Diff, Line, LineKind};
     let line = |is, text: &str| Line { is, text: text.to_owned() };

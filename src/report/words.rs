@@ -14,8 +14,8 @@ const LONGEST_HELP: usize = 2000;
 /// The maximum length of a witness, in characters; longer ones are shortened.
 const LONGEST_WITNESS: usize = 2000;
 
-/// Who suffers from what blocks: `2 of 1,234 objects of this cluster are affected: team-a/batch, team-b/nightly`. `None`
-/// if no objects were read to find out.
+/// Who suffers from what blocks: `2 of 1,234 objects of this cluster are affected: team-a/batch, team-b/nightly`.
+/// `None` if no objects were read to find out.
 pub fn harm(report: &Report) -> Option<String> {
     let harms = || {
         report.checks.iter().flat_map(|check| &check.coverage).filter_map(|one| Some((one.read, one.harm.as_ref()?)))
@@ -207,7 +207,8 @@ pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String,
     })
 }
 
-/// The comparison with the baseline: `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
+/// The comparison with the baseline:
+/// `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
 pub fn baseline(report: &Report) -> Option<String> {
     let BaselineEntry { file, new, unchanged, updated, absent } = report.baseline.as_ref()?;
     let verb = if *unchanged == 1 { "does" } else { "do" };

@@ -155,8 +155,8 @@ fn entry((app, parent): &Listed) -> Value {
 
 /// Every app, by namespace and name.
 ///
-/// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by their end,
-/// so the metadata of all ConfigMaps is listed.
+/// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by
+/// their end, so the metadata of all ConfigMaps is listed.
 async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<Listed>, Problem> {
     let config_maps = config_maps();
     let labelled =

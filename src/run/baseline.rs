@@ -39,8 +39,8 @@ impl Baselines {
     }
 }
 
-/// Reads the findings of an earlier report. `name` is the file as the user wrote it; `-` is refused, because standard input
-/// may be the manifests.
+/// Reads the findings of an earlier report. `name` is the file as the user wrote it; `-` is refused, because standard
+/// input may be the manifests.
 ///
 /// # Errors
 /// It cannot be read, or it is not a report of this version. These are usage errors.

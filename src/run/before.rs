@@ -1,5 +1,5 @@
-//! The app before the run, read in parallel with the manifests. If these are likely to be the same as in the last run, only
-//! the metadata of most members is read. See [`crate::app::last_applied`].
+//! The app before the run, read in parallel with the manifests. If these are likely to be the same as in the last run,
+//! only the metadata of most members is read. See [`crate::app::last_applied`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Output that is generated from the command line's definition: completion scripts, manual pages, completions for kubectl.
+//! Output that is generated from the command line's definition: completion scripts, manual pages, completions for
+//! kubectl.
 
 use std::fs;
 use std::path::Path;
@@ -28,8 +29,8 @@ pub fn man(folder: &Path, host: &Host) -> Result<String> {
     Ok(String::new())
 }
 
-/// The completions of the last word, one on each line, then a directive for the shell: with `:0` it completes file names,
-/// too, with `:4` it does not. <https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>
+/// The completions of the last word, one on each line, then a directive for the shell: with `:0` it completes file
+/// names, too, with `:4` it does not. <https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>
 pub fn words(words: &[String]) -> String {
     let mut root = Cli::command();
     root.build();

@@ -1,7 +1,7 @@
 //! `--from-kapp`: a deploy that takes over an app of kapp as a whole.
 //!
-//! Objects of the manifests join the app. Other objects are deleted only if the user asks for that. Until all of that has
-//! succeeded, the objects carry both labels and kapp's record stays, so that the same command can continue whatever
+//! Objects of the manifests join the app. Other objects are deleted only if the user asks for that. Until all of that
+//! has succeeded, the objects carry both labels and kapp's record stays, so that the same command can continue whatever
 //! stops the run. Then kapp's marks are removed, and its record last.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +69,8 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The lookups for other records with the same label, and for kapp's records of app changes, which are deleted with the app's
-/// record. Their names are generated.
+/// The lookups for other records with the same label, and for kapp's records of app changes, which are deleted with the
+/// app's record. Their names are generated.
 fn lists_records(record: &Record) -> impl Iterator<Item = ObjectLookup> {
     let object = Arc::new(record.object().clone());
     record.namespaces().into_iter().map(move |namespace| ObjectLookup {
@@ -156,7 +156,8 @@ impl FromKapp {
         }
     }
 
-    /// Adds the objects that leave kapp's app to the plan. Returns how many are deleted, and how many members the app has.
+    /// Adds the objects that leave kapp's app to the plan. Returns how many are deleted, and how many members the app
+    /// has.
     pub fn plan(&self, plan: &mut Plan, foreseen: &mut Foreseen, prune: Option<Prune>) -> (usize, usize) {
         let App { name, namespace } = &self.app;
         if self.record.is_none() {
@@ -250,7 +251,8 @@ impl FromKapp {
         }
     }
 
-    /// Removes kapp's marks, and its record unless the app still has objects. Call it after everything else has succeeded.
+    /// Removes kapp's marks, and its record unless the app still has objects. Call it after everything else has
+    /// succeeded.
     ///
     /// # Errors
     /// Objects that still have kapp's marks.

@@ -215,7 +215,8 @@ fn owned(plan: &Plan, settings: &Settings, app: Option<&Managed>, verbose: bool)
     records.into_iter().chain(owner::refused(plan, verbose)).collect()
 }
 
-/// The error for `templateRules`, which are not read: references to versioned objects would keep naming an older version.
+/// The error for `templateRules`, which are not read: references to versioned objects would keep naming an older
+/// version.
 fn unread_templates(settings: &Settings, plan: &Plan) -> Option<Problem> {
     let at = settings.rules.templates.clone()?;
     let is_versioned = |change: &&Change| {

@@ -25,7 +25,8 @@ use crate::ui;
 /// The most notices that are shown at a time, unless `verbose`; the others are counted.
 const MOST_NOTICES: usize = 20;
 
-/// The outputs of one run. Created from the flags before the configuration is known, so that its problems can be reported.
+/// The outputs of one run. Created from the flags before the configuration is known, so that its problems can be
+/// reported.
 pub struct Output {
     specs: Vec<OutputSpec>,
     color: ColorChoice,
@@ -103,8 +104,8 @@ impl Output {
         self.options.quiet
     }
 
-    /// Applies the output settings of the merged configuration. A file that cannot be written is reported here, before anything
-    /// else happens.
+    /// Applies the output settings of the merged configuration. A file that cannot be written is reported here, before
+    /// anything else happens.
     pub fn configure(&mut self, specs: &[OutputSpec], color: ColorChoice, redact: bool, host: &Host) -> Result<()> {
         self.specs = specs.to_vec();
         self.color = color;
@@ -293,8 +294,8 @@ impl Output {
         })
     }
 
-    /// Prints how the run ended: the outcome for people, the whole report for programs, the documented line on stderr. If one
-    /// output cannot be written, the others still are.
+    /// Prints how the run ended: the outcome for people, the whole report for programs, the documented line on stderr.
+    /// If one output cannot be written, the others still are.
     pub fn finish(&mut self, host: &mut Host, report: &Report) -> Result<()> {
         // Before the verdict, which is the last line.
         self.quote(host, documented_lines(report));

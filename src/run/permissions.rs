@@ -1,7 +1,7 @@
 //! `gantry permissions`: the minimal RBAC that a deploy needs, for an identity that may not have it yet.
 //!
-//! The output does not depend on the state of the target: it is valid for the first deploy of these manifests and for later
-//! ones. So live objects are read only if a binding refers to an existing role, and for the lookups of checks.
+//! The output does not depend on the state of the target: it is valid for the first deploy of these manifests and for
+//! later ones. So live objects are read only if a binding refers to an existing role, and for the lookups of checks.
 
 mod of_snapshot;
 
@@ -247,7 +247,8 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     Ok(format!("{head}{}", grants.yaml(name_of(args), &subjects)))
 }
 
-/// The additional rights for the deploy of an app: to find its members, to delete those that leave, and to write its record.
+/// The additional rights for the deploy of an app: to find its members, to delete those that leave, and to write its
+/// record.
 fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
@@ -284,8 +285,8 @@ fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Optio
     Need { change, namespace: namespace.map(str::to_owned), right }
 }
 
-/// The lookups that `DeletionSafety` needs when this object is deleted. To know what a namespace contains, it would need the
-/// right to list everything in it: see [`namespaces_of`].
+/// The lookups that `DeletionSafety` needs when this object is deleted. To know what a namespace contains, it would
+/// need the right to list everything in it: see [`namespaces_of`].
 fn needs_to_delete(change: usize, object: &Arc<ObjectRef>) -> impl Iterator<Item = Need> {
     let lookups = deletion_safety::lookups_of(object).into_iter();
     lookups.map(move |lookup| {

@@ -111,7 +111,8 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 
-/// A notice about objects with the label of the app that its inventory does not have. They get the new label like members.
+/// A notice about objects with the label of the app that its inventory does not have. They get the new label like
+/// members.
 fn outside(before: &Parent, found: &[Found], to: &str) -> Option<Problem> {
     let (id, uids) = (before.app.id(), uids(before));
     let is_outside = |found: &&Found| {

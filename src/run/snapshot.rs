@@ -1,7 +1,7 @@
 //! `gantry snapshot`: writes the live state to a folder for `--target dir:`.
 //!
-//! It has the CRDs of the target. With manifests, it has only the live objects that they name and the CRDs of their kinds.
-//! With `--objects`, it also has the custom resources of these CRDs. It never has Secrets.
+//! It has the CRDs of the target. With manifests, it has only the live objects that they name and the CRDs of their
+//! kinds. With `--objects`, it also has the custom resources of these CRDs. It never has Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,8 +126,8 @@ struct Taking<'a> {
 /// A kind whose CRD is part of the snapshot.
 struct Custom {
     name: String,
-    /// The resource to list its objects at: at the storage version if it is served, else at another one. `None` if none is
-    /// served.
+    /// The resource to list its objects at: at the storage version if it is served, else at another one. `None` if none
+    /// is served.
     resource: Option<Resource>,
 }
 
@@ -228,8 +228,8 @@ impl Taking<'_> {
     }
 }
 
-/// The objects that the manifests name, as they are live, and the number of Secrets, which are left out: they are not read, so
-/// no right to read them is needed.
+/// The objects that the manifests name, as they are live, and the number of Secrets, which are left out: they are not
+/// read, so no right to read them is needed.
 pub(super) async fn plan_of(mut manifests: Loaded, settings: &Settings, target: &Target) -> Result<(Plan, usize)> {
     let all = manifests.manifests.len();
     manifests.manifests.retain(|manifest| !manifest.object.is_secret());

@@ -1,7 +1,7 @@
 //! The outcome of a run: a pure function of its results.
 //!
-//! [`before_writing`] decides whether anything is written, once the report is complete. Nothing after it changes the verdict
-//! of the checks. [`after_writing`] derives the outcome from what was written.
+//! [`before_writing`] decides whether anything is written, once the report is complete. Nothing after it changes the
+//! verdict of the checks. [`after_writing`] derives the outcome from what was written.
 
 use super::host::Exit;
 use crate::apply::Applied;

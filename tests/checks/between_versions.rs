@@ -1,5 +1,5 @@
-//! What is lost between the versions of a CRD that no webhook converts, as the default checks say it and as the server does
-//! it.
+//! What is lost between the versions of a CRD that no webhook converts, as the default checks say it and as the server
+//! does it.
 
 use std::fs;
 

@@ -233,8 +233,8 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     app(&bed, &["delete", "--yes"]).code(0);
 }
 
-/// An app with an operator: a custom resource with a finalizer, its CRD, what the operator needs to remove the finalizer
-/// (its Deployment first), and a ConfigMap.
+/// An app with an operator: a custom resource with a finalizer, its CRD, what the operator needs to remove the
+/// finalizer (its Deployment first), and a ConfigMap.
 fn operated(bed: &Bed) -> (Value, Vec<Value>) {
     let namespace = &bed.names.namespace;
     let sample = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample", "first": "x",

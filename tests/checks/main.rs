@@ -1,4 +1,5 @@
-//! Each check from the command line, against a real API server that all tests of this binary share (docs/internals/testing.md).
+//! Each check from the command line, against a real API server that all tests of this binary share
+//! (docs/internals/testing.md).
 
 // On other systems the crate that starts the servers is empty.
 #![cfg(unix)]

@@ -1,5 +1,5 @@
-//! Entries of `metadata.managedFields` at a version that a CRD no longer has: the server refuses every server-side apply
-//! of such an object. gantry reports them before the version is removed, and its next steps work.
+//! Entries of `metadata.managedFields` at a version that a CRD no longer has: the server refuses every server-side
+//! apply of such an object. gantry reports them before the version is removed, and its next steps work.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -229,8 +229,8 @@ fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything(
         let message = text(&found[0]["message"]);
         assert!(message.contains("refuses every server-side apply of the live object"), "{message}");
 
-        // Without the check, the server refuses it. Taking an object over from flux is another write, with which the server
-        // drops all entries of an object that has one at a missing version.
+        // Without the check, the server refuses it. Taking an object over from flux is another write, with which the
+        // server drops all entries of an object that has one at a missing version.
         if name != "status" {
             let arguments = ["deploy", "-f", "-", "--force-conflicts", "-y", "--preflight", "CRDUpgradeSafety"];
             let refused = Gantry::new().kubeconfig(admin()).args(arguments).stdin(manifest.to_string()).run();

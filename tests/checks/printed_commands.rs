@@ -1,5 +1,5 @@
-//! The commands that reports print can be pasted: each stands on one line however narrow the terminal is, and has no escaped
-//! line break.
+//! The commands that reports print can be pasted: each stands on one line however narrow the terminal is, and has no
+//! escaped line break.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Objects that are stored at a version which is removed, because somebody took it out of `status.storedVersions` before
-//! every object was written again.
+//! Objects that are stored at a version which is removed, because somebody took it out of `status.storedVersions`
+//! before every object was written again.
 
 use std::process::Command;
 

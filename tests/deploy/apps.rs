@@ -174,8 +174,8 @@ const ONE_KEY: [(&str, &str); 10] = [
 ];
 
 impl Shop {
-    /// An app whose members `stays`, `pruned` and `adopted` are as they were deployed. Others have changed the rest since
-    /// ([`ONE_KEY`]), or copied a member (`copy`). Returns the label of the app.
+    /// An app whose members `stays`, `pruned` and `adopted` are as they were deployed. Others have changed the rest
+    /// since ([`ONE_KEY`]), or copied a member (`copy`). Returns the label of the app.
     fn with_one_key() -> (Shop, Value) {
         let shop = Shop::new();
         let by_hand = |name: &&str| *name != "by-hand";

@@ -74,9 +74,9 @@ impl Release {
         self.gantry(proxy, &["deploy", "-f", "manifests.yaml", "--preflight", CHECKS]).run()
     }
 
-    /// Starts an injector, which acts through the API server as a user of its own, as that of cert-manager does: when the
-    /// workload behind the Service of a webhook is available, it fills in the CA bundles of the configuration and of the
-    /// CRD. It begins when `may_begin` returns.
+    /// Starts an injector, which acts through the API server as a user of its own, as that of cert-manager does: when
+    /// the workload behind the Service of a webhook is available, it fills in the CA bundles of the configuration and
+    /// of the CRD. It begins when `may_begin` returns.
     fn inject(&self, may_begin: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
         let names = self.operator.0.names.clone();
         let resources = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});

@@ -1,5 +1,5 @@
-//! Causes that are named: an API that the server no longer serves, a StorageClass that does not exist, a suspended object of
-//! Flux, an autoscaler.
+//! Causes that are named: an API that the server no longer serves, a StorageClass that does not exist, a suspended
+//! object of Flux, an autoscaler.
 
 use crate::support::{Bed, Output, control_plane};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Configuration in the other two forms that users of kapp have: what `kapp deploy-config` prints, and a Config within a ConfigMap.
+//! Configuration in the other two forms that users of kapp have: what `kapp deploy-config` prints, and a Config within
+//! a ConfigMap.
 
 use crate::support::{Bed, Output, closed_port, control_plane};
 use serde_json::{Value, json};

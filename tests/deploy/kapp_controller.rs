@@ -1,5 +1,5 @@
-//! kapp-controller's App, PackageInstall and PackageRepository, which gantry waits for without a configuration. Their CRDs
-//! have the groups and the status of the real ones. The tests act as kapp-controller: as a user of their own, with
+//! kapp-controller's App, PackageInstall and PackageRepository, which gantry waits for without a configuration. Their
+//! CRDs have the groups and the status of the real ones. The tests act as kapp-controller: as a user of their own, with
 //! server-side apply of the status.
 
 use std::sync::OnceLock;

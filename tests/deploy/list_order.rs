@@ -1,4 +1,5 @@
-//! The order of lists whose items are separate fields, after an apply: what gantry computes is what the API server does.
+//! The order of lists whose items are separate fields, after an apply: what gantry computes is what the API server
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -52,8 +53,8 @@ struct Case {
     applied: String,
 }
 
-/// Every short list over every other one, with the live items applied by gantry, by another manager, or by both. Only the order counts, so the live list is
-/// always `abc…`.
+/// Every short list over every other one, with the live items applied by gantry, by another manager, or by both. Only
+/// the order counts, so the live list is always `abc…`.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (live, items) in [("ab", "abxy"), ("abc", "abcx"), ("abcd", "abcd")] {

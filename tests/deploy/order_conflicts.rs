@@ -77,8 +77,8 @@ fn what_would_have_to_be_deleted_before_a_write_blocks_the_deploy() {
     assert!(exists(&new) && !exists(&old));
 }
 
-/// Each of two webhook configurations can refuse objects of one kind, so these come after it. It is also about the other
-/// kind, whose objects do not need it, so it comes after those.
+/// Each of two webhook configurations can refuse objects of one kind, so these come after it. It is also about the
+/// other kind, whose objects do not need it, so it comes after those.
 #[test]
 fn defaults_that_contradict_each_other_are_dropped_and_everything_is_written() {
     let stage = Stage::new();

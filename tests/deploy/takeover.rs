@@ -1,4 +1,5 @@
-//! Objects that another tool deployed are taken over: what leaves the manifests is removed, and no later upgrade needs force.
+//! Objects that another tool deployed are taken over: what leaves the manifests is removed, and no later upgrade needs
+//! force.
 
 use std::process::Command;
 

@@ -289,8 +289,8 @@ fn the_time_limit_for_crds_starts_again_with_each_one_that_is_served() {
     let proxy = Proxy::start(cp);
     let watch = When::new("GET", "/customresourcedefinitions").query("watch=true");
     proxy.answer(watch, 403, json!({"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden"}));
-    // Without a watch, each is read again after pauses of 0.05 s, then twice as long each time, up to 1 s: these are served
-    // about 1.5 s, 2.5 s and 3.5 s after they are written.
+    // Without a watch, each is read again after pauses of 0.05 s, then twice as long each time, up to 1 s: these are
+    // served about 1.5 s, 2.5 s and 3.5 s after they are written.
     for (crd, served_at) in crds.iter().zip([7, 8, 9]) {
         for nth in 2..served_at {
             proxy.answer(When::new("GET", &cp.path_of(crd)).nth(nth), 200, crd.clone());

@@ -5,8 +5,8 @@
 //! are put into etcd directly, as an older server would have stored them.
 //!
 //! `GANTRY_DIFFERENTIAL=<CRDs>[,<seed>]` sets the length of the run. `GANTRY_CRDS=<folder>` also tests the CRDs of a
-//! folder. `GANTRY_CRD_ORACLE=<program>` uses the server's own packages instead of a server (docs/internals/testing.md), for long
-//! runs.
+//! folder. `GANTRY_CRD_ORACLE=<program>` uses the server's own packages instead of a server
+//! (docs/internals/testing.md), for long runs.
 
 use std::path::Path;
 

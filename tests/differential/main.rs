@@ -1,4 +1,5 @@
-//! Compares what gantry computes itself with the API server, on generated schemas, objects and CRDs (docs/internals/testing.md).
+//! Compares what gantry computes itself with the API server, on generated schemas, objects and CRDs
+//! (docs/internals/testing.md).
 
 // On other systems the crate that starts the servers is empty.
 #![cfg(unix)]

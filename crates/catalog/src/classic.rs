@@ -1,8 +1,8 @@
 //! Finds the bundle that classic OLM installs for a Subscription.
 //!
-//! Unlike OLM v1 it looks only at the entries on the `replaces` chain from the head of a channel that no other entry skips.
-//! Of the entries that an edge leads to, it takes the one nearest to the head. A Subscription without a channel considers
-//! all channels, the default channel first.
+//! Unlike OLM v1 it looks only at the entries on the `replaces` chain from the head of a channel that no other entry
+//! skips. Of the entries that an edge leads to, it takes the one nearest to the head. A Subscription without a channel
+//! considers all channels, the default channel first.
 //!
 //! Source of the rules and the texts: `getSubscriptionVariables` and `sortChannel` in
 //! `pkg/controller/registry/resolver/resolver.go` of operator-lifecycle-manager.

@@ -13,8 +13,8 @@ pub const MOST_CHARACTERS: usize = 64;
 /// A pre-release and build metadata.
 const TAIL: &str = r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 
-/// The rule's own pattern, with its brackets where upstream has them: some wildcards are accepted in one place but not in
-/// another.
+/// The rule's own pattern, with its brackets where upstream has them: some wildcards are accepted in one place but not
+/// in another.
 static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
     let operator = r"(=||!=|>|<|>=|=>|<=|=<|~|~>|\^)";
     let first = r"(v?(0|[1-9]\d*|[x|X|\*])(\.(0|[1-9]\d*|x|X|\*]))?(\.(0|[1-9]\d*|x|X|\*))?T)";

@@ -22,8 +22,8 @@ pub struct Csv {
     pub webhooks: Option<usize>,
     /// The oldest Kubernetes version that it runs on; empty if it does not say.
     pub min_kube_version: String,
-    /// The whole ClusterServiceVersion, or the part of it that its metadata contains. Only if the properties of the bundle
-    /// are kept and all fields have the right types.
+    /// The whole ClusterServiceVersion, or the part of it that its metadata contains. Only if the properties of the
+    /// bundle are kept and all fields have the right types.
     pub whole: Option<Box<ClusterServiceVersion>>,
 }
 

@@ -1,7 +1,7 @@
 //! Dependencies between bundles, as classic OLM resolves them.
 //!
-//! Sources: `pkg/controller/registry/resolver/cache/predicates.go` of operator-lifecycle-manager for the matching and the
-//! texts; `alpha/property` and `constraints` of operator-registry and api for the properties.
+//! Sources: `pkg/controller/registry/resolver/cache/predicates.go` of operator-lifecycle-manager for the matching and
+//! the texts; `alpha/property` and `constraints` of operator-registry and api for the properties.
 
 use std::fmt;
 
@@ -77,7 +77,8 @@ impl Requirement {
         .map_err(|why| format!("{}: {why}", property.kind))
     }
 
-    /// Reads a dependency in `metadata/dependencies.yaml`, where requirements have the type names of provided properties.
+    /// Reads a dependency in `metadata/dependencies.yaml`, where requirements have the type names of provided
+    /// properties.
     ///
     /// # Errors
     /// The value does not have the type that the dependency requires.
@@ -196,8 +197,8 @@ impl PackageRange {
     }
 }
 
-/// The value of an `olm.constraint`. OLM refuses unknown fields in it, at every level (`pkg/constraints/constraint.go` of
-/// operator-framework/api), but not in other properties.
+/// The value of an `olm.constraint`. OLM refuses unknown fields in it, at every level (`pkg/constraints/constraint.go`
+/// of operator-framework/api), but not in other properties.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Constraint {

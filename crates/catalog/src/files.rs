@@ -29,8 +29,8 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// The files of a catalog, sorted by name: `root` itself if it is a file, otherwise all files of the folder except those
-/// that an `.indexignore` excludes.
+/// The files of a catalog, sorted by name: `root` itself if it is a file, otherwise all files of the folder except
+/// those that an `.indexignore` excludes.
 ///
 /// # Errors
 /// A file or folder that cannot be read, or too many files.

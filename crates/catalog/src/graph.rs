@@ -1,7 +1,7 @@
 //! The upgrade graph: which bundles can be updated to which, and the shortest path from one to another.
 //!
-//! As in OLM v1, an update needs one edge, not a chain: a bundle can be updated to every bundle with an entry that replaces
-//! it, skips it, or has its version in `skipRange`.
+//! As in OLM v1, an update needs one edge, not a chain: a bundle can be updated to every bundle with an entry that
+//! replaces it, skips it, or has its version in `skipRange`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -95,8 +95,8 @@ impl<'a> Graph<'a> {
         self.named.get(name).into_iter().flatten().map(|edge| edge.to)
     }
 
-    /// Whether the entry of the installed bundle replaces or skips itself, or has its version in `skipRange`: then a bundle
-    /// that was rebuilt under the same name is a possible update.
+    /// Whether the entry of the installed bundle replaces or skips itself, or has its version in `skipRange`: then a
+    /// bundle that was rebuilt under the same name is a possible update.
     pub fn leads_to_itself(&self, from: &Installed<'a>) -> bool {
         self.all_edges(from).any(|edge| Some(edge.to) == from.name)
     }

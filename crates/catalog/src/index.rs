@@ -54,8 +54,8 @@ pub struct Catalog {
 pub const MOST_PARTS: usize = 3_000_000;
 
 impl Catalog {
-    /// Adds a blob. If two blobs have the same package, schema and name, the later one counts, as on a cluster. An error in
-    /// a blob makes its package broken.
+    /// Adds a blob. If two blobs have the same package, schema and name, the later one counts, as on a cluster. An
+    /// error in a blob makes its package broken.
     ///
     /// # Errors
     /// An error in a blob without a package: then the whole catalog cannot be read.

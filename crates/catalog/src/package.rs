@@ -71,7 +71,8 @@ pub struct Bundle {
     pub version: String,
     /// The packages that its `olm.package` properties name. A valid bundle names only its own.
     pub packages: Vec<String>,
-    /// Its properties, except for the objects and the metadata of the ClusterServiceVersion; only if they were requested.
+    /// Its properties, except for the objects and the metadata of the ClusterServiceVersion; only if they were
+    /// requested.
     pub properties: Vec<Property>,
     /// Its ClusterServiceVersion; only if that was requested.
     pub csv: Option<Csv>,
@@ -113,8 +114,8 @@ impl Package {
         self.deprecations.iter().find(|found| found.schema == schema && found.name == name)
     }
 
-    /// The bundles from the highest version down. Bundles whose version cannot be parsed come last, and bundles of equal
-    /// versions are in the order of their names.
+    /// The bundles from the highest version down. Bundles whose version cannot be parsed come last, and bundles of
+    /// equal versions are in the order of their names.
     pub fn by_version(&self) -> Vec<&Bundle> {
         let mut bundles: Vec<(Option<VersionRelease>, &Bundle)> =
             self.bundles.values().map(|bundle| (bundle.version().ok(), bundle)).collect();

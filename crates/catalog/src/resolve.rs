@@ -1,7 +1,7 @@
 //! Finds the bundle that OLM v1 installs for a ClusterExtension, or the reason why there is none.
 //!
-//! The steps, their order and the texts are those of operator-controller's resolver. The caller selects the catalogs and
-//! passes only those that are selected, available and served.
+//! The steps, their order and the texts are those of operator-controller's resolver. The caller selects the catalogs
+//! and passes only those that are selected, available and served.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -33,7 +33,8 @@ pub enum UpgradeConstraints {
     /// Only along the edges of the catalog (`CatalogProvided`, `Enforce`).
     #[default]
     Catalog,
-    /// Only by the rules of semantic versions: within the same major version, below 1.0.0 within the same minor version.
+    /// Only by the rules of semantic versions: within the same major version, below 1.0.0 within the same minor
+    /// version.
     Semver,
     /// No constraint (`SelfCertified`, `Ignore`).
     Any,
@@ -105,7 +106,8 @@ pub enum Reason<'a> {
         /// Those of them that the range would match if it allowed pre-releases.
         pre_releases: Vec<&'a str>,
     },
-    /// There are such versions, but no edge from the installed bundle to any of them; as catalog and bundle, highest first.
+    /// There are such versions, but no edge from the installed bundle to any of them; as catalog and bundle, highest
+    /// first.
     NoEdge(Vec<(&'a str, &'a Bundle)>),
     /// Several catalogs of the same priority have a candidate; as catalog, bundle and priority.
     Ambiguous(Vec<(&'a str, &'a Bundle, i32)>),

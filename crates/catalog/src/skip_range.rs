@@ -45,8 +45,8 @@ impl SkipRange {
     pub fn parse(text: &str) -> Result<SkipRange, String> {
         let parts = parts(text);
         let mut groups = Vec::new();
-        // As in the library, wildcards of all groups are expanded before the first comparison is parsed, so errors come in
-        // that order.
+        // As in the library, wildcards of all groups are expanded before the first comparison is parsed, so errors come
+        // in that order.
         for group in alternatives(&parts)? {
             let mut expanded = Vec::new();
             for part in group {

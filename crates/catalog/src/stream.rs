@@ -209,8 +209,8 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// The range of the next YAML document in the buffer: up to a line that begins with `---`. If the first line does, it
-    /// belongs to the document.
+    /// The range of the next YAML document in the buffer: up to a line that begins with `---`. If the first line does,
+    /// it belongs to the document.
     fn document(&mut self) -> Result<Range<usize>, Error> {
         let mut looked_at = 0;
         loop {

@@ -73,8 +73,8 @@ pub struct Keyword {
     pub decides: Decides,
     /// The value that is equivalent to omitting it.
     pub absent: Absent,
-    /// Whether the server needs it to merge a value in a server-side apply. Keywords that contain the schemas of parts of
-    /// the value do not count.
+    /// Whether the server needs it to merge a value in a server-side apply. Keywords that contain the schemas of parts
+    /// of the value do not count.
     pub is_merge: bool,
 }
 
@@ -159,8 +159,8 @@ pub fn shape(keyword: &str) -> Option<Shape> {
     find(keyword).map(|keyword| keyword.shape)
 }
 
-/// The keywords that the server needs to merge a value in a server-side apply, apart from those that contain the schemas
-/// of its parts.
+/// The keywords that the server needs to merge a value in a server-side apply, apart from those that contain the
+/// schemas of its parts.
 pub fn of_merge() -> impl Iterator<Item = &'static str> {
     KEYWORDS.iter().filter(|keyword| keyword.is_merge).map(|keyword| keyword.name)
 }

@@ -51,8 +51,8 @@ impl RefusedUpdates {
 /// A field that no schema describes. It makes two objects differ without any other effect.
 const MARK: &str = "gantry.dev/differs";
 
-/// Which updates the server refuses of an object that has `error` with `schema`. `new` and `old` are the object as it is
-/// written and as it was read, both prepared.
+/// Which updates the server refuses of an object that has `error` with `schema`. `new` and `old` are the object as it
+/// is written and as it was read, both prepared.
 ///
 /// `unreadable` is what server-side apply cannot parse because of the schema: see [`crate::typed::unreadable`].
 pub fn refused_updates(

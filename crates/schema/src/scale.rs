@@ -68,8 +68,8 @@ impl Scale {
         }
     }
 
-    /// Restricts the declared fields of a schema to the values that the scale subresource accepts, as far as keywords can
-    /// say it. Every object that can be written satisfies this anyway.
+    /// Restricts the declared fields of a schema to the values that the scale subresource accepts, as far as keywords
+    /// can say it. Every object that can be written satisfies this anyway.
     pub fn tighten(&self, schema: &mut Value) {
         for (path, wanted) in self.wanted() {
             let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));

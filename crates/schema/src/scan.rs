@@ -125,8 +125,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A hash of the value that comes next. Equal values have equal hashes, whatever the order of keys, the escapes, the
-    /// white space and the notation of numbers.
+    /// A hash of the value that comes next. Equal values have equal hashes, whatever the order of keys, the escapes,
+    /// the white space and the notation of numbers.
     fn hash(&mut self, state: &RandomState, depth: usize) -> Option<u64> {
         if depth > MAX_DEPTH {
             return None;
@@ -319,9 +319,9 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Compares two valid JSON texts side by side. It ends at the first string that differs, which in two versions of a long
-/// object is often near the beginning. It is fast if most keys are in the same order, and gives up otherwise. Of texts in
-/// which an object has a key twice, `OtherText` does not mean that they differ.
+/// Compares two valid JSON texts side by side. It ends at the first string that differs, which in two versions of a
+/// long object is often near the beginning. It is fast if most keys are in the same order, and gives up otherwise. Of
+/// texts in which an object has a key twice, `OtherText` does not mean that they differ.
 pub fn relation(one: &str, other: &str) -> Relation {
     Scanner::new(one).relation(&mut Scanner::new(other), 0).unwrap_or(Unknown)
 }

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The module that pins the servers and kubectl. It is copied to the build folder, because the package can be in a read-only
-/// location.
+/// The module that pins the servers and kubectl. It is copied to the build folder, because the package can be in a
+/// read-only location.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../control-plane/go.sum");
 /// The same for kwok.

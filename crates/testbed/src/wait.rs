@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far longer than anything takes: on a machine that is busy with other work, the server has needed more than a minute to
-/// remove a CRD. This limit only ends a test that would never end by itself.
+/// Far longer than anything takes: on a machine that is busy with other work, the server has needed more than a minute
+/// to remove a CRD. This limit only ends a test that would never end by itself.
 const LIMIT_MINUTES: u64 = 4;
 
 /// Waits until `probe` returns a value, and returns it.

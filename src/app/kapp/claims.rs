@@ -39,8 +39,8 @@ impl Record {
         others.iter().map(claim).collect()
     }
 
-    /// Other records of kapp with the same label for their members. Without the right to list all namespaces, only in those
-    /// in which kapp last deployed.
+    /// Other records of kapp with the same label for their members. Without the right to list all namespaces, only in
+    /// those in which kapp last deployed.
     async fn other_records(&self, target: &Target) -> Result<Vec<ObjectRef>, ListError> {
         let resource = Arc::new(config_maps());
         let list = async |namespace: Option<&str>| {

@@ -1,5 +1,5 @@
-//! Whether the server allows a record to be written and deleted. gantry checks this before its first write, because a refusal
-//! in the middle of a run would leave an app without a correct record.
+//! Whether the server allows a record to be written and deleted. gantry checks this before its first write, because a
+//! refusal in the middle of a run would leave an app without a correct record.
 
 use super::Parent;
 use crate::app::config_map::ConfigMap;

@@ -14,11 +14,11 @@ use crate::text::sanitize;
 const LOCKED: SignedDuration = SignedDuration::from_mins(15);
 
 impl Parent {
-    /// Checks that no other run is writing this app. Returns a notice if there is a lock that is ignored, because its start time
-    /// is too far in the future.
+    /// Checks that no other run is writing this app. Returns a notice if there is a lock that is ignored, because its
+    /// start time is too far in the future.
     ///
-    /// The run recorded its start by its own clock, and the server recorded when it received that. The earlier of the two
-    /// counts, so a clock that is fast does not make the lock last longer.
+    /// The run recorded its start by its own clock, and the server recorded when it received that. The earlier of the
+    /// two counts, so a clock that is fast does not make the lock last longer.
     ///
     /// # Errors
     /// Another run holds the lock.
@@ -50,8 +50,8 @@ impl Parent {
     }
 }
 
-/// Identifies this process: host, PID namespace, process id and start time. A later process on the same machine can tell
-/// from it whether this one still runs.
+/// Identifies this process: host, PID namespace, process id and start time. A later process on the same machine can
+/// tell from it whether this one still runs.
 pub fn holder(environment: &BTreeMap<String, String>) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let host = host.or_else(|| environment.get("HOSTNAME").cloned()).unwrap_or_else(|| "unknown".to_owned());

@@ -89,8 +89,8 @@ pub struct Parent {
     /// The namespaces of all members, and possibly more.
     pub namespaces: BTreeSet<String>,
     pub members: BTreeSet<Member>,
-    /// Objects that a run was going to create when it recorded them, without their uids. A run that ends replaces each by a
-    /// member, or drops it.
+    /// Objects that a run was going to create when it recorded them, without their uids. A run that ends replaces each
+    /// by a member, or drops it.
     pub pending: BTreeSet<Member>,
     /// `None` if no other object holds a part of it.
     pub parts: Option<Parts>,
@@ -125,8 +125,8 @@ impl Parent {
         self.members.iter().chain(&self.pending)
     }
 
-    /// Turns pending objects into members where they are live and carry the label of the app. If all members could be read,
-    /// the others do not exist.
+    /// Turns pending objects into members where they are live and carry the label of the app. If all members could be
+    /// read, the others do not exist.
     pub fn resolve_pending(&mut self, live: &Live) {
         if self.pending.is_empty() {
             return;

@@ -91,8 +91,8 @@ impl Parent {
         }
     }
 
-    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and which tool that is, as a
-    /// sentence names it. Nothing is known of the uids of its members, so none of them is deleted.
+    /// Reads the parent of an app also where another tool keeps it: its kinds and namespaces, and which tool that is,
+    /// as a sentence names it. Nothing is known of the uids of its members, so none of them is deleted.
     ///
     /// # Errors
     /// It cannot be read, or is the parent of another ApplySet.
@@ -110,7 +110,8 @@ impl Parent {
             "" => "an unnamed tool".to_owned(),
             name => format!("{:?}", sanitize(name)),
         };
-        // It may be gantry's own without its annotation: a run that writes it keeps others out, and its parts are not left behind.
+        // It may be gantry's own without its annotation: a run that writes it keeps others out, and its parts are not
+        // left behind.
         let parts = record.value(parts::KEY).map(|_| Parts::default());
         Ok(Some((Parent { last: legible_last(&record), parts, ..parent }, Some(tool))))
     }

@@ -54,7 +54,8 @@ impl FreshSchemas {
     }
 }
 
-/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools are taken over.
+/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools are taken
+/// over.
 pub async fn apply(
     transport: &Transport,
     fresh: &FreshSchemas,
@@ -76,8 +77,8 @@ pub async fn apply(
         match takeover::hand_over(transport, apply, namespace).await? {
             Handover::Done(handed_over) => return write_as_owner(apply, handed_over).await,
             Handover::NotNeeded => {}
-            // The content that the manifest sets may be what the server asks for. So it is applied first, beside the tools;
-            // then their fields change hands, and a second apply removes what the manifest does not set.
+            // The content that the manifest sets may be what the server asks for. So it is applied first, beside the
+            // tools; then their fields change hands, and a second apply removes what the manifest does not set.
             Handover::Refused(_) => {
                 let beside = Apply { former_tools: FormerTools::Keep, ..*apply };
                 let live = match write(&beside).await {
@@ -105,8 +106,8 @@ pub async fn apply(
     }
 }
 
-/// Whether the fields of deploy tools are taken over. Afterwards they would no longer be in conflict, so an apply that must
-/// not change their values is tried first.
+/// Whether the fields of deploy tools are taken over. Afterwards they would no longer be in conflict, so an apply that
+/// must not change their values is tried first.
 async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
     let has_tools = || {
         let live = apply.live.map(RawObject::value);

@@ -60,9 +60,9 @@ async fn send(transport: &Transport, call: &Call<'_>, apply: &Apply<'_>) -> Resu
     }
 }
 
-/// What the object becomes if the fields of its former deploy tools are taken over first, which a dry run cannot do. The
-/// answer to the apply shows which fields the manifest sets. The server is asked about the object without the others, which
-/// it may default.
+/// What the object becomes if the fields of its former deploy tools are taken over first, which a dry run cannot do.
+/// The answer to the apply shows which fields the manifest sets. The server is asked about the object without the
+/// others, which it may default.
 async fn taken_over(
     transport: &Transport,
     default_namespace: &str,
@@ -125,9 +125,9 @@ fn patch_to(live: &Value, next: &Value, pin: &Pin) -> String {
     Value::from(patch).to_string()
 }
 
-/// Whether the server would accept the object if it did not exist yet: the object is sent as a create. The server validates
-/// it and runs admission before it finds that the name is taken, so this can be asked while the object still exists.
-/// What the live object itself uses up (its quota, its ports) is no refusal.
+/// Whether the server would accept the object if it did not exist yet: the object is sent as a create. The server
+/// validates it and runs admission before it finds that the name is taken, so this can be asked while the object still
+/// exists. What the live object itself uses up (its quota, its ports) is no refusal.
 pub async fn dry_run_create(
     transport: &Transport,
     default_namespace: &str,
@@ -215,8 +215,8 @@ fn without_dry_run(message: &str) -> Option<&str> {
 const DOES_NOT_FIT: [&str; 3] =
     ["failed to create typed patch object (", "failed to create typed live object (", "failed to convert new object ("];
 
-/// Whether the server cannot apply an object because of a version in `managedFields` of the live object: the CRD does not
-/// have it, or the object does not fit its schema, which the server reports without an introduction.
+/// Whether the server cannot apply an object because of a version in `managedFields` of the live object: the CRD does
+/// not have it, or the object does not fit its schema, which the server reports without an introduction.
 fn is_of_managed_fields(message: &str) -> bool {
     let error = message.strip_prefix("errors:").unwrap_or(message).trim_start();
     let is_path = error.starts_with('.') && end_of_path(error).is_some();

@@ -171,9 +171,9 @@ impl Reader<'_> {
         ))
     }
 
-    /// Reads all CRDs with one request, in Protocol Buffers. The server has them in its watch cache, while it reads pages
-    /// from etcd unless a CRD was changed within the last minutes. Returns `None` if it does not send Protocol Buffers, or
-    /// something that gantry does not know: in JSON nothing is lost.
+    /// Reads all CRDs with one request, in Protocol Buffers. The server has them in its watch cache, while it reads
+    /// pages from etcd unless a CRD was changed within the last minutes. Returns `None` if it does not send Protocol
+    /// Buffers, or something that gantry does not know: in JSON nothing is lost.
     ///
     /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt.
     async fn whole(

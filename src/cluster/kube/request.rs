@@ -139,8 +139,8 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// Checks that the path of a request leads to what its parts name. The server decodes the path before it routes the request,
-/// so no segment may contain an encoded slash, or be empty or dots.
+/// Checks that the path of a request leads to what its parts name. The server decodes the path before it routes the
+/// request, so no segment may contain an encoded slash, or be empty or dots.
 ///
 /// # Errors
 /// The segment that would lead elsewhere.

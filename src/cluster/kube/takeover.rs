@@ -1,6 +1,6 @@
-//! Takes an object over from the tools that deployed it. Before the apply, the fields in their entries of `managedFields`
-//! become fields of our own entry. So the apply removes those that the manifest does not set, and the tools own nothing
-//! that a later apply changes. If the apply fails, they get their entries back.
+//! Takes an object over from the tools that deployed it. Before the apply, the fields in their entries of
+//! `managedFields` become fields of our own entry. So the apply removes those that the manifest does not set, and the
+//! tools own nothing that a later apply changes. If the apply fails, they get their entries back.
 //!
 //! Source: `managedFields` can be written by a patch, as `kubectl apply --server-side` does for the same purpose
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#migration-between-client-side-and-server-side-apply>).
@@ -92,8 +92,8 @@ pub async fn hand_over(
 }
 
 impl HandedOver {
-    /// Gives the tools their entries back, because nothing was applied. If the object has changed since, the fields stay
-    /// ours, and the next deploy continues from there.
+    /// Gives the tools their entries back, because nothing was applied. If the object has changed since, the fields
+    /// stay ours, and the next deploy continues from there.
     pub async fn give_back(self, transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) {
         let Apply { resource, object, .. } = apply;
         let read = Call::get(resource, namespace, &object.name);
@@ -139,8 +139,8 @@ fn patch_of(uid: &str, resource_version: &str, entries: Value) -> String {
     patch.to_string()
 }
 
-/// Ends the shared ownership with a writer that left no record. The server makes an entry of every live field for it when
-/// such an object is applied for the first time. This only helps the next deploy, so a failure is a warning.
+/// Ends the shared ownership with a writer that left no record. The server makes an entry of every live field for it
+/// when such an object is applied for the first time. This only helps the next deploy, so a failure is a warning.
 pub async fn release_unrecorded(
     transport: &Transport,
     apply: &Apply<'_>,

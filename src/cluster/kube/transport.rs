@@ -142,8 +142,8 @@ impl Transport {
         Ok((parts, body))
     }
 
-    /// Sends a request for [`super::request::Format::Protobuf`] whose response can be long. Returns `None` if the server
-    /// responds with something else.
+    /// Sends a request for [`super::request::Format::Protobuf`] whose response can be long. Returns `None` if the
+    /// server responds with something else.
     pub async fn protobuf(&self, call: &Call<'_>) -> Result<Option<Body>, Failure> {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         match body {
@@ -324,8 +324,8 @@ fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> b
     }
 }
 
-/// Whether every API server serves the API of a path: it then reports what does not exist with a status, and only another
-/// server answers that there is no such page.
+/// Whether every API server serves the API of a path: it then reports what does not exist with a status, and only
+/// another server answers that there is no such page.
 fn is_always_served(uri: &str) -> bool {
     let path = uri.split('?').next().unwrap_or_default();
     ["/api/v1", "/apis/apiextensions.k8s.io/v1"]

@@ -1,7 +1,7 @@
-//! A directed graph without cycles. If no edge contradicts another one, one topological sort takes them all. Otherwise only edges
-//! inside a strongly connected component can close a cycle, and they are added one by one, each component on its own. Sources:
-//! Kosaraju's algorithm for components; Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", for
-//! adding an edge.
+//! A directed graph without cycles. If no edge contradicts another one, one topological sort takes them all. Otherwise
+//! only edges inside a strongly connected component can close a cycle, and they are added one by one, each component on
+//! its own. Sources: Kosaraju's algorithm for components; Pearce and Kelly, "A dynamic topological sort algorithm for
+//! directed acyclic graphs", for adding an edge.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -36,9 +36,9 @@ pub struct Acyclic {
 }
 
 impl Acyclic {
-    /// A graph with the required edges, which are the first ones of the list, and with each further edge that does not close a cycle
-    /// with those before it. Also returns the indices of the edges that are left out, in ascending order. The topological order
-    /// follows these keys where the edges allow it.
+    /// A graph with the required edges, which are the first ones of the list, and with each further edge that does not
+    /// close a cycle with those before it. Also returns the indices of the edges that are left out, in ascending order.
+    /// The topological order follows these keys where the edges allow it.
     ///
     /// # Errors
     /// The required edges form a cycle. Each of the nodes comes after the next one; the last one repeats the first one.
@@ -138,7 +138,8 @@ impl Acyclic {
         true
     }
 
-    /// `start` and the nodes that can be reached from it through nodes whose places fit; `None` if `end` is one of them.
+    /// `start` and the nodes that can be reached from it through nodes whose places fit; `None` if `end` is one of
+    /// them.
     fn search(
         &mut self,
         start: usize,
@@ -184,7 +185,8 @@ impl Acyclic {
         if after.len() <= 1 {
             return after.into_iter().collect();
         }
-        // In one direction, a search can visit most of the graph although a few nodes in the other direction are enough.
+        // In one direction, a search can visit most of the graph although a few nodes in the other direction are
+        // enough.
         let mut limit = 64;
         loop {
             if let Some(follow) = self.follow_behind(&after, limit).or_else(|| self.follow_ahead(&after, limit)) {
@@ -194,8 +196,8 @@ impl Acyclic {
         }
     }
 
-    /// Those of these nodes that another of them comes after, directly or not, and that must have reached the same state for it.
-    /// Searches the nodes that these come after. `None` if more than `limit` edges would be visited.
+    /// Those of these nodes that another of them comes after, directly or not, and that must have reached the same
+    /// state for it. Searches the nodes that these come after. `None` if more than `limit` edges would be visited.
     fn follow_behind(&mut self, nodes: &BTreeMap<usize, Until>, mut limit: usize) -> Option<BTreeSet<usize>> {
         let low = nodes.keys().map(|node| self.place[*node]).min()?;
         let mut follow = BTreeSet::new();
@@ -216,7 +218,8 @@ impl Acyclic {
         Some(follow)
     }
 
-    /// The same as [`Acyclic::follow_behind`], but searches from each of these nodes for another one that comes after it.
+    /// The same as [`Acyclic::follow_behind`], but searches from each of these nodes for another one that comes after
+    /// it.
     fn follow_ahead(&mut self, nodes: &BTreeMap<usize, Until>, mut limit: usize) -> Option<BTreeSet<usize>> {
         let high = nodes.keys().map(|node| self.place[*node]).max()?;
         let mut follow = BTreeSet::new();

@@ -1,12 +1,13 @@
-//! The workloads behind the Services of webhooks and APIServices, which the API server calls while a deploy writes. Until such
-//! a workload is ready, every request that the webhook matches fails.
+//! The workloads behind the Services of webhooks and APIServices, which the API server calls while a deploy writes.
+//! Until such a workload is ready, every request that the webhook matches fails.
 //!
-//! A webhook configuration or an APIService waits until the workload is ready only if the server can verify its certificate
-//! from the start. Without a CA bundle, the workload fills it in itself, and may not become ready before the configuration
-//! exists.
+//! A webhook configuration or an APIService waits until the workload is ready only if the server can verify its
+//! certificate from the start. Without a CA bundle, the workload fills it in itself, and may not become ready before
+//! the configuration exists.
 //!
-//! A custom resource for which a webhook is called waits until the workload is ready. For a webhook that the same deploy adds,
-//! this holds only if the deploy waits: then the custom resource is written after the configuration, otherwise before it.
+//! A custom resource for which a webhook is called waits until the workload is ready. For a webhook that the same
+//! deploy adds, this holds only if the deploy waits: then the custom resource is written after the configuration,
+//! otherwise before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -185,7 +186,8 @@ fn caller(change: &Change, stage: Stage) -> Option<(Caller, BTreeSet<Name>)> {
     Some((caller, clients.into_iter().filter_map(service).collect()))
 }
 
-/// The webhooks of a configuration or a CRD that custom resources may wait for: live ones, and those that the change adds.
+/// The webhooks of a configuration or a CRD that custom resources may wait for: live ones, and those that the change
+/// adds.
 fn webhooks(index: usize, change: &Change) -> Vec<Found> {
     let object = &change.desired.object;
     // Most CRDs have no webhook, and parsing them is expensive.

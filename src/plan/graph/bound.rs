@@ -1,4 +1,5 @@
-//! The service accounts that a RoleBinding or a ClusterRoleBinding grants permissions to, as far as the order depends on them.
+//! The service accounts that a RoleBinding or a ClusterRoleBinding grants permissions to, as far as the order depends
+//! on them.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! The default order: which objects wait for which other objects, unless rules say otherwise.
 //!
 //! Objects that wait for the same objects form a set. So the time and the size of the graph grow with the number of
-//! namespaces, and not with the number of pairs of objects. An object does not wait for objects in other namespaces, except
-//! for the workloads behind a Service that the server calls, and for bindings that grant permissions to a service account of
-//! its namespace.
+//! namespaces, and not with the number of pairs of objects. An object does not wait for objects in other namespaces,
+//! except for the workloads behind a Service that the server calls, and for bindings that grant permissions to a
+//! service account of its namespace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,7 +47,8 @@ enum Key<'a> {
     Binding(Stage, Option<&'a str>, bool, Vec<String>),
     /// Selected by these Services.
     Workload(Option<&'a str>, Vec<usize>),
-    /// Custom resources in a namespace, with their CRD if it is among the manifests, and the index into `Building::asked`.
+    /// Custom resources in a namespace, with their CRD if it is among the manifests, and the index into
+    /// `Building::asked`.
     Other(Option<&'a str>, Option<usize>, usize),
     /// An admission object or an APIService: the kinds that it applies to, its Services, and whether it is trusted.
     Caller(Stage, Vec<usize>, Vec<usize>, bool),

@@ -193,8 +193,8 @@ impl Object<'_> {
     }
 }
 
-/// The ordering from annotations and bindings, by index. If rules name groups by kind or single objects, all their members
-/// have an entry.
+/// The ordering from annotations and bindings, by index. If rules name groups by kind or single objects, all their
+/// members have an entry.
 fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
@@ -337,8 +337,8 @@ fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> 
     problems
 }
 
-/// How to delete an object before another one is written. If the other one is live, leaving it out of the manifests would
-/// delete it, too.
+/// How to delete an object before another one is written. If the other one is live, leaving it out of the manifests
+/// would delete it, too.
 fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> String {
     let first = match is_live {
         false => format!("first without {written}, which deletes {deleted}, then with all manifests"),

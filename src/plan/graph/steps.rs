@@ -10,8 +10,8 @@ use super::acyclic::{Acyclic, Edge as Link, Until};
 use super::rule::{Group, Operation, Rule, Side, Source};
 use super::written::Ordering;
 
-/// The maximum number of pairs of steps that rules put in an order. Objects with the same rules and the same default order share
-/// a step.
+/// The maximum number of pairs of steps that rules put in an order. Objects with the same rules and the same default
+/// order share a step.
 const MAX_PAIRS: usize = 1_000_000;
 
 /// An object to sort.
@@ -259,7 +259,8 @@ impl<'a> Sorting<'a> {
         Edge { later, earlier, of, source }
     }
 
-    /// The edges of the default order: specific edges before general ones, and among each those of objects with rules first.
+    /// The edges of the default order: specific edges before general ones, and among each those of objects with rules
+    /// first.
     fn defaults(&self) -> Result<Vec<Link>, Disorder> {
         let mut of_sets: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
         for (index, (kind, _)) in self.kinds.iter().enumerate().filter(|(_, (kind, _))| !kind.is_free) {

@@ -1,5 +1,5 @@
-//! Rules of a deploy that does not wait until objects are ready: what waits by a rule is written as soon as the others are
-//! written.
+//! Rules of a deploy that does not wait until objects are ready: what waits by a rule is written as soon as the others
+//! are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 

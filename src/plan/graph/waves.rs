@@ -59,7 +59,8 @@ fn number(found: &[Found], key: &'static str) -> Option<(i64, &'static str)> {
     Some((found.number()?, key))
 }
 
-/// Adds the groups and rules of this order to those of the members. All are by index. Deletions are in the opposite order.
+/// Adds the groups and rules of this order to those of the members. All are by index. Deletions are in the opposite
+/// order.
 pub fn add(members: &BTreeMap<usize, Member>, orderings: &mut BTreeMap<usize, Ordering>, operation: Operation) {
     let is_default = |member: &Member| member.ranked.is_none_or(|ranked| ranked.rank == DEFAULT);
     if members.values().all(is_default) {

@@ -1,8 +1,8 @@
 //! The order that annotations and bindings of the configuration ask for.
 //!
-//! Sources: "Apply ordering" in kapp's documentation (`kapp.k14s.io/change-group`, `kapp.k14s.io/change-rule`, each also with a
-//! suffix `.x`), and `config.kubernetes.io/depends-on` of cli-utils. `gantry.dev/change-group` and `gantry.dev/change-rule` mean
-//! the same as kapp's.
+//! Sources: "Apply ordering" in kapp's documentation (`kapp.k14s.io/change-group`, `kapp.k14s.io/change-rule`, each
+//! also with a suffix `.x`), and `config.kubernetes.io/depends-on` of cli-utils. `gantry.dev/change-group` and
+//! `gantry.dev/change-rule` mean the same as kapp's.
 
 use std::collections::BTreeSet;
 

@@ -7,8 +7,8 @@ use crate::cluster::{Refusal, Refuser};
 use crate::plan::{Action, Change, Plan};
 use crate::rbac::{self, Atom, PolicyRule};
 
-/// The change of the plan that may remove the reason for a refusal before the object is written. Changes that the object
-/// does not wait for do not count: they may be written too late.
+/// The change of the plan that may remove the reason for a refusal before the object is written. Changes that the
+/// object does not wait for do not count: they may be written too late.
 pub fn resolved_by(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
     let earlier = plan.graph.before(index).into_iter().map(|index| (index, &plan.changes[index]));

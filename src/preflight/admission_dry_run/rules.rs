@@ -239,8 +239,8 @@ pub fn docs() -> Vec<&'static RuleDoc> {
     ]
 }
 
-/// The rules whose findings are certain refusals. A webhook that does not answer may answer later, and a deploy waits for
-/// it.
+/// The rules whose findings are certain refusals. A webhook that does not answer may answer later, and a deploy waits
+/// for it.
 pub const REFUSALS: &[&str] = &[
     "AdmissionDenied",
     "ApplyForbidden",

@@ -77,8 +77,8 @@ impl DeployEffect {
     }
 }
 
-/// Whether a ClusterRole of the deploy names CRDs as what its subjects may change. An operator needs that right to write the
-/// CA bundle of its own webhook.
+/// Whether a ClusterRole of the deploy names CRDs as what its subjects may change. An operator needs that right to
+/// write the CA bundle of its own webhook.
 pub fn is_operator_allowed_to_write_crds(plan: &Plan) -> bool {
     let has = |rule: &Value, key: &str, wanted: &[&str]| {
         rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).any(|value| wanted.contains(&value))

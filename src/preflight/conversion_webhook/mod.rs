@@ -172,8 +172,8 @@ const INJECTORS: [&str; 4] = [
     "service.beta.openshift.io/inject-cabundle",
 ];
 
-/// Whether somebody else than the deploy writes the CA bundle: an annotation names a controller, OLM installs the CRD with
-/// its bundle, or `managedFields` of the live CRD name another manager.
+/// Whether somebody else than the deploy writes the CA bundle: an annotation names a controller, OLM installs the CRD
+/// with its bundle, or `managedFields` of the live CRD name another manager.
 fn is_injected(crd: &Crd, live: Option<&Crd>, change: &Change, manager: &str) -> bool {
     let is_set = |value: &Value| value.as_str().is_some_and(|value| !value.is_empty() && value != "false");
     let has_injector =

@@ -137,7 +137,8 @@ fn decides_below(violation: &RuleViolation) -> bool {
         || rule.claims.iter().any(|claim| AFFECT_BELOW.contains(&claim.keyword))
 }
 
-/// The changes below a node that can be the cause: those that the same object proves to break, or if there are none, all.
+/// The changes below a node that can be the cause: those that the same object proves to break, or if there are none,
+/// all.
 fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &Proof, proof: &VersionProof) -> Vec<String> {
     let below: BTreeSet<&str> = below.collect();
     let has_witness_of = |path: &&str| {

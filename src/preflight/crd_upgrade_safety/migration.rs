@@ -8,8 +8,9 @@ use crate::preflight::objects::lost_fields;
 /// The steps to remove the stored versions of the live CRD that the desired one lacks.
 ///
 /// The API server does not report which objects are stored at a version, so every object must be written once, at a
-/// version that keeps all their fields. After that the version can be removed from `status.storedVersions`, and only then
-/// does the server allow its removal. Entries of `managedFields` that name the version survive all this: see [`managed`].
+/// version that keeps all their fields. After that the version can be removed from `status.storedVersions`, and only
+/// then does the server allow its removal. Entries of `managedFields` that name the version survive all this: see
+/// [`managed`].
 pub fn plan(pair: &CrdPair) -> Vec<String> {
     let CrdPair { live, desired, .. } = pair;
     let name = &live.name;

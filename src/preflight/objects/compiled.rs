@@ -62,8 +62,8 @@ impl Compiled {
         }
     }
 
-    /// Which updates the server refuses of an object that has `error` at this version; `objects` are its new and old form.
-    /// `unreadable` is what server-side apply cannot parse of it.
+    /// Which updates the server refuses of an object that has `error` at this version; `objects` are its new and old
+    /// form. `unreadable` is what server-side apply cannot parse of it.
     pub fn refused_updates(
         &self,
         error: &FieldError,

@@ -33,8 +33,8 @@ pub struct Refused {
 pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     let read_live = || crd.live_object.as_ref().and_then(|live| read(&live.json()));
-    // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one only
-    // if they change.
+    // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one
+    // only if they change.
     let without_versions = crd.without_versions();
     let has_same_versions = crd.has_same_versions();
     let mut live = match &without_versions {

@@ -15,15 +15,15 @@ pub enum Impact {
     Pruned(Loss),
     /// It gets a default.
     Defaulted(Fill),
-    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version that
-    /// is removed. See [`super::managed`].
+    /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version
+    /// that is removed. See [`super::managed`].
     NotAppliable { manager: String },
     /// A manager wrote it at a version that is no longer served.
     WrittenAt { manager: String },
     /// It is or may be stored at a version that is removed.
     StoredAt,
-    /// It may be stored at a version that is removed, although `status.storedVersions` does not name it: its managedFields
-    /// name no other version.
+    /// It may be stored at a version that is removed, although `status.storedVersions` does not name it: its
+    /// managedFields name no other version.
     PerhapsStoredAt,
     /// A rule or pattern of the desired schema could not be evaluated, for this reason.
     Undecided(String),

@@ -22,8 +22,8 @@ pub fn lost(from: &Json, to: &Json) -> Vec<String> {
     found
 }
 
-/// What an object that is written at `version` of this CRD loses in the storage version, if no webhook converts. Nothing
-/// if it is the storage version.
+/// What an object that is written at `version` of this CRD loses in the storage version, if no webhook converts.
+/// Nothing if it is the storage version.
 pub fn lost_in_storage(crd: &Crd, version: &Version) -> Vec<String> {
     match crd.storage().filter(|storage| storage.name != version.name) {
         Some(storage) => lost_between(version, storage),

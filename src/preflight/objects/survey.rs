@@ -1,5 +1,5 @@
-//! Lists the objects of one changed CRD page by page, validates each page on all cores while the next one is fetched, and
-//! keeps only the effects.
+//! Lists the objects of one changed CRD page by page, validates each page on all cores while the next one is fetched,
+//! and keeps only the effects.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! The errors that the server reports for an object, and which of them it reports today as well: only the rest is caused
-//! by the upgrade.
+//! The errors that the server reports for an object, and which of them it reports today as well: only the rest is
+//! caused by the upgrade.
 
 use serde_json::Value;
 

@@ -74,8 +74,8 @@ fn keeps_all(node: &Value) -> bool {
 }
 
 /// Whether an update pairs the items of a list with fewer old items than before, because it is no longer a list of type
-/// map or has other keys. Then updates no longer tolerate what was already invalid in an item, which a proof about valid
-/// objects does not cover.
+/// map or has other keys. Then updates no longer tolerate what was already invalid in an item, which a proof about
+/// valid objects does not cover.
 pub fn pairs_less(before: &Value, after: &Value) -> bool {
     if before == after {
         return false;

@@ -5,9 +5,9 @@
 //!                ─► defaulted, validated ─► storage version: pruned
 //! ```
 //!
-//! This is what the API server does with an object when a client reads it and writes it back. [`Validator`] repeats it with
-//! the desired CRD, and, only if that affects the object, with the live one: an effect that already occurs today is not
-//! caused by the upgrade.
+//! This is what the API server does with an object when a client reads it and writes it back. [`Validator`] repeats it
+//! with the desired CRD, and, only if that affects the object, with the live one: an effect that already occurs today
+//! is not caused by the upgrade.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

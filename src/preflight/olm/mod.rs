@@ -106,8 +106,8 @@ impl<'a> Olm<'a> {
         self.target.is_server()
     }
 
-    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git commit
-    /// are manifests: what a manifest no longer has is gone.
+    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git
+    /// commit are manifests: what a manifest no longer has is gone.
     pub fn after(&self, change: &Change) -> Value {
         match self.target {
             Target::Git(_) => change.desired_value(),

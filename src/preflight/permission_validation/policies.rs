@@ -1,7 +1,7 @@
 //! Admission policies with parameters. The API server will read the parameters, so it requires that the user
-//! who writes the policy may read them, too: `get` on every object of a policy's `paramKind`; for a binding's `paramRef`, `get` on the
-//! object that it names, or `list` if it has a selector. If the server cannot resolve the kind, it requires the right
-//! for every possible kind.
+//! who writes the policy may read them, too: `get` on every object of a policy's `paramKind`; for a binding's
+//! `paramRef`, `get` on the object that it names, or `list` if it has a selector. If the server cannot resolve the
+//! kind, it requires the right for every possible kind.
 //!
 //! The server does not check a policy again if its `paramKind` does not change. It checks a binding on every write,
 //! because it compares the `paramRef` by address, which always differs.

@@ -18,8 +18,8 @@ pub struct Question<'a> {
     pub kind: &'a str,
     pub version: &'a str,
     pub namespaced: bool,
-    /// Whether the desired CRD serves it. If not, nothing is written at it: its schema prunes and defaults what is stored,
-    /// and validates nothing.
+    /// Whether the desired CRD serves it. If not, nothing is written at it: its schema prunes and defaults what is
+    /// stored, and validates nothing.
     pub served: bool,
     /// `openAPIV3Schema`, as JSON text.
     pub live_schema: &'a str,

@@ -1,7 +1,7 @@
 //! Upgrade graphs as pictures: Mermaid, which forges show in Markdown, and DOT.
 //!
-//! An arrow points from a bundle to one that it can be updated to. If a `skipRange` contains many bundles, a single arrow
-//! starts at the range, so that the picture stays readable.
+//! An arrow points from a bundle to one that it can be updated to. If a `skipRange` contains many bundles, a single
+//! arrow starts at the range, so that the picture stays readable.
 
 use std::collections::BTreeMap;
 

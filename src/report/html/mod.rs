@@ -1,8 +1,8 @@
 //! The report as one self-contained page (`-o html`), to be kept as the artifact of a job and opened in a browser.
 //!
-//! The page makes no requests and runs only its own script: its Content-Security-Policy allows the style and the script by their
-//! hashes, and nothing else. Without the script everything can still be read; it filters, and copies witnesses. The
-//! templates are checked at compile time, and escape all values.
+//! The page makes no requests and runs only its own script: its Content-Security-Policy allows the style and the script
+//! by their hashes, and nothing else. Without the script everything can still be read; it filters, and copies
+//! witnesses. The templates are checked at compile time, and escape all values.
 
 mod finding;
 mod rules;

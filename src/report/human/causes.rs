@@ -1,8 +1,8 @@
 //! Groups findings by object and cause.
 //!
-//! A field that is removed from three versions of a CRD is three findings in the data, because each version is a separate
-//! API. A change that affects a field and all fields around it is a finding for each. Both are a single mistake, so they
-//! are shown and counted once here.
+//! A field that is removed from three versions of a CRD is three findings in the data, because each version is a
+//! separate API. A change that affects a field and all fields around it is a finding for each. Both are a single
+//! mistake, so they are shown and counted once here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ pub struct ObjectCauses<'a> {
     pub causes: Vec<Cause<'a>>,
 }
 
-/// One finding, or the same finding in several versions of one CRD, or at several nodes if one change causes all of them.
+/// One finding, or the same finding in several versions of one CRD, or at several nodes if one change causes all of
+/// them.
 pub struct Cause<'a> {
     pub check: &'a str,
     /// The first of them.

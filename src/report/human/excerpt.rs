@@ -82,8 +82,8 @@ pub struct PlainLine {
     pub mark: Option<Range<usize>>,
 }
 
-/// The line at `place`, the line of the enclosing key, and a number of lines of the same document on either side; nothing if
-/// it is unavailable.
+/// The line at `place`, the line of the enclosing key, and a number of lines of the same document on either side;
+/// nothing if it is unavailable.
 pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<PlainLine> {
     let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
     let marked = ShownLine::of(raw, place.column.unwrap_or(0));

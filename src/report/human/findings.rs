@@ -1,8 +1,8 @@
 //! Decides which findings are shown in full, and how the others are shown.
 //!
-//! Errors come before warnings, whatever object they concern. The first finding of each kind is shown in full: where, who
-//! breaks, the proof, what to do. The others of the kind get a line each. Errors are left out only if there are very
-//! many, and then no warnings are shown.
+//! Errors come before warnings, whatever object they concern. The first finding of each kind is shown in full: where,
+//! who breaks, the proof, what to do. The others of the kind get a line each. Errors are left out only if there are
+//! very many, and then no warnings are shown.
 
 use std::io;
 

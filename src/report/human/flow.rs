@@ -1,8 +1,8 @@
 //! An object in one line of YAML that can be pasted into a file.
 //!
-//! Strings are plain if every YAML reader, including Go's, reads them as that string. Otherwise they are quoted with YAML's
-//! escapes, which also keeps control characters from the terminal. Long repetitive values are written
-//! with a factor (`"a" × 1025`), so that they can be reproduced.
+//! Strings are plain if every YAML reader, including Go's, reads them as that string. Otherwise they are quoted with
+//! YAML's escapes, which also keeps control characters from the terminal. Long repetitive values are written with a
+//! factor (`"a" × 1025`), so that they can be reproduced.
 
 use serde_json::Value;
 

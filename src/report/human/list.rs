@@ -1,5 +1,5 @@
-//! The human report of many clusters: findings and errors, each with its clusters, then an overview, and the verdict as the
-//! last line.
+//! The human report of many clusters: findings and errors, each with its clusters, then an overview, and the verdict as
+//! the last line.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -203,8 +203,9 @@ fn errors(report: &Report) -> String {
     if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
 }
 
-/// `4 of the 18 errors break nothing (kapp and OLM forbid them all the same). Judged by effect only, 11 are errors and 3 are
-/// warnings: --preset semantic.` Nothing if every error breaks something.
+/// `4 of the 18 errors break nothing (kapp and OLM forbid them all the same). Judged by effect only, 11 are errors and
+/// 3 are warnings: --preset semantic.`
+/// Nothing if every error breaks something.
 fn proven_harmless(report: &Report) -> Option<String> {
     let objects = ObjectCauses::of(report);
     let causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();

@@ -42,8 +42,8 @@ impl<'a> Pen<'a> {
         if self.begun { writeln!(self.out) } else { Ok(()) }
     }
 
-    /// Writes text after a prefix, wrapped at the width. Further lines are indented by the width of the prefix, which is
-    /// `columns`, because the prefix may contain colour codes.
+    /// Writes text after a prefix, wrapped at the width. Further lines are indented by the width of the prefix, which
+    /// is `columns`, because the prefix may contain colour codes.
     pub fn wrapped(&mut self, prefix: &str, columns: usize, text: &str) -> io::Result<()> {
         // On a very narrow terminal do not wrap: the terminal does it better.
         let room = self.width.saturating_sub(columns).max(40);

@@ -1,4 +1,5 @@
-//! Escapes untrusted text in Markdown. Inside code nothing is markup: no emphasis, links, mentions or references to issues.
+//! Escapes untrusted text in Markdown. Inside code nothing is markup: no emphasis, links, mentions or references to
+//! issues.
 
 /// The text as code within a line. The text has no line breaks.
 pub fn code(text: &str) -> String {

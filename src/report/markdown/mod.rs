@@ -1,8 +1,8 @@
 //! The report as Markdown (`-o markdown`), for a comment on a pull request or the summary of a job.
 //!
-//! The verdict comes first, then an overview of the checks, then the findings, folded by rule: errors before warnings, the first
-//! of each rule in full and a line for each other. Code hosts limit the length. What does not fit is counted, and errors are
-//! the last to be left out; no text is cut off in the middle.
+//! The verdict comes first, then an overview of the checks, then the findings, folded by rule: errors before warnings,
+//! the first of each rule in full and a line for each other. Code hosts limit the length. What does not fit is counted,
+//! and errors are the last to be left out; no text is cut off in the middle.
 
 mod escape;
 #[cfg(test)]

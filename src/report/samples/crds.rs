@@ -201,7 +201,8 @@ pub fn many_objects() -> Report {
     report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, findings)])
 }
 
-/// A report with `preset: evidence`: an error that affects objects, one that affects none, and one that could not be checked.
+/// A report with `preset: evidence`: an error that affects objects, one that affects none, and one that could not be
+/// checked.
 pub fn evidence() -> Report {
     let of = |examined, message: &str, affected: u64, managers: &[(&str, u64)]| Evidence {
         examined,

@@ -1,7 +1,7 @@
 //! The findings as SARIF 2.1.0 (`-o sarif`), which code hosts show beside the lines of a change.
 //!
-//! `invocations` shows whether the run could check everything: the results alone do not distinguish a check that could not
-//! complete from one without findings.
+//! `invocations` shows whether the run could check everything: the results alone do not distinguish a check that could
+//! not complete from one without findings.
 
 mod log;
 #[cfg(test)]

@@ -36,8 +36,8 @@ pub struct Deployed {
 
 /// Writes the app's record, its members, deletes what leaves it, and writes the record again.
 ///
-/// Until the run ends, the record names every kind and namespace that the run may have written to. So the next run finds
-/// all members, whatever stops this one.
+/// Until the run ends, the record names every kind and namespace that the run may have written to. So the next run
+/// finds all members, whatever stops this one.
 pub async fn deploy(
     managed: &Managed,
     plan: &Plan,

@@ -16,8 +16,8 @@ pub struct Foreseen {
 /// The most objects that one sentence names.
 const NAMED: usize = 20;
 
-/// One sentence about all of the objects; `None` if there are none. `sentence` gets their names and whether there is only
-/// one.
+/// One sentence about all of the objects; `None` if there are none. `sentence` gets their names and whether there is
+/// only one.
 pub fn listed<'o>(
     objects: impl ExactSizeIterator<Item = &'o ObjectRef>,
     sentence: impl FnOnce(String, bool) -> String,

@@ -1,4 +1,5 @@
-//! The app's record after a run: its members, their kinds and namespaces, and how the next run recognizes them as unchanged.
+//! The app's record after a run: its members, their kinds and namespaces, and how the next run recognizes them as
+//! unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -103,8 +104,8 @@ impl Managed {
 
     /// Whether the object of a change existed before the app. `was_there`: something else created it after the checks.
     fn existed(&self, change: &Change, was_there: bool) -> bool {
-        // An object may have the app's label without being in its record: somebody set the label, or an earlier run ended
-        // before it could record what it created.
+        // An object may have the app's label without being in its record: somebody set the label, or an earlier run
+        // ended before it could record what it created.
         let is_created_by_others = |live: &Live| !managed::is_created_by(&live.raw, &self.field_manager);
         let existed = change.action == Action::Adopt
             || was_there
@@ -112,8 +113,8 @@ impl Managed {
         existed && !change.kapp.joins
     }
 
-    /// The inventory before the first write: the members so far, and everything that the run is going to write. So whatever
-    /// stops the run, the next one knows which objects may be the app's.
+    /// The inventory before the first write: the members so far, and everything that the run is going to write. So
+    /// whatever stops the run, the next one knows which objects may be the app's.
     pub(super) fn intended(&self, plan: &Plan) -> BTreeSet<Member> {
         let mut inventory: BTreeSet<Member> = self.parent.iter().flat_map(Parent::inventory).cloned().collect();
         let known: BTreeSet<String> = inventory.iter().map(|member| member.uid.clone()).collect();
@@ -214,7 +215,8 @@ impl Managed {
             content.kinds.insert(group_kind(object.group(), &object.kind));
             content.namespaces.extend(object.namespace.clone());
         }
-        // If something was not written, not read or not deleted, the record keeps every kind and namespace that may have members.
+        // If something was not written, not read or not deleted, the record keeps every kind and namespace that may
+        // have members.
         let is_whole = applied.problems.is_empty()
             && applied.unready.is_empty()
             && !applied.interrupted
@@ -229,7 +231,8 @@ impl Managed {
         content
     }
 
-    /// The marks by which the next run recognizes members that nobody changed since this one; `None` if some were not read.
+    /// The marks by which the next run recognizes members that nobody changed since this one; `None` if some were not
+    /// read.
     pub(super) fn last_applied(&self, plan: &Plan, applied: &Applied) -> Option<LastApplied> {
         let changes: Vec<(usize, &Change)> =
             plan.changes.iter().enumerate().filter(|(_, change)| change.desired.bundle.is_none()).collect();

@@ -1,4 +1,5 @@
-//! One run on many clusters: manifests are read once, each cluster is checked by itself, and there is one report of all.
+//! One run on many clusters: manifests are read once, each cluster is checked by itself, and there is one report of
+//! all.
 //!
 //! A deploy runs in waves. All clusters are checked before anything is written, and those of each later wave again
 //! before it begins. A wave does not begin if one of its clusters is blocked or could not be checked. If a cluster was
@@ -386,8 +387,8 @@ fn live(plan: &Plan) -> LiveCrds {
     crds.map(|change| (change.desired.object.name.clone(), hash(change))).collect()
 }
 
-/// The part of a live CRD that is compared between clusters, without the CA bundle, which each cluster has its own of. The
-/// server always writes keys in the same order.
+/// The part of a live CRD that is compared between clusters, without the CA bundle, which each cluster has its own of.
+/// The server always writes keys in the same order.
 fn spec(crd: &str) -> std::borrow::Cow<'_, str> {
     let spec = scan::member(crd, "spec").unwrap_or_default();
     if !spec.contains("caBundle") {

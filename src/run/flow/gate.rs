@@ -37,7 +37,8 @@ async fn of_configuration(run: &Run<'_>, loaded: &Loaded, commit: &GitTarget) ->
         differs |= std::fs::read_to_string(&path).ok() != text;
         replaced.insert(path, text);
     }
-    // Documents among the manifests can let more pass where the files have no entry. Only those that the commit has count.
+    // Documents among the manifests can let more pass where the files have no entry. Only those that the commit has
+    // count.
     let mut documents = Vec::new();
     for origin in loaded.configs.iter().map(|document| &document.origin) {
         let path = run.loader.working_directory.join(&*origin.source.name);

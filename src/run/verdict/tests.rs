@@ -68,7 +68,8 @@ const CHECK: Terms = Terms { writes: false, force_conflicts: false, redact: fals
 const DEPLOY: Terms = Terms { writes: true, ..CHECK };
 const FORCE: Terms = Terms { force_conflicts: true, ..DEPLOY };
 
-/// A case: its input, and the expected outcome, exit code, numbers of errors and notices, and whether the deploy continues.
+/// A case: its input, and the expected outcome, exit code, numbers of errors and notices, and whether the deploy
+/// continues.
 type Case = (&'static str, &'static [CheckStatus], Plan, Foreseen, Terms, (Outcome, Exit, usize, usize, bool));
 
 #[test]

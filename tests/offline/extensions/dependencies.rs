@@ -269,8 +269,8 @@ fn a_subscription_without_a_channel_is_updated_in_any() {
     }
 }
 
-/// The package p with these channels. Each bundle requires a kind of its own name, which does not exist, so that the check
-/// reports which bundle is installed.
+/// The package p with these channels. Each bundle requires a kind of its own name, which does not exist, so that the
+/// check reports which bundle is installed.
 fn versions(channels: &Value) -> String {
     let mut blobs = vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"})];
     let mut names = BTreeSet::new();

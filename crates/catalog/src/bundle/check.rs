@@ -1,7 +1,7 @@
 //! Checks whether OLM v1 installs a bundle, and reports problems in OLM's own words.
 //!
-//! OLM first checks the ClusterServiceVersion and stops at the first unsupported feature. Only if there is none, it runs
-//! all validators and reports everything they find.
+//! OLM first checks the ClusterServiceVersion and stops at the first unsupported feature. Only if there is none, it
+//! runs all validators and reports everything they find.
 
 use gantry_schema::gotext::quote;
 

@@ -12,8 +12,8 @@ use super::{ClusterServiceVersion, Permissions, PolicyRule, Webhook};
 /// The maximum length of a name that OLM creates, in bytes.
 const MAX_NAME: usize = 63;
 
-/// The objects that OLM creates in addition to those of the bundle. Unless noted otherwise, they are in the namespace of
-/// the ClusterExtension.
+/// The objects that OLM creates in addition to those of the bundle. Unless noted otherwise, they are in the namespace
+/// of the ClusterExtension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
     /// The service accounts of its permissions.

@@ -1,8 +1,8 @@
 //! Bundles of the format registry+v1, and whether OLM v1 installs them.
 //!
 //! A bundle is a folder, or an image with its content: `metadata/annotations.yaml` names its package, and `manifests/`
-//! contains a ClusterServiceVersion and the objects that OLM installs with it. [`Bundle::read`] takes texts; this module
-//! does not access the file system.
+//! contains a ClusterServiceVersion and the objects that OLM installs with it. [`Bundle::read`] takes texts; this
+//! module does not access the file system.
 
 mod check;
 mod cluster_service_version;

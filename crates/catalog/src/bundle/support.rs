@@ -21,7 +21,8 @@ pub enum Olm {
 pub struct Profile<'a> {
     /// The OLM that installs it.
     pub olm: Olm,
-    /// Whether OLM installs bundles that can watch only one namespace (feature gate `SingleOwnNamespaceInstallSupport`).
+    /// Whether OLM installs bundles that can watch only one namespace (feature gate
+    /// `SingleOwnNamespaceInstallSupport`).
     pub single_own_namespace: bool,
     /// The namespace of the ClusterExtension; empty if it is unknown.
     pub install_namespace: &'a str,
@@ -87,7 +88,8 @@ pub enum Unchecked {
     Webhooks,
     /// Whether the deployments and other definitions in its ClusterServiceVersion are valid.
     Install,
-    /// Whether the objects of the bundle have supported kinds, and include the CRDs that its ClusterServiceVersion owns.
+    /// Whether the objects of the bundle have supported kinds, and include the CRDs that its ClusterServiceVersion
+    /// owns.
     Objects,
     /// Whether this OLM supports `deploymentConfig`, which depends on a feature gate.
     DeploymentConfig,
@@ -107,7 +109,8 @@ impl fmt::Display for Unchecked {
 /// The problems found, and what could not be checked. A bundle is known to be supported only if both are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Support {
-    /// The problems. As OLM does, this stops at the first problem, except for problems that the validators find together.
+    /// The problems. As OLM does, this stops at the first problem, except for problems that the validators find
+    /// together.
     pub unsupported: Vec<Unsupported>,
     /// What cannot be checked. Checks that OLM would not reach because of an earlier problem are left out.
     pub unchecked: Vec<Unchecked>,

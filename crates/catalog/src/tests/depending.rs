@@ -128,8 +128,8 @@ fn constraints_that_are_deep_in_each_other_are_an_error() {
     assert!(Requirement::of_property(&property("olm.constraint", &value)).is_err());
 }
 
-/// A catalog with the package p, whose default channel is a; every entry has a bundle, except those without a version in
-/// their name.
+/// A catalog with the package p, whose default channel is a; every entry has a bundle, except those without a version
+/// in their name.
 fn catalog(channels: &[(&str, Value)]) -> Catalog {
     let mut blobs = vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"})];
     let mut bundles = BTreeSet::new();

@@ -7,8 +7,8 @@ use crate::resolve::{
 };
 use crate::{Catalog, Keep, Version, read};
 
-/// A catalog of the package `p`: channels with entries, versions of the bundles `p.vVERSION`, deprecated ones, and those
-/// with dependencies.
+/// A catalog of the package `p`: channels with entries, versions of the bundles `p.vVERSION`, deprecated ones, and
+/// those with dependencies.
 fn catalog(channels: Value, versions: &[&str], deprecated: &[&str], dependent: &[&str]) -> Catalog {
     let mut blobs = vec![json!({"schema": "olm.package", "name": "p"})];
     for (name, entries) in channels.as_object().expect("channels") {
@@ -264,7 +264,8 @@ fn updates_by_semantic_versions_stay_within_a_major_version() {
     assert_eq!(said(of(&semver(""), Some("3.0.0"), &catalog)), "c 3.0.0");
 }
 
-/// Runs the cases in a file that is not part of this repository, with `Name`, `Ext`, `Installed`, `Catalogs` and `Want`:
+/// Runs the cases in a file that is not part of this repository, with `Name`, `Ext`, `Installed`, `Catalogs` and
+/// `Want`:
 ///
 ///     GANTRY_TEST_RESOLVE=FILE cargo test -p gantry-catalog given -- --ignored --nocapture
 #[test]

@@ -1,9 +1,9 @@
-//! Rules that follow from live's rules by logic alone, whatever the functions in them compute: `isIP(self) || self == ''`
-//! holds wherever `isIP(self)` holds.
+//! Rules that follow from live's rules by logic alone, whatever the functions in them compute:
+//! `isIP(self) || self == ''` holds wherever `isIP(self)` holds.
 //!
-//! Rules are split at `&&`, `||`, `!` and `? :`. What is left are atoms. The same atom has the same result in every rule
-//! of a node, since all of them see the same value. A rule follows if it is true whenever the others are true, whatever
-//! the results of the atoms are.
+//! Rules are split at `&&`, `||`, `!` and `? :`. What is left are atoms. The same atom has the same result in every
+//! rule of a node, since all of them see the same value. A rule follows if it is true whenever the others are true,
+//! whatever the results of the atoms are.
 //!
 //! A rule accepts a value only if it is true: false and an error both refuse it. So the errors of atoms count. `&&` and
 //! `||` ignore an error if another operand decides them

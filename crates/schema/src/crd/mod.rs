@@ -90,11 +90,11 @@ pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undec
     check(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
 }
 
-/// Validates an update without the versions of the old CRD, which `old` can omit. Returns `None` if this decides nothing:
-/// then only [`validate`] with the whole old CRD does.
+/// Validates an update without the versions of the old CRD, which `old` can omit. Returns `None` if this decides
+/// nothing: then only [`validate`] with the whole old CRD does.
 ///
-/// An update is exempt from some requirements if the old CRD does not meet them. Here, no schema of the old CRD exempts the
-/// new one, so if nothing is refused, [`validate`] refuses nothing either.
+/// An update is exempt from some requirements if the old CRD does not meet them. Here, no schema of the old CRD exempts
+/// the new one, so if nothing is refused, [`validate`] refuses nothing either.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
@@ -108,11 +108,12 @@ pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<
     Ok((outcome.refusals.is_empty() && outcome.undecided.is_empty()).then_some(outcome))
 }
 
-/// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty list
-/// in place of `spec.versions`.
+/// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty
+/// list in place of `spec.versions`.
 ///
-/// Only the metadata is validated, so `old` must be a CRD that a server accepted: then it accepts the same spec again, because
-/// what `ValidateCustomResourceDefinitionUpdate` requires of a CRD depends on whether the old one already meets it.
+/// Only the metadata is validated, so `old` must be a CRD that a server accepted: then it accepts the same spec again,
+/// because what `ValidateCustomResourceDefinitionUpdate` requires of a CRD depends on whether the old one already meets
+/// it.
 ///
 /// # Errors
 /// The server cannot decode the CRD.

@@ -81,8 +81,8 @@ pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec
     Walk::of(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
 }
 
-/// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3 document,
-/// in the order of the object. `definitions` is `components.schemas` of the document, which `$ref`s lead to.
+/// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3
+/// document, in the order of the object. `definitions` is `components.schemas` of the document, which `$ref`s lead to.
 pub fn unreadable_by(schema: &Value, definitions: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
     // Such a document describes the metadata too.
     let inherited = Inherited { is_resource: false, keeps_unknown: false };
@@ -101,8 +101,8 @@ pub fn declared_beside<'s>(schema: &'s Value, definitions: &'s Value, at: &[Step
     map["properties"].as_object().into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect()
 }
 
-/// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the order
-/// of the manifest. The fields are those of the newest API server that is known here.
+/// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the
+/// order of the manifest. The fields are those of the newest API server that is known here.
 pub fn unreadable_crd(crd: &Value) -> Vec<Unreadable> {
     let (root, definitions) = (&tables::CRD["CustomResourceDefinition"], &*tables::CRD);
     let inherited = Inherited { is_resource: true, keeps_unknown: false };

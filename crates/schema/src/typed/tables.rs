@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-/// Definitions in OpenAPI documents whose values can be of several scalar types, although older servers describe them as
-/// strings.
-/// Source: `k8s.io/kube-openapi/pkg/schemaconv`
+/// Definitions in OpenAPI documents whose values can be of several scalar types, although older servers describe them
+/// as strings. Source: `k8s.io/kube-openapi/pkg/schemaconv`
 pub const ANY_SCALAR: [&str; 2] =
     ["io.k8s.apimachinery.pkg.api.resource.Quantity", "io.k8s.apimachinery.pkg.util.intstr.IntOrString"];
 
@@ -62,9 +61,9 @@ pub static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
     fields(&["apiVersion", "kind"], json!({"metadata": metadata}))
 });
 
-/// The schemas of a CustomResourceDefinition and of the JSONSchemaProps in it, which refer to themselves. A field without
-/// a type can have several: `items` is a schema or a list of schemas, and is parsed later.
-/// Source: `types.go` and `types_jsonschema.go` of `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`
+/// The schemas of a CustomResourceDefinition and of the JSONSchemaProps in it, which refer to themselves. A field
+/// without a type can have several: `items` is a schema or a list of schemas, and is parsed later. Source: `types.go`
+/// and `types_jsonschema.go` of `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`
 pub static CRD: LazyLock<Value> = LazyLock::new(|| {
     let (text, flag, integer) = (json!({"type": "string"}), json!({"type": "boolean"}), json!({"type": "integer"}));
     let texts = list(text.clone());

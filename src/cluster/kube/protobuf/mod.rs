@@ -1,8 +1,9 @@
 //! Reads responses in Kubernetes' Protocol Buffers encoding.
 //!
-//! A server needs a quarter less processor time for a list of CRDs in this encoding, and the list is half as long. Everything else works on JSON, so the messages are written as the JSON that the server would have sent. A
-//! generated decoder would drop fields that it does not know; this one refuses them ([`Undecodable`]), and the caller
-//! requests JSON instead, so a schema is never read without a part of it.
+//! A server needs a quarter less processor time for a list of CRDs in this encoding, and the list is half as long.
+//! Everything else works on JSON, so the messages are written as the JSON that the server would have sent. A generated
+//! decoder would drop fields that it does not know; this one refuses them ([`Undecodable`]), and the caller requests
+//! JSON instead, so a schema is never read without a part of it.
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding>
 

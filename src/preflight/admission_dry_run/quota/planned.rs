@@ -1,5 +1,5 @@
-//! Quotas that this deploy creates or lowers. They are written before the other objects of their namespace, so those have
-//! to fit into them. A dry run does not know them.
+//! Quotas that this deploy creates or lowers. They are written before the other objects of their namespace, so those
+//! have to fit into them. A dry run does not know them.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,9 @@ struct Spec {
     scopes: Scopes,
 }
 
-/// Warnings about new objects that do not fit into the quotas as this deploy writes them. It is only a warning, because a new
-/// limit applies when a controller has put it into the status of the quota, which can be later than the other writes.
+/// Warnings about new objects that do not fit into the quotas as this deploy writes them. It is only a warning, because
+/// a new limit applies when a controller has put it into the status of the quota, which can be later than the other
+/// writes.
 pub fn exceeded(changes: &[Change], admitted: &BTreeMap<usize, Value>) -> Vec<Violation> {
     let is_quota = |change: &&Change| {
         change.resource.plural == "resourcequotas" && change.resource.group.is_empty() && change.is_written()

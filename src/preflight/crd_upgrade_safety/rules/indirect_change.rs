@@ -51,7 +51,8 @@ source:
     judge: Judge::Proof,
 };
 
-/// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof gives.
+/// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof
+/// gives.
 pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Diagnosis {
     let field = place.field();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();

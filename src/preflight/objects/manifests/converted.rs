@@ -1,7 +1,7 @@
 //! The versions in `managedFields` of an object that a webhook converts. Only the server can tell whether the object,
 //! converted by the webhook, fits the schemas of these versions, so it is asked with a dry run of the apply. It answers
-//! with the live CRD: if the deploy removes a field from one of the schemas or changes its structure, the answer would mean
-//! nothing, and it is unknown.
+//! with the live CRD: if the deploy removes a field from one of the schemas or changes its structure, the answer would
+//! mean nothing, and it is unknown.
 
 use std::collections::BTreeSet;
 
@@ -91,8 +91,8 @@ fn versions(change: &Change, crd: &Crd, field_manager: &str) -> Vec<String> {
     others.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Whether every object that fits the live schema as far as the server checks for `managedFields` fits the desired one: it
-/// declares the same fields, or more, with the same types.
+/// Whether every object that fits the live schema as far as the server checks for `managedFields` fits the desired one:
+/// it declares the same fields, or more, with the same types.
 fn has_structure_of(desired: &Version, live: &Version) -> bool {
     let schemas = desired.schema_value().ok().zip(live.schema_value().ok());
     desired.same_schema(live) || schemas.is_some_and(|(desired, live)| declares_all_of(&desired, &live))

@@ -108,7 +108,8 @@ impl OtherVersions {
     }
 }
 
-/// Reads the live objects that are written at a version which can lack some of their fields, at a version that has them.
+/// Reads the live objects that are written at a version which can lack some of their fields, at a version that has
+/// them.
 pub(super) async fn read_whole(
     context: &Context<'_>,
     definition: &Definition,

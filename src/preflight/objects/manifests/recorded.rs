@@ -57,8 +57,8 @@ impl Validation {
     }
 }
 
-/// The fault of an object whose entries at these versions prevent the apply. `is_served` tells whether the server already
-/// serves the version of the manifest.
+/// The fault of an object whose entries at these versions prevent the apply. `is_served` tells whether the server
+/// already serves the version of the manifest.
 pub(super) fn fault(change: &Change, index: usize, versions: &[&str], is_served: bool, why: String) -> Fault {
     let to = &change.resource.version;
     let command = managed::move_one(&change.resource, &change.desired.object, versions, to);
