@@ -1,4 +1,4 @@
-//! Why the API server would refuse to write an object, as reported by a dry run.
+//! Refusals of a dry run.
 
 use super::managers::FieldConflict;
 use crate::problem::Problem;

@@ -1,4 +1,4 @@
-//! A live CRD and the desired CRD that replaces it.
+//! Pairs of CRDs.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Differences between a schema node of the live and the desired CRD.
+//! Changed keywords of a schema node.
 
 use std::fmt::{self, Display, Write};
 

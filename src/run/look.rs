@@ -1,4 +1,4 @@
-//! Everything from the manifests to the report. It only reads.
+//! The half of a run that only reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A streaming response, as lines.
+//! Lines of a stream.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The files that the samples name.
+//! Files for the samples.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The deploy of an app: writes the record, then the members, deletes what leaves the app, and writes the record again.
+//! The deploy of an app.
 
 use std::sync::Arc;
 use std::time::Duration;

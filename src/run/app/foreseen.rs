@@ -1,4 +1,4 @@
-//! What is reported about an app before anything is written.
+//! The report about an app before the first write.
 
 use crate::problem::Problem;
 use crate::resource::ObjectRef;

@@ -1,4 +1,4 @@
-//! Which command runs the flow.
+//! The commands of the flow.
 
 use crate::cli::{DeployArgs, FlowArgs};
 use crate::options::DiffKind;
