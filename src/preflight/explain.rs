@@ -1,6 +1,6 @@
 //! `gantry rules`: lists the checks and rules, and explains one of them.
 //!
-//! The pages under `docs/rules/` are generated from the same texts; a test fails if they are stale.
+//! The pages under `docs/rules/` are generated from the same texts, `rules/NAME.md`; a test fails if they are stale.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::entry::CheckEntry;
 use super::registry::{self, CHECKS};
 use super::rule::{Example, RuleDoc};
 use crate::config::{CustomCheck, Definition, KeyDescription};
-use crate::finding::{Breaks, Severity};
+use crate::finding::Severity;
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::text;
 
@@ -23,7 +23,7 @@ pub fn list(own: &[CustomCheck]) -> String {
         let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
         line(&mut text, &format!("{}: {}", check.name, check.summary));
         for rule in rules {
-            line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
+            line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
         }
     }
     if !own.is_empty() {
@@ -71,12 +71,12 @@ impl RuleText {
 
     /// What is reported, exactly.
     pub fn reports(&self) -> &'static str {
-        self.rule.reports
+        self.rule.reports()
     }
 
     /// The default severity.
     pub fn severity(&self) -> Severity {
-        self.rule.severity
+        self.rule.severity()
     }
 
     /// What `gantry rules` prints.
@@ -142,7 +142,7 @@ fn check_text(check: &CheckEntry) -> String {
     let rules = (check.rules)();
     let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
     for rule in rules {
-        line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary));
+        line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
     }
     text
 }
@@ -162,22 +162,22 @@ fn key_text(key: &KeyDescription) -> String {
 }
 
 fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
-    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity), bare(rule));
+    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity()), bare(rule));
     let mut section = |title: &str, body: &str| {
         line(&mut text, &format!("\n{title}"));
         for body_line in body.lines() {
             line(&mut text, &format!("  {body_line}"));
         }
     };
-    section("What it reports", rule.reports);
-    section("Why", rule.why);
-    section("Who is affected", &who(rule));
-    let scope = scope(&rule.example);
-    for (index, (title, part)) in rule.example.parts().into_iter().enumerate() {
-        let scope = if index == 0 { format!(" ({scope})") } else { String::new() };
-        section(&format!("Example, {title}{scope}"), part);
+    section("What it reports", rule.reports());
+    section("Why", rule.why());
+    section("Who is affected", rule.affected());
+    let example = rule.example();
+    for (index, (title, part)) in example.parts.iter().enumerate() {
+        let scope = if index == 0 { format!(" ({})", uncapital(example.scope)) } else { String::new() };
+        section(&format!("Example, {}{scope}", uncapital(title)), part);
     }
-    section("What to do", rule.what_to_do);
+    section("What to do", rule.what_to_do());
     match waiver(check, rule) {
         _ if is_refusal(check, rule) => section("No waiver", NO_WAIVER),
         Some(waiver) => section("How to accept it", &format!("{ACCEPT}\n\n{waiver}")),
@@ -204,25 +204,21 @@ fn is_refusal(check: &CheckEntry, rule: &RuleDoc) -> bool {
 /// A Config that waives a finding of this rule; `None` for notes, which need no waiver, and for refusals, which none
 /// lets pass.
 fn waiver(check: &CheckEntry, rule: &RuleDoc) -> Option<String> {
-    (rule.severity != Severity::Info && !is_refusal(check, rule)).then(|| {
+    (rule.severity() != Severity::Info && !is_refusal(check, rule)).then(|| {
         format!(
             "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwaivers:\n- rule: {}\n  object: {}\n  \
              reason: who reviewed it, and why it may pass\n",
             rule.name,
-            example_object(&rule.example)
+            example_object(&rule.example())
         )
     })
 }
 
 /// The name of the object that a finding for this example refers to.
 fn example_object(example: &Example) -> String {
-    let text = match example {
-        Example::Rights { object, .. } => object,
-        Example::Objects { desired, .. } | Example::Extension { desired, .. } => desired,
-        Example::Deletion { left, .. } => left,
-        Example::Crd { .. } | Example::Fields { .. } | Example::Stored { .. } | Example::Manifest { .. } => "",
-    };
-    let first = text.split("\n---\n").next().unwrap_or_default();
+    let part =
+        ["Deleted", "Desired", "Object"].map(|title| example.part(title)).into_iter().find(|part| !part.is_empty());
+    let first = part.unwrap_or_default().split("\n---\n").next().unwrap_or_default();
     let object = gantry_yaml::parse(first).ok().flatten().map(|node| node.to_value()).unwrap_or_default();
     object["metadata"]["name"].as_str().unwrap_or("samples.test.example.com").to_owned()
 }
@@ -244,26 +240,18 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
     format!(
         "# {name}\n\n{check}, {severity}: {summary}.\n\n\
          ## What it reports\n\n{reports}\n\n## Why\n\n{why}\n\nWho is affected: {who}.\n\n\
-         ## Example\n\n{example}\
+         ## Example\n\n{example}\n\n\
          ## What to do\n\n{what_to_do}\n{accept}",
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
-        severity = severity(rule.severity),
+        severity = severity(rule.severity()),
         summary = bare(rule),
-        reports = rule.reports,
-        why = rule.why,
-        who = who(rule),
-        example = example_page(&rule.example),
-        what_to_do = rule.what_to_do,
+        reports = rule.reports(),
+        why = rule.why(),
+        who = rule.affected(),
+        example = rule.example_text(),
+        what_to_do = rule.what_to_do(),
     )
-}
-
-fn example_page(example: &Example) -> String {
-    let mut text = format!("{}. ", capital(scope(example)));
-    for (title, part) in example.parts() {
-        let _ = write!(text, "{}:\n\n```yaml\n{part}```\n\n", capital(title));
-    }
-    text
 }
 
 /// The list of all rules, as Markdown.
@@ -272,7 +260,7 @@ pub fn index() -> String {
     for check in CHECKS {
         let _ = write!(text, "\n## [{0}](../checks/{0}.md)\n\n", check.name);
         for rule in (check.rules)() {
-            let _ = writeln!(text, "- [{0}]({0}.md): {1}", rule.name, rule.summary);
+            let _ = writeln!(text, "- [{0}]({0}.md): {1}", rule.name, rule.summary());
         }
     }
     text
@@ -295,51 +283,14 @@ fn severity(severity: Severity) -> &'static str {
 
 /// The summary without its severity in brackets, for texts that show the severity elsewhere.
 fn bare(rule: &RuleDoc) -> &'static str {
-    rule.summary
-        .split_once(" (warning)")
-        .or_else(|| rule.summary.split_once(" (note)"))
-        .map_or(rule.summary, |(bare, _)| bare)
+    let summary = rule.summary();
+    let bare = summary.split_once(" (warning)").or_else(|| summary.split_once(" (note)"));
+    bare.map_or(summary, |(bare, _)| bare)
 }
 
-fn scope(example: &Example) -> &'static str {
-    match example {
-        Example::Crd { .. } => "part of a CRD",
-        Example::Rights { .. } => "the RBAC rules of the deploying user, and a manifest",
-        Example::Stored { .. } => "part of a CRD, and of an existing object",
-        Example::Objects { .. } => "parts of manifests",
-        Example::Deletion { .. } => "a member that leaves the app, and a live object",
-        Example::Extension { .. } => "what is live, the manifests, and catalogs",
-        Example::Fields { .. } | Example::Manifest { .. } => "fields of spec in the schema of one version",
-    }
-}
-
-fn who(rule: &RuleDoc) -> String {
-    match rule.example {
-        Example::Rights { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
-        Example::Rights { .. } => return "the deploy itself, which would stop halfway".to_owned(),
-        Example::Deletion { .. } => return "everyone who needs what is deleted".to_owned(),
-        Example::Extension { .. } if rule.severity == Severity::Info => return "nobody".to_owned(),
-        Example::Extension { .. } => return "everyone who needs what the operator provides".to_owned(),
-        Example::Objects { .. } if rule.breaks.is_empty() => {
-            let nobody = rule.severity == Severity::Info;
-            return if nobody { "nobody" } else { "the deploy itself" }.to_owned();
-        }
-        _ if rule.breaks.is_empty() => return "unknown".to_owned(),
-        _ => {}
-    }
-    let words = rule.breaks.iter().map(|one| match one {
-        Breaks::StoredObjects => "stored objects",
-        Breaks::Writers => "writers",
-        Breaks::Readers => "readers",
-        Breaks::Data => "data",
-        Breaks::Behaviour => "behaviour",
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-fn capital(text: &str) -> String {
+fn uncapital(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 #[cfg(test)]
@@ -362,7 +313,7 @@ mod tests {
             for rule in (check.rules)() {
                 assert!(list.contains(rule.name));
                 let text = explain(rule.name).unwrap();
-                for part in [bare(rule), rule.reports, rule.why, rule.what_to_do] {
+                for part in [bare(rule), rule.reports(), rule.why(), rule.what_to_do()] {
                     assert!(text.contains(part), "{text}");
                 }
             }
@@ -375,7 +326,7 @@ mod tests {
         for (check, rule) in all_rules() {
             let text = RuleText { check, rule };
             assert!(!text.markdown().contains("]("), "{}", rule.name);
-            assert!(text.markdown().contains(rule.what_to_do) || rule.what_to_do.contains("]("), "{}", rule.name);
+            assert!(text.markdown().contains(rule.what_to_do()) || rule.what_to_do().contains("]("), "{}", rule.name);
         }
     }
 
@@ -394,7 +345,7 @@ mod tests {
         {
             let page = page(check, rule);
             let Some((_, rest)) = page.split_once("## How to accept it") else {
-                assert!(rule.severity == Severity::Info || page.contains("## No waiver"), "{}", rule.name);
+                assert!(rule.severity() == Severity::Info || page.contains("## No waiver"), "{}", rule.name);
                 continue;
             };
             let snippet = rest.split("```").nth(1).unwrap().trim_start_matches("yaml\n");
@@ -407,7 +358,7 @@ mod tests {
             let loaded = loader.load([], &registry::known()).unwrap_or_else(|error| panic!("{}: {error}", rule.name));
             let waivers = Waivers { list: &loaded.settings.waivers, today: Date::parse("2026-01-01").unwrap() };
             let finding =
-                samples::finding(rule.name, Severity::Error, samples::crd(&example_object(&rule.example)), "m");
+                samples::finding(rule.name, Severity::Error, samples::crd(&example_object(&rule.example())), "m");
             let mut reports = [samples::check(check.name, CheckStatus::Blocked, vec![finding])];
             assert_eq!(waivers.apply(&mut reports, &[rule.name], &[rule.name]), []);
             assert_eq!(reports[0].findings[0].severity, Severity::Waived, "{}", rule.name);

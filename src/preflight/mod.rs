@@ -255,7 +255,7 @@ impl Violation {
         Violation {
             subject: subject.into(),
             rule: doc.name.into(),
-            severity: doc.severity,
+            severity: doc.severity(),
             may_be_accepted: false,
             version,
             path: None,
@@ -265,7 +265,7 @@ impl Violation {
             caused_by: Vec::new(),
             complaint: None,
             documented: None,
-            breaks: doc.breaks.to_vec(),
+            breaks: doc.breaks(),
             verdict: None,
             semantic: None,
             witnesses: Vec::new(),

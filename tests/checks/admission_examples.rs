@@ -91,10 +91,10 @@ fn each_example_breaks_its_rule_and_no_other() {
         let bed = Bed::new();
         cp.apply_yaml(&bed.namespace());
         let mut admission = Admission::default();
-        for object in objects(&bed, doc.example.live()) {
+        for object in objects(&bed, doc.example().live()) {
             create(&bed, &object, &mut admission);
         }
-        let desired: Vec<String> = objects(&bed, doc.example.desired()).iter().map(Value::to_string).collect();
+        let desired: Vec<String> = objects(&bed, doc.example().desired()).iter().map(Value::to_string).collect();
         bed.write("manifests.yaml", &desired.join("\n---\n"));
         // A user who may do everything may also grant everything to anyone.
         let user = if ["ApplyForbidden", "RefusedByServer"].contains(&doc.name) { limited.as_str() } else { "admin" };

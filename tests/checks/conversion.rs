@@ -451,7 +451,7 @@ fn the_examples_of_the_rules_trigger_just_them() {
     let needs_none = ["ConversionCABundleInvalid", "ConversionReviewVersionUnknown", "ConversionServiceMissing"];
     for rule in rules().into_iter().filter(|rule| needs_none.contains(&rule.name)) {
         let bed = Conversion::new();
-        let example = yaml::parse(rule.example.desired()).expect("YAML").expect("a document").to_value();
+        let example = yaml::parse(rule.example().desired()).expect("YAML").expect("a document").to_value();
         let mut crd = bed.crd(&example["spec"]["conversion"]);
         if let Some(annotations) = example["metadata"].get("annotations") {
             crd["metadata"]["annotations"] = annotations.clone();

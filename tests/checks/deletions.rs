@@ -3,7 +3,6 @@
 use crate::support::{Bed, Output, control_plane, eventually};
 use gantry::finding::Severity;
 use gantry::preflight::deletion_safety::ENTRY;
-use gantry::preflight::rule::Example;
 use serde_json::{Value, json};
 
 /// `gantry` on the bed's app.
@@ -34,12 +33,13 @@ fn own(bed: &Bed, text: &str) -> String {
 #[test]
 fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
     for doc in (ENTRY.rules)() {
-        let Example::Deletion { left, other } = doc.example else { panic!("{}", doc.name) };
+        let example = doc.example();
+        let (left, other) = (example.part("Deleted"), example.part("Live beside it"));
         // For these, the other object is a member of the app, too: see below.
         if matches!(doc.name, "ExtensionDeletionLosesObjects" | "FinalizerWillHang" | "ChangedByOther") {
             continue;
         }
-        let blocks = doc.severity == Severity::Error;
+        let blocks = doc.severity() == Severity::Error;
         let bed = Bed::new();
         control_plane().apply_yaml(&bed.namespace());
         bed.write("manifests.yaml", &format!("{}---\n{}", bed.config_map("stays", "x"), own(&bed, left)));
@@ -332,7 +332,8 @@ fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
     let Some(doc) = (ENTRY.rules)().into_iter().find(|doc| doc.name == "FinalizerWillHang") else { panic!("no rule") };
-    let Example::Deletion { left, other } = doc.example else { panic!("{}", doc.name) };
+    let example = doc.example();
+    let (left, other) = (example.part("Deleted"), example.part("Live beside it"));
     let stays = bed.config_map("stays", "x");
     let deploy = |objects: &[&str]| {
         bed.write("manifests.yaml", &objects.iter().map(|text| own(&bed, text)).collect::<Vec<_>>().join("---\n"));

@@ -42,7 +42,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
     build: |_| Box::new(AdmissionDryRun),
     supersedes: &[],
     refusals: rules::REFUSALS,
-    field_conflicts: Some(rules::CONFLICT_NAME),
+    field_conflicts: Some(rules::CONFLICT.name),
     documented: |_, _| Vec::new(),
 };
 

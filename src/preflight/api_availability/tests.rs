@@ -325,9 +325,9 @@ fn the_example_of_each_rule_breaks_it() {
             let documents = text.split("---\n").map(|part| serde_yaml::from_str(part).expect("YAML"));
             documents.filter(|document: &Value| !document.is_null()).collect()
         };
-        let mut manifests = documents(rule.example.desired());
+        let mut manifests = documents(rule.example().desired());
         let mut cluster = Vec::new();
-        if !rule.example.live().is_empty() {
+        if !rule.example().live().is_empty() {
             cluster.push(crd(&[("v1alpha1", true), ("v1", true)]));
             manifests[0] = crd(&[("v1alpha1", false), ("v1", true)]);
             manifests[1]["metadata"]["namespace"] = "n".into();

@@ -86,7 +86,7 @@ fn violation(
     Violation {
         subject,
         rule: Cow::Borrowed(doc.name),
-        severity: doc.severity,
+        severity: doc.severity(),
         may_be_accepted: false,
         version: version.map(str::to_owned),
         path: None,
@@ -96,7 +96,7 @@ fn violation(
         caused_by: Vec::new(),
         complaint: None,
         documented: None,
-        breaks: doc.breaks.to_vec(),
+        breaks: doc.breaks(),
         verdict: None,
         semantic: None,
         witnesses: Vec::new(),

@@ -57,11 +57,11 @@ fn weigh(
     match (rule.weight, verdict) {
         (Weight::Beyond { .. }, Some(Verdict::Equal | Verdict::Widening)) => Severity::Info,
         (Weight::Beyond { semantic: severity }, _) if semantic => severity,
-        (Weight::Beyond { .. }, _) => rule.doc.severity,
+        (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !semantic => Severity::Error,
         (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
-        (Weight::Forbidden, None) if rule.doc.breaks == [Breaks::Behaviour] => Severity::Warning,
+        (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
         (Weight::Unknown | Weight::Forbidden, None) => undecided,
     }
 }

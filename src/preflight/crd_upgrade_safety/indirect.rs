@@ -13,7 +13,7 @@ use super::compare::RuleViolation;
 use super::json::{Json, Map};
 use super::node::Place;
 use super::rule::{Judge, UNKNOWN_CHANGE};
-use super::rules::indirect_change;
+use super::rules::{INDIRECT_CHANGE, indirect_change};
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Verdict, Witness};
 use crate::preflight::proofs::{PartProof, Proof, VersionProof};
@@ -161,7 +161,7 @@ fn violation(pair: &CrdPair, version: &str, path: &str, causes: Vec<String>, pro
         Place { crd: pair.desired.name.to_string(), version: version.to_owned(), path: path.to_owned(), steps: at };
     let diagnosis = indirect_change::diagnosis(&place, causes, proof.reason.as_deref());
     Some(RuleViolation {
-        rule: &indirect_change::RULE,
+        rule: &INDIRECT_CHANGE,
         version: Some(version.to_owned()),
         path: Some(path.to_owned()),
         node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),

@@ -410,7 +410,7 @@ impl CrdUpgradeSafety {
         if self.options.tool().is_some() || crd.is_left_to_server || crd.crd.live_object.is_some() {
             return Vec::new();
         }
-        let rule = &rules::served_version_loses_fields::RULE;
+        let rule = &rules::SERVED_VERSION_LOSES_FIELDS;
         let found = crd.crd.desired().ok().map(|crd| rules::served_version_loses_fields::judge_new(crd));
         found.into_iter().flatten().map(|found| RuleViolation::of_crd(rule, found)).collect()
     }

@@ -63,7 +63,7 @@ impl CrdUpgradeSafety {
         let named = version.clone().unwrap_or_default();
         let own = || format!("\"{}\" validation failed: {}", doc.name, diagnosis.message.for_versions(&named));
         let documented = diagnosis.documented.clone().or_else(|| blocks.then(own));
-        let mut breaks = diagnosis.breaks.unwrap_or_else(|| doc.breaks.to_vec());
+        let mut breaks = diagnosis.breaks.unwrap_or_else(|| doc.breaks());
         let mut witnesses = Vec::new();
         let mut help = diagnosis.help;
         if let Some(proof) = proof {

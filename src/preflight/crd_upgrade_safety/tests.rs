@@ -18,9 +18,12 @@ use crate::finding::Severity;
 use crate::manifest::{Manifest, Origin, Source};
 use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::Subject;
-use crate::preflight::rule::Example;
 use crate::resource::{Live, ObjectRef, RawObject, Resource};
 use gantry_schema::keywords;
+
+/// The scopes of examples.
+const PART: &str = "Part of a CRD";
+const FIELDS: &str = "Fields of spec in the schema of one version";
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
@@ -53,14 +56,15 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// A whole CRD around an example.
-fn whole(example: &Example, text: &str) -> String {
+/// A whole CRD around a part of an example.
+fn whole(scope: &str, text: &str) -> String {
     let part: Value = serde_yaml::from_str(text).expect("an example is YAML");
     let mut crd = base();
     let mut spec = json!({"type": "object"});
-    match example {
-        Example::Crd { .. } => merge(&mut crd, &part),
-        _ => spec["properties"] = part,
+    match scope {
+        PART => merge(&mut crd, &part),
+        FIELDS => spec["properties"] = part,
+        other => panic!("{other}: an example of a kind that nothing tests"),
     }
     for version in crd["spec"]["versions"].as_array_mut().unwrap() {
         if version["schema"].is_null() {
@@ -72,10 +76,7 @@ fn whole(example: &Example, text: &str) -> String {
 
 /// Two CRDs whose `spec` has one field `x`, with these schemas.
 fn pair_of(live: &Value, desired: &Value) -> (String, String) {
-    let crd = |schema: &Value| {
-        let example = Example::Fields { live: "", desired: "" };
-        whole(&example, &json!({"x": schema}).to_string())
-    };
+    let crd = |schema: &Value| whole(FIELDS, &json!({"x": schema}).to_string());
     (crd(live), crd(desired))
 }
 
@@ -95,12 +96,12 @@ fn judge_all(check: &CrdUpgradeSafety, pairs: &[Pair], written: &[Written], proo
 }
 
 #[test]
-fn every_file_of_a_rule_is_registered_under_its_name() {
+fn every_file_of_a_rule_has_its_name() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/preflight/crd_upgrade_safety/rules");
     let files: BTreeSet<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        .filter(|stem| stem != "mod")
+        .filter(|stem| stem != "mod" && stem != "effects")
         .map(|stem| {
             stem.split('_')
                 .map(|word| if word == "crd" { "CRD".to_owned() } else { word[..1].to_uppercase() + &word[1..] })
@@ -108,14 +109,14 @@ fn every_file_of_a_rule_is_registered_under_its_name() {
         })
         .collect();
     let registered: BTreeSet<String> = RULES.iter().map(|rule| rule.doc.name.to_owned()).collect();
-    assert_eq!(files, registered);
+    assert!(files.is_subset(&registered), "{:?}", &files - &registered);
 }
 
 #[test]
 fn every_example_triggers_its_rule_and_no_other() {
     for rule in RULES {
-        let example = &rule.doc.example;
-        let (live, desired) = (whole(example, example.live()), whole(example, example.desired()));
+        let example = rule.doc.example();
+        let (live, desired) = (whole(example.scope, example.live()), whole(example.scope, example.desired()));
         let judged = CrdUpgradeSafety::new(Options::default()).judge(&live, &desired).expect("both can be read");
         let found: Vec<&str> = judged.iter().map(|violation| violation.rule.as_ref()).collect();
         // Every field of today's API is known, so the example has one that the server refuses.
@@ -227,7 +228,7 @@ fn what_the_api_cannot_hold_is_not_judged() {
 
 #[test]
 fn a_crd_that_is_none_is_an_error_with_its_reason() {
-    let good = whole(&Example::Fields { live: "", desired: "" }, "{}");
+    let good = whole(FIELDS, "{}");
     let without = |edit: fn(&mut Value)| {
         let mut crd: Value = serde_json::from_str(&good).unwrap();
         edit(&mut crd);
@@ -261,8 +262,7 @@ fn the_status_says_which_versions_are_stored() {
         {"name": "v1alpha1", "served": true, "storage": false},
         {"name": "v1beta1", "served": true, "storage": true},
     ]);
-    let example = Example::Crd { live: "", desired: "" };
-    let desired = whole(&example, &json!({"spec": {"versions": [versions[1]]}}).to_string());
+    let desired = whole(PART, &json!({"spec": {"versions": [versions[1]]}}).to_string());
     for (stored, expected) in [
         (json!(["v1alpha1", "v1beta1"]), "NoStoredVersionRemoved"),
         (json!(["v1beta1"]), "ServedVersionRemoved"),
@@ -271,7 +271,7 @@ fn the_status_says_which_versions_are_stored() {
         (Value::Null, "ServedVersionRemoved"),
     ] {
         let live = json!({"spec": {"versions": versions}, "status": {"storedVersions": stored}});
-        let live = whole(&example, &live.to_string());
+        let live = whole(PART, &live.to_string());
         assert_eq!(rules_found(&live, &desired), [(expected, None)], "{stored}");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::compare::RuleViolation;
 use super::evidence::{self, Weighed};
 use super::rule::Diagnosis;
-use super::rules::indirect_change;
+use super::rules::INDIRECT_CHANGE;
 use crate::crd::steps;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity, Verdict};
@@ -61,7 +61,7 @@ fn violation(version: &str, node: &[Step], causes: &[&Cause], upgrade: &Upgrade)
         witnesses: Vec::new(),
     });
     let violation = RuleViolation {
-        rule: &indirect_change::RULE,
+        rule: &INDIRECT_CHANGE,
         version: Some(version.to_owned()),
         path: Some(path),
         node: node.to_vec(),

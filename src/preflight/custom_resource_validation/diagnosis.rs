@@ -219,7 +219,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             ),
         ),
     };
-    Ok(Diagnosis { doc, severity: severity.unwrap_or(doc.severity), message, help })
+    Ok(Diagnosis { doc, severity: severity.unwrap_or_else(|| doc.severity()), message, help })
 }
 
 /// The next step for objects that may be stored at a version that is removed.

@@ -1,30 +1,20 @@
-//! The texts of this check's rules. `validator` and `manifests` in [`crate::preflight::objects`] evaluate them.
+//! The rules of this check. `validator` and `manifests` in [`crate::preflight::objects`] evaluate them, and their words
+//! are in `rules/NAME.md`.
 
-mod existing;
-mod manifest;
-mod versions;
+use crate::preflight::rule::rule_docs;
 
-pub use existing::{DATA_PRUNED, DEFAULTED, REFUSED, REFUSED_ON_UPDATE, REFUSED_WHEN_TOUCHED};
-pub use manifest::{MANIFEST_REFUSED, MANIFEST_UNKNOWN_FIELD, MANIFEST_VALUE_LOST};
-pub use versions::{NOT_CONVERTED, NOT_VALIDATED, REMOVED_VERSION};
-
-use crate::preflight::rule::RuleDoc;
-
-/// Every rule, sorted by name.
-pub fn docs() -> Vec<&'static RuleDoc> {
-    vec![
-        &DATA_PRUNED,
-        &DEFAULTED,
-        &REFUSED,
-        &REFUSED_ON_UPDATE,
-        &REFUSED_WHEN_TOUCHED,
-        &MANIFEST_REFUSED,
-        &MANIFEST_UNKNOWN_FIELD,
-        &MANIFEST_VALUE_LOST,
-        &REMOVED_VERSION,
-        &NOT_CONVERTED,
-        &NOT_VALIDATED,
-    ]
+rule_docs! {
+    DATA_PRUNED = "ExistingDataPruned",
+    DEFAULTED = "ExistingObjectDefaultedDifferently",
+    REFUSED = "ExistingObjectRefused",
+    REFUSED_ON_UPDATE = "ExistingObjectRefusedOnUpdate",
+    REFUSED_WHEN_TOUCHED = "ExistingObjectRefusedWhenTouched",
+    MANIFEST_REFUSED = "ManifestObjectRefused",
+    MANIFEST_UNKNOWN_FIELD = "ManifestUnknownField",
+    MANIFEST_VALUE_LOST = "ManifestValueLost",
+    REMOVED_VERSION = "ObjectInRemovedVersion",
+    NOT_CONVERTED = "ObjectNotConverted",
+    NOT_VALIDATED = "VersionNotJudged",
 }
 
 /// The rules whose findings are certain refusals.

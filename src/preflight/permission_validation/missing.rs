@@ -270,7 +270,7 @@ fn violation(
     Violation {
         subject: change.into(),
         rule: rule.name.into(),
-        severity: rule.severity,
+        severity: rule.severity(),
         may_be_accepted: false,
         version: None,
         path: None,
@@ -280,7 +280,7 @@ fn violation(
         caused_by: Vec::new(),
         complaint: None,
         documented: None,
-        breaks: rule.breaks.to_vec(),
+        breaks: rule.breaks(),
         verdict: None,
         semantic: None,
         witnesses: Vec::new(),

@@ -11,7 +11,6 @@ use crate::cluster::service::ServiceUrl;
 use crate::manifest;
 use crate::plan::{self, Plan, PlanOptions};
 use crate::preflight::Violation;
-use crate::preflight::rule::Example;
 use crate::rbac::PolicyRule;
 
 /// Calls `check` with the plan of these manifests for a folder that contains `cluster`.
@@ -98,7 +97,8 @@ rules:
 #[test]
 fn every_example_shows_its_rule_and_what_to_grant() {
     for doc in rules::docs() {
-        let Example::Rights { granted, object } = doc.example else { panic!("{} has another example", doc.name) };
+        let example = doc.example();
+        let (granted, object) = (example.part("Granted"), example.part("Object"));
         let found = |granted: &str| match doc.name {
             "WatchNotPermitted" => found_waiting(object, granted),
             "LogNotPermitted" => found_logging(object, granted),

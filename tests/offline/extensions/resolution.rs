@@ -4,7 +4,6 @@ use gantry::finding::Severity;
 use gantry::preflight::entry::CheckEntry;
 use gantry::preflight::extension_resolution::ENTRY;
 use gantry::preflight::operator_dependencies;
-use gantry::preflight::rule::Example;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, catalog, chain, chained, entries, extension};
@@ -20,7 +19,9 @@ fn config(key: &str) -> String {
 fn each_rule_reports_its_example_and_nothing_else() {
     let of = |check: &'static CheckEntry| (check.rules)().into_iter().map(move |doc| (check, doc));
     for (check, doc) in of(&ENTRY).chain(of(&operator_dependencies::ENTRY)) {
-        let Example::Extension { live, desired, catalogs } = doc.example else { panic!("{}", doc.name) };
+        let example = doc.example();
+        let (live, desired) = (example.live(), example.desired());
+        let catalogs = example.parts.iter().filter(|(title, _)| title.ends_with("catalog"));
         let mut stage = match doc.name {
             "OwnedVersionMismatch" => Stage::new().bundle(desired),
             _ => Stage::new().desired(desired),
@@ -29,10 +30,10 @@ fn each_rule_reports_its_example_and_nothing_else() {
         if doc.name == "ServiceAccountMissing" {
             stage.write("gantry.yaml", &config("olm: \"4.16\""));
         }
-        for (name, text) in ["one", "two"].iter().zip(catalogs) {
+        for (name, (_, text)) in ["one", "two"].iter().zip(catalogs) {
             stage = stage.catalog(name, text);
         }
-        let code = if doc.severity == Severity::Error { 3 } else { 0 };
+        let code = if doc.severity() == Severity::Error { 3 } else { 0 };
         let ran = stage.check_with(check).code(code);
         // Two bundles of the same version are also an error of the catalog.
         let rules = if doc.name == "CatalogInvalid" { ran.all_rules() } else { ran.rules() };
@@ -41,7 +42,7 @@ fn each_rule_reports_its_example_and_nothing_else() {
         let severity = &ran.report()["checks"][0]["findings"][0]["severity"];
         assert_eq!(
             severity.as_str().map(str::to_owned),
-            Some(format!("{:?}", doc.severity).to_lowercase()),
+            Some(format!("{:?}", doc.severity()).to_lowercase()),
             "{}",
             doc.name
         );

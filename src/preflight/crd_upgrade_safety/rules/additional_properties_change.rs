@@ -1,11 +1,10 @@
 //! `additionalProperties` added, changed or removed.
 
-use crate::finding::{Breaks, Severity};
+use crate::finding::Breaks;
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, judge};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 use gantry_schema::keywords;
 
 const EFFECTS: Effects = Effects {
@@ -56,36 +55,7 @@ fn was_pruned(pair: &NodePair) -> bool {
     is_object && gets_a_schema && KEEPS.iter().all(|keyword| keywords::get(pair.live, keyword).is_none())
 }
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "AdditionalPropertiesChange",
-        summary: "an object accepts different unknown fields than before",
-        reports: "Any change of `additionalProperties`, except a schema in it that is changed or removed: such schemas \
-            are compared field by field. The documentation of kapp and OLM calls it an unknown change.",
-        why: "If a map becomes a plain object, the server prunes its values when an object is next written. If values \
-            get a schema, the server refuses those that do not match it.",
-        example: Example::Fields {
-            live: "\
-labels:
-  type: object
-  additionalProperties: true
-",
-            desired: "\
-labels:
-  type: object
-  additionalProperties:
-    type: string
-",
-        },
-        what_to_do: "Keep the map as it is in this version and add a field with another name.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(EFFECTS.keyword)],
-    hides_others: false,
-    judge: Judge::Node(|pair| match was_pruned(pair) {
-        true => judge(pair, &Effects { added: NOW_A_MAP, ..EFFECTS }),
-        false => judge(pair, &EFFECTS),
-    }),
-};
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+    let added = if was_pruned(pair) { NOW_A_MAP } else { EFFECTS.added };
+    keyword_change::judge(pair, &Effects { added, ..EFFECTS })
+}

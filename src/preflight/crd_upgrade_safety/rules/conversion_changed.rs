@@ -1,47 +1,9 @@
 //! The conversion between versions changes.
 
 use crate::crd::{ClientConfig, Crd, CrdPair, ServiceReference, steps};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ConversionChanged",
-        summary: "a conversion webhook is added, changed or removed (warning)",
-        reports: "`spec.conversion` that becomes a webhook, is no longer a webhook, or names a different webhook.",
-        why: "With a webhook, every read and write of a version other than the stored one calls it: while it does not \
-            answer, these requests fail, lists included. Without a webhook, the API server only changes the name of \
-            the version: values keep the form in which they were stored, and fields that the requested version does \
-            not have are dropped.",
-        example: Example::Crd {
-            live: "\
-spec:
-  conversion:
-    strategy: Webhook
-    webhook:
-      conversionReviewVersions: [v1]
-      clientConfig:
-        url: https://127.0.0.1:9443/convert
-",
-            desired: "\
-spec:
-  conversion:
-    strategy: None
-",
-        },
-        what_to_do: "Add a webhook only when it runs and answers. Remove it only when all served versions have the \
-            same schema and every object is stored at the storage version.",
-        breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Data],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let config = |crd: &Crd| {
         let config = || crd.webhook().map(|webhook| webhook.client_config.clone()).unwrap_or_default();
         crd.converts_by_webhook().then(config)

@@ -1,58 +1,13 @@
 //! A node whose own keywords did not change for the worse, but which no longer accepts everything that it accepted.
 
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::node::Place;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 
 /// The maximum number of causes that the message names.
 const NAMED: usize = 3;
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "IndirectChange",
-        summary: "a field no longer accepts what it accepted, because of another change",
-        reports: "A field that no other rule reports, although the server will or may refuse or change values of it \
-            from now on. The cause is a change elsewhere in the schema: for example, a new field with a default counts \
-            towards maxProperties of its parent, or an unchanged validation rule sees values of another type.",
-        why: "The API server validates a value as a whole, after it has filled in all defaults. A value that was \
-            accepted can therefore be refused although the schema of the field itself has not changed.",
-        example: Example::Fields {
-            live: "\
-source:
-  type: object
-  maxProperties: 1
-  properties:
-    image:
-      type: string
-",
-            desired: "\
-source:
-  type: object
-  maxProperties: 1
-  properties:
-    image:
-      type: string
-    policy:
-      type: string
-      default: Always
-",
-        },
-        what_to_do: "Look at what changed around the field; if the changes are below it, the message names them. Make \
-            the new schema accept everything that is accepted today, or make the change in a new version that a \
-            webhook converts, or after a migration.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Proof,
-};
-
-/// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof
-/// gives.
+/// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof gives.
 pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Diagnosis {
     let field = place.field();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();

@@ -1,10 +1,9 @@
 //! `x-kubernetes-int-or-string` added or removed.
 
-use crate::finding::{Breaks, Severity, Verdict};
+use crate::finding::{Breaks, Verdict};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 
 const EFFECTS: Effects = Effects {
     keyword: "x-kubernetes-int-or-string",
@@ -27,36 +26,7 @@ const NO_LONGER: Effect = Effect {
         webhook converts, or after a migration",
 };
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "IntOrStringChange",
-        summary: "a field accepts both integers and strings, or no longer both",
-        reports: "Any change of `x-kubernetes-int-or-string`. The documentation of kapp and OLM calls it an unknown \
-            change.",
-        why: "If it is added, every existing value stays valid, but readers may get a type that they do not expect. If \
-            it is removed, the server refuses integers or strings that were valid.",
-        example: Example::Fields {
-            live: "\
-port:
-  type: integer
-",
-            desired: "\
-port:
-  x-kubernetes-int-or-string: true
-",
-        },
-        what_to_do: "Make the readers accept both types before the change, or make it in a new version that a webhook \
-            converts, or after a migration.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(EFFECTS.keyword)],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
-
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(EFFECTS.keyword)?;
     let mut diagnosis = keyword_change::judge(pair, &EFFECTS)?;
     let from_one_type = pair.change("type").is_some_and(|kind| kind.desired.is_none());

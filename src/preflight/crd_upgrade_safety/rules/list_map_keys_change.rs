@@ -1,10 +1,9 @@
 //! `x-kubernetes-list-map-keys` changes on a list that keeps its type.
 
-use crate::finding::{Breaks, Severity};
+use crate::finding::Breaks;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 
 const EFFECTS: Effects = Effects {
     keyword: "x-kubernetes-list-map-keys",
@@ -31,55 +30,7 @@ const EFFECTS: Effects = Effects {
     },
 };
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ListMapKeysChange",
-        summary: "the keys of a list of map type change",
-        reports: "A change of `x-kubernetes-list-map-keys` where `x-kubernetes-list-type` stays `map`. The \
-            documentation of kapp and OLM calls it an unknown change.",
-        why: "The server refuses items with equal keys: with fewer keys, items that were different may become equal. \
-            Under server-side apply the keys decide which manager owns an item, so the owners of items change.",
-        example: Example::Fields {
-            live: "\
-ports:
-  type: array
-  x-kubernetes-list-type: map
-  x-kubernetes-list-map-keys: [name, port]
-  items:
-    type: object
-    required: [name, port]
-    properties:
-      name:
-        type: string
-      port:
-        type: integer
-",
-            desired: "\
-ports:
-  type: array
-  x-kubernetes-list-type: map
-  x-kubernetes-list-map-keys: [name]
-  items:
-    type: object
-    required: [name, port]
-    properties:
-      name:
-        type: string
-      port:
-        type: integer
-",
-        },
-        what_to_do: "Keep the keys in this version, or add a list with another name.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(EFFECTS.keyword)],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
-
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     // If the list type changes too, the keys are added or removed with it, and `ListTypeChange` reports both.
     if pair.change("x-kubernetes-list-type").is_some() {
         return None;

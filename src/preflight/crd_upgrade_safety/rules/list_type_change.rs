@@ -1,11 +1,10 @@
 //! `x-kubernetes-list-type` added, changed or removed.
 
-use crate::finding::{Breaks, Severity, Verdict};
+use crate::finding::{Breaks, Verdict};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 use gantry_schema::keywords;
 
 const KEYWORD: &str = "x-kubernetes-list-type";
@@ -33,44 +32,7 @@ const ATOMIC: Effect = Effect {
         other",
 };
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ListTypeChange",
-        summary: "the type of a list (atomic, set, map) is added, changed or removed",
-        reports: "Any change of `x-kubernetes-list-type`, and of the keys that are added or removed with it. The \
-            documentation of kapp and OLM calls it an unknown change.",
-        why: "A `set` refuses equal items and a `map` refuses items with equal keys: lists that contain such items \
-            were valid until now. A list without a type is `atomic`, so adding `atomic` changes nothing; a `set` or \
-            `map` that becomes atomic refuses nothing, but changes who owns its items under server-side apply. In a \
-            `set`, server-side apply cannot parse items that are objects or lists: every apply to an object that has \
-            one fails.",
-        example: Example::Fields {
-            live: "\
-hosts:
-  type: array
-  items:
-    type: string
-",
-            desired: "\
-hosts:
-  type: array
-  x-kubernetes-list-type: set
-  items:
-    type: string
-",
-        },
-        what_to_do: "Look for lists with equal items in the existing objects; if there may be some, add the type in a \
-            new version that a webhook converts, or after a migration.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(KEYWORD)],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
-
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let effect = match change.desired.and_then(Json::text).unwrap_or("atomic") {
         "atomic" => ATOMIC,

@@ -1,42 +1,10 @@
 //! A short name or category is removed, or the singular or list kind changes.
 
 use crate::crd::{CrdPair, steps};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 use crate::preflight::crd_upgrade_safety::words;
-use crate::preflight::rule::{Example, RuleDoc};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "NameRemoved",
-        summary: "a short name, category, singular or list kind is removed or changed (warning)",
-        reports: "`shortNames` and `categories` that the live CRD has and the desired one does not, and a changed \
-            `singular` or `listKind`.",
-        why: "People and scripts use these names: `kubectl get sm` and `kubectl get all` no longer find the objects. \
-            Generated clients decode lists by their kind.",
-        example: Example::Crd {
-            live: "\
-spec:
-  names:
-    shortNames: [sm, sample]
-",
-            desired: "\
-spec:
-  names:
-    shortNames: [sm]
-",
-        },
-        what_to_do: "Keep the name. It costs nothing.",
-        breaks: &[Breaks::Readers],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let (was, now) = (&pair.live.names, &pair.desired.names);
     let mut found = Vec::new();
     let lists = [

@@ -3,51 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 use crate::preflight::crd_upgrade_safety::words;
-use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::keywords;
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "NoRequiredFieldAdded",
-        summary: "a field becomes required, or a new field is required from the start",
-        reports: "A name in `required` of an object that exists in the live version, where the live CRD does not \
-            require it. Required fields of an object that is itself new are fine.",
-        why: "Objects without the field were valid until now. The server refuses existing ones at their next change, \
-            and new ones immediately.",
-        example: Example::Fields {
-            live: "\
-database:
-  type: object
-  properties:
-    host:
-      type: string
-",
-            desired: "\
-database:
-  type: object
-  properties:
-    host:
-      type: string
-  required: [host]
-",
-        },
-        what_to_do: "Leave the field optional in this version and let the controller handle its absence as it does \
-            today; require it in a new version that a webhook converts, or after a migration.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Forbidden,
-    claims: &[Claim::all("required")],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
-
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("required")?;
     let before: BTreeSet<&Json> = change.live.and_then(Json::list).unwrap_or_default().iter().collect();
     let after = change.desired.and_then(Json::list)?;

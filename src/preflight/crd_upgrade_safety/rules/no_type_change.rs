@@ -1,43 +1,11 @@
 //! `type` changed.
 
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity};
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "NoTypeChange",
-        summary: "the type of a field changes",
-        reports: "A changed `type` on a field of an existing version. Other changes of that field and below it follow \
-            from it and are not reported. An integer or a string that becomes int-or-string is reported by \
-            IntOrStringChange.",
-        why: "The server refuses values of the old type from now on, in stored objects and in manifests, and clients \
-            get values that they cannot decode.",
-        example: Example::Fields {
-            live: "\
-timeout:
-  type: integer
-",
-            desired: "\
-timeout:
-  type: string
-",
-        },
-        what_to_do: "Add a field with another name and the new type and keep the old one, or change the type in a new \
-            version with a conversion between the two.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Readers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Forbidden,
-    claims: &[Claim::all("type")],
-    hides_others: true,
-    judge: Judge::Node(judge),
-};
-
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change("type")?;
     let was = change.live.and_then(Json::text).unwrap_or_default();
     let now = change.desired.and_then(Json::text).unwrap_or_default();

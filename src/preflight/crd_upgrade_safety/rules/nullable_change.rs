@@ -1,11 +1,10 @@
 //! `nullable` added or removed.
 
 use crate::crd::steps;
-use crate::finding::{Breaks, Severity};
+use crate::finding::Breaks;
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Place, Transition};
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 use crate::resource::Step;
 
 const KEYWORD: &str = "nullable";
@@ -41,7 +40,7 @@ const REMOVED_FROM_ITEMS: Effect = Effect {
 };
 
 /// The server drops a null only from the field of an object, and fills in a default only where there is one.
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let effect = match (change.transition(), is_item(pair.place)) {
         (Transition::Added, true) => ADDED_TO_ITEMS,
@@ -65,37 +64,6 @@ fn is_item(place: &Place) -> bool {
     }
     last.is_some_and(|last| *last == Step::from("items"))
 }
-
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "NullableChange",
-        summary: "null is allowed in a field, or no longer allowed",
-        reports: "Any change of `nullable`. The documentation of kapp and OLM calls it an unknown change.",
-        why: "Where null is allowed, the server keeps it and does not fill in the field's default; where it is not \
-            allowed, the server drops it and fills in the default, if there is one. In an item of a list it refuses the \
-            object instead. So the meaning of an object that contains null \
-            changes, and clients may read a null that they do not expect.",
-        example: Example::Fields {
-            live: "\
-limit:
-  type: integer
-",
-            desired: "\
-limit:
-  type: integer
-  nullable: true
-",
-        },
-        what_to_do: "Make sure that the controller and its clients treat null and absence alike, or make the change in \
-            a new version that a webhook converts, or after a migration.",
-        breaks: &[Breaks::Readers, Breaks::Data, Breaks::Behaviour],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(KEYWORD)],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
 
 #[cfg(test)]
 mod tests {

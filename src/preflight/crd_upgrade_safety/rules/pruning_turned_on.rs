@@ -1,40 +1,10 @@
 //! Unknown fields are pruned from now on, in every version.
 
 use crate::crd::{CrdPair, steps};
-use crate::finding::{Breaks, Severity, Verdict};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::finding::Verdict;
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "PruningTurnedOn",
-        summary: "the server prunes unknown fields from now on",
-        reports: "`spec.preserveUnknownFields` that changes from `true`, which a CRD of the old API may still have, to \
-            `false`.",
-        why: "Until now the API server kept every field of every object, whether a schema names it or not. From now on \
-            it drops fields that the schemas do not name when an object is next written.",
-        example: Example::Crd {
-            live: "\
-spec:
-  preserveUnknownFields: true
-",
-            desired: "\
-spec:
-  preserveUnknownFields: false
-",
-        },
-        what_to_do: "Name every field that is in use in the schema of each version, or keep unknown fields where they \
-            are needed with `x-kubernetes-preserve-unknown-fields`.",
-        breaks: &[Breaks::Data, Breaks::Readers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     if !pair.live.preserve_unknown_fields || pair.desired.preserve_unknown_fields {
         return Vec::new();
     }

@@ -2,72 +2,10 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 use crate::resource::Step;
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ScaleFieldRestricted",
-        summary: "the scale subresource refuses values of a field that it newly reads (warning)",
-        reports: "A `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath` that is added or changed, if the \
-            schema allows values of the field that the subresource does not accept. Replicas must be integers from 0 to \
-            2147483647, a label selector must be a string, and everything above them an object; null is refused. A \
-            missing field is accepted. Under `preset: documented` this is a warning, because the documentation of kapp \
-            and OLM does not mention it.",
-        why: "The server checks these fields in every write of an object, and never tolerates an old value: an object \
-            with another value can neither be updated nor created again.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              replicas:
-                type: integer
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              replicas:
-                type: integer
-    subresources:
-      scale:
-        specReplicasPath: .spec.replicas
-        statusReplicasPath: .status.replicas
-",
-        },
-        what_to_do: "Look for objects with such values and fix them first. If there can be none, a schema that says so \
-            (`minimum: 0`, `maximum: 2147483647` or `format: int32`) in an earlier release shows it.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Error },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let added = desired.scale_paths().beside(&live.scale_paths());

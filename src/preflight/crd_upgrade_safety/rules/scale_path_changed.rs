@@ -2,51 +2,9 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ScalePathChanged",
-        summary: "the scale subresource uses different fields (warning)",
-        reports: "A changed `specReplicasPath`, `statusReplicasPath` or `labelSelectorPath`.",
-        why: "Autoscalers and `kubectl scale` read and write different fields from now on.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources:
-      scale:
-        specReplicasPath: .spec.replicas
-        statusReplicasPath: .status.replicas
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources:
-      scale:
-        specReplicasPath: .spec.size
-        statusReplicasPath: .status.replicas
-",
-        },
-        what_to_do: "Keep the paths in this version, or keep both fields in sync until no client uses the old one.",
-        breaks: &[Breaks::Writers, Breaks::Readers, Breaks::Behaviour],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let (Some(was), Some(now)) = (&live.scale, &desired.scale) else { continue };

@@ -2,87 +2,11 @@
 
 use super::storage_version_loses_fields;
 use crate::crd::{Crd, CrdPair, Version, steps};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::objects::lost_fields;
-use crate::preflight::rule::{Example, RuleDoc};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ServedVersionLosesFields",
-        summary: "a served version and the storage version do not have the same fields (warning)",
-        reports: "A served version, other than the storage version, that keeps values which the storage version drops, \
-            or drops values which the storage version keeps, where no webhook converts: fields that one of them does \
-            not have, unknown fields, entries of maps, and nulls. Only what this upgrade causes: a field that is added \
-            to one version only, a new or newly served version, another storage version, and a CRD that is created so. \
-            What the live CRD loses too is not reported.",
-        why: "The server stores every object at the storage version. Without a webhook it only changes the version's \
-            name and drops the fields that the schema of the version does not have. So it accepts a value that is \
-            written at a version with more fields, reports success, and the value is gone. And it reads an object at \
-            the version of the request before it changes it: any write at a version with fewer fields, even a patch of \
-            a label, drops all other fields of the object.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-  - name: v2
-    served: true
-    storage: false
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-              port:
-                type: string
-",
-        },
-        what_to_do: "Add the fields to both versions, convert with a webhook that keeps them, or stop serving the \
-            version. `CustomResourceValidation` reports the manifests and objects that have such values as errors \
-            (`ManifestValueLost`, `ExistingDataPruned`).",
-        breaks: &[Breaks::Data, Breaks::Writers],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     if pair.converts_by_webhook() {
         return Vec::new();
     }

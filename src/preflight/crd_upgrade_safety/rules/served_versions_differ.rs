@@ -1,80 +1,13 @@
 //! The schemas of two served versions are no longer compatible.
 
 use crate::crd::{Crd, CrdPair, Version, steps, versions};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Between, Diagnosis, Found, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Between, Diagnosis, Found};
 use crate::preflight::crd_upgrade_safety::words;
-use crate::preflight::rule::{Example, RuleDoc};
-
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ServedVersionsDiffer",
-        summary: "the schemas of two served versions are no longer compatible (warning)",
-        reports: "A pair of served versions whose schemas differ in a way that a rule would report within one version, \
-            where no webhook converts, and where the live CRD did not already have that difference. The lower version \
-            in Kubernetes' version order is compared with the higher one.",
-        why: "Without a webhook an object is the same at every version. A value that only one of the versions accepts \
-            can be written at that version, and is invalid or pruned at the other.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              port:
-                type: integer
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              port:
-                type: integer
-  - name: v1
-    served: true
-    storage: false
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              port:
-                type: string
-",
-        },
-        what_to_do: "Make the schemas of the versions compatible, convert with a webhook, or do not serve both.",
-        breaks: &[Breaks::Writers, Breaks::Readers],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Versions(judge),
-};
 
 /// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
-fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
+pub fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
     if pair.desired.converts_by_webhook() {
         return Vec::new();
     }

@@ -1,95 +1,9 @@
 //! A new storage version lacks fields of another version.
 
 use crate::crd::{CrdPair, Version, steps};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::objects::lost_fields;
-use crate::preflight::rule::{Example, RuleDoc};
-
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "StorageVersionLosesFields",
-        summary: "the new storage version lacks fields that objects of another version have",
-        reports: "A storage version that changes to one whose schema drops values of another version that is stored or \
-            stays served, where no webhook converts: fields that it does not have, unknown fields that the other \
-            version keeps, entries of maps, and nulls. Also a conversion webhook that is removed, if the storage \
-            version drops such values. What the live storage version drops too is not reported.",
-        why: "Without a webhook the server only changes the version's name when it stores an object, and drops the \
-            fields that the schema of the storage version does not have. An object still reads as before until it is \
-            next written; then the fields are gone.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-              legacy:
-                type: string
-  - name: v1beta1
-    served: true
-    storage: false
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: false
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-              legacy:
-                type: string
-  - name: v1beta1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              host:
-                type: string
-",
-        },
-        what_to_do: "Add every field of the other versions to the new storage version, or convert with a webhook, \
-            before you change the storage version.",
-        breaks: &[Breaks::Data, Breaks::Readers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Beyond { semantic: Severity::Error },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
 
 pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let Some(now) = pair.desired.storage() else { return Vec::new() };

@@ -3,51 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity, Verdict};
+use crate::finding::{Breaks, Verdict};
 use crate::preflight::crd_upgrade_safety::json::{Json, Map};
 use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::{Claim, Diagnosis, Judge, Rule, Weight};
+use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
 use crate::preflight::crd_upgrade_safety::words;
-use crate::preflight::rule::{Example, RuleDoc};
 use gantry_schema::Sense;
 use gantry_schema::same::meaning_of_rule;
 
 const KEYWORD: &str = "x-kubernetes-validations";
-
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "ValidationRuleChange",
-        summary: "CEL rules of a field are added, changed or removed",
-        reports: "Any change of `x-kubernetes-validations`: a rule that is added, removed or rewritten, or whose \
-            `optionalOldSelf`, message, reason or fieldPath changes. The order of the rules does not matter. The \
-            documentation of kapp and OLM calls it an unknown change.",
-        why: "Values that a new rule refuses were valid until now: stored objects may have them, and the server \
-            refuses them from now on. A rule that uses `oldSelf` refuses only updates, never creation. Removing a \
-            rule, or changing only its message, reason or fieldPath, refuses nothing.",
-        example: Example::Fields {
-            live: "\
-replicas:
-  type: integer
-",
-            desired: "\
-replicas:
-  type: integer
-  x-kubernetes-validations:
-  - rule: self % 2 == 1
-    message: must be odd
-",
-        },
-        what_to_do: "Make the new rule accept everything that is accepted today, or add it in a new version that a \
-            webhook converts, or after a migration.",
-        breaks: &[Breaks::StoredObjects, Breaks::Writers],
-        severity: Severity::Error,
-    },
-    weight: Weight::Unknown,
-    claims: &[Claim::all(KEYWORD)],
-    hides_others: false,
-    judge: Judge::Node(judge),
-};
 
 /// The changes to the rules of a node. Each rule is named by its expression.
 #[derive(Debug, Default)]
@@ -60,7 +25,7 @@ struct Changes {
     other_cases: Vec<String>,
 }
 
-fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let change = pair.change(KEYWORD)?;
     let (live, desired) = (list(change.live), list(change.desired));
     let changes = compare(&live, &desired);

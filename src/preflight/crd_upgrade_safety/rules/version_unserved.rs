@@ -1,54 +1,9 @@
 //! A version that is no longer served.
 
 use crate::crd::{CrdPair, steps};
-use crate::finding::{Breaks, Severity};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found, Judge, Rule, Weight};
-use crate::preflight::rule::{Example, RuleDoc};
+use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
 
-pub const RULE: Rule = Rule {
-    doc: RuleDoc {
-        name: "VersionUnserved",
-        summary: "a version is no longer served (warning)",
-        reports: "A version that the live CRD serves and the desired CRD has with `served: false`.",
-        why: "This is the right first step towards removing a version, but clients that still use it get a 404 from \
-            then on.",
-        example: Example::Crd {
-            live: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: false
-  - name: v1beta1
-    served: true
-    storage: true
-status:
-  storedVersions: [v1beta1]
-",
-            desired: "\
-spec:
-  versions:
-  - name: v1alpha1
-    served: false
-    storage: false
-  - name: v1beta1
-    served: true
-    storage: true
-",
-        },
-        what_to_do: "Make sure that no client uses the version any more: `managedFields` of the objects name the \
-            version at which each manager writes. If you missed one, `served: true` brings the version back. \
-            Before the version is removed, no `managedFields` may name it any more: see `ObjectInRemovedVersion`.",
-        breaks: &[Breaks::Writers, Breaks::Readers],
-        severity: Severity::Warning,
-    },
-    weight: Weight::Beyond { semantic: Severity::Warning },
-    claims: &[],
-    hides_others: false,
-    judge: Judge::Crd(judge),
-};
-
-fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<Found> {
     let served = pair.live.served_versions();
     served
         .filter_map(|live| {
