@@ -426,7 +426,7 @@ fn the_objects_of_a_helm_release_stay_when_its_records_are_deleted() {
     deploy(&objects, &[]).code(3).stdout_contains("OwnedByOther");
     deploy(&objects, &["--take-ownership"]).code(0).stdout_contains("2 adopted");
 
-    let guide = include_str!("../../docs/deploying.md");
+    let guide = include_str!("../../docs/taking-over.md");
     let start = guide.find("kubectl delete secret ").expect("a command");
     let command = guide[start..].split('`').next().expect("its end").replace("-n prod", &format!("-n {namespace}"));
     run_printed(&command, &cp.kubeconfig("admin"), bed.folder.path());
