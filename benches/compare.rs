@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use gantry::crd::CrdPair;
-use gantry::manifest::{self, Source};
+use gantry::manifest::{self, ManifestSource};
 use gantry::preflight::crd_upgrade_safety::compare;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn read(c: &mut Criterion) {
     let text = documents.join("---\n");
     let mut group = c.benchmark_group("read");
     group.throughput(Throughput::Bytes(text.len() as u64));
-    let source = Arc::new(Source::new("bench.yaml", text));
+    let source = Arc::new(ManifestSource::new("bench.yaml", text));
     group.bench_function("60 CRDs of 25 KB", |b| {
         b.iter(|| manifest::read(black_box(&source)).expect("the generator makes valid manifests"));
     });

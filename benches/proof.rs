@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gantry_proof::{Limits, Version, prove};
+use gantry_proof::{Limits, VersionSchema, prove};
 use serde_json::{Map, Value, json};
 
 /// A schema of about `bytes` bytes; with `step` 1 every leaf differs from the schema with `step` 0.
@@ -44,7 +44,7 @@ fn hostile(step: usize) -> Value {
 
 fn proofs(c: &mut Criterion) {
     let version =
-        |schema| Version { schema, status_subresource: true, api_version: "bench.example.com/v1", kind: "Bench" };
+        |schema| VersionSchema { schema, status_subresource: true, api_version: "bench.example.com/v1", kind: "Bench" };
     let mut group = c.benchmark_group("proof");
     group.sample_size(10);
     let pairs = [

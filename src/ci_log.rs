@@ -31,7 +31,7 @@ pub fn is_detected(environment: &BTreeMap<String, String>) -> bool {
 
 /// The language of the written text, which determines how a character is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum OutputSyntax {
     /// Text for people, also Markdown: as [`crate::text::sanitize`] escapes.
     Text,
     /// JSON, whose value stays the same.
@@ -42,17 +42,17 @@ pub enum Syntax {
     Commands,
 }
 
-impl Syntax {
+impl OutputSyntax {
     /// The syntax of the answer of a command: JSON, or text for people.
     pub fn of(text: &str) -> Self {
-        if text.starts_with(['{', '[']) { Syntax::Json } else { Syntax::Text }
+        if text.starts_with(['{', '[']) { OutputSyntax::Json } else { OutputSyntax::Text }
     }
 
     fn escaped(self, byte: u8) -> String {
         match self {
-            Syntax::Text | Syntax::Commands => format!("\\u{{{byte:x}}}"),
-            Syntax::Json => format!("\\u{byte:04x}"),
-            Syntax::Xml => format!("&#{byte};"),
+            OutputSyntax::Text | OutputSyntax::Commands => format!("\\u{{{byte:x}}}"),
+            OutputSyntax::Json => format!("\\u{byte:04x}"),
+            OutputSyntax::Xml => format!("&#{byte};"),
         }
     }
 }
@@ -60,14 +60,14 @@ impl Syntax {
 /// A writer that escapes the commands of CI hosts. The parts of a command can come in several writes.
 pub struct Guarded<W> {
     inner: W,
-    syntax: Syntax,
-    line: Line,
+    syntax: OutputSyntax,
+    line: CiLineState,
     marker: Marker,
 }
 
 /// What the line consists of so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum CiLineState {
     /// Nothing.
     Empty,
     /// Blanks, control sequences of a terminal, and characters that some host could count as blanks.
@@ -91,13 +91,13 @@ enum Marker {
 }
 
 impl<W: Write> Guarded<W> {
-    pub fn new(inner: W, syntax: Syntax) -> Self {
-        Guarded { inner, syntax, line: Line::Empty, marker: Marker::Nothing }
+    pub fn new(inner: W, syntax: OutputSyntax) -> Self {
+        Guarded { inner, syntax, line: CiLineState::Empty, marker: Marker::Nothing }
     }
 
     /// Takes note of the next byte. Returns whether it would complete the start of a command.
     fn completes_a_command(&mut self, byte: u8) -> bool {
-        let starts = self.completes_a_line_start(byte) && self.syntax != Syntax::Commands;
+        let starts = self.completes_a_line_start(byte) && self.syntax != OutputSyntax::Commands;
         self.completes_a_marker(byte) || starts
     }
 
@@ -116,17 +116,17 @@ impl<W: Write> Guarded<W> {
 
     fn completes_a_line_start(&mut self, byte: u8) -> bool {
         let (next, completes) = match (self.line, byte) {
-            (_, b'\n' | b'\r') => (Line::Empty, false),
-            (Line::Sequence, b'@'..=b'Z' | b'a'..=b'~') => (Line::Blank, false),
-            (Line::Sequence, _) => (Line::Sequence, false),
-            (Line::Colon, b':') => (Line::Text, true),
-            (Line::Empty, b'-' | b'+' | b'~' | b'^') => (Line::Signs(byte, 1), false),
-            (Line::Signs(sign, count), byte) if sign == byte => (Line::Signs(sign, count + 1), false),
-            (Line::Signs(_, 3), b' ' | b'\t') => (Line::Text, true),
-            (Line::Empty | Line::Blank, 0x1b) => (Line::Sequence, false),
-            (Line::Empty | Line::Blank, b':') => (Line::Colon, false),
-            (Line::Empty | Line::Blank, 0..=b' ' | 0x7f..) => (Line::Blank, false),
-            _ => (Line::Text, false),
+            (_, b'\n' | b'\r') => (CiLineState::Empty, false),
+            (CiLineState::Sequence, b'@'..=b'Z' | b'a'..=b'~') => (CiLineState::Blank, false),
+            (CiLineState::Sequence, _) => (CiLineState::Sequence, false),
+            (CiLineState::Colon, b':') => (CiLineState::Text, true),
+            (CiLineState::Empty, b'-' | b'+' | b'~' | b'^') => (CiLineState::Signs(byte, 1), false),
+            (CiLineState::Signs(sign, count), byte) if sign == byte => (CiLineState::Signs(sign, count + 1), false),
+            (CiLineState::Signs(_, 3), b' ' | b'\t') => (CiLineState::Text, true),
+            (CiLineState::Empty | CiLineState::Blank, 0x1b) => (CiLineState::Sequence, false),
+            (CiLineState::Empty | CiLineState::Blank, b':') => (CiLineState::Colon, false),
+            (CiLineState::Empty | CiLineState::Blank, 0..=b' ' | 0x7f..) => (CiLineState::Blank, false),
+            _ => (CiLineState::Text, false),
         };
         self.line = next;
         completes
@@ -153,7 +153,7 @@ impl<W: Write> Write for Guarded<W> {
 }
 
 /// The whole text, guarded.
-pub fn escape(text: &str, syntax: Syntax) -> String {
+pub fn escape(text: &str, syntax: OutputSyntax) -> String {
     let mut out = Vec::with_capacity(text.len());
     // Writing to memory does not fail, and only whole ASCII characters are replaced.
     let _ = Guarded::new(&mut out, syntax).write_all(text.as_bytes());
@@ -184,26 +184,26 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            assert_eq!(escape(text, Syntax::Text), expected);
-            assert_eq!(escape(expected, Syntax::Text), expected, "escaped twice");
+            assert_eq!(escape(text, OutputSyntax::Text), expected);
+            assert_eq!(escape(expected, OutputSyntax::Text), expected, "escaped twice");
         }
     }
 
     #[test]
     fn other_text_stays_as_it_is() {
         let text = "---\na: b::c\n  # x [1]\n## Heading [link]\n - ::\n #[a]\n--- \n".replace("--- \n", "----\n");
-        assert_eq!(escape(&text, Syntax::Text), text);
-        assert_eq!(escape("::error file=a::b", Syntax::Commands), "::error file=a::b");
-        assert_eq!(escape("<a>\n ::error::x", Syntax::Xml), "<a>\n :&#58;error::x");
+        assert_eq!(escape(&text, OutputSyntax::Text), text);
+        assert_eq!(escape("::error file=a::b", OutputSyntax::Commands), "::error file=a::b");
+        assert_eq!(escape("<a>\n ::error::x", OutputSyntax::Xml), "<a>\n :&#58;error::x");
     }
 
     #[test]
     fn a_command_in_pieces_is_escaped() {
         let hostile = "a\n \u{e9}::stop-commands::x ##[error] ##vso[y]\r::z";
-        let whole = escape(hostile, Syntax::Text);
+        let whole = escape(hostile, OutputSyntax::Text);
         for size in 1..6 {
             let mut out = Vec::new();
-            let mut guarded = Guarded::new(&mut out, Syntax::Text);
+            let mut guarded = Guarded::new(&mut out, OutputSyntax::Text);
             hostile.as_bytes().chunks(size).for_each(|piece| guarded.write_all(piece).unwrap());
             assert_eq!(String::from_utf8(out).unwrap(), whole, "{size}");
         }
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn the_content_of_json_stays_the_same() {
         let value = serde_json::json!({"##[a]": ["::b", "##vso[c]", "\\##[d]"]});
-        let text = escape(&serde_json::to_string_pretty(&value).unwrap(), Syntax::Json);
+        let text = escape(&serde_json::to_string_pretty(&value).unwrap(), OutputSyntax::Json);
         assert!(!text.contains("##[") && !text.contains("##vso["), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{CommandFactory, FromArgMatches};
-use gantry::ci_log::{self, Syntax};
+use gantry::ci_log::{self, OutputSyntax};
 use gantry::cli::{Cli, correct};
 use gantry::date::Date;
 use gantry::parallel::{STACK, processors};
-use gantry::run::{Host, Writes, run};
+use gantry::run::{Host, WriteProgress, run};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         let (interrupt, stop) = watch::channel(false);
-        let writes = Arc::new(Writes::default());
+        let writes = Arc::new(WriteProgress::default());
         let written = Arc::clone(&writes);
         tokio::spawn(async move {
             // The first interrupt stops the run between two objects; the second one ends the process immediately.
@@ -85,7 +85,7 @@ fn exit_with(error: &clap::Error) -> ! {
     if is_terminal {
         error.exit();
     }
-    let text = ci_log::escape(&error.render().to_string(), Syntax::Text);
+    let text = ci_log::escape(&error.render().to_string(), OutputSyntax::Text);
     let out: &mut dyn Write = if error.use_stderr() { &mut io::stderr() } else { &mut io::stdout() };
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     std::process::exit(error.exit_code())

@@ -105,7 +105,7 @@ impl Mask {
             return words.to_owned();
         }
         let mut covered = vec![false; words.len()];
-        let mut reading = Reading::of(words);
+        let mut reading = MessageBytes::of(words);
         for _ in 0..READINGS {
             self.cover(&reading, &mut covered);
             let decoded = reading.decoded();
@@ -128,7 +128,7 @@ impl Mask {
         out
     }
 
-    fn cover(&self, reading: &Reading, covered: &mut [bool]) {
+    fn cover(&self, reading: &MessageBytes, covered: &mut [bool]) {
         for at in 0..reading.bytes.len() {
             let ends = self.lengths.iter().rev().map(|length| at + length);
             let is_text = |end: &usize| reading.bytes.get(at..*end).is_some_and(|part| self.exact.contains(part));
@@ -203,18 +203,18 @@ fn base64_within(text: &[u8], offset: usize) -> Vec<u8> {
 }
 
 /// A message as bytes, each with its byte range in the original message.
-struct Reading {
+struct MessageBytes {
     bytes: Vec<u8>,
     places: Vec<(usize, usize)>,
 }
 
-impl Reading {
+impl MessageBytes {
     fn of(words: &str) -> Self {
-        Reading { bytes: words.as_bytes().to_vec(), places: (0..words.len()).map(|at| (at, at + 1)).collect() }
+        MessageBytes { bytes: words.as_bytes().to_vec(), places: (0..words.len()).map(|at| (at, at + 1)).collect() }
     }
 
     fn empty() -> Self {
-        Reading { bytes: Vec::new(), places: Vec::new() }
+        MessageBytes { bytes: Vec::new(), places: Vec::new() }
     }
 
     fn push(&mut self, bytes: &[u8], place: (usize, usize)) {
@@ -232,7 +232,7 @@ impl Reading {
     fn kept(&self) -> Self {
         let kept = self.bytes.iter().copied().zip(self.places.iter().copied()).filter(|(byte, _)| is_kept(byte));
         let (bytes, places) = kept.unzip();
-        Reading { bytes, places }
+        MessageBytes { bytes, places }
     }
 
     /// The message with each encoded character decoded once.

@@ -65,12 +65,12 @@ pub enum Matcher {
     /// The object is in one of these namespaces or, without names, in any namespace.
     Namespaces(Vec<String>),
     CustomResource,
-    EmptyField(Vec<Part>),
+    EmptyField(Vec<FieldPathStep>),
 }
 
 /// One step of a path to fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum FieldPathStep {
     Key(String),
     Index(usize),
     /// Every item of a list.
@@ -107,7 +107,7 @@ impl Eq for KeyPattern {}
 
 /// The namespace of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum ObjectScope<'a> {
     /// The manifest names none, and it is not known yet whether the kind is namespaced.
     Unknown,
     Cluster,
@@ -115,14 +115,14 @@ pub enum Scope<'a> {
 }
 
 /// An object for matchers. Its content is parsed when a matcher needs it.
-pub struct Facts<'a> {
+pub struct MatchableObject<'a> {
     object: &'a ObjectRef,
-    scope: Scope<'a>,
-    content: Content<'a>,
+    scope: ObjectScope<'a>,
+    content: MatcherContent<'a>,
     read: OnceCell<Value>,
 }
 
-enum Content<'a> {
+enum MatcherContent<'a> {
     Raw(&'a RawObject),
     Json(&'a str),
     Tree(&'a Value),
@@ -130,43 +130,43 @@ enum Content<'a> {
     Metadata(&'a Value),
 }
 
-impl<'a> Facts<'a> {
-    fn new(object: &'a ObjectRef, scope: Scope<'a>, content: Content<'a>) -> Self {
-        Facts { object, scope, content, read: OnceCell::new() }
+impl<'a> MatchableObject<'a> {
+    fn new(object: &'a ObjectRef, scope: ObjectScope<'a>, content: MatcherContent<'a>) -> Self {
+        MatchableObject { object, scope, content, read: OnceCell::new() }
     }
 
-    pub fn of_raw(object: &'a ObjectRef, scope: Scope<'a>, raw: &'a RawObject) -> Self {
-        Self::new(object, scope, Content::Raw(raw))
+    pub fn of_raw(object: &'a ObjectRef, scope: ObjectScope<'a>, raw: &'a RawObject) -> Self {
+        Self::new(object, scope, MatcherContent::Raw(raw))
     }
 
     /// A live object as JSON text from the server.
     pub fn of_json(object: &'a ObjectRef, json: &'a str) -> Self {
-        Self::new(object, Scope::of(object), Content::Json(json))
+        Self::new(object, ObjectScope::of(object), MatcherContent::Json(json))
     }
 
     /// A live object as a tree.
     pub fn of_live(object: &'a ObjectRef, tree: &'a Value) -> Self {
-        Self::new(object, Scope::of(object), Content::Tree(tree))
+        Self::new(object, ObjectScope::of(object), MatcherContent::Tree(tree))
     }
 
     /// A live object of which only this metadata was read.
     pub fn of_metadata(object: &'a ObjectRef, metadata: &'a Value) -> Self {
-        Self::new(object, Scope::of(object), Content::Metadata(metadata))
+        Self::new(object, ObjectScope::of(object), MatcherContent::Metadata(metadata))
     }
 
     fn content(&self) -> &Value {
         match self.content {
-            Content::Raw(raw) => self.read.get_or_init(|| raw.value()),
-            Content::Json(json) => self.read.get_or_init(|| serde_json::from_str(json).unwrap_or_default()),
-            Content::Tree(tree) | Content::Metadata(tree) => tree,
+            MatcherContent::Raw(raw) => self.read.get_or_init(|| raw.value()),
+            MatcherContent::Json(json) => self.read.get_or_init(|| serde_json::from_str(json).unwrap_or_default()),
+            MatcherContent::Tree(tree) | MatcherContent::Metadata(tree) => tree,
         }
     }
 }
 
-impl<'a> Scope<'a> {
+impl<'a> ObjectScope<'a> {
     /// The scope of an object whose namespace has been resolved.
     pub fn of(object: &'a ObjectRef) -> Self {
-        object.namespace.as_deref().map_or(Scope::Cluster, Scope::In)
+        object.namespace.as_deref().map_or(ObjectScope::Cluster, ObjectScope::In)
     }
 }
 
@@ -176,7 +176,7 @@ pub fn is_custom(object: &ObjectRef) -> bool {
 }
 
 /// Whether one of the matchers matches; `None` if that is not known yet.
-pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
+pub fn any(matchers: &[Matcher], facts: &MatchableObject<'_>) -> Option<bool> {
     let mut answer = Some(false);
     for matcher in matchers {
         match matcher.matches(facts) {
@@ -190,7 +190,7 @@ pub fn any(matchers: &[Matcher], facts: &Facts<'_>) -> Option<bool> {
 
 impl Matcher {
     /// Whether the object matches; `None` if that is not known yet.
-    pub fn matches(&self, facts: &Facts<'_>) -> Option<bool> {
+    pub fn matches(&self, facts: &MatchableObject<'_>) -> Option<bool> {
         let object = facts.object;
         Some(match self {
             Matcher::All => true,
@@ -212,10 +212,10 @@ impl Matcher {
             Matcher::Name { kind, namespace, name } => {
                 let is_named = object.kind == *kind && object.name == *name;
                 match facts.scope {
-                    Scope::Unknown if is_named => return None,
-                    Scope::Unknown => false,
-                    Scope::Cluster => is_named && namespace.is_empty(),
-                    Scope::In(its) => is_named && namespace == its,
+                    ObjectScope::Unknown if is_named => return None,
+                    ObjectScope::Unknown => false,
+                    ObjectScope::Cluster => is_named && namespace.is_empty(),
+                    ObjectScope::In(its) => is_named && namespace == its,
                 }
             }
             Matcher::Annotations(keys) => {
@@ -223,15 +223,15 @@ impl Matcher {
                 keys.iter().all(|key| annotations.get(key).is_some())
             }
             Matcher::Namespaces(names) => match facts.scope {
-                Scope::Unknown => return None,
-                Scope::Cluster => false,
-                Scope::In(its) => names.is_empty() || names.iter().any(|name| name == its),
+                ObjectScope::Unknown => return None,
+                ObjectScope::Cluster => false,
+                ObjectScope::In(its) => names.is_empty() || names.iter().any(|name| name == its),
             },
             Matcher::CustomResource => is_custom(object),
             Matcher::EmptyField(path) => {
                 let is_known = match facts.content {
-                    Content::Metadata(metadata) => match &path[..] {
-                        [Part::Key(first), Part::Key(second), ..] if first == "metadata" => {
+                    MatcherContent::Metadata(metadata) => match &path[..] {
+                        [FieldPathStep::Key(first), FieldPathStep::Key(second), ..] if first == "metadata" => {
                             metadata["metadata"].get(second).is_some()
                         }
                         _ => false,
@@ -248,7 +248,7 @@ impl Matcher {
 }
 
 /// Whether the value at the path is absent, null, or an empty list or mapping.
-fn is_empty(value: &Value, path: &[Part]) -> bool {
+fn is_empty(value: &Value, path: &[FieldPathStep]) -> bool {
     let Some((part, rest)) = path.split_first() else {
         return match value {
             Value::Null => true,
@@ -259,10 +259,14 @@ fn is_empty(value: &Value, path: &[Part]) -> bool {
     };
     match (part, value) {
         (_, Value::Null) => true,
-        (Part::Key(key), Value::Object(map)) => map.get(key).is_none_or(|value| is_empty(value, rest)),
-        (Part::Index(index), Value::Array(items)) => items.get(*index).is_none_or(|value| is_empty(value, rest)),
-        (Part::All, Value::Array(items)) => items.iter().all(|value| is_empty(value, rest)),
-        (Part::Matching(pattern), Value::Object(map)) => pattern.keys(map).all(|key| is_empty(&map[key], rest)),
+        (FieldPathStep::Key(key), Value::Object(map)) => map.get(key).is_none_or(|value| is_empty(value, rest)),
+        (FieldPathStep::Index(index), Value::Array(items)) => {
+            items.get(*index).is_none_or(|value| is_empty(value, rest))
+        }
+        (FieldPathStep::All, Value::Array(items)) => items.iter().all(|value| is_empty(value, rest)),
+        (FieldPathStep::Matching(pattern), Value::Object(map)) => {
+            pattern.keys(map).all(|key| is_empty(&map[key], rest))
+        }
         _ => false,
     }
 }
@@ -282,14 +286,14 @@ mod tests {
         Matcher::Name { kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }
 
-    fn key(text: &str) -> Part {
-        Part::Key(text.to_owned())
+    fn key(text: &str) -> FieldPathStep {
+        FieldPathStep::Key(text.to_owned())
     }
 
     #[test]
     fn kinds_names_and_namespaces() {
         let (web, tree) = (object("apps/v1", "Deployment", Some("prod")), json!({}));
-        let facts = Facts::of_live(&web, &tree);
+        let facts = MatchableObject::of_live(&web, &tree);
         let says = |matcher: Matcher| matcher.matches(&facts).unwrap();
         let group_kind = |group: &str, kind: &str| Matcher::GroupKind { group: group.into(), kind: kind.into() };
         assert!(says(group_kind("apps", "Deployment")));
@@ -302,7 +306,7 @@ mod tests {
         assert!(says(namespaces(&[])) && says(namespaces(&["dev", "prod"])) && !says(namespaces(&["dev"])));
         assert!(!says(Matcher::CustomResource));
         let sample = object("example.com/v1", "Sample", None);
-        let facts = Facts::of_live(&sample, &tree);
+        let facts = MatchableObject::of_live(&sample, &tree);
         assert_eq!(Matcher::CustomResource.matches(&facts), Some(true));
         assert_eq!(namespaces(&[]).matches(&facts), Some(false));
         assert_eq!(named("Sample", "", "web").matches(&facts), Some(true));
@@ -312,7 +316,7 @@ mod tests {
     fn unknown_facts_leave_a_match_undecided_only_if_they_matter() {
         let web = object("apps/v1", "Deployment", None);
         let raw = RawObject::from_value(&json!({}));
-        let facts = Facts::of_raw(&web, Scope::Unknown, &raw);
+        let facts = MatchableObject::of_raw(&web, ObjectScope::Unknown, &raw);
         let unknown = || Matcher::Namespaces(Vec::new());
         let not = |matcher| Matcher::Not(Box::new(matcher));
         assert_eq!(unknown().matches(&facts), None);
@@ -324,7 +328,7 @@ mod tests {
         assert_eq!(named("Deployment", "prod", "web").matches(&facts), None);
         assert_eq!(named("Deployment", "prod", "db").matches(&facts), Some(false));
         let metadata = json!({"metadata": {"annotations": {"a": "b"}}});
-        let facts = Facts::of_metadata(&web, &metadata);
+        let facts = MatchableObject::of_metadata(&web, &metadata);
         assert_eq!(Matcher::EmptyField(vec![key("spec")]).matches(&facts), None);
         assert_eq!(Matcher::EmptyField(vec![key("metadata"), key("annotations")]).matches(&facts), Some(false));
         assert_eq!(Matcher::Annotations(vec!["a".into()]).matches(&facts), Some(true));
@@ -335,12 +339,15 @@ mod tests {
     fn an_empty_field_is_absent_or_has_no_content() {
         let value =
             json!({"a": {"b": {}}, "text": "", "list": [{"x": []}, {}], "full": [{"x": 1}], "no": false, "null": null});
-        let all = |first: &str| [key(first), Part::All, key("x")];
+        let all = |first: &str| [key(first), FieldPathStep::All, key("x")];
         assert!(is_empty(&value, &[key("a"), key("b")]) && is_empty(&value, &[key("gone"), key("x")]));
         assert!(is_empty(&value, &[key("null"), key("x")]) && is_empty(&value, &all("list")));
-        let matching = |pattern: &str| [Part::Matching(KeyPattern::new(pattern).unwrap())];
+        let matching = |pattern: &str| [FieldPathStep::Matching(KeyPattern::new(pattern).unwrap())];
         assert!(is_empty(&value, &matching("^nothing")) && !is_empty(&value, &matching("^fu")));
-        assert!(is_empty(&value, &[key("list"), Part::Index(7)]) && !is_empty(&value, &[key("full"), Part::Index(0)]));
+        assert!(
+            is_empty(&value, &[key("list"), FieldPathStep::Index(7)])
+                && !is_empty(&value, &[key("full"), FieldPathStep::Index(0)])
+        );
         assert!(!is_empty(&value, &[key("text")]), "kapp does the same");
         assert!(!is_empty(&value, &all("full")) && !is_empty(&value, &[key("no")]) && !is_empty(&value, &[key("a")]));
     }

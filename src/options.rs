@@ -22,7 +22,7 @@ pub enum TargetSpec {
 
 /// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     Human,
     Json,
     Sarif,
@@ -35,7 +35,7 @@ pub enum Format {
 
 /// Whose verdict about the upgrade of a CRD counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
+pub enum PresetFlag {
     /// The documented rules of kapp and OLM
     Documented,
     /// What provably breaks objects
@@ -52,7 +52,7 @@ pub enum Preset {
     Crdify,
 }
 
-impl Preset {
+impl PresetFlag {
     /// The name in flags, variables and files.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -60,7 +60,7 @@ impl Preset {
 
     /// The names of all presets.
     pub fn names() -> Vec<String> {
-        Preset::value_variants().iter().map(|preset| preset.name()).collect()
+        PresetFlag::value_variants().iter().map(|preset| preset.name()).collect()
     }
 }
 
@@ -73,7 +73,7 @@ pub enum ListFormat {
 
 /// The command whose permissions `gantry permissions` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Purpose {
+pub enum PermissionPurpose {
     /// `gantry deploy`, and with it `check` and `diff`.
     Deploy,
     /// `gantry snapshot`.
@@ -101,7 +101,7 @@ pub enum DiffKind {
 /// `FORMAT` or `FORMAT=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSpec {
-    pub format: Format,
+    pub format: ReportFormat,
     /// `None` for standard output.
     pub file: Option<PathBuf>,
 }
@@ -115,8 +115,8 @@ impl FromStr for OutputSpec {
             Some((name, file)) => (name, Some(PathBuf::from(file))),
             None => (text, None),
         };
-        let format = Format::from_str(name, false).map_err(|_| {
-            let known = Format::value_variants().iter().filter_map(|f| f.to_possible_value());
+        let format = ReportFormat::from_str(name, false).map_err(|_| {
+            let known = ReportFormat::value_variants().iter().filter_map(|f| f.to_possible_value());
             let known: Vec<String> = known.map(|v| v.get_name().to_owned()).collect();
             format!("unknown format {name:?}; known: {}", known.join(", "))
         })?;
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn outputs_and_targets_parse_or_say_why_not() {
         let json: OutputSpec = "json=report.json".parse().unwrap();
-        assert_eq!(json, OutputSpec { format: Format::Json, file: Some("report.json".into()) });
+        assert_eq!(json, OutputSpec { format: ReportFormat::Json, file: Some("report.json".into()) });
         assert!("xml".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
         assert!("json=".parse::<OutputSpec>().is_err());
         assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
@@ -156,7 +156,7 @@ mod tests {
 
 /// What a deploy waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Wait {
+pub enum WaitPolicy {
     /// Until all objects that it wrote are ready
     True,
     /// Until the CRDs that it wrote are served
@@ -165,25 +165,25 @@ pub enum Wait {
     False,
 }
 
-impl Wait {
+impl WaitPolicy {
     /// The value of the flag.
     pub fn name(self) -> &'static str {
         match self {
-            Wait::True => "true",
-            Wait::Crds => "crds",
-            Wait::False => "false",
+            WaitPolicy::True => "true",
+            WaitPolicy::Crds => "crds",
+            WaitPolicy::False => "false",
         }
     }
 }
 
-impl FromStr for Wait {
+impl FromStr for WaitPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "true" | "1" => Ok(Wait::True),
-            "crds" => Ok(Wait::Crds),
-            "false" | "0" => Ok(Wait::False),
+            "true" | "1" => Ok(WaitPolicy::True),
+            "crds" => Ok(WaitPolicy::Crds),
+            "false" | "0" => Ok(WaitPolicy::False),
             _ => Err(format!("{text:?} is not true, crds or false")),
         }
     }

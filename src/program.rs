@@ -37,7 +37,7 @@ pub struct Program<'a> {
 
 /// The reason why there is no output.
 #[derive(Debug)]
-pub enum Failure {
+pub enum ProgramError {
     NotStarted(io::Error),
     TimedOut,
     /// The output is longer than the limit.
@@ -68,7 +68,7 @@ impl Program<'_> {
     pub async fn run<'f>(
         &self,
         feed: impl FnOnce(ChildStdin) -> Feed<'f> + Send + 'f,
-    ) -> (Result<Vec<u8>, Failure>, String) {
+    ) -> (Result<Vec<u8>, ProgramError>, String) {
         run(self.command(), Some(Box::new(feed)), self.timeout, self.limit).await
     }
 
@@ -94,7 +94,7 @@ pub fn as_group(command: &mut CommandWrap) {
 }
 
 /// Exchanges data with a running program through its standard input and output, if these are pipes.
-pub type Talk<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+pub type Talk<'a> = Pin<Box<dyn Future<Output = Result<(), ProgramError>> + Send + 'a>>;
 
 /// Runs a command to its end. Returns its standard output (up to `limit` bytes) or the failure, and the end of its
 /// standard error, if that is a pipe.
@@ -103,7 +103,7 @@ pub async fn run<'f>(
     feed: Option<Feeder<'f>>,
     timeout: Duration,
     limit: usize,
-) -> (Result<Vec<u8>, Failure>, String) {
+) -> (Result<Vec<u8>, ProgramError>, String) {
     let mut answer = Vec::new();
     let read = &mut answer;
     let (ended, said) = converse(command, timeout, move |stdin, stdout| {
@@ -112,7 +112,7 @@ pub async fn run<'f>(
                 let Some(feed) = feed else { return Ok(()) };
                 match feed(stdin.ok_or_else(missing)?).await {
                     // The program need not read all of its input.
-                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Broken(error)),
+                    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ProgramError::Broken(error)),
                     _ => Ok(()),
                 }
             };
@@ -129,26 +129,26 @@ pub async fn converse<'f>(
     mut command: CommandWrap,
     timeout: Duration,
     talk: impl FnOnce(Option<ChildStdin>, ChildStdout) -> Talk<'f> + Send,
-) -> (Result<(), Failure>, String) {
+) -> (Result<(), ProgramError>, String) {
     let mut said = Vec::new();
-    let ended = match command.spawn().map(Group) {
-        Err(error) => Err(Failure::NotStarted(error)),
+    let ended = match command.spawn().map(ProgramGroup) {
+        Err(error) => Err(ProgramError::NotStarted(error)),
         Ok(group) => {
             let work = attend(group, talk, &mut said);
-            tokio::time::timeout(timeout, work).await.unwrap_or(Err(Failure::TimedOut))
+            tokio::time::timeout(timeout, work).await.unwrap_or(Err(ProgramError::TimedOut))
         }
     };
     (ended, String::from_utf8_lossy(&said).trim().to_owned())
 }
 
-fn missing() -> Failure {
-    Failure::Broken(io::Error::other("a stream of the program is missing"))
+fn missing() -> ProgramError {
+    ProgramError::Broken(io::Error::other("a stream of the program is missing"))
 }
 
 /// A running program with all processes that it started.
-struct Group(Box<dyn ChildWrapper>);
+struct ProgramGroup(Box<dyn ChildWrapper>);
 
-impl Drop for Group {
+impl Drop for ProgramGroup {
     fn drop(&mut self) {
         // Kill the remaining processes. An error means that there are none.
         let _ = self.0.start_kill();
@@ -156,15 +156,15 @@ impl Drop for Group {
 }
 
 async fn attend<'f>(
-    mut group: Group,
+    mut group: ProgramGroup,
     talk: impl FnOnce(Option<ChildStdin>, ChildStdout) -> Talk<'f>,
     said: &mut Vec<u8>,
-) -> Result<(), Failure> {
+) -> Result<(), ProgramError> {
     let stdin = group.0.stdin().take();
     let stdout = group.0.stdout().take().ok_or_else(missing)?;
     let stderr = group.0.stderr().take();
     let ending = async {
-        let status = group.0.wait().await.map_err(Failure::Broken)?;
+        let status = group.0.wait().await.map_err(ProgramError::Broken)?;
         // Remaining processes would keep the streams open.
         let _ = group.0.start_kill();
         Ok(status)
@@ -179,7 +179,7 @@ async fn attend<'f>(
             talked = &mut talk => match talked {
                 Ok(()) => keep.await,
                 // A program that failed has closed its output; standard error has the reason.
-                Err(failure @ Failure::Broken(_)) => {
+                Err(failure @ ProgramError::Broken(_)) => {
                     let _ = tokio::time::timeout(AFTERWARDS, keep).await;
                     Err(failure)
                 }
@@ -203,21 +203,21 @@ async fn attend<'f>(
             }
         }
     };
-    if status.success() { Ok(()) } else { Err(Failure::Ended(status)) }
+    if status.success() { Ok(()) } else { Err(ProgramError::Ended(status)) }
 }
 
 /// Reads the whole stream; fails if it is longer than `limit` bytes.
-async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize, into: &mut Vec<u8>) -> Result<(), Failure> {
-    from.take(limit as u64 + 1).read_to_end(into).await.map_err(Failure::Broken)?;
-    if into.len() > limit { Err(Failure::TooLong) } else { Ok(()) }
+async fn read_up_to(from: impl AsyncRead + Unpin, limit: usize, into: &mut Vec<u8>) -> Result<(), ProgramError> {
+    from.take(limit as u64 + 1).read_to_end(into).await.map_err(ProgramError::Broken)?;
+    if into.len() > limit { Err(ProgramError::TooLong) } else { Ok(()) }
 }
 
 /// Keeps the last bytes of the stream, if there is one.
-async fn keep_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), Failure> {
+async fn keep_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), ProgramError> {
     let Some(mut from) = from else { return Ok(()) };
     let mut buffer = [0; 8 * 1024];
     loop {
-        let read = from.read(&mut buffer).await.map_err(Failure::Broken)?;
+        let read = from.read(&mut buffer).await.map_err(ProgramError::Broken)?;
         if read == 0 {
             return Ok(());
         }
@@ -242,11 +242,11 @@ mod tests {
         let (ended, said) = converse(command, Duration::from_secs(60), |_, mut stdout| {
             Box::pin(async move {
                 let error = stdout.read_u8().await.expect_err("it answers nothing");
-                Err(Failure::Broken(error))
+                Err(ProgramError::Broken(error))
             })
         })
         .await;
-        assert!(matches!(ended, Err(Failure::Broken(_))), "{ended:?}");
+        assert!(matches!(ended, Err(ProgramError::Broken(_))), "{ended:?}");
         assert_eq!(said, "the reason");
     }
 }

@@ -122,11 +122,11 @@ impl PolicyRule {
 
 type Verbs<'a> = BTreeSet<&'a str>;
 /// Verbs by object name; `None` for any name.
-type ByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
+type VerbsByName<'a> = BTreeMap<Option<&'a str>, Verbs<'a>>;
 
 /// A minimal set of rules that grants all of `atoms` and nothing else. No rule can be left out.
 pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
-    let mut by_resource: BTreeMap<(&str, &str), ByName<'_>> = BTreeMap::new();
+    let mut by_resource: BTreeMap<(&str, &str), VerbsByName<'_>> = BTreeMap::new();
     let mut by_url: BTreeMap<&str, Verbs<'_>> = BTreeMap::new();
     for atom in irredundant(atoms) {
         match atom {

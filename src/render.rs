@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use process_wrap::tokio::CommandWrap;
 
-use crate::manifest::{self, Source, shown};
+use crate::manifest::{self, ManifestSource, shown};
 use crate::problem::Problem;
-use crate::program::{self, Failure};
+use crate::program::{self, ProgramError};
 use crate::text;
 
 /// The placeholder for the folder.
@@ -49,7 +49,7 @@ impl std::str::FromStr for Render {
 
 impl Render {
     /// Renders a folder. `from` is the name of the folder (or of the commit and folder) that is shown to the user.
-    pub async fn run(&self, folder: &OsStr, working_directory: &Path, from: &str) -> Result<Source, Problem> {
+    pub async fn run(&self, folder: &OsStr, working_directory: &Path, from: &str) -> Result<ManifestSource, Problem> {
         let mut words = self.words.iter().map(|word| with_folder(word, folder));
         let program = words.next().unwrap_or_default();
         let mut command = CommandWrap::with_new(program, |command| {
@@ -61,10 +61,10 @@ impl Render {
         let answer = answer.map_err(|failure| self.failed(&failure, &said, from))?;
         let name = format!("{from} (rendered)");
         let text = manifest::text(&name, answer)?;
-        Ok(Source::rendered(name, text, entry(folder, working_directory)))
+        Ok(ManifestSource::rendered(name, text, entry(folder, working_directory)))
     }
 
-    fn failed(&self, failure: &Failure, said: &str, from: &str) -> Problem {
+    fn failed(&self, failure: &ProgramError, said: &str, from: &str) -> Problem {
         let program = format!("{:?}, which renders {from},", shown(self.words.first().map_or("", String::as_str)));
         // The reason for a failure is usually at the end.
         let start = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(start, _)| start);
@@ -73,19 +73,21 @@ impl Render {
         let colon = if said.is_empty() { "" } else { ": " };
         let seconds = TIMEOUT.as_secs();
         let (message, help) = match failure {
-            Failure::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            ProgramError::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 ("is not installed".to_owned(), "install it, or name its path in --render")
             }
-            Failure::NotStarted(error) => (format!("cannot be started: {error}"), "check the command of --render"),
-            Failure::TimedOut => {
+            ProgramError::NotStarted(error) => (format!("cannot be started: {error}"), "check the command of --render"),
+            ProgramError::TimedOut => {
                 (format!("did not end within {seconds} s and was stopped{colon}{said}"), "run it manually")
             }
-            Failure::TooLong => (
+            ProgramError::TooLong => (
                 format!("printed more than {} MiB and was stopped", MOST_BYTES >> 20),
                 "it must print manifests: run it manually",
             ),
-            Failure::Ended(status) => (format!("failed ({status}){colon}{said}"), "run it manually in that folder"),
-            Failure::Broken(error) => (format!("cannot be read: {error}"), "run it manually"),
+            ProgramError::Ended(status) => {
+                (format!("failed ({status}){colon}{said}"), "run it manually in that folder")
+            }
+            ProgramError::Broken(error) => (format!("cannot be read: {error}"), "run it manually"),
         };
         Problem::new(format!("{program} {message}")).help(help)
     }

@@ -216,10 +216,10 @@ impl Resource {
 ///
 /// It is text, because a tree needs five times as much memory, and most objects are read only once.
 #[derive(Clone)]
-pub struct RawObject(Text);
+pub struct RawObject(ObjectText);
 
 #[derive(Clone)]
-enum Text {
+enum ObjectText {
     Held(Arc<str>),
     /// Made from its source at each access.
     Made(Arc<dyn Fn() -> String + Send + Sync>),
@@ -229,13 +229,13 @@ impl RawObject {
     /// `json` must be one JSON object that is nested at most [`gantry_yaml::MAX_DEPTH`] levels deep. The loader and the
     /// targets ensure this.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
-        RawObject(Text::Held(json.into()))
+        RawObject(ObjectText::Held(json.into()))
     }
 
     /// An object whose JSON is not kept in memory, for very many objects. `make` must return the same JSON at each
     /// call; it takes as long as parsing the object did.
     pub fn made_when_asked(make: impl Fn() -> String + Send + Sync + 'static) -> Self {
-        RawObject(Text::Made(Arc::new(make)))
+        RawObject(ObjectText::Made(Arc::new(make)))
     }
 
     pub fn from_value(value: &Value) -> Self {
@@ -244,24 +244,24 @@ impl RawObject {
 
     pub fn json(&self) -> Cow<'_, str> {
         match &self.0 {
-            Text::Held(json) => Cow::Borrowed(json),
-            Text::Made(make) => Cow::Owned(make()),
+            ObjectText::Held(json) => Cow::Borrowed(json),
+            ObjectText::Made(make) => Cow::Owned(make()),
         }
     }
 
     /// The text, if it is kept in memory.
     pub fn held(&self) -> Option<&str> {
         match &self.0 {
-            Text::Held(json) => Some(json),
-            Text::Made(_) => None,
+            ObjectText::Held(json) => Some(json),
+            ObjectText::Made(_) => None,
         }
     }
 
     /// The shared text; it is made first if it is not kept in memory.
     pub fn text(&self) -> Arc<str> {
         match &self.0 {
-            Text::Held(json) => Arc::clone(json),
-            Text::Made(make) => make().into(),
+            ObjectText::Held(json) => Arc::clone(json),
+            ObjectText::Made(make) => make().into(),
         }
     }
 
@@ -278,8 +278,8 @@ impl RawObject {
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Text::Held(json) => write!(f, "RawObject({} bytes)", json.len()),
-            Text::Made(_) => f.write_str("RawObject(not kept)"),
+            ObjectText::Held(json) => write!(f, "RawObject({} bytes)", json.len()),
+            ObjectText::Made(_) => f.write_str("RawObject(not kept)"),
         }
     }
 }
@@ -298,7 +298,7 @@ pub const SERVER_METADATA: [&str; 8] = [
 
 /// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
-pub struct Live {
+pub struct LiveObject {
     pub raw: RawObject,
     pub uid: String,
     pub resource_version: String,

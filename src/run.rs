@@ -37,7 +37,7 @@ use crate::options::ListFormat;
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Result};
 use crate::report::json;
-pub use host::{Exit, Host, Writes};
+pub use host::{Exit, Host, WriteProgress};
 
 /// Runs one command to its end.
 pub async fn run(cli: Cli, host: &mut Host) -> Exit {
@@ -109,7 +109,7 @@ fn rules(args: &RulesArgs, host: &mut Host) -> Result<String> {
 fn show(flags: &ConfigFlags, files: &[String], output: Option<ListFormat>, host: &mut Host) -> Result<String> {
     let loader = loader(flags, host);
     let manifests = match files {
-        [] => manifest::Loaded::default(),
+        [] => manifest::LoadedManifests::default(),
         files => manifest::load(files, &mut host.stdin).map_err(Error::Failed)?,
     };
     let origins = manifests.configs.iter().map(|document| &document.origin);

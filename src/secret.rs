@@ -22,14 +22,14 @@ const SHORTEST_LINE: usize = 8;
 
 /// The message without the values of `data` and `stringData` of the manifest, whether unchanged, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
-    Values::of([manifest]).taken_out(message)
+    SecretValues::of([manifest]).taken_out(message)
 }
 
 /// The values of objects, to remove from texts.
 #[derive(Debug, Default)]
-pub struct Values(Mask);
+pub struct SecretValues(Mask);
 
-impl Values {
+impl SecretValues {
     /// Collects the values of objects (JSON), except in the members that are not secret.
     pub fn of(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut mask = Mask::default();
@@ -38,7 +38,7 @@ impl Values {
             let members = object.as_object().into_iter().flatten();
             members.filter(|(key, _)| !KNOWN.contains(&key.as_str())).for_each(|(_, value)| collect(value, &mut mask));
         }
-        Values(mask)
+        SecretValues(mask)
     }
 
     /// The message without the values.

@@ -1,6 +1,6 @@
 //! The same list through gantry's library: the part of a check's time that is reading.
 
-use gantry::cluster::{Connection, Desired, ListRequest, Target};
+use gantry::cluster::{Connection, DesiredSource, ListRequest, Target};
 use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 
@@ -14,7 +14,7 @@ pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {
         namespaced: true,
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let target = Target::open(&TargetSpec::Kube, &Connection::default(), Desired::default()).await?;
+        let target = Target::open(&TargetSpec::Kube, &Connection::default(), DesiredSource::default()).await?;
         let mut pages = target.list(&ListRequest::of(&resource, page_size));
         let mut objects = 0;
         while let Some(page) = pages.next().await.map_err(|error| format!("{error:?}"))? {

@@ -1,19 +1,19 @@
 //! File-based catalogs: any bytes are read or refused, and a catalog that was read is the same when read as JSON lines.
 
-use gantry_catalog::graph::Graph;
+use gantry_catalog::graph::UpgradeGraph;
 use gantry_catalog::mistakes::mistakes;
-use gantry_catalog::{Catalog, Csvs, Keep};
+use gantry_catalog::{Catalog, Csvs, KeptCatalogParts};
 
 pub fn run(data: &[u8]) {
     let mut first = Catalog::default();
-    let keep = |catalog: &Catalog, csv| Keep {
+    let keep = |catalog: &Catalog, csv| KeptCatalogParts {
         properties_of: catalog.packages.keys().cloned().collect(),
         csv,
-        ..Keep::default()
+        ..KeptCatalogParts::default()
     };
     let mut lines = String::new();
     let read = gantry_catalog::read(data, &mut |blob| {
-        first.add(blob, &Keep::default())?;
+        first.add(blob, &KeptCatalogParts::default())?;
         lines.push_str(&blob.json());
         lines.push('\n');
         Ok(())
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
         return;
     }
     let mut again = Catalog::default();
-    let read = gantry_catalog::read(lines.as_bytes(), &mut |blob| again.add(blob, &Keep::default()));
+    let read = gantry_catalog::read(lines.as_bytes(), &mut |blob| again.add(blob, &KeptCatalogParts::default()));
     assert_eq!(read, Ok(()), "{lines}");
     assert_eq!(again, first, "{lines}");
     let keep = keep(&first, Csvs::All);
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
     for package in whole.packages.values() {
         let found = mistakes(package);
         assert_eq!(found, mistakes(package));
-        let graph = Graph::new(package, &[]);
+        let graph = UpgradeGraph::new(package, &[]);
         for bundle in package.bundles.keys().take(20) {
             let from = graph.installed(bundle);
             let successors = graph.successors(&from);

@@ -1,7 +1,7 @@
 //! CEL: the input is an expression over a fixed object, or generated rules and values.
 
 use gantry_schema::Schema;
-use gantry_schema::cel::{Budget, Expression, compile_rules};
+use gantry_schema::cel::{CelBudget, CelExpression, compile_rules};
 use serde_json::{Value, json};
 
 use super::generator::{Random, ruled_schema, ruled_value};
@@ -34,12 +34,12 @@ fn written(rule: &str) {
         "f-g": -1, "l": ["a", "", "b"], "m": {"x": 1, "y.z": 2}, "o": [{"k": "a", "v": 1}, {"k": "b"}]});
     for rule in compile_rules(&schema, &[json!({"rule": rule, "messageExpression": rule})], false) {
         for old in [None, Some(&object)] {
-            let answers: Vec<_> = (0..2).map(|_| rule.evaluate(&object, old, &mut Budget::new(STEPS))).collect();
+            let answers: Vec<_> = (0..2).map(|_| rule.evaluate(&object, old, &mut CelBudget::new(STEPS))).collect();
             assert_eq!(answers[0], answers[1], "{rule:?}");
         }
     }
-    if let Ok(expression) = Expression::condition(rule, &["object", "oldObject"]) {
-        let mut budget = Budget::new(STEPS);
+    if let Ok(expression) = CelExpression::condition(rule, &["object", "oldObject"]) {
+        let mut budget = CelBudget::new(STEPS);
         let _ = expression.holds(&[("object", &object), ("oldObject", &Value::Null)], &mut budget);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gantry::config::Loader;
-use gantry::manifest::{self, Source};
+use gantry::manifest::{self, ManifestSource};
 use gantry::preflight::registry;
 use gantry::problem::Error;
 
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     std::fs::write(&file, data).expect("a file");
     let known = registry::known();
     let lines = 1 + data.iter().filter(|byte| matches!(byte, b'\n' | b'\r' | 0x85 | 0xa8 | 0xa9)).count();
-    let check = |loaded: Result<gantry::config::Loaded, Error>| match loaded {
+    let check = |loaded: Result<gantry::config::LoadedSettings, Error>| match loaded {
         Ok(loaded) => assert!(!loaded.settings.checks.iter().any(|check| check.name.is_empty())),
         Err(error) => {
             assert!(!error.problems().is_empty());
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
     check(Loader { files: vec![file.clone()], ..outside.clone() }.load([], &known));
 
     let text = String::from_utf8_lossy(data).into_owned();
-    let source = Arc::new(Source::new("fuzz.yaml", text));
+    let source = Arc::new(ManifestSource::new("fuzz.yaml", text));
     if let Ok(loaded) = manifest::read(&source) {
         check(outside.load(loaded.configs.iter().map(|config| &config.origin), &known));
     }

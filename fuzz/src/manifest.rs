@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gantry::manifest::{self, Source};
-use gantry_yaml::{self as yaml, Data, Node};
+use gantry::manifest::{self, ManifestSource};
+use gantry_yaml::{self as yaml, Data, YamlNode};
 
 /// A directive, which the reader of the block style leaves to libyaml.
 const DIRECTIVE: &str = "%YAML 1.1\n---\n";
@@ -12,7 +12,7 @@ const DIRECTIVE_LINES: usize = 2;
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data).into_owned();
     reads_alike(&text);
-    let source = Arc::new(Source::new("fuzz.yaml", text));
+    let source = Arc::new(ManifestSource::new("fuzz.yaml", text));
     match manifest::read(&source) {
         Ok(loaded) => {
             for manifest in &loaded.manifests {
@@ -62,13 +62,13 @@ fn reads_alike(text: &str) {
     }
 }
 
-fn is_json(text: &str, read: &Node) -> bool {
+fn is_json(text: &str, read: &YamlNode) -> bool {
     yaml::json_only(text)
         .and_then(|json| serde_json::from_str::<serde_json::Value>(&json.text).ok())
         .is_some_and(|value| value == read.to_value())
 }
 
-fn same(ours: &Node, theirs: &Node) {
+fn same(ours: &YamlNode, theirs: &YamlNode) {
     let there = |span: &yaml::Span| (span.line - DIRECTIVE_LINES, span.column, span.bytes.start - DIRECTIVE.len());
     let here = |span: &yaml::Span| (span.line, span.column, span.bytes.start);
     assert_eq!(here(&ours.span), there(&theirs.span));

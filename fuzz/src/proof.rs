@@ -2,7 +2,7 @@
 //!
 //! The input is a list of two schemas, or decisions of the generator.
 
-use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version, Witness};
+use gantry_proof::{self as proof, Difference, Limits, Proof, ProofWitness, SchemaRelation, VersionSchema};
 use gantry_schema::{Processed, Schema};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn generated(random: &mut Random) {
     let desired = generator::edited(random, &live);
     let (there, here) = (super::of_spec(&live), super::of_spec(&desired));
     let proof = judge(&there, &here);
-    if !matches!(proof.verdict, Verdict::Equal | Verdict::Widening) {
+    if !matches!(proof.verdict, SchemaRelation::Equal | SchemaRelation::Widening) {
         return;
     }
     let (Ok(there), Ok(here)) = (Schema::compile(&there), Schema::compile(&here)) else { return };
@@ -49,7 +49,7 @@ fn generated(random: &mut Random) {
 }
 
 fn judge(live: &Value, desired: &Value) -> Proof {
-    let version = |schema| Version { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+    let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
     let proof = proof::prove(&version(live), &version(desired), Limits { steps: STEPS });
     assert!(proof.steps <= STEPS, "{} steps", proof.steps);
     if let (Ok(there), Ok(here)) = (Schema::compile(live), Schema::compile(desired)) {
@@ -66,7 +66,7 @@ fn judge(live: &Value, desired: &Value) -> Proof {
 }
 
 /// Checks that `source` accepts and keeps the witness, and that `target` refuses, prunes or defaults it as claimed.
-fn confirm(source: &Schema, target: &Schema, witness: &Witness) {
+fn confirm(source: &Schema, target: &Schema, witness: &ProofWitness) {
     let old = witness.old_object.as_ref();
     let (taken, kept) = written(source, &witness.object, old);
     assert!(taken.outcome.is_accepted(), "{witness:?}: {taken:?}");

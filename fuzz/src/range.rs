@@ -2,16 +2,16 @@
 //!
 //! The first line is a range, each other line a version.
 
-use gantry_catalog::{Constraint, SkipRange, Version, VersionRelease};
+use gantry_catalog::{Constraint, SemanticVersion, SkipRange, VersionRelease};
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut lines = text.split('\n');
     let range = lines.next().unwrap_or_default();
-    let versions: Vec<Version> = lines.take(50).filter_map(|line| Version::parse(line).ok()).collect();
+    let versions: Vec<SemanticVersion> = lines.take(50).filter_map(|line| SemanticVersion::parse(line).ok()).collect();
     for version in &versions {
         let text = version.to_string();
-        assert_eq!(Version::parse(&text).as_ref(), Ok(version), "{text:?}");
+        assert_eq!(SemanticVersion::parse(&text).as_ref(), Ok(version), "{text:?}");
         let with_release = VersionRelease::parse(&text).expect("a version");
         assert!(with_release.version.precedence(version).is_eq(), "{text:?}");
         for other in &versions {

@@ -8,10 +8,10 @@ use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use super::inventory::group_kind;
-use super::members::{Found, read_with_readiness};
+use super::members::{AppObject, read_with_readiness};
 use crate::cluster::{ListError, ListRequest, Target};
 use crate::problem::Problem;
-use crate::readiness::State;
+use crate::readiness::Readiness;
 use crate::readiness::rules::WaitRule;
 use crate::resource::Resource;
 
@@ -19,10 +19,10 @@ const AT_ONCE: usize = 8;
 const PAGE: u32 = 500;
 
 /// A kind of children: its group, kind and plural name, and the kind of its owners.
-type Kind = (&'static str, &'static str, &'static str, &'static [&'static str]);
+type ChildKind = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Kinds that members own, then the kind that members and these own.
-const LEVELS: [&[Kind]; 2] = [
+const LEVELS: [&[ChildKind]; 2] = [
     &[
         ("apps", "ReplicaSet", "replicasets", &["Deployment.apps"]),
         ("batch", "Job", "jobs", &["CronJob.batch"]),
@@ -39,14 +39,14 @@ const LEVELS: [&[Kind]; 2] = [
 /// Owned objects, by the uid of the owner.
 #[derive(Debug, Default)]
 pub struct Children {
-    by_owner: BTreeMap<String, Vec<Found>>,
+    by_owner: BTreeMap<String, Vec<AppObject>>,
     /// Kinds and namespaces that cannot be listed.
     pub unread: Vec<Problem>,
 }
 
 /// Finds what the members own: one list for each kind of children and namespace of their owners, regardless of the
 /// number of owners.
-pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Children {
+pub async fn find(members: &[AppObject], target: &Target, rules: &[WaitRule]) -> Children {
     let mut children = Children::default();
     let mut uids: BTreeSet<String> = members.iter().map(|member| member.facts.uid.clone()).collect();
     let mut owners: BTreeSet<(String, String)> = members.iter().filter_map(place).collect();
@@ -61,9 +61,9 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
         });
         let list = async |(resource, namespace): (Arc<Resource>, &str)| {
             let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
-            let gather = |all: &mut Vec<Found>, json: &str| {
+            let gather = |all: &mut Vec<AppObject>, json: &str| {
                 let found = read_with_readiness(json, &resource, rules);
-                let is_owned = |found: &Found| {
+                let is_owned = |found: &AppObject| {
                     let facts = &found.facts;
                     !uids.contains(&facts.uid) && facts.owners.iter().any(|owner| uids.contains(&owner.uid))
                 };
@@ -72,7 +72,7 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
             (resource.plural.clone(), namespace.to_owned(), target.list(&request).gather(gather).await)
         };
         let answers: Vec<_> = stream::iter(lists).map(list).buffer_unordered(AT_ONCE).collect().await;
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<AppObject> = Vec::new();
         for (plural, namespace, answer) in answers {
             match answer {
                 Ok(all) => found.extend(all),
@@ -99,18 +99,18 @@ pub async fn find(members: &[Found], target: &Target, rules: &[WaitRule]) -> Chi
 }
 
 /// Kind and namespace of possible owners.
-fn place(found: &Found) -> Option<(String, String)> {
+fn place(found: &AppObject) -> Option<(String, String)> {
     let kind = group_kind(&found.resource.group, &found.resource.kind);
     found.object.namespace.clone().map(|namespace| (kind, namespace))
 }
 
 impl Children {
-    fn of(&self, uid: &str) -> &[Found] {
+    fn of(&self, uid: &str) -> &[AppObject] {
         self.by_owner.get(uid).map_or(&[], Vec::as_slice)
     }
 
     /// The objects that the object with this uid owns, each followed by what it owns itself.
-    pub fn each_below(&self, uid: &str, depth: usize, visit: &mut impl FnMut(usize, &Found)) {
+    pub fn each_below(&self, uid: &str, depth: usize, visit: &mut impl FnMut(usize, &AppObject)) {
         for child in self.of(uid) {
             visit(depth, child);
             // Objects found on the last level own nothing, so there are no cycles.
@@ -119,12 +119,12 @@ impl Children {
     }
 
     /// The Pod below the object with this uid that is furthest from being ready; `None` if all are ready.
-    pub fn worst_pod(&self, uid: &str) -> Option<&Found> {
-        let mut pods: Vec<&Found> = Vec::new();
+    pub fn worst_pod(&self, uid: &str) -> Option<&AppObject> {
+        let mut pods: Vec<&AppObject> = Vec::new();
         self.each_found_below(uid, &mut pods);
-        let rank = |pod: &&Found| match &pod.facts.readiness {
-            Some(State::Failed(_)) => Some(0),
-            Some(State::InProgress(_)) => Some(1),
+        let rank = |pod: &&AppObject| match &pod.facts.readiness {
+            Some(Readiness::Failed(_)) => Some(0),
+            Some(Readiness::InProgress(_)) => Some(1),
             _ => None,
         };
         pods.retain(|found| found.resource.kind == "Pod" && rank(found).is_some());
@@ -132,7 +132,7 @@ impl Children {
         pods.into_iter().min_by_key(|pod| (rank(pod), Reverse(pod.facts.created.clone())))
     }
 
-    fn each_found_below<'a>(&'a self, uid: &str, all: &mut Vec<&'a Found>) {
+    fn each_found_below<'a>(&'a self, uid: &str, all: &mut Vec<&'a AppObject>) {
         for child in self.of(uid) {
             all.push(child);
             self.each_found_below(&child.facts.uid, all);
@@ -141,9 +141,9 @@ impl Children {
 
     /// The same as JSON.
     pub fn json(&self, uid: &str) -> Value {
-        let entry = |child: &Found| {
+        let entry = |child: &AppObject| {
             json!({"object": child.object, "uid": child.facts.uid, "created": child.facts.created,
-                "readiness": child.facts.readiness.as_ref().map(State::json), "owned": self.json(&child.facts.uid)})
+                "readiness": child.facts.readiness.as_ref().map(Readiness::json), "owned": self.json(&child.facts.uid)})
         };
         self.of(uid).iter().map(entry).collect()
     }

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigMap {
-    pub metadata: Metadata,
+    pub metadata: ConfigMapMetadata,
     data: Option<BTreeMap<String, String>>,
     binary_data: Option<BTreeMap<String, IgnoredAny>>,
     immutable: Option<bool>,
@@ -19,21 +19,21 @@ pub struct ConfigMap {
 /// The parts of its metadata that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
+pub struct ConfigMapMetadata {
     pub name: String,
     pub namespace: Option<String>,
     pub uid: String,
     pub resource_version: String,
     pub deletion_timestamp: Option<String>,
     finalizers: Option<Vec<String>>,
-    managed_fields: Option<Vec<ManagedFields>>,
+    managed_fields: Option<Vec<ConfigMapManagerEntry>>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ManagedFields {
+struct ConfigMapManagerEntry {
     manager: String,
     operation: String,
     time: Option<Timestamp>,

@@ -30,7 +30,7 @@ const KEEP: &str = " keep:";
 /// One object of an app. Its uid is empty from the moment when a run records that it is going to create the object
 /// until it knows the uid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Member {
+pub struct AppMember {
     /// Empty for the core group.
     pub group: String,
     pub kind: String,
@@ -43,9 +43,9 @@ pub struct Member {
     pub keep: Option<String>,
 }
 
-impl Member {
+impl AppMember {
     pub fn of(object: &ObjectRef, uid: &str, adopted: bool) -> Self {
-        Member {
+        AppMember {
             group: object.group().to_owned(),
             kind: object.kind.clone(),
             namespace: object.namespace.clone(),
@@ -79,7 +79,7 @@ pub fn group_kind(group: &str, kind: &str) -> String {
 
 /// Lines of members as an object stores them: the text, and whether it is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct MemberLines {
     pub text: String,
     pub packed: bool,
 }
@@ -88,9 +88,9 @@ pub struct Text {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Inventory {
     /// In the record.
-    Whole(Text),
+    Whole(MemberLines),
     /// In separate objects: see [`super::parts`].
-    Split(Vec<Text>),
+    Split(Vec<MemberLines>),
 }
 
 const PLAIN_KEY: &str = "inventory";
@@ -98,7 +98,7 @@ const PACKED_KEY: &str = "inventory.gz";
 /// The keys of `data` that can contain an inventory. If there are two, an empty one does not count.
 pub const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
 
-fn line(Member { group, kind, namespace, name, uid, adopted, keep }: &Member) -> String {
+fn line(AppMember { group, kind, namespace, name, uid, adopted, keep }: &AppMember) -> String {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let namespace = or_dash(namespace.as_deref().unwrap_or_default());
     let adopted = if *adopted { ADOPTED } else { "" };
@@ -109,7 +109,7 @@ fn line(Member { group, kind, namespace, name, uid, adopted, keep }: &Member) ->
 
 /// A checksum of an inventory that does not depend on the order, packing or splitting of its lines: their number, and
 /// the SHA-256 of the sorted lines in hexadecimal digits.
-pub fn sum(members: &BTreeSet<Member>) -> String {
+pub fn sum(members: &BTreeSet<AppMember>) -> String {
     let lines: BTreeSet<String> = members.iter().map(line).collect();
     let mut hash = Context::new(&SHA256);
     lines.iter().for_each(|line| hash.update(line.as_bytes()));
@@ -122,7 +122,7 @@ pub fn sum(members: &BTreeSet<Member>) -> String {
 ///
 /// # Errors
 /// How they differ.
-pub fn is_of(sum: &str, members: &BTreeSet<Member>) -> Result<(), String> {
+pub fn is_of(sum: &str, members: &BTreeSet<AppMember>) -> Result<(), String> {
     let now = self::sum(members);
     if now == sum {
         return Ok(());
@@ -136,23 +136,23 @@ pub fn is_of(sum: &str, members: &BTreeSet<Member>) -> Result<(), String> {
     })
 }
 
-impl Text {
-    fn of_members<'m>(members: impl IntoIterator<Item = &'m Member>) -> Self {
+impl MemberLines {
+    fn of_members<'m>(members: impl IntoIterator<Item = &'m AppMember>) -> Self {
         let text: String = members.into_iter().map(line).collect();
         if text.len() < PACKED {
-            return Text { text, packed: false };
+            return MemberLines { text, packed: false };
         }
         let mut bytes = Vec::new();
         // Reading from and writing to memory cannot fail.
         let _ = GzEncoder::new(text.as_bytes(), Compression::default()).read_to_end(&mut bytes);
-        Text { text: STANDARD.encode(bytes), packed: true }
+        MemberLines { text: STANDARD.encode(bytes), packed: true }
     }
 
     /// The text in a ConfigMap; `None` if it has none.
     pub fn of(config_map: &ConfigMap) -> Option<Self> {
         let packed = config_map.value(PACKED_KEY).filter(|text| !text.is_empty());
         let text = packed.or_else(|| config_map.value(PLAIN_KEY))?.to_owned();
-        Some(Text { text, packed: packed.is_some() })
+        Some(MemberLines { text, packed: packed.is_some() })
     }
 
     /// The key of `data` for it.
@@ -163,16 +163,16 @@ impl Text {
 
 /// # Errors
 /// More members than any app has.
-pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
-    let whole = Text::of_members(members);
+pub fn encode(members: &BTreeSet<AppMember>) -> Result<Inventory, String> {
+    let whole = MemberLines::of_members(members);
     if whole.text.len() <= MOST {
         return Ok(Inventory::Whole(whole));
     }
     // Some names compress better than others, so equal numbers of members may not be enough.
     for count in whole.text.len().div_ceil(MOST)..=MOST_PARTS {
-        let members: Vec<&Member> = members.iter().collect();
+        let members: Vec<&AppMember> = members.iter().collect();
         let parts = members.chunks(members.len().div_ceil(count));
-        let texts: Vec<Text> = parts.map(|part| Text::of_members(part.iter().copied())).collect();
+        let texts: Vec<MemberLines> = parts.map(|part| MemberLines::of_members(part.iter().copied())).collect();
         if texts.iter().all(|text| text.text.len() <= MOST) {
             return Ok(Inventory::Split(texts));
         }
@@ -184,9 +184,9 @@ pub fn encode(members: &BTreeSet<Member>) -> Result<Inventory, String> {
 ///
 /// # Errors
 /// Why it is not an inventory, or the line that cannot be read.
-pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
+pub fn decode(texts: &[MemberLines]) -> Result<BTreeSet<AppMember>, String> {
     let (mut members, mut left) = (BTreeSet::new(), MOST_UNPACKED);
-    for Text { text, packed } in texts {
+    for MemberLines { text, packed } in texts {
         let mut unpacked = String::new();
         if *packed {
             let bytes = STANDARD.decode(text.trim()).map_err(|_| "the inventory is not base64".to_owned())?;
@@ -202,7 +202,7 @@ pub fn decode(texts: &[Text]) -> Result<BTreeSet<Member>, String> {
     Ok(members)
 }
 
-fn member(line: &str) -> Option<Member> {
+fn member(line: &str) -> Option<AppMember> {
     let (line, keep) = match line.split_once(KEEP) {
         Some((line, key)) if !key.is_empty() && !key.contains(' ') => (line, Some(key.to_owned())),
         Some(_) => return None,
@@ -212,7 +212,7 @@ fn member(line: &str) -> Option<Member> {
     let words: Vec<&str> = line.split(' ').collect();
     let [group, kind, namespace, name, uid] = words[..] else { return None };
     let dash = |text: &str| (text != "-").then(|| text.to_owned());
-    let member = Member {
+    let member = AppMember {
         group: dash(group).unwrap_or_default(),
         kind: kind.to_owned(),
         namespace: dash(namespace),
@@ -226,7 +226,7 @@ fn member(line: &str) -> Option<Member> {
 
 /// Whether the line can be of an object. Anyone who may write the record could otherwise lead a user with more rights
 /// to any path of the API server.
-fn is_valid(Member { group, kind, namespace, name, .. }: &Member, uid: &str) -> bool {
+fn is_valid(AppMember { group, kind, namespace, name, .. }: &AppMember, uid: &str) -> bool {
     let is_word = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
@@ -249,8 +249,8 @@ pub fn is_group_kind(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn members(number: usize) -> BTreeSet<Member> {
-        let member = |index: usize| Member {
+    fn members(number: usize) -> BTreeSet<AppMember> {
+        let member = |index: usize| AppMember {
             group: if index.is_multiple_of(2) { String::new() } else { "apps".into() },
             kind: "Deployment".into(),
             namespace: (!index.is_multiple_of(3)).then(|| "prod".into()),
@@ -262,7 +262,7 @@ mod tests {
         (0..number).map(member).collect()
     }
 
-    fn whole(members: &BTreeSet<Member>) -> Text {
+    fn whole(members: &BTreeSet<AppMember>) -> MemberLines {
         match encode(members).unwrap() {
             Inventory::Whole(text) => text,
             Inventory::Split(_) => panic!("too many"),
@@ -279,12 +279,12 @@ mod tests {
     }
 
     /// With names that do not compress.
-    fn long(number: usize) -> BTreeSet<Member> {
-        let name = |member: &Member| {
+    fn long(number: usize) -> BTreeSet<AppMember> {
+        let name = |member: &AppMember| {
             let hash = ring::digest::digest(&ring::digest::SHA512, member.name.as_bytes());
             hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
         };
-        members(number).into_iter().map(|member| Member { name: name(&member), ..member }).collect()
+        members(number).into_iter().map(|member| AppMember { name: name(&member), ..member }).collect()
     }
 
     #[test]
@@ -302,22 +302,24 @@ mod tests {
     /// The same as `sort | sha256sum`.
     #[test]
     fn a_sum_is_that_of_the_lines_whatever_their_order() {
-        let two =
-            decode(&[Text { text: "apps Deployment web b u\n- ConfigMap - a v adopted\n".into(), packed: false }]);
+        let two = decode(&[MemberLines {
+            text: "apps Deployment web b u\n- ConfigMap - a v adopted\n".into(),
+            packed: false,
+        }]);
         let of_two = sum(&two.unwrap());
         assert_eq!(of_two, "2 df04cbca279207e8225ce9b8eb420e4bc21c597d222c76dbb9c5c804b6c3e475");
         assert_eq!(sum(&BTreeSet::new()), "0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         let many = members(7);
         let Inventory::Whole(text) = encode(&many).unwrap() else { panic!("too many") };
         let backwards: String = text.text.lines().rev().map(|line| format!("{line}\n")).collect();
-        let backwards = decode(&[Text { text: backwards, packed: false }]).unwrap();
+        let backwards = decode(&[MemberLines { text: backwards, packed: false }]).unwrap();
         assert_eq!(is_of(&sum(&many), &backwards), Ok(()));
         let fewer = members(6);
         assert_eq!(
             is_of(&sum(&many), &fewer).unwrap_err(),
             "the inventory lists 6 objects, but had 7 when it was written"
         );
-        let adopted = many.iter().map(|member| Member { adopted: true, ..member.clone() }).collect();
+        let adopted = many.iter().map(|member| AppMember { adopted: true, ..member.clone() }).collect();
         let others = "the inventory does not list the objects that it had when it was written";
         for sum in [&*sum(&adopted), "7", "", "x y"] {
             assert_eq!(is_of(sum, &many).unwrap_err(), others, "{sum}");
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_line_that_leads_to_another_path_is_refused() {
-        let decode = |line: &str| decode(&[Text { text: format!("{line}\n"), packed: false }]);
+        let decode = |line: &str| decode(&[MemberLines { text: format!("{line}\n"), packed: false }]);
         for line in [
             "- ConfigMap prod a u",
             "- ConfigMap prod a -",
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn half_an_inventory_is_an_error_and_never_a_shorter_one() {
-        let decode = |text: &str, packed| decode(&[Text { text: text.to_owned(), packed }]);
+        let decode = |text: &str, packed| decode(&[MemberLines { text: text.to_owned(), packed }]);
         assert_eq!(
             decode("- ConfigMap prod a u\n- ConfigMap prod b\n", false),
             Err("line 2 of the inventory cannot be read".into())

@@ -16,12 +16,12 @@ use serde::Deserialize;
 use super::config_map::{ConfigMap, not_as_written};
 use super::config_maps;
 use super::inventory::group_kind;
-use super::members::{Facts, Found, read};
-use super::unserved::{self, Unserved};
+use super::members::{AppObject, LiveMetadata, read};
+use super::unserved::{self, UnservedKinds};
 use crate::cluster::again::{Rewritten, write_again};
-use crate::cluster::{Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, Target, Unmark, Wanted};
+use crate::cluster::{Delete, DeleteError, IN_FLIGHT, ListError, ListRequest, ObjectToRead, Target, Unmark};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef, Resource, is_dns_label};
+use crate::resource::{LiveObject, ObjectRef, Resource, is_dns_label};
 use gantry_schema::names;
 
 /// The label of the members of an app of kapp.
@@ -51,20 +51,20 @@ const PAGE: u32 = 500;
 
 /// The record of an app of kapp.
 #[derive(Debug)]
-pub struct Record {
+pub struct KappAppRecord {
     object: ObjectRef,
-    live: Live,
+    live: LiveObject,
     /// The value of the label.
     pub id: String,
-    spec: Spec,
+    spec: KappAppSpec,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct KappAppSpec {
     label_key: String,
     label_value: String,
-    last_change: Option<Change>,
+    last_change: Option<KappLastChange>,
     #[serde(rename = "usedGVs")]
     used_gvs: Option<Vec<Used>>,
     #[serde(rename = "usedGKs")]
@@ -73,7 +73,7 @@ struct Spec {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Change {
+struct KappLastChange {
     namespaces: Option<Vec<String>>,
 }
 
@@ -86,8 +86,8 @@ struct Used {
 
 /// The objects that carry the label of an app of kapp.
 #[derive(Debug, Default)]
-pub struct Members {
-    pub found: Vec<Found>,
+pub struct KappMembers {
+    pub found: Vec<AppObject>,
     /// The kinds that were listed.
     pub kinds: Vec<Arc<Resource>>,
     /// Kinds that could not be listed and may have more objects.
@@ -96,7 +96,7 @@ pub struct Members {
     pub doubts: Vec<Problem>,
 }
 
-impl Record {
+impl KappAppRecord {
     /// Reads the record of the app; `None` if there is none.
     ///
     /// # Errors
@@ -114,14 +114,16 @@ impl Record {
         };
         let objects: Vec<ObjectRef> = names.into_iter().map(object).collect();
         let resource = Arc::new(config_maps());
-        let wanted: Vec<Wanted> =
-            objects.iter().map(|object| Wanted { resource: resource.clone(), object: object.clone().into() }).collect();
+        let wanted: Vec<ObjectToRead> = objects
+            .iter()
+            .map(|object| ObjectToRead { resource: resource.clone(), object: object.clone().into() })
+            .collect();
         let read = target.read(&wanted, &|_, _| ()).await?;
         let live = objects.into_iter().zip(read).find_map(|(object, live)| Some((object, live?)));
         live.map(|(object, live)| Self::of(object, live).map_err(Error::failed)).transpose()
     }
 
-    fn of(object: ObjectRef, live: Live) -> std::result::Result<Self, Problem> {
+    fn of(object: ObjectRef, live: LiveObject) -> std::result::Result<Self, Problem> {
         let wrong = |why: String| {
             Problem::new(format!("{object} is not the record of a kapp app: {why}"))
                 .help("name the app as kapp ls does: --from-kapp=NAME, in the namespace of -n")
@@ -130,7 +132,7 @@ impl Record {
         if config_map.label(IS_APP).is_none() {
             return Err(wrong(format!("it has no label {IS_APP}")));
         }
-        let spec: Spec = serde_json::from_str(config_map.value("spec").unwrap_or_default())
+        let spec: KappAppSpec = serde_json::from_str(config_map.value("spec").unwrap_or_default())
             .map_err(|error| wrong(not_as_written("spec", "kapp", &error)))?;
         if spec.label_key != KAPP_APP || spec.label_value.is_empty() {
             return Err(wrong(format!("the label of its members is not {KAPP_APP}")));
@@ -142,7 +144,7 @@ impl Record {
         if let Some(namespace) = namespaces.into_iter().find(|name| !name.is_empty() && !is_dns_label(name)) {
             return Err(wrong(format!("{namespace:?} is not a namespace")));
         }
-        Ok(Record { id: spec.label_value.clone(), object, live, spec })
+        Ok(KappAppRecord { id: spec.label_value.clone(), object, live, spec })
     }
 
     /// The ConfigMap of the record.
@@ -159,7 +161,7 @@ impl Record {
     ///
     /// # Errors
     /// Discovery failed.
-    pub async fn members(&self, target: &Target) -> Result<Members> {
+    pub async fn members(&self, target: &Target) -> Result<KappMembers> {
         let kinds = |used: &[Used]| used.iter().map(|used| group_kind(&used.group, &used.kind)).collect();
         let kinds: Option<BTreeSet<String>> = self.spec.used_gks.as_deref().map(kinds);
         let groups: BTreeSet<&str> =
@@ -170,7 +172,7 @@ impl Record {
             // A record of an old version.
             None => groups.is_empty() || groups.contains(resource.group.as_str()),
         };
-        let mut members = Members::default();
+        let mut members = KappMembers::default();
         let served: BTreeSet<String> =
             listable.iter().map(|resource| group_kind(&resource.group, &resource.kind)).collect();
         let mut unserved: BTreeSet<String> =
@@ -192,7 +194,7 @@ impl Record {
                 Err(problem) => members.unread.push(problem),
             }
         }
-        let unserved = Unserved::find(&unserved, target).await?;
+        let unserved = UnservedKinds::find(&unserved, target).await?;
         members.unread.extend(unserved.reasons().map(|reason| {
             let message = format!("could not look for members of kapp's app {}: {}", self.name(), reason.message);
             Problem { message, ..reason.clone() }
@@ -212,7 +214,7 @@ impl Record {
     }
 
     /// Kinds and namespaces of its members, in which it is enough to list them, and of its record.
-    pub fn places(&self, members: &Members) -> BTreeSet<(Arc<Resource>, Option<String>)> {
+    pub fn places(&self, members: &KappMembers) -> BTreeSet<(Arc<Resource>, Option<String>)> {
         let of_kind = |kind: &Arc<Resource>| -> Vec<(Arc<Resource>, Option<String>)> {
             if !kind.namespaced {
                 return vec![(kind.clone(), None)];
@@ -226,12 +228,16 @@ impl Record {
 
     /// The objects of one kind in all namespaces, or without that right in those in which kapp last deployed.
     /// `None` if the kind is not served.
-    async fn list(&self, resource: Arc<Resource>, target: &Target) -> std::result::Result<Option<Vec<Found>>, Problem> {
+    async fn list(
+        &self,
+        resource: Arc<Resource>,
+        target: &Target,
+    ) -> std::result::Result<Option<Vec<AppObject>>, Problem> {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
             let request =
                 ListRequest { namespace, label_selector: Some(&selector), ..ListRequest::of(&resource, PAGE) };
-            let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
+            let gather = |all: &mut Vec<AppObject>, json: &str| all.extend(read(json, &resource));
             target.list(&request).gather(gather).await
         };
         let mut answer = list(None).await;
@@ -254,8 +260,8 @@ impl Record {
     /// `None` if the kind is not served.
     fn listed(
         &self,
-        answer: std::result::Result<Vec<Found>, ListError>,
-    ) -> std::result::Result<Option<Vec<Found>>, Problem> {
+        answer: std::result::Result<Vec<AppObject>, ListError>,
+    ) -> std::result::Result<Option<Vec<AppObject>>, Problem> {
         match answer {
             Ok(found) => Ok(Some(found)),
             Err(ListError::NotServed(_)) => Ok(None),
@@ -273,7 +279,7 @@ impl Record {
     /// Some of them could not be deleted.
     pub async fn delete(&self, target: &Target) -> std::result::Result<(), Problem> {
         let resource = Arc::new(config_maps());
-        let mut changes: BTreeMap<Arc<ObjectRef>, Found> = BTreeMap::new();
+        let mut changes: BTreeMap<Arc<ObjectRef>, AppObject> = BTreeMap::new();
         for (key, value) in [(CHANGE_OF_LABEL, self.id.as_str()), (CHANGE_OF_NAME, self.name())] {
             // A longer name is not a valid label value; kapp then sets only the other label.
             if value.len() > 63 {
@@ -285,7 +291,7 @@ impl Record {
                 label_selector: Some(&selector),
                 ..ListRequest::of(&resource, PAGE)
             };
-            let gather = |all: &mut Vec<Found>, json: &str| all.extend(read(json, &resource));
+            let gather = |all: &mut Vec<AppObject>, json: &str| all.extend(read(json, &resource));
             let found = self.listed(target.list(&request).gather(gather).await)?.unwrap_or_default();
             // A change of another app with that name belongs to that app.
             let of_this = found
@@ -293,7 +299,7 @@ impl Record {
                 .filter(|found| found.facts.labels.get(CHANGE_OF_LABEL).is_none_or(|label| *label == self.id));
             changes.extend(of_this.map(|found| (found.object.clone(), found)));
         }
-        for Found { object, facts, .. } in changes.values() {
+        for AppObject { object, facts, .. } in changes.values() {
             delete(&resource, object, &facts.uid, &facts.resource_version, target).await?;
         }
         delete(&resource, &self.object, &self.live.uid, &self.live.resource_version, target).await
@@ -319,7 +325,7 @@ async fn delete(
 }
 
 /// Whether kapp's annotation names the object itself.
-pub fn is_member(object: &ObjectRef, facts: &Facts) -> bool {
+pub fn is_member(object: &ObjectRef, facts: &LiveMetadata) -> bool {
     let Some(identity) = facts.annotations.get(IDENTITY) else { return false };
     let ObjectRef { kind, namespace, name, .. } = object;
     let named = format!("{}/{}/{kind}/{name}", namespace.as_deref().unwrap_or_default(), object.group());
@@ -333,13 +339,13 @@ pub fn is_member(object: &ObjectRef, facts: &Facts) -> bool {
 /// # Errors
 /// The objects that still carry them.
 pub async fn release(
-    members: &[&Found],
+    members: &[&AppObject],
     target: &Target,
     field_manager: &str,
     keeps: &(dyn Fn(&ObjectRef, &str) -> bool + Sync),
 ) -> std::result::Result<(), Vec<Problem>> {
-    let one = async |found: &&Found| {
-        let Found { object, resource, facts } = found;
+    let one = async |found: &&AppObject| {
+        let AppObject { object, resource, facts } = found;
         let remains = |why: String| {
             Problem::new(format!("{object} was deployed, but still carries the label of kapp's app: {why}"))
                 .help("run the same command again; until then kapp delete would delete it")
@@ -348,11 +354,11 @@ pub async fn release(
             marks.iter().copied().filter(|key| !keeps(object, key)).collect()
         };
         let (labels, annotations) = (marks(&LABELS), marks(&ANNOTATIONS));
-        let unmark = async |live: &Live| {
+        let unmark = async |live: &LiveObject| {
             let (labels, annotations) = (&labels[..], &annotations[..]);
             target.unmark(&Unmark { resource, object, live, labels, annotations, field_manager }).await
         };
-        let is_wanted = |live: &Live| live.uid == facts.uid;
+        let is_wanted = |live: &LiveObject| live.uid == facts.uid;
         match write_again(target, (resource, object), None, is_wanted, unmark).await {
             Ok(Rewritten::Written(_) | Rewritten::Left) => Ok(()),
             Ok(Rewritten::Refused(problem)) => Err(remains(problem.message)),
@@ -370,15 +376,15 @@ mod tests {
     use super::*;
     use crate::resource::RawObject;
 
-    fn record(json: serde_json::Value) -> std::result::Result<Record, String> {
+    fn record(json: serde_json::Value) -> std::result::Result<KappAppRecord, String> {
         let object = ObjectRef {
             api_version: "v1".into(),
             kind: "ConfigMap".into(),
             namespace: Some("prod".into()),
             name: "shop.apps.k14s.io".into(),
         };
-        let live = Live { raw: RawObject::from_value(&json), uid: "u".into(), resource_version: "1".into() };
-        Record::of(object, live).map_err(|problem| problem.message)
+        let live = LiveObject { raw: RawObject::from_value(&json), uid: "u".into(), resource_version: "1".into() };
+        KappAppRecord::of(object, live).map_err(|problem| problem.message)
     }
 
     #[test]
@@ -402,7 +408,7 @@ mod tests {
             let (api_version, namespace) = ("apps/v1".to_owned(), Some("prod".to_owned()));
             let object = ObjectRef { api_version, kind: kind.into(), namespace, name: "web".into() };
             let annotations = [(IDENTITY.to_owned(), identity.to_owned())].into();
-            is_member(&object, &Facts { annotations, ..Facts::default() })
+            is_member(&object, &LiveMetadata { annotations, ..LiveMetadata::default() })
         };
         assert!(of("Deployment", "v1;prod/apps/Deployment/web;apps/v1"));
         assert!(of("Deployment", "v1;prod/apps/Deployment/web;apps/v1beta1"), "another version is the same object");

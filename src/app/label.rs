@@ -11,13 +11,13 @@ use crate::problem::{Error, Problem, Result};
 use crate::resource::{RawObject, Step};
 
 #[derive(Deserialize)]
-struct Head<'a> {
+struct LabelledHead<'a> {
     #[serde(borrow)]
     metadata: &'a RawValue,
 }
 
 #[derive(Deserialize)]
-struct Metadata<'a> {
+struct LabelledMetadata<'a> {
     /// Present, even if it is `null`.
     #[serde(borrow, default, deserialize_with = "as_written")]
     labels: Option<&'a RawValue>,
@@ -87,8 +87,8 @@ fn has_label(json: &str) -> bool {
         return false;
     }
     let labels = || -> Option<BTreeMap<String, serde_json::Value>> {
-        let head: Head<'_> = serde_json::from_str(json).ok()?;
-        let metadata: Metadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
+        let head: LabelledHead<'_> = serde_json::from_str(json).ok()?;
+        let metadata: LabelledMetadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
         serde_json::from_str(metadata.labels?.get()).ok()
     };
     labels().is_some_and(|labels| labels.contains_key(PART_OF))
@@ -98,8 +98,8 @@ fn has_label(json: &str) -> bool {
 fn labelled(json: &str, id: &str) -> String {
     let label = format!("\"{PART_OF}\":\"{id}\"");
     let place = || -> Option<(usize, usize, String)> {
-        let head: Head<'_> = serde_json::from_str(json).ok()?;
-        let metadata: Metadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
+        let head: LabelledHead<'_> = serde_json::from_str(json).ok()?;
+        let metadata: LabelledMetadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
         let start = |part: &RawValue| part.get().as_ptr() as usize - json.as_ptr() as usize;
         let comma = |members: &str| if members[1..].trim_start().starts_with('}') { "" } else { "," };
         Some(match metadata.labels.filter(|labels| labels.get().starts_with('{')) {
@@ -152,7 +152,7 @@ mod tests {
     fn additional_labels_win_and_join_those_that_are_there() {
         let of = |metadata: Value| {
             let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string();
-            let source = std::sync::Arc::new(crate::manifest::Source::new("m.yaml", text));
+            let source = std::sync::Arc::new(crate::manifest::ManifestSource::new("m.yaml", text));
             let mut manifests = crate::manifest::read(&source).unwrap().manifests;
             add(&mut manifests, &[("a".to_owned(), "new".to_owned())].into());
             manifests[0].raw.value()["metadata"]["labels"].take()

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::Member;
+use super::AppMember;
 use crate::resource::{ObjectRef, RawObject};
 use gantry_schema::scan;
 
@@ -100,13 +100,13 @@ impl Mark {
 /// Adds the parts of an object's metadata that must not change.
 fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
     #[derive(Deserialize)]
-    struct Object<'a> {
+    struct LastAppliedObject<'a> {
         #[serde(borrow)]
-        metadata: Metadata<'a>,
+        metadata: LastAppliedMetadata<'a>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Metadata<'a> {
+    struct LastAppliedMetadata<'a> {
         #[serde(borrow)]
         uid: Cow<'a, str>,
         #[serde(borrow)]
@@ -127,13 +127,13 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
         managed_fields: Vec<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Entry<'a> {
+    struct LastAppliedFieldsEntry<'a> {
         #[serde(borrow, default)]
         manager: Cow<'a, str>,
         #[serde(borrow, default)]
         operation: Cow<'a, str>,
     }
-    let Object { metadata } = serde_json::from_str(live).ok()?;
+    let LastAppliedObject { metadata } = serde_json::from_str(live).ok()?;
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -146,12 +146,12 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
         Some(generation) => add(&format!("generation {generation}")),
         None => add(&format!("resourceVersion {}", metadata.resource_version)),
     }
-    let Metadata { labels, annotations, finalizers, owner_references, .. } = metadata;
+    let LastAppliedMetadata { labels, annotations, finalizers, owner_references, .. } = metadata;
     for part in [labels, annotations, finalizers, owner_references] {
         add(part.map_or("", RawValue::get));
     }
     let is_ours = |entry: &&&RawValue| {
-        serde_json::from_str::<Entry<'_>>(entry.get())
+        serde_json::from_str::<LastAppliedFieldsEntry<'_>>(entry.get())
             .is_ok_and(|entry| entry.manager == field_manager && entry.operation == "Apply")
     };
     let mut ours = metadata.managed_fields.iter().filter(is_ours).peekable();
@@ -164,7 +164,7 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
 impl LastApplied {
     /// The text to store beside an inventory: a header line, and the mark of each member in the inventory's order.
     /// `None` if it does not fit.
-    pub fn encode(&self, members: &BTreeSet<Member>, inventory: &str) -> Option<String> {
+    pub fn encode(&self, members: &BTreeSet<AppMember>, inventory: &str) -> Option<String> {
         let mut lines = self.head(inventory);
         for member in members {
             lines.push('\n');
@@ -174,7 +174,7 @@ impl LastApplied {
     }
 
     /// Reads the text beside an inventory; `None` if it belongs to another inventory or has another version.
-    pub fn decode(kept: &str, members: &BTreeSet<Member>, inventory: &str) -> Option<Self> {
+    pub fn decode(kept: &str, members: &BTreeSet<AppMember>, inventory: &str) -> Option<Self> {
         let (head, marks) = kept.split_once('\n').unwrap_or((kept, ""));
         let input = head.rsplit(' ').next().unwrap_or_default().to_owned();
         let read = LastApplied { input, ..LastApplied::default() };
@@ -182,7 +182,7 @@ impl LastApplied {
             return None;
         }
         let mark =
-            |(member, mark): (&Member, &str)| (mark != NONE).then(|| (member.uid.clone(), Mark(mark.to_owned())));
+            |(member, mark): (&AppMember, &str)| (mark != NONE).then(|| (member.uid.clone(), Mark(mark.to_owned())));
         Some(LastApplied { marks: members.iter().zip(marks.lines()).filter_map(mark).collect(), ..read })
     }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn marks_are_read_beside_the_inventory_that_they_were_written_with() {
-        let member = |name: &str| Member {
+        let member = |name: &str| AppMember {
             group: String::new(),
             kind: "ConfigMap".into(),
             namespace: None,
@@ -296,7 +296,7 @@ mod tests {
             adopted: false,
             keep: None,
         };
-        let members: BTreeSet<Member> = ["a", "b", "c"].map(member).into();
+        let members: BTreeSet<AppMember> = ["a", "b", "c"].map(member).into();
         let marks = [("uid-a".to_owned(), Mark("A".into())), ("uid-c".to_owned(), Mark("C".into()))].into();
         let last = LastApplied { input: "in".into(), marks };
         let kept = last.encode(&members, "lines").unwrap();

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::inventory::group_kind;
-use super::unserved::Unserved;
-use super::{Member, Parent};
+use super::unserved::UnservedKinds;
+use super::{AppMember, Parent};
 use crate::app::PART_OF;
 use crate::cluster::{self, ListError, ListRequest, Target};
 use crate::problem::{Problem, Result};
 use crate::readiness::rules::WaitRule;
-use crate::readiness::{self, State};
+use crate::readiness::{self, Readiness};
 use crate::resource::{self, ObjectRef, Resource};
 
 /// The number of concurrent lists.
@@ -28,15 +28,15 @@ const MAX_SEPARATE_LISTS: usize = 2_000;
 
 /// A live object that belongs to an app, or may belong to it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct AppObject {
     pub object: Arc<ObjectRef>,
     pub resource: Arc<Resource>,
-    pub facts: Facts,
+    pub facts: LiveMetadata,
 }
 
 /// What is known about a live object without its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct LiveMetadata {
     pub uid: String,
     pub resource_version: String,
     pub created: String,
@@ -47,14 +47,14 @@ pub struct Facts {
     pub deleted: Option<String>,
     pub owners: Vec<OwnerRef>,
     /// The field managers of more than metadata and status.
-    pub writers: Vec<Writer>,
+    pub writers: Vec<ContentWriter>,
     /// Only if it was requested.
-    pub readiness: Option<State>,
+    pub readiness: Option<Readiness>,
 }
 
 /// A field manager that has written content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Writer {
+pub struct ContentWriter {
     pub manager: String,
     /// By server-side apply.
     pub applied: bool,
@@ -74,35 +74,35 @@ pub struct OwnerRef {
 }
 
 /// A resource, a namespace and a name.
-pub type Place = (Arc<Resource>, Option<String>, String);
+pub type MemberKey = (Arc<Resource>, Option<String>, String);
 
 /// The result of a search.
 #[derive(Debug, Default)]
-pub struct Live {
-    pub found: Vec<Found>,
+pub struct LiveMembers {
+    pub found: Vec<AppObject>,
     /// The kinds and namespaces that were listed, whether or not this was permitted.
     pub places: Vec<(Arc<Resource>, Option<String>)>,
     /// The content of the objects that were requested, so that they are not read again.
-    pub content: BTreeMap<Place, resource::Live>,
+    pub content: BTreeMap<MemberKey, resource::LiveObject>,
     /// The metadata of the objects that were requested, for kinds of which only metadata was read.
-    pub metadata: BTreeMap<Place, resource::Live>,
+    pub metadata: BTreeMap<MemberKey, resource::LiveObject>,
     /// Members of the inventory that no longer exist.
-    pub gone: Vec<Member>,
+    pub gone: Vec<AppMember>,
     /// Kinds and namespaces that cannot be listed. If there are any, nothing is pruned.
     pub unread: Vec<Problem>,
 }
 
 #[derive(Deserialize)]
-struct Head<'a> {
+struct MemberHead<'a> {
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    metadata: MemberMetadata<'a>,
 }
 
-type Texts = Option<BTreeMap<String, String>>;
+type MetadataStrings = Option<BTreeMap<String, String>>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
+struct MemberMetadata<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -116,20 +116,20 @@ struct Metadata<'a> {
     #[serde(default)]
     deletion_timestamp: Option<String>,
     #[serde(default)]
-    labels: Texts,
+    labels: MetadataStrings,
     #[serde(default)]
-    annotations: Texts,
+    annotations: MetadataStrings,
     #[serde(default)]
     finalizers: Option<Vec<String>>,
     #[serde(default)]
     owner_references: Option<Vec<OwnerRef>>,
     #[serde(borrow, default)]
-    managed_fields: Option<Vec<ManagedFields<'a>>>,
+    managed_fields: Option<Vec<MemberManagerEntry<'a>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ManagedFields<'a> {
+struct MemberManagerEntry<'a> {
     #[serde(borrow, default)]
     manager: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -142,25 +142,25 @@ struct ManagedFields<'a> {
     fields_v1: Option<BTreeMap<Cow<'a, str>, IgnoredAny>>,
 }
 
-impl ManagedFields<'_> {
-    fn writer(self) -> Option<Writer> {
+impl MemberManagerEntry<'_> {
+    fn writer(self) -> Option<ContentWriter> {
         let is_content = |key: &Cow<'_, str>| !matches!(&**key, "f:metadata" | "f:status");
         let writes = self.subresource.is_empty() && self.fields_v1.is_some_and(|fields| fields.keys().any(is_content));
         let (manager, time) = (self.manager.into_owned(), self.time.into_owned());
-        writes.then(|| Writer { manager, applied: self.operation == "Apply", time })
+        writes.then(|| ContentWriter { manager, applied: self.operation == "Apply", time })
     }
 }
 
 /// The facts in an object's own JSON.
-pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
-    let Head { metadata } = serde_json::from_str(json).ok()?;
+pub fn read(json: &str, resource: &Arc<Resource>) -> Option<AppObject> {
+    let MemberHead { metadata } = serde_json::from_str(json).ok()?;
     let object = ObjectRef {
         api_version: resource.api_version(),
         kind: resource.kind.clone(),
         namespace: metadata.namespace.map(Cow::into_owned),
         name: metadata.name.into_owned(),
     };
-    let facts = Facts {
+    let facts = LiveMetadata {
         uid: metadata.uid.into_owned(),
         resource_version: metadata.resource_version.into_owned(),
         created: metadata.creation_timestamp.unwrap_or_default(),
@@ -169,40 +169,40 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<Found> {
         finalizers: metadata.finalizers.unwrap_or_default(),
         deleted: metadata.deletion_timestamp,
         owners: metadata.owner_references.unwrap_or_default(),
-        writers: metadata.managed_fields.into_iter().flatten().filter_map(ManagedFields::writer).collect(),
+        writers: metadata.managed_fields.into_iter().flatten().filter_map(MemberManagerEntry::writer).collect(),
         readiness: None,
     };
-    Some(Found { object: object.into(), resource: resource.clone(), facts })
+    Some(AppObject { object: object.into(), resource: resource.clone(), facts })
 }
 
 /// The facts in an object's own JSON, and whether it is ready.
-pub fn read_with_readiness(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<Found> {
+pub fn read_with_readiness(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<AppObject> {
     let mut found = read(json, resource)?;
     found.facts.readiness = Some(readiness::evaluate_json(json, &found.object, resource, rules));
     Some(found)
 }
 
-type Read<'a> = &'a (dyn Fn(&str, &Arc<Resource>) -> Option<Found> + Sync);
+type ReadMember<'a> = &'a (dyn Fn(&str, &Arc<Resource>) -> Option<AppObject> + Sync);
 
 /// What to keep of the live objects of an app.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct KeptContent<'a> {
     /// Objects whose content or metadata is kept.
     pub objects: &'a (dyn Fn(&ObjectRef) -> bool + Sync),
     /// Kinds whose objects are read as a whole. Of others only the metadata is read.
     pub whole: &'a (dyn Fn(&Resource) -> bool + Sync),
 }
 
-impl Wanted<'static> {
+impl KeptContent<'static> {
     /// Only which objects exist.
-    pub const NOTHING: Wanted<'static> = Wanted { objects: &|_| false, whole: &|_| false };
+    pub const NOTHING: KeptContent<'static> = KeptContent { objects: &|_| false, whole: &|_| false };
 }
 
 /// Reads the live objects of the app, and keeps those that are `wanted`.
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn find(parent: &Parent, target: &Target, wanted: Wanted<'_>) -> Result<Live> {
+pub async fn find(parent: &Parent, target: &Target, wanted: KeptContent<'_>) -> Result<LiveMembers> {
     search(parent, target, wanted, &read).await
 }
 
@@ -210,23 +210,28 @@ pub async fn find(parent: &Parent, target: &Target, wanted: Wanted<'_>) -> Resul
 ///
 /// # Errors
 /// The server cannot be reached.
-pub async fn find_with_readiness(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<Live> {
-    let wanted = Wanted { objects: &|_| false, whole: &|_| true };
+pub async fn find_with_readiness(parent: &Parent, target: &Target, rules: &[WaitRule]) -> Result<LiveMembers> {
+    let wanted = KeptContent { objects: &|_| false, whole: &|_| true };
     search(parent, target, wanted, &|json, resource| read_with_readiness(json, resource, rules)).await
 }
 
-async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read<'_>) -> Result<Live> {
+async fn search(
+    parent: &Parent,
+    target: &Target,
+    wanted: KeptContent<'_>,
+    read: ReadMember<'_>,
+) -> Result<LiveMembers> {
     let mut kinds = parent.kinds.clone();
-    kinds.extend(parent.inventory().map(Member::group_kind));
+    kinds.extend(parent.inventory().map(AppMember::group_kind));
     let mut namespaces = parent.namespaces.clone();
     namespaces.extend(parent.inventory().filter_map(|member| member.namespace.clone()));
     if kinds.is_empty() {
-        return Ok(Live::default());
+        return Ok(LiveMembers::default());
     }
     let listable = target.listable().await?.into_iter();
     let mut resources: BTreeMap<String, Arc<Resource>> =
         listable.map(|resource| (group_kind(&resource.group, &resource.kind), resource.into())).collect();
-    let mut live = Live::default();
+    let mut live = LiveMembers::default();
     let mut lists: Vec<(Arc<Resource>, Option<&str>)> = Vec::new();
     for kind in &kinds {
         match resources.get(kind) {
@@ -249,7 +254,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
             ..ListRequest::of(&resource, PAGE)
         };
         let mut pages = target.list(&request);
-        let gather = |all: &mut Vec<(Found, Option<resource::Live>)>, json: &str| {
+        let gather = |all: &mut Vec<(AppObject, Option<resource::LiveObject>)>, json: &str| {
             let Some(found) = read(json, &resource) else { return };
             if found.object.namespace.as_ref().is_some_and(|namespace| !namespaces.contains(namespace)) {
                 return;
@@ -299,7 +304,7 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
     drop(answers);
     resources.retain(|kind, _| !not_served.contains(kind));
     let unserved: BTreeSet<String> = kinds.into_iter().filter(|kind| !resources.contains_key(kind)).collect();
-    let unserved = Unserved::find(&unserved, target).await?;
+    let unserved = UnservedKinds::find(&unserved, target).await?;
     live.unread.extend(unserved.reasons().map(|reason| {
         let message = format!("could not look for members of the app {}: {}", parent.app.name, reason.message);
         Problem { message, ..reason.clone() }
@@ -314,10 +319,10 @@ async fn search(parent: &Parent, target: &Target, wanted: Wanted<'_>, read: Read
 /// Reads the members that no list contained: they are gone or lost their label.
 async fn missing(
     parent: &Parent,
-    (resources, unserved): (&BTreeMap<String, Arc<Resource>>, &Unserved),
-    live: &mut Live,
+    (resources, unserved): (&BTreeMap<String, Arc<Resource>>, &UnservedKinds),
+    live: &mut LiveMembers,
     target: &Target,
-    read: Read<'_>,
+    read: ReadMember<'_>,
 ) -> Result<()> {
     let listed: BTreeSet<_> = live.found.iter().map(|found| found.object.identity()).collect();
     let unseen = parent.members.iter().filter(|member| !listed.contains(&member.identity()));
@@ -337,7 +342,7 @@ async fn missing(
             namespace: member.namespace.clone(),
             name: member.name.clone(),
         };
-        wanted.push(cluster::Wanted { resource: resource.clone(), object: object.into() });
+        wanted.push(cluster::ObjectToRead { resource: resource.clone(), object: object.into() });
         asked.push(member);
     }
     for ((answer, wanted), member) in target.read_each(&wanted, &|_, _| ()).await?.into_iter().zip(&wanted).zip(asked) {

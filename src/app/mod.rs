@@ -23,8 +23,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::cluster::Target;
 use crate::resource::{ObjectRef, Resource};
 
-pub use inventory::Member;
-pub use parent::{Outcome, Parent};
+pub use inventory::AppMember;
+pub use parent::{Parent, RunOutcome};
 
 /// The label that identifies the members of an ApplySet; its value is the identifier of the set.
 pub const PART_OF: &str = "applyset.kubernetes.io/part-of";

@@ -14,18 +14,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::config_map::{ConfigMap, not_as_written};
-use super::inventory::{MOST_PARTS, Text};
-use super::members::{self, Found};
+use super::inventory::{MOST_PARTS, MemberLines};
+use super::members::{self, AppObject};
 use super::parent::NotRecorded;
 use super::{App, MANAGER, config_maps};
 use crate::cluster::patience::Patience;
-use crate::cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, ListRequest, Pin, Target, Wanted};
+use crate::cluster::{
+    Apply, ApplyError, Delete, DeleteError, FormerTools, ListRequest, ObjectToRead, Target, WritePrecondition,
+};
 use crate::problem::{Problem, Result};
 use crate::resource::{ObjectRef, RawObject};
 
 /// The label that identifies parts; its value is the identifier of the app.
 pub const OF: &str = "gantry.dev/inventory-of";
-/// The key of the record's `data` for [`Parts`].
+/// The key of the record's `data` for [`InventoryParts`].
 pub const KEY: &str = "parts";
 
 /// The record itself is the first.
@@ -35,9 +37,9 @@ const PAGE: u32 = 500;
 /// The entry in a record about its parts. It is present whenever parts may exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Parts {
+pub struct InventoryParts {
     /// The parts that together are the inventory.
-    pub parts: Vec<Part>,
+    pub parts: Vec<InventoryPart>,
     /// The new name of the app, which has all of its members: only this record is left to delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<String>,
@@ -45,7 +47,7 @@ pub struct Parts {
 
 /// One part, as a record names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct InventoryPart {
     /// The number at the end of its ConfigMap's name.
     pub number: u32,
     /// The digest of its text.
@@ -53,16 +55,17 @@ pub struct Part {
 }
 
 /// Existing part objects, by number.
-pub type Existing = BTreeMap<u32, Found>;
+pub type Existing = BTreeMap<u32, AppObject>;
 
-impl Parts {
+impl InventoryParts {
     /// Reads the entry of a record; `None` if it has none.
     ///
     /// # Errors
     /// The entry is invalid.
     pub fn of(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
         let Some(text) = record.value(KEY) else { return Ok(None) };
-        let parts: Parts = serde_json::from_str(text).map_err(|error| not_as_written(KEY, "gantry", &error))?;
+        let parts: InventoryParts =
+            serde_json::from_str(text).map_err(|error| not_as_written(KEY, "gantry", &error))?;
         if parts.parts.len() > MOST_PARTS {
             return Err(format!("data.{KEY} names more than {MOST_PARTS} parts"));
         }
@@ -78,26 +81,27 @@ impl Parts {
     ///
     /// # Errors
     /// The server does not answer. The inner error: a part is missing or was changed.
-    pub async fn read(&self, app: &App, target: &Target) -> Result<std::result::Result<Vec<Text>, Problem>> {
+    pub async fn read(&self, app: &App, target: &Target) -> Result<std::result::Result<Vec<MemberLines>, Problem>> {
         let resource = Arc::new(config_maps());
-        let wanted = |part: &Part| Wanted { resource: resource.clone(), object: object(app, part.number).into() };
-        let wanted: Vec<Wanted> = self.parts.iter().map(wanted).collect();
+        let wanted =
+            |part: &InventoryPart| ObjectToRead { resource: resource.clone(), object: object(app, part.number).into() };
+        let wanted: Vec<ObjectToRead> = self.parts.iter().map(wanted).collect();
         let read = target.read(&wanted, &|_, _| ()).await?;
-        let text = |((part, wanted), live): ((&Part, &Wanted), Option<crate::resource::Live>)| {
+        let text = |((part, wanted), live): ((&InventoryPart, &ObjectToRead), Option<crate::resource::LiveObject>)| {
             let wrong = |what: &str| {
                 let message = format!("{} {what} a part of the inventory of the app {}", wanted.object, app.name);
                 Problem::new(message).help(RESTORE)
             };
             let live = live.ok_or_else(|| wrong("is missing: it held"))?;
             let config_map = ConfigMap::parse(&live.raw.json()).map_err(|_| wrong("does not hold"))?;
-            let text = Text::of(&config_map).filter(|text| sum(text) == part.sum);
+            let text = MemberLines::of(&config_map).filter(|text| sum(text) == part.sum);
             text.ok_or_else(|| wrong("was changed by another client: it no longer holds"))
         };
         Ok(self.parts.iter().zip(&wanted).zip(read).map(text).collect())
     }
 
     /// The part with this text, if there is one already.
-    pub fn find(&self, text: &Text) -> Option<&Part> {
+    pub fn find(&self, text: &MemberLines) -> Option<&InventoryPart> {
         let sum = sum(text);
         self.parts.iter().find(|part| part.sum == sum)
     }
@@ -153,10 +157,10 @@ pub async fn existing(app: &App, target: &Target) -> std::result::Result<Existin
 pub async fn create(
     app: &App,
     taken: &mut BTreeSet<u32>,
-    text: &Text,
+    text: &MemberLines,
     patience: Patience<'_>,
     target: &Target,
-) -> std::result::Result<Part, NotRecorded> {
+) -> std::result::Result<InventoryPart, NotRecorded> {
     let number = (FIRST..).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     taken.insert(number);
     let object = object(app, number);
@@ -172,13 +176,13 @@ pub async fn create(
         object: &object,
         raw: &RawObject::from_value(&raw),
         live: None,
-        pin: &Pin::Absent,
+        pin: &WritePrecondition::Absent,
         field_manager: MANAGER,
         force_conflicts: true,
         former_tools: FormerTools::Keep,
     };
     match patience.apply(&apply, target).await {
-        Ok(_) => Ok(Part { number, sum: sum(text) }),
+        Ok(_) => Ok(InventoryPart { number, sum: sum(text) }),
         Err(error @ (ApplyError::Refused(_) | ApplyError::Unknown(_) | ApplyError::NotYet(..))) => {
             let what = format!("the inventory of the app {} cannot be stored", app.name);
             Err(NotRecorded::of(error, &what, target).await)
@@ -198,10 +202,10 @@ pub async fn create(
 ///
 /// # Errors
 /// A part could not be deleted.
-pub async fn sweep(existing: &Existing, named: &Parts, target: &Target) -> std::result::Result<(), Problem> {
+pub async fn sweep(existing: &Existing, named: &InventoryParts, target: &Target) -> std::result::Result<(), Problem> {
     let resource = config_maps();
     let is_named = |number: u32| named.parts.iter().any(|part| part.number == number);
-    for (_, Found { object, facts, .. }) in existing.iter().filter(|(number, _)| !is_named(**number)) {
+    for (_, AppObject { object, facts, .. }) in existing.iter().filter(|(number, _)| !is_named(**number)) {
         let (uid, resource_version) = (&facts.uid, &facts.resource_version);
         let delete = Delete { resource: &resource, object, uid, resource_version, foreground: false };
         target.delete(&delete).await.map_err(|error| {
@@ -215,7 +219,7 @@ pub async fn sweep(existing: &Existing, named: &Parts, target: &Target) -> std::
     Ok(())
 }
 
-fn sum(text: &Text) -> String {
+fn sum(text: &MemberLines) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, text.text.as_bytes()))
 }
 
@@ -238,21 +242,23 @@ mod tests {
     #[test]
     fn a_record_names_its_parts_and_not_too_many() {
         let of = |data: serde_json::Value| {
-            Parts::of(&ConfigMap::parse(&json!({"metadata": {"name": "a"}, "data": data}).to_string()).unwrap())
+            InventoryParts::of(
+                &ConfigMap::parse(&json!({"metadata": {"name": "a"}, "data": data}).to_string()).unwrap(),
+            )
         };
         assert_eq!(of(json!({})), Ok(None));
-        assert_eq!(of(json!({"parts": r#"{"parts":[]}"#})), Ok(Some(Parts::default())));
+        assert_eq!(of(json!({"parts": r#"{"parts":[]}"#})), Ok(Some(InventoryParts::default())));
         assert!(of(json!({"parts": "{"})).is_err());
         for (text, column) in [("[1]", 2), (r#"{"parts":[{"number":2}]}"#, 22), (r#"{"parts":{}}"#, 9)] {
             let why = of(json!({"parts": text})).unwrap_err();
             assert_eq!(why, format!("data.parts is not in gantry's format (line 1, column {column})"), "{text}");
         }
-        let part = |number: u32| Part { number, sum: format!("x{number}") };
-        let many = |count: usize| Parts { parts: (2..).map(part).take(count).collect(), renamed_to: None };
-        let written = |parts: &Parts| json!({"parts": serde_json::to_string(parts).unwrap()});
+        let part = |number: u32| InventoryPart { number, sum: format!("x{number}") };
+        let many = |count: usize| InventoryParts { parts: (2..).map(part).take(count).collect(), renamed_to: None };
+        let written = |parts: &InventoryParts| json!({"parts": serde_json::to_string(parts).unwrap()});
         for (number, sum) in [(2, "y"), (3, "x2")] {
-            let again = Part { number, sum: sum.to_owned() };
-            let twice = Parts { parts: vec![part(2), again], renamed_to: None };
+            let again = InventoryPart { number, sum: sum.to_owned() };
+            let twice = InventoryParts { parts: vec![part(2), again], renamed_to: None };
             assert_eq!(of(written(&twice)).unwrap_err(), format!("data.parts lists part {number} twice"));
         }
         assert_eq!(of(written(&many(MOST_PARTS))), Ok(Some(many(MOST_PARTS))));

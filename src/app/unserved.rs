@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::inventory::group_kind;
-use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use crate::cluster::{ListError, ListRequest, ObjectToRead, Target};
 use crate::problem::{Problem, Result};
 use crate::resource::{self, Resource};
 
@@ -23,17 +23,17 @@ const REMOVED: [(&str, Option<&str>); 2] = [("extensions", None), ("policy", Som
 
 /// Why kinds may have objects although the server does not serve them.
 #[derive(Debug, Default)]
-pub struct Unserved {
+pub struct UnservedKinds {
     reasons: BTreeMap<String, Problem>,
 }
 
-impl Unserved {
+impl UnservedKinds {
     /// Finds out about these kinds, each `Kind.group`.
     ///
     /// # Errors
     /// The server cannot be reached.
     pub async fn find(kinds: &BTreeSet<String>, target: &Target) -> Result<Self> {
-        let mut unserved = Unserved::default();
+        let mut unserved = UnservedKinds::default();
         let (built_in, custom): (BTreeSet<&String>, BTreeSet<&String>) =
             kinds.iter().filter(|kind| !is_removed(kind)).partition(|kind| resource::is_built_in(group(kind)));
         for kind in built_in {
@@ -108,11 +108,11 @@ async fn crds_of(
     target: &Target,
 ) -> Result<std::result::Result<BTreeMap<String, String>, ListError>> {
     #[derive(Deserialize)]
-    struct Listed {
-        metadata: Name,
+    struct ListedCrd {
+        metadata: ListedCrdName,
     }
     #[derive(Deserialize)]
-    struct Name {
+    struct ListedCrdName {
         name: String,
     }
     let groups: BTreeSet<&str> = kinds.iter().map(|kind| group(kind)).collect();
@@ -120,14 +120,14 @@ async fn crds_of(
     let request = ListRequest { metadata_only: true, ..ListRequest::of(&resource, PAGE) };
     // A CRD is named PLURAL.GROUP, and the record does not have the plural.
     let gather = |names: &mut Vec<String>, json: &str| {
-        let Ok(Listed { metadata: Name { name } }) = serde_json::from_str(json) else { return };
+        let Ok(ListedCrd { metadata: ListedCrdName { name } }) = serde_json::from_str(json) else { return };
         names.extend(groups.contains(group(&name)).then_some(name));
     };
     let names = match target.list(&request).gather(gather).await {
         Ok(names) => names,
         Err(error) => return Ok(Err(error)),
     };
-    let wanted: Vec<Wanted> = names.iter().map(|name| Wanted::crd(name)).collect();
+    let wanted: Vec<ObjectToRead> = names.iter().map(|name| ObjectToRead::crd(name)).collect();
     let mut crds = BTreeMap::new();
     for (name, read) in names.into_iter().zip(target.read_each(&wanted, &|_, _| ()).await?) {
         match read {
@@ -142,19 +142,19 @@ async fn crds_of(
 /// The kind that a CRD defines.
 fn kind_of(crd: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Crd {
-        spec: Spec,
+    struct UnservedCrd {
+        spec: UnservedCrdSpec,
     }
     #[derive(Deserialize)]
-    struct Spec {
+    struct UnservedCrdSpec {
         group: String,
-        names: Names,
+        names: UnservedCrdNames,
     }
     #[derive(Deserialize)]
-    struct Names {
+    struct UnservedCrdNames {
         kind: String,
     }
-    let Crd { spec } = serde_json::from_str(crd).ok()?;
+    let UnservedCrd { spec } = serde_json::from_str(crd).ok()?;
     Some(group_kind(&spec.group, &spec.names.kind))
 }
 
@@ -162,10 +162,10 @@ fn kind_of(crd: &str) -> Option<String> {
 async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, ListError> {
     #[derive(Deserialize)]
     struct ApiService {
-        spec: Spec,
+        spec: ApiServiceSpec,
     }
     #[derive(Deserialize)]
-    struct Spec {
+    struct ApiServiceSpec {
         #[serde(default)]
         group: String,
         #[serde(default)]

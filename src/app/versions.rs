@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::PART_OF;
-use super::members::Found;
+use super::members::AppObject;
 use crate::manifest::{Manifest, Spans};
 use crate::problem::{Error, Problem, Result};
 use crate::resource::{ObjectRef, RawObject, Step};
@@ -26,7 +26,7 @@ const DIGEST: &str = "gantry.dev/versioned-digest";
 const KEPT: u64 = 5;
 
 /// A group, a kind, a namespace and a name.
-pub type Identity = (String, String, Option<String>, String);
+pub type MemberIdentity = (String, String, Option<String>, String);
 
 /// What an object of the app was before it had versions: `config-ver-7` was `config`, at 7.
 pub fn base(name: &str) -> Option<(&str, u64)> {
@@ -45,9 +45,9 @@ pub fn is_versioned(manifest: &Manifest) -> bool {
 
 /// The result of [`number`].
 #[derive(Debug, Default)]
-pub struct Numbered {
+pub struct NumberedVersions {
     /// The older versions that stay members of the app.
-    pub older: BTreeSet<Identity>,
+    pub older: BTreeSet<MemberIdentity>,
     /// References that keep the name without a number.
     pub notices: Vec<Problem>,
 }
@@ -57,10 +57,10 @@ pub struct Numbered {
 ///
 /// # Errors
 /// Annotations that cannot be read, and kinds that cannot have versions.
-pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) -> Result<Numbered> {
+pub fn number(manifests: &mut Vec<Manifest>, found: &[&AppObject], namespace: &str) -> Result<NumberedVersions> {
     let versioned: BTreeSet<usize> = (0..manifests.len()).filter(|index| is_versioned(&manifests[*index])).collect();
     if versioned.is_empty() {
-        return Ok(Numbered::default());
+        return Ok(NumberedVersions::default());
     }
     let mut numbering = Numbering { found, namespace, names: BTreeMap::new(), kept: BTreeSet::new() };
     let mut originals = Vec::new();
@@ -96,7 +96,11 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&Found], namespace: &str) 
     manifests.extend(originals);
     problems.sort();
     problems.dedup();
-    if problems.is_empty() { Ok(Numbered { older: numbering.kept, notices }) } else { Err(Error::Usage(problems)) }
+    if problems.is_empty() {
+        Ok(NumberedVersions { older: numbering.kept, notices })
+    } else {
+        Err(Error::Usage(problems))
+    }
 }
 
 /// The kinds that Pods refer to.
@@ -108,15 +112,15 @@ pub fn is_other(live: &Value, desired: &Value) -> bool {
 }
 
 struct Numbering<'a> {
-    found: &'a [&'a Found],
+    found: &'a [&'a AppObject],
     namespace: &'a str,
     /// The new names, by the original objects.
-    names: BTreeMap<Identity, String>,
-    kept: BTreeSet<Identity>,
+    names: BTreeMap<MemberIdentity, String>,
+    kept: BTreeSet<MemberIdentity>,
 }
 
 impl Numbering<'_> {
-    fn identity(&self, object: &ObjectRef) -> Identity {
+    fn identity(&self, object: &ObjectRef) -> MemberIdentity {
         let namespace = object.namespace.clone().unwrap_or_else(|| self.namespace.to_owned());
         (object.group().to_owned(), object.kind.clone(), Some(namespace), object.name.clone())
     }
@@ -138,7 +142,7 @@ impl Numbering<'_> {
         };
         let digest = digest(&value);
         let identity = self.identity(&object);
-        let versions: BTreeMap<u64, &Found> = self
+        let versions: BTreeMap<u64, &AppObject> = self
             .found
             .iter()
             .copied()

@@ -7,7 +7,7 @@ use crate::app::last_applied::Mark;
 use crate::finding::ApplyResult;
 use crate::plan::{Action, Change, Plan};
 use crate::problem::Problem;
-use crate::resource::Live;
+use crate::resource::LiveObject;
 
 /// The result of a deploy.
 #[derive(Debug, Default)]
@@ -16,9 +16,9 @@ pub struct Applied {
     pub results: Vec<ApplyResult>,
     /// The uids of the objects that were written, in the same order.
     pub uids: Vec<Option<String>>,
-    /// See [`super::Written::mark`], by the index of the change.
+    /// See [`super::WrittenObject::mark`], by the index of the change.
     pub marks: BTreeMap<usize, Mark>,
-    /// See [`super::Written::was_there`]: the indices of such changes.
+    /// See [`super::WrittenObject::was_there`]: the indices of such changes.
     pub were_there: BTreeSet<usize>,
     /// The indices of changes of which it is unknown whether they were written.
     pub unknown: BTreeSet<usize>,
@@ -50,7 +50,7 @@ impl Applied {
     }
 
     /// The result of a deploy that wrote at most one object, before all others: see [`super::ApplyOptions::written`].
-    pub fn begun(plan: &Plan, written: Option<&(usize, Live)>) -> Self {
+    pub fn begun(plan: &Plan, written: Option<&(usize, LiveObject)>) -> Self {
         let mut applied = Applied::not_reached(plan);
         if let Some((index, live)) = written {
             applied.results[*index] = ApplyResult::Applied;

@@ -8,19 +8,19 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ApplyOptions;
-use super::leaving::Following;
+use super::leaving::DeletionWatches;
 use crate::app::PART_OF;
 use crate::cluster::patience::{Patience, help_with_webhook};
-use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, Target, Unmark, Wanted};
+use crate::cluster::{ApplyError, Delete, DeleteError, IN_FLIGHT, ObjectToRead, Target, Unmark};
 use crate::finding::{Action, ApplyResult};
-use crate::plan::graph::Step;
+use crate::plan::graph::ApplyStep;
 use crate::plan::removal::Removal;
 use crate::problem::Problem;
-use crate::resource::Live;
+use crate::resource::LiveObject;
 
 /// The result of the deletions.
 #[derive(Debug, Default)]
-pub struct Removed {
+pub struct DeletionResults {
     /// The result of each removal, in their order.
     pub results: Vec<ApplyResult>,
     /// Why some did not begin.
@@ -29,7 +29,7 @@ pub struct Removed {
     pub stuck: Vec<Problem>,
 }
 
-impl Removed {
+impl DeletionResults {
     /// All problems of the deletions.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.problems.iter().chain(&self.stuck)
@@ -54,18 +54,19 @@ pub enum RemovalEvent<'a> {
 /// Deletes and releases objects. A step begins when the objects of the previous step are gone.
 pub async fn run(
     removals: &[Removal],
-    steps: &[Step],
+    steps: &[ApplyStep],
     target: &Target,
     field_manager: &str,
     timeout: Duration,
     stop: &watch::Receiver<bool>,
     on_event: &(dyn Fn(RemovalEvent<'_>) + Sync),
-) -> Removed {
-    let mut removed = Removed { results: vec![ApplyResult::NotReached; removals.len()], ..Removed::default() };
+) -> DeletionResults {
+    let mut removed =
+        DeletionResults { results: vec![ApplyResult::NotReached; removals.len()], ..DeletionResults::default() };
     let deadline = Instant::now() + timeout;
     let patience = Patience { limit: timeout, stop };
     let mut done = 0;
-    for Step { members, .. } in steps {
+    for ApplyStep { members, .. } in steps {
         if *stop.borrow() || !removed.problems.is_empty() || !removed.stuck.is_empty() {
             break;
         }
@@ -163,7 +164,7 @@ pub async fn remove(
 ///
 /// # Errors
 /// It is not the one that was checked, or something that the decision depends on has changed.
-async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem> {
+async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<LiveObject>, Problem> {
     match now(removal, target).await? {
         Some(live) if live.uid != removal.facts.uid => {
             Err(changed_since(removal, "was deleted and created again after it was checked"))
@@ -175,7 +176,7 @@ async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<Live>, 
 
 /// Whether what the decision depends on is unchanged: labels, annotations and owners, and for a deletion also the
 /// content and the finalizers. Only the status may change, and finalizers may go.
-fn is_as_checked(live: &Live, removal: &Removal) -> bool {
+fn is_as_checked(live: &LiveObject, removal: &Removal) -> bool {
     let found = crate::app::members::read(&live.raw.json(), &removal.resource);
     found.is_some_and(|found| {
         let (now, then) = (&found.facts, &removal.facts);
@@ -186,8 +187,8 @@ fn is_as_checked(live: &Live, removal: &Removal) -> bool {
     })
 }
 
-async fn now(removal: &Removal, target: &Target) -> Result<Option<Live>, Problem> {
-    let wanted = Wanted { resource: removal.resource.clone(), object: removal.object.clone() };
+async fn now(removal: &Removal, target: &Target) -> Result<Option<LiveObject>, Problem> {
+    let wanted = ObjectToRead { resource: removal.resource.clone(), object: removal.object.clone() };
     let read = target.read(&[wanted], &|_, _| ()).await;
     let read = read.map_err(|error| not_removed(removal, "read again", Problem::new(error.to_string())))?;
     Ok(read.into_iter().flatten().next())
@@ -217,7 +218,7 @@ async fn gone(
     let mut pause = Duration::from_millis(50);
     // Objects that could not be read are not read again. Whether they are gone is unknown.
     let mut unread = Vec::new();
-    let mut following: Option<Following> = None;
+    let mut following: Option<DeletionWatches> = None;
     let mut stop = stop.clone();
     loop {
         // At the end all are read once more, to report why they still exist.
@@ -225,9 +226,9 @@ async fn gone(
         let is_there = |removal: &Removal| following.as_ref().is_some_and(|following| following.is_there(removal));
         let (there, asked): (Vec<_>, Vec<_>) =
             going.into_iter().partition(|(_, removal)| !is_over && is_there(removal));
-        let wanted: Vec<Wanted> = asked
+        let wanted: Vec<ObjectToRead> = asked
             .iter()
-            .map(|(_, removal)| Wanted { resource: removal.resource.clone(), object: removal.object.clone() })
+            .map(|(_, removal)| ObjectToRead { resource: removal.resource.clone(), object: removal.object.clone() })
             .collect();
         let read = match target.read_each(&wanted, &|_, _| ()).await {
             Ok(read) => read,
@@ -261,7 +262,7 @@ async fn gone(
         }
         pause = (pause * 2).min(Duration::from_secs(1));
         let removals = going.iter().map(|(_, removal)| *removal);
-        let following = following.get_or_insert_with(|| Following::of(removals.clone(), target));
+        let following = following.get_or_insert_with(|| DeletionWatches::of(removals.clone(), target));
         // As long as a watch reports each of them as existing, nothing is read.
         tokio::select! {
             () = following.news(removals) => {}
@@ -273,7 +274,7 @@ async fn gone(
 }
 
 /// Why an object that is being deleted still exists.
-fn stuck(removal: &Removal, live: &Live) -> Problem {
+fn stuck(removal: &Removal, live: &LiveObject) -> Problem {
     let value = live.raw.value();
     let object = &removal.object;
     let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or("a moment ago");

@@ -6,37 +6,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::observe::MOST_WATCHES;
+use super::observe::{KindInNamespace, MOST_WATCHES};
 use crate::app::PART_OF;
 use crate::cluster::Target;
 use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::plan::removal::Removal;
-use crate::resource::{ObjectRef, Resource};
-
-/// Objects of one kind in one namespace.
-type Place = (Arc<Resource>, Option<String>);
+use crate::resource::ObjectRef;
 
 /// Watches objects until it is dropped.
-pub struct Following {
-    known: Arc<Known>,
+pub struct DeletionWatches {
+    known: Arc<DeletionState>,
     _watches: JoinSet<()>,
 }
 
-struct Known {
-    places: Mutex<BTreeMap<Place, Objects>>,
+struct DeletionState {
+    places: Mutex<BTreeMap<KindInNamespace, WatchedObjects>>,
     news: watch::Sender<()>,
 }
 
 /// The state of one watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Objects {
+struct WatchedObjects {
     /// Whether the watch is connected.
     is_followed: bool,
     /// The uids of the existing objects, by name.
     there: BTreeMap<String, String>,
 }
 
-impl Objects {
+impl WatchedObjects {
     fn take_in(&mut self, event: WatchEvent) {
         match event {
             WatchEvent::Listed { objects, .. } => {
@@ -51,20 +48,20 @@ impl Objects {
     }
 }
 
-impl Known {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Objects>> {
+impl DeletionState {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<KindInNamespace, WatchedObjects>> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Following {
+impl DeletionWatches {
     /// Starts to watch the objects, up to the limit of watches.
     pub fn of<'r>(removals: impl Iterator<Item = &'r Removal>, target: &Target) -> Self {
-        let mut places: BTreeMap<Place, Vec<&Removal>> = BTreeMap::new();
+        let mut places: BTreeMap<KindInNamespace, Vec<&Removal>> = BTreeMap::new();
         for removal in removals {
             places.entry(place(removal)).or_default().push(removal);
         }
-        let known = Arc::new(Known { places: Mutex::default(), news: watch::Sender::new(()) });
+        let known = Arc::new(DeletionState { places: Mutex::default(), news: watch::Sender::new(()) });
         let mut watches = JoinSet::new();
         for (of, removals) in places.into_iter().take(MOST_WATCHES) {
             let names: BTreeSet<String> = removals.iter().map(|removal| removal.object.name.clone()).collect();
@@ -84,7 +81,7 @@ impl Following {
                 watches.spawn(follow);
             }
         }
-        Following { known, _watches: watches }
+        DeletionWatches { known, _watches: watches }
     }
 
     /// Whether a watch reports that an object exists.
@@ -105,7 +102,7 @@ impl Following {
     }
 }
 
-fn place(removal: &Removal) -> Place {
+fn place(removal: &Removal) -> KindInNamespace {
     let ObjectRef { namespace, .. } = &*removal.object;
     (Arc::clone(&removal.resource), namespace.clone().filter(|_| removal.resource.namespaced))
 }

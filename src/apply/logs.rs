@@ -1,6 +1,6 @@
 //! The last log lines of a container, which often show why a Pod does not run.
 
-use crate::cluster::{Target, Wanted};
+use crate::cluster::{ObjectToRead, Target};
 use crate::problem::{Log, Problem};
 use crate::readiness;
 use crate::resource::{ObjectRef, Resource};
@@ -19,7 +19,8 @@ pub async fn of(pod: &ObjectRef, target: &Target) -> Result<Option<Log>, Problem
         let message = format!("the log of {pod} cannot be read: {}", problem.message);
         Problem { message, ..problem }
     };
-    let wanted = Wanted { resource: Resource::built_in("", "Pod", "pods", true).into(), object: pod.clone().into() };
+    let wanted =
+        ObjectToRead { resource: Resource::built_in("", "Pod", "pods", true).into(), object: pod.clone().into() };
     let read =
         target.read_each(&[wanted], &|_, _| ()).await.map_err(|error| unread(Problem::new(error.to_string())))?;
     let Some(live) = read.into_iter().next().unwrap_or(Ok(None)).map_err(unread)? else { return Ok(None) };

@@ -28,18 +28,18 @@ use tokio::time::Instant;
 use crate::cluster::patience::help_with_webhook;
 use crate::cluster::{IN_FLIGHT, Lacking, Target};
 use crate::finding::ApplyResult;
-use crate::plan::graph::Step;
+use crate::plan::graph::ApplyStep;
 use crate::plan::{Action, Change, Plan, strategy};
 use crate::problem::Problem;
-use crate::readiness::State;
+use crate::readiness::Readiness;
 use crate::readiness::rules::WaitRule;
-use crate::resource::{Live, ObjectRef};
+use crate::resource::{LiveObject, ObjectRef};
 use crate::text;
 pub use applied::Applied;
 use observe::Observer;
-pub use one::{NotWritten, Written, apply_one};
+pub use one::{NotWritten, WrittenObject, apply_one};
 pub use ready::Reached;
-use ready::{Awaited, Waited};
+use ready::{AwaitedObject, Waited};
 use schedule::Schedule;
 use stopped::Stopped;
 
@@ -48,7 +48,7 @@ use stopped::Stopped;
 pub struct ApplyOptions {
     pub field_manager: String,
     pub force_conflicts: bool,
-    /// Whether marks of written objects are kept for the record of an app: see [`Written::mark`].
+    /// Whether marks of written objects are kept for the record of an app: see [`WrittenObject::mark`].
     pub marks: bool,
     /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in
     /// any case.
@@ -76,12 +76,12 @@ pub struct ApplyOptions {
     /// Wait rules, which take precedence over the readiness of a kind.
     pub wait_rules: Vec<WaitRule>,
     /// A change that was written before all others: its index and the live object.
-    pub written: Option<(usize, Live)>,
+    pub written: Option<(usize, LiveObject)>,
 }
 
 /// An event while the plan is written, for progress output.
 #[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
+pub enum ApplyEvent<'a> {
     /// The server could not accept an object yet, so it is tried again.
     NotYet(&'a str),
     /// The number of objects that are written, and of all objects to write.
@@ -127,7 +127,7 @@ pub async fn run(
     target: &Target,
     options: &ApplyOptions,
     stop: watch::Receiver<bool>,
-    on_event: &(dyn Fn(Event<'_>) + Sync),
+    on_event: &(dyn Fn(ApplyEvent<'_>) + Sync),
 ) -> Applied {
     let outcome = Applied::begun(plan, options.written.as_ref());
     let total = plan.changes_written();
@@ -139,7 +139,7 @@ pub async fn run(
         observer.written(*index, live);
     }
     let mut run =
-        Run { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
+        ApplyRun { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
     run.follow(&plan.graph.changes).await;
     run.end().await
 }
@@ -150,13 +150,14 @@ pub async fn resume(
     target: &Target,
     options: &ApplyOptions,
     stop: watch::Receiver<bool>,
-    on_event: &(dyn Fn(Event<'_>) + Sync),
+    on_event: &(dyn Fn(ApplyEvent<'_>) + Sync),
 ) -> Applied {
     let (halted, deadline) = (AtomicBool::new(false), deadline(options));
     let outcome = Applied::not_reached(plan);
     let observer = &observer(plan, target, options);
     let (done, total) = (0, 0);
-    let run = Run { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
+    let run =
+        ApplyRun { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
     run.end().await
 }
 
@@ -197,7 +198,7 @@ fn deadline(options: &ApplyOptions) -> Option<Instant> {
     options.ready_timeout.map(|timeout| Instant::now() + timeout)
 }
 
-struct Run<'a> {
+struct ApplyRun<'a> {
     plan: &'a Plan,
     target: &'a Target,
     options: &'a ApplyOptions,
@@ -209,7 +210,7 @@ struct Run<'a> {
     observer: &'a Observer<'a>,
     done: usize,
     total: usize,
-    on_event: &'a (dyn Fn(Event<'_>) + Sync),
+    on_event: &'a (dyn Fn(ApplyEvent<'_>) + Sync),
     outcome: Applied,
 }
 
@@ -224,8 +225,8 @@ enum Task {
     Wait,
 }
 
-enum Answer {
-    Written(usize, Result<Written, NotWritten>),
+enum TaskOutcome {
+    Written(usize, Result<WrittenObject, NotWritten>),
     /// The pause is over.
     Paused(usize),
     Ended(Vec<Problem>, Waited),
@@ -239,7 +240,7 @@ struct Hindered {
     problem: Problem,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ApplyRun<'a> {
     fn may_go_on(&self) -> bool {
         !self.halted.load(Ordering::Relaxed) && !*self.stop.borrow()
     }
@@ -258,8 +259,8 @@ impl<'a> Run<'a> {
 
     /// Writes one step after another, several changes at a time. Requests in flight are always awaited, so that it is
     /// known what was written. After a failure or an interrupt no further request is sent.
-    async fn follow(&mut self, steps: &[Step]) {
-        let Run { plan, target, options, halted, on_event, deadline, .. } = *self;
+    async fn follow(&mut self, steps: &[ApplyStep]) {
+        let ApplyRun { plan, target, options, halted, on_event, deadline, .. } = *self;
         let rules_deadline = deadline.or_else(|| options.rules_timeout.map(|timeout| Instant::now() + timeout));
         let written = options.written.as_ref().map(|(index, _)| *index);
         let to_write = |index: &usize| plan.changes[*index].is_written() && written != Some(*index);
@@ -319,34 +320,34 @@ impl<'a> Run<'a> {
                 under_way.push(async move {
                     let answer = match task {
                         Task::Write(index) => {
-                            Answer::Written(index, apply_one(&plan.changes[index], target, options, &stop).await)
+                            TaskOutcome::Written(index, apply_one(&plan.changes[index], target, options, &stop).await)
                         }
                         Task::Retry(index, pause) => {
                             let _ = tokio::time::timeout(pause, stop.wait_for(|stop| *stop)).await;
-                            Answer::Paused(index)
+                            TaskOutcome::Paused(index)
                         }
                         Task::Wait => {
                             let changes = members.iter().map(|index| (*index, &plan.changes[*index]));
                             let crds = changes.filter(is_needed);
                             let timeout = options.established_timeout;
                             let stop = stop.clone();
-                            let wait = served::Wait { target, observer, timeout, stop, halted, on_event };
+                            let wait = served::ServedWaitLimits { target, observer, timeout, stop, halted, on_event };
                             let problems = wait.until_served(crds).await;
                             let waited = match awaited.filter(|_| problems.is_empty()) {
                                 Some((wait, objects)) => wait.until_ready(objects).await,
                                 None => Waited::default(),
                             };
-                            Answer::Ended(problems, waited)
+                            TaskOutcome::Ended(problems, waited)
                         }
                     };
                     (step, answer)
                 });
             }
             let Some((step, answer)) = under_way.next().await else { break };
-            let is_write = matches!(answer, Answer::Written(..));
+            let is_write = matches!(answer, TaskOutcome::Written(..));
             busy -= usize::from(is_write);
             match answer {
-                Answer::Written(index, Ok(Written { result, live, mark, was_there })) => {
+                TaskOutcome::Written(index, Ok(WrittenObject { result, live, mark, was_there })) => {
                     hindered.remove(&index);
                     if was_there {
                         self.outcome.were_there.insert(index);
@@ -359,11 +360,11 @@ impl<'a> Run<'a> {
                     }
                     self.outcome.uids[index] = Some(live.uid);
                     self.done += 1;
-                    (self.on_event)(Event::Applied(self.done, self.total));
+                    (self.on_event)(ApplyEvent::Applied(self.done, self.total));
                     left[step] -= 1;
                 }
-                Answer::Written(index, Err(NotWritten::NotYet(lacking, problem))) => {
-                    (self.on_event)(Event::NotYet(&problem.message));
+                TaskOutcome::Written(index, Err(NotWritten::NotYet(lacking, problem))) => {
+                    (self.on_event)(ApplyEvent::NotYet(&problem.message));
                     let now = Instant::now();
                     let (since, before) = hindered.get(&index).map_or((now, 0), |other| (other.since, other.tries));
                     hindered.insert(index, Hindered { lacking, since, tries: before + 1, problem });
@@ -377,7 +378,7 @@ impl<'a> Run<'a> {
                         false => ready.push_front((step, Task::Retry(index, pause))),
                     }
                 }
-                Answer::Written(index, Err(error)) => {
+                TaskOutcome::Written(index, Err(error)) => {
                     hindered.remove(&index);
                     self.outcome.results[index] = ApplyResult::Failed;
                     match error {
@@ -394,8 +395,8 @@ impl<'a> Run<'a> {
                     stopped.lose(step, index);
                     left[step] -= 1;
                 }
-                Answer::Paused(index) => ready.push_back((step, Task::Write(index))),
-                Answer::Ended(problems, waited) => {
+                TaskOutcome::Paused(index) => ready.push_back((step, Task::Write(index))),
+                TaskOutcome::Ended(problems, waited) => {
                     if !problems.is_empty() {
                         let crds =
                             steps[step].members.iter().filter(|index| plan.changes[**index].desired.object.is_crd());
@@ -403,7 +404,7 @@ impl<'a> Run<'a> {
                         self.fail(problems);
                     } else {
                         let is_unready =
-                            |(_, Reached { state, .. }): &&(usize, Reached)| !matches!(state, State::Ready { .. });
+                            |(_, Reached { state, .. }): &&(usize, Reached)| !matches!(state, Readiness::Ready { .. });
                         let unready = waited.states.iter().filter(is_unready).map(|(index, _)| *index);
                         let missing: Vec<usize> =
                             unready.filter(|index| strategy::is_missing(&plan.changes[*index])).collect();
@@ -459,14 +460,14 @@ impl<'a> Run<'a> {
     }
 
     /// A wait for the objects of a step that others wait for, or for all remaining objects.
-    fn wait(&self, deadline: Instant, step: Option<usize>) -> ready::Wait<'a> {
-        let Run { plan, target, options, halted, on_event, observer, .. } = *self;
+    fn wait(&self, deadline: Instant, step: Option<usize>) -> ready::ReadyWaitLimits<'a> {
+        let ApplyRun { plan, target, options, halted, on_event, observer, .. } = *self;
         let steps = &plan.graph.changes;
         let held = step.filter(|_| options.shows_waits).into_iter().flat_map(|step| {
             let later = steps.iter().filter(move |later| later.ready.contains(&step));
             later.flat_map(|later| &later.members).filter(|index| plan.changes[**index].is_written())
         });
-        ready::Wait {
+        ready::ReadyWaitLimits {
             target,
             observer,
             deadline,
@@ -486,8 +487,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn awaited(&self, index: usize) -> Awaited<'a> {
-        Awaited { index, change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
+    fn awaited(&self, index: usize) -> AwaitedObject<'a> {
+        AwaitedObject { index, change: &self.plan.changes[index], uid: self.outcome.uids[index].clone() }
     }
 
     /// Adds the result of a wait. Returns whether everything is ready.

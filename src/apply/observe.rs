@@ -15,22 +15,22 @@ use crate::cluster::Target;
 use crate::cluster::watch::{FollowRequest, WatchEvent};
 use crate::plan::{Action, Change, Plan};
 use crate::readiness::rules::WaitRule;
-use crate::readiness::{self, State};
-use crate::resource::{Live, Resource};
+use crate::readiness::{self, Readiness};
+use crate::resource::{LiveObject, Resource};
 
 /// The maximum number of concurrent watches, because each one is a connection. Objects without a watch are polled.
 pub const MOST_WATCHES: usize = 32;
 
 /// Objects of one kind in one namespace.
-type Place = (Arc<Resource>, Option<String>);
+pub type KindInNamespace = (Arc<Resource>, Option<String>);
 
 /// What is known of one object.
 #[derive(Debug, Clone)]
-pub enum Look {
+pub enum ObjectObservation {
     /// It has not changed since the last call.
     Same,
     /// It was ready when it was written, and there was no event since.
-    Ready(State),
+    Ready(Readiness),
     /// Its current state.
     At(Arc<Value>, u64),
     /// It is not watched and has to be read.
@@ -45,13 +45,13 @@ pub struct Observer<'a> {
     rules: &'a [WaitRule],
     changes: &'a [Change],
     /// The objects that may be awaited, by watch.
-    places: BTreeMap<Place, BTreeMap<String, usize>>,
-    known: Arc<Known>,
+    places: BTreeMap<KindInNamespace, BTreeMap<String, usize>>,
+    known: Arc<SharedKnowledge>,
     watches: Mutex<JoinSet<()>>,
 }
 
 /// Shared with the watch tasks.
-struct Known {
+struct SharedKnowledge {
     /// Whether only metadata and status of CRDs, which are large, are kept.
     is_slim: bool,
     state: Mutex<Knowledge>,
@@ -60,8 +60,8 @@ struct Known {
 
 #[derive(Default)]
 struct Knowledge {
-    objects: BTreeMap<usize, Seen>,
-    places: BTreeMap<Place, Following>,
+    objects: BTreeMap<usize, ObservedObject>,
+    places: BTreeMap<KindInNamespace, WatchState>,
     /// The start of the first wait for each object.
     begun: BTreeMap<usize, Instant>,
     revision: u64,
@@ -69,7 +69,7 @@ struct Knowledge {
 
 /// The state of a watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Following {
+enum WatchState {
     /// The list has not arrived yet.
     Begun,
     Yes,
@@ -78,67 +78,67 @@ enum Following {
 }
 
 #[derive(Default)]
-struct Seen {
+struct ObservedObject {
     what: What,
     /// Increases with every event.
     revision: u64,
     /// The version of the last event.
-    at: Option<Version>,
+    at: Option<ResourceVersion>,
     /// The version in the response to the last write. Older events are out of date.
-    written: Option<Version>,
+    written: Option<ResourceVersion>,
 }
 
 #[derive(Default)]
 enum What {
     #[default]
     Nothing,
-    Ready(State),
+    Ready(Readiness),
     Is(Arc<Value>),
     Absent,
 }
 
 /// A resourceVersion. In Kubernetes' own storage these are increasing numbers.
 #[derive(Clone, Copy)]
-enum Version {
+enum ResourceVersion {
     Number(u64),
     /// Not a number, so that two cannot be compared.
     Opaque,
 }
 
-impl Version {
+impl ResourceVersion {
     fn of(text: &str) -> Self {
-        text.parse().map_or(Version::Opaque, Version::Number)
+        text.parse().map_or(ResourceVersion::Opaque, ResourceVersion::Number)
     }
 }
 
-impl Seen {
+impl ObservedObject {
     /// Whether a state of this version is not older than the last write.
-    fn is_news(&self, at: Version) -> bool {
+    fn is_news(&self, at: ResourceVersion) -> bool {
         match (self.written, at) {
             (None, _) => true,
-            (Some(Version::Number(written)), Version::Number(at)) => at >= written,
+            (Some(ResourceVersion::Number(written)), ResourceVersion::Number(at)) => at >= written,
             _ => false,
         }
     }
 
-    fn set(&mut self, what: What, at: Version, revision: u64) {
+    fn set(&mut self, what: What, at: ResourceVersion, revision: u64) {
         (self.what, self.at, self.revision) = (what, Some(at), revision);
     }
 }
 
-impl Known {
+impl SharedKnowledge {
     fn lock(&self) -> MutexGuard<'_, Knowledge> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(&self, place: &Place, indices: &BTreeMap<String, usize>, told: WatchEvent) {
+    fn take_in(&self, place: &KindInNamespace, indices: &BTreeMap<String, usize>, told: WatchEvent) {
         let mut state = self.lock();
         let state = &mut *state;
         state.revision += 1;
         let revision = state.revision;
         let mut see = |name: &str, at: &str, what: What| {
             if let Some(index) = indices.get(name) {
-                let (seen, at) = (state.objects.entry(*index).or_default(), Version::of(at));
+                let (seen, at) = (state.objects.entry(*index).or_default(), ResourceVersion::of(at));
                 if seen.is_news(at) {
                     seen.set(what, at, revision);
                 }
@@ -152,21 +152,21 @@ impl Known {
                     see(name, &live.resource_version, What::Is(self.parts(place, live)));
                 }
                 absent.into_iter().for_each(|name| see(name, &resource_version, What::Absent));
-                state.places.insert(place.clone(), Following::Yes);
+                state.places.insert(place.clone(), WatchState::Yes);
             }
             WatchEvent::Changed(name, live) => see(&name, &live.resource_version, What::Is(self.parts(place, &live))),
             WatchEvent::Deleted(name, at) => see(&name, &at, What::Absent),
             WatchEvent::Disconnected => {
-                state.places.insert(place.clone(), Following::Lost);
+                state.places.insert(place.clone(), WatchState::Lost);
             }
             WatchEvent::Resumed => {
-                state.places.insert(place.clone(), Following::Yes);
+                state.places.insert(place.clone(), WatchState::Yes);
             }
         }
         self.news.send_replace(());
     }
 
-    fn parts(&self, (resource, _): &Place, live: &Live) -> Arc<Value> {
+    fn parts(&self, (resource, _): &KindInNamespace, live: &LiveObject) -> Arc<Value> {
         if self.is_slim && is_crd(resource) { head(live) } else { parts(live) }
     }
 }
@@ -176,15 +176,15 @@ fn is_crd(resource: &Resource) -> bool {
 }
 
 /// Metadata and status of an object, without a tree of the rest.
-fn head(live: &Live) -> Arc<Value> {
+fn head(live: &LiveObject) -> Arc<Value> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SlimCrd {
         #[serde(default)]
         metadata: Value,
         #[serde(default)]
         status: Value,
     }
-    let Ok(Head { mut metadata, status }) = serde_json::from_str(&live.raw.json()) else { return parts(live) };
+    let Ok(SlimCrd { mut metadata, status }) = serde_json::from_str(&live.raw.json()) else { return parts(live) };
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.remove("managedFields");
     }
@@ -192,7 +192,7 @@ fn head(live: &Live) -> Arc<Value> {
 }
 
 /// An object without managedFields, which are often half of it and do not matter here.
-pub fn parts(live: &Live) -> Arc<Value> {
+pub fn parts(live: &LiveObject) -> Arc<Value> {
     let mut value = live.raw.value();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -208,36 +208,38 @@ impl<'a> Observer<'a> {
         rules: &'a [WaitRule],
         awaited: impl IntoIterator<Item = usize>,
     ) -> Self {
-        let mut places: BTreeMap<Place, BTreeMap<String, usize>> = BTreeMap::new();
+        let mut places: BTreeMap<KindInNamespace, BTreeMap<String, usize>> = BTreeMap::new();
         for index in awaited {
             let object = &plan.changes[index].desired.object;
             places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
         }
         // A wait rule may need any field.
-        let known = Known { is_slim: rules.is_empty(), state: Mutex::default(), news: watch::Sender::new(()) };
+        let known =
+            SharedKnowledge { is_slim: rules.is_empty(), state: Mutex::default(), news: watch::Sender::new(()) };
         let (changes, known, watches) = (plan.changes.as_slice(), Arc::new(known), Mutex::default());
         Observer { target, rules, changes, places, known, watches }
     }
 
     /// Adds the response to the request that wrote an object.
-    pub fn written(&self, index: usize, live: &Live) {
+    pub fn written(&self, index: usize, live: &LiveObject) {
         let change = &self.changes[index];
         let value = self.known.parts(&place(change), live);
         let verdict = readiness::evaluate_by(self.rules, &change.desired.object, &value);
         // A ready object need not be kept. Whether its kind has a status is found out when it is awaited.
         let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
         let what = match verdict.state {
-            state @ State::Ready { .. } if !lacks_status => What::Ready(state),
+            state @ Readiness::Ready { .. } if !lacks_status => What::Ready(state),
             _ => What::Is(value),
         };
         let mut state = self.known.lock();
         state.revision += 1;
         let revision = state.revision;
         let seen = state.objects.entry(index).or_default();
-        let at = Version::of(&live.resource_version);
+        let at = ResourceVersion::of(&live.resource_version);
         seen.written = Some(at);
         // An event may have arrived before the response.
-        let is_outdated = matches!((seen.at, at), (Some(Version::Number(told)), Version::Number(at)) if told > at);
+        let is_outdated =
+            matches!((seen.at, at), (Some(ResourceVersion::Number(told)), ResourceVersion::Number(at)) if told > at);
         if !is_outdated {
             seen.set(what, at, revision);
         }
@@ -261,9 +263,9 @@ impl<'a> Observer<'a> {
             if state.places.contains_key(&place) {
                 return;
             }
-            let followed = state.places.values().filter(|following| **following != Following::Lost);
+            let followed = state.places.values().filter(|following| **following != WatchState::Lost);
             let is_one_more = followed.count() < MOST_WATCHES && (lists || since.is_some());
-            state.places.insert(place.clone(), if is_one_more { Following::Begun } else { Following::Lost });
+            state.places.insert(place.clone(), if is_one_more { WatchState::Begun } else { WatchState::Lost });
             if !is_one_more {
                 return;
             }
@@ -282,7 +284,7 @@ impl<'a> Observer<'a> {
                 self.watches.lock().unwrap_or_else(PoisonError::into_inner).spawn(follow);
             }
             None => {
-                self.known.lock().places.insert(place, Following::Lost);
+                self.known.lock().places.insert(place, WatchState::Lost);
             }
         }
     }
@@ -295,13 +297,13 @@ impl<'a> Observer<'a> {
             Some(version) => Some(version),
             // Objects that are written later get a higher version.
             None if self.changes[*index].is_written() => None,
-            None => Some(Version::of(&self.changes[*index].live.as_ref()?.resource_version)),
+            None => Some(ResourceVersion::of(&self.changes[*index].live.as_ref()?.resource_version)),
         };
         let versions: Option<Vec<u64>> = indices
             .filter_map(version)
             .map(|version| match version {
-                Version::Number(number) => Some(number),
-                Version::Opaque => None,
+                ResourceVersion::Number(number) => Some(number),
+                ResourceVersion::Opaque => None,
             })
             .collect();
         versions?.into_iter().min().map(|first| first.to_string())
@@ -310,16 +312,16 @@ impl<'a> Observer<'a> {
     /// The label of the app, if all of the objects have it.
     fn label<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         #[derive(Deserialize)]
-        struct Head {
-            metadata: Metadata,
+        struct PartOfHead {
+            metadata: PartOfMetadata,
         }
         #[derive(Deserialize)]
-        struct Metadata {
+        struct PartOfMetadata {
             labels: Option<BTreeMap<String, String>>,
         }
         let mut values = indices.map(|index| {
             let change = &self.changes[*index];
-            let head = serde_json::from_str::<Head>(&change.desired.raw.json()).ok()?;
+            let head = serde_json::from_str::<PartOfHead>(&change.desired.raw.json()).ok()?;
             // Objects that the deploy leaves alone need not have the label.
             head.metadata.labels?.remove(PART_OF).filter(|_| change.action != Action::Skip)
         });
@@ -328,22 +330,26 @@ impl<'a> Observer<'a> {
     }
 
     /// The state of an object, if it is newer than the revision (0: never seen).
-    pub fn look(&self, index: usize, revision: u64) -> Look {
+    pub fn look(&self, index: usize, revision: u64) -> ObjectObservation {
         let state = self.known.lock();
         let following = state.places.get(&place(&self.changes[index]));
         let Some(seen) = state.objects.get(&index) else {
-            return if following == Some(&Following::Begun) { Look::Same } else { Look::Unseen };
+            return if following == Some(&WatchState::Begun) {
+                ObjectObservation::Same
+            } else {
+                ObjectObservation::Unseen
+            };
         };
         let is_told = match following {
-            Some(Following::Yes | Following::Begun) => !matches!(seen.written, Some(Version::Opaque)),
+            Some(WatchState::Yes | WatchState::Begun) => !matches!(seen.written, Some(ResourceVersion::Opaque)),
             _ => false,
         };
         match &seen.what {
-            What::Ready(ready) if revision < seen.revision => Look::Ready(ready.clone()),
-            What::Absent => Look::Absent(seen.revision),
-            What::Is(value) if revision < seen.revision => Look::At(Arc::clone(value), seen.revision),
-            _ if is_told => Look::Same,
-            _ => Look::Unseen,
+            What::Ready(ready) if revision < seen.revision => ObjectObservation::Ready(ready.clone()),
+            What::Absent => ObjectObservation::Absent(seen.revision),
+            What::Is(value) if revision < seen.revision => ObjectObservation::At(Arc::clone(value), seen.revision),
+            _ if is_told => ObjectObservation::Same,
+            _ => ObjectObservation::Unseen,
         }
     }
 
@@ -358,7 +364,7 @@ pub fn is_new(change: &Change) -> bool {
     change.live.is_none() || change.replaces.is_some()
 }
 
-fn place(change: &Change) -> Place {
+fn place(change: &Change) -> KindInNamespace {
     (Arc::clone(&change.resource), change.desired.object.namespace.clone().filter(|_| change.resource.namespaced))
 }
 
@@ -367,17 +373,17 @@ mod tests {
     use super::*;
     use crate::resource::RawObject;
 
-    fn live(version: &str) -> Live {
+    fn live(version: &str) -> LiveObject {
         let value = json!({"metadata": {"name": "web", "uid": "u", "resourceVersion": version, "managedFields": [{}]}});
-        Live { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: version.into() }
+        LiveObject { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: version.into() }
     }
 
     /// The state of one object after a write and some events.
-    fn known(written: Option<&str>, told: Vec<WatchEvent>) -> Seen {
-        let known = Known { is_slim: true, state: Mutex::default(), news: watch::Sender::new(()) };
+    fn known(written: Option<&str>, told: Vec<WatchEvent>) -> ObservedObject {
+        let known = SharedKnowledge { is_slim: true, state: Mutex::default(), news: watch::Sender::new(()) };
         let place = (Arc::new(Resource::crd()), None);
         if let Some(version) = written {
-            let seen = Seen { written: Some(Version::of(version)), ..Seen::default() };
+            let seen = ObservedObject { written: Some(ResourceVersion::of(version)), ..ObservedObject::default() };
             known.lock().objects.insert(0, seen);
         }
         for told in told {
@@ -386,7 +392,7 @@ mod tests {
         known.lock().objects.remove(&0).unwrap_or_default()
     }
 
-    fn version(seen: &Seen) -> String {
+    fn version(seen: &ObservedObject) -> String {
         match &seen.what {
             What::Nothing => "nothing".into(),
             What::Ready(_) => "ready".into(),
@@ -399,7 +405,7 @@ mod tests {
     fn what_is_older_than_the_answer_to_a_write_is_not_looked_at() {
         let is = |version: &str| WatchEvent::Changed("web".into(), live(version));
         let gone = |version: &str| WatchEvent::Deleted("web".into(), version.into());
-        let listed = |objects: Vec<(String, Live)>, version: &str| WatchEvent::Listed {
+        let listed = |objects: Vec<(String, LiveObject)>, version: &str| WatchEvent::Listed {
             objects,
             resource_version: version.into(),
         };

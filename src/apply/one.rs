@@ -6,13 +6,13 @@ use super::{ApplyOptions, delete};
 use crate::app::last_applied::Mark;
 use crate::cluster::again::{Rewritten, write_again};
 use crate::cluster::patience::Patience;
-use crate::cluster::{ApplyError, FieldConflict, Lacking, Pin, Target, Unmark};
+use crate::cluster::{ApplyError, FieldConflict, Lacking, Target, Unmark, WritePrecondition};
 use crate::finding::ApplyResult;
-use crate::plan::owner::{Marks, Owner};
+use crate::plan::owner::{Owner, OwnerMarks};
 use crate::plan::pin::{self, Moved};
 use crate::plan::{Action, Change, conflicts};
 use crate::problem::Problem;
-use crate::resource::Live;
+use crate::resource::LiveObject;
 
 /// How many times an object is pinned again if only parts have changed that no check depends on. A controller that
 /// writes status at every step finishes within fewer; one that never stops is reported.
@@ -47,10 +47,10 @@ impl NotWritten {
 }
 
 /// An object that was written.
-pub struct Written {
+pub struct WrittenObject {
     pub result: ApplyResult,
     /// The live object.
-    pub live: Live,
+    pub live: LiveObject,
     /// The mark by which the next run recognizes that it has not changed since; `None` if that is unknown.
     pub mark: Option<Mark>,
     /// Something else created the object after the checks, and the manifest was applied to it.
@@ -66,7 +66,7 @@ pub async fn apply_one(
     target: &Target,
     options: &ApplyOptions,
     stop: &watch::Receiver<bool>,
-) -> Result<Written, NotWritten> {
+) -> Result<WrittenObject, NotWritten> {
     let object = &change.desired.object;
     let at = || change.desired.origin.location();
     if let Some(removal) = &change.replaces {
@@ -88,7 +88,7 @@ pub async fn apply_one(
             Ok(live) => {
                 let applied = match &pin {
                     // The server keeps the resourceVersion when an apply changes nothing.
-                    Pin::At { resource_version, .. } if *resource_version == live.resource_version => {
+                    WritePrecondition::At { resource_version, .. } if *resource_version == live.resource_version => {
                         ApplyResult::Unchanged
                     }
                     _ => ApplyResult::Applied,
@@ -102,11 +102,11 @@ pub async fn apply_one(
                     }
                     _ => (applied, live),
                 };
-                return Ok(Written { result, live, mark, was_there });
+                return Ok(WrittenObject { result, live, mark, was_there });
             }
             Err(ApplyError::Changed) => match pin::look_again(change, target).await? {
                 Moved::Aside(renewed) if tries_left > 0 => {
-                    was_there = change.live.is_none() && matches!(renewed, Pin::At { .. });
+                    was_there = change.live.is_none() && matches!(renewed, WritePrecondition::At { .. });
                     pin = renewed;
                 }
                 moved => return Err(moved.problem(change).into()),
@@ -125,12 +125,12 @@ pub async fn apply_one(
 async fn take_over(
     change: &Change,
     owner: &Owner,
-    live: Live,
+    live: LiveObject,
     target: &Target,
     options: &ApplyOptions,
-) -> Result<Live, Problem> {
+) -> Result<LiveObject, Problem> {
     let object = &change.desired.object;
-    let Marks { labels, annotations } = owner.marks();
+    let OwnerMarks { labels, annotations } = owner.marks();
     // Do not remove what was just written: the app's label replaced that of the other ApplySet.
     let written = change.desired.raw.value();
     let is_ours = |kind: &str, key: &str| written["metadata"][kind].get(key).is_some();
@@ -145,7 +145,7 @@ async fn take_over(
             .help("run the same command again")
     };
     let (resource, field_manager) = (&change.resource, &options.field_manager);
-    let unmark = async |live: &Live| {
+    let unmark = async |live: &LiveObject| {
         let (labels, annotations) = (&labels[..], &annotations[..]);
         target.unmark(&Unmark { resource, object, live, labels, annotations, field_manager }).await
     };

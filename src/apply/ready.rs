@@ -13,15 +13,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::observe::{self, Look, Observer};
-use super::{Event, Unready, Waiting};
-use crate::cluster::{ListRequest, Target, Wanted};
+use super::observe::{self, ObjectObservation, Observer};
+use super::{ApplyEvent, Unready, Waiting};
+use crate::cluster::{ListRequest, ObjectToRead, Target};
 use crate::plan::storage_classes;
 use crate::plan::{Action, Change, strategy};
 use crate::problem::Problem;
-use crate::readiness::rules::{Verdict, WaitRule};
-use crate::readiness::{self, State};
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::readiness::rules::{ReadinessVerdict, WaitRule};
+use crate::readiness::{self, Readiness};
+use crate::resource::{LiveObject, ObjectRef, Resource};
 use crate::text;
 use explain::owners;
 
@@ -51,7 +51,7 @@ const MOST_LOGS: usize = 10;
 const MISSING: &str = "it does not exist yet";
 
 /// The limits of a wait.
-pub struct Wait<'a> {
+pub struct ReadyWaitLimits<'a> {
     pub target: &'a Target,
     pub observer: &'a Observer<'a>,
     /// The deadline of all waits of a run.
@@ -78,12 +78,12 @@ pub struct Wait<'a> {
     pub held: Vec<String>,
     /// See [`super::ApplyOptions::shows_waits`].
     pub shows_waits: bool,
-    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
+    pub on_event: &'a (dyn Fn(ApplyEvent<'_>) + Sync),
 }
 
 /// An object that is awaited.
 #[derive(Debug, Clone)]
-pub struct Awaited<'a> {
+pub struct AwaitedObject<'a> {
     /// The index of the change.
     pub index: usize,
     pub change: &'a Change,
@@ -106,13 +106,13 @@ pub struct Waited {
 /// The state of an object when the wait for it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    pub state: State,
+    pub state: Readiness,
     pub after: Duration,
 }
 
 /// Cached responses of the server about kinds and classes, so that each is requested once.
 #[derive(Default)]
-struct Asked {
+struct ReadinessQueries {
     /// Whether a StorageClass binds at the first Pod, by name.
     classes: BTreeMap<String, ClassOfClaim>,
     /// Whether objects of a custom kind have a status that shows readiness.
@@ -120,11 +120,11 @@ struct Asked {
 }
 
 /// An awaited object and its progress.
-struct Progress<'a> {
-    awaited: Awaited<'a>,
+struct ReadinessProgress<'a> {
+    awaited: AwaitedObject<'a>,
     /// The start of the first wait for it.
     begun: Instant,
-    verdict: Verdict,
+    verdict: ReadinessVerdict,
     reason: String,
     since: Instant,
     /// A condition that makes it failed after a timeout, and since when it holds.
@@ -134,18 +134,18 @@ struct Progress<'a> {
     revision: u64,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> ReadyWaitLimits<'a> {
     /// Waits until all are ready, one has failed, or the limit is reached.
     ///
     /// Watched objects are evaluated at each event. The others are polled.
-    pub async fn until_ready(&self, objects: Vec<Awaited<'a>>) -> Waited {
+    pub async fn until_ready(&self, objects: Vec<AwaitedObject<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
-        let mut left: Vec<Progress<'_>> = objects.into_iter().map(|awaited| self.progress(awaited)).collect();
-        let mut failed: Vec<Progress<'_>> = Vec::new();
+        let mut left: Vec<ReadinessProgress<'_>> = objects.into_iter().map(|awaited| self.progress(awaited)).collect();
+        let mut failed: Vec<ReadinessProgress<'_>> = Vec::new();
         // Those whose own limit has passed.
-        let mut overdue: Vec<Progress<'_>> = Vec::new();
-        let mut asked = Asked::default();
+        let mut overdue: Vec<ReadinessProgress<'_>> = Vec::new();
+        let mut asked = ReadinessQueries::default();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
         let mut news = self.observer.news();
         // Why Pods are not ready, by the uid of the workload. Read in parallel with the wait.
@@ -171,24 +171,24 @@ impl<'a> Wait<'a> {
                 let index = one.awaited.index;
                 let reached = |state| (index, Reached { state, after: begun.elapsed() });
                 match self.in_time(&one.verdict, &mut one.failing, one.begun) {
-                    state @ State::Ready { .. } => {
-                        if let State::Ready { note: Some(note) } = &state
+                    state @ Readiness::Ready { .. } => {
+                        if let Readiness::Ready { note: Some(note) } = &state
                             && is_noted(change)
                         {
                             waited.notices.push(notice(change, note));
                         }
                         waited.states.push(reached(state));
                     }
-                    State::InProgress(reason) if self.ignores_api_services && is_api_service(change) => {
+                    Readiness::InProgress(reason) if self.ignores_api_services && is_api_service(change) => {
                         waited.notices.push(notice(change, &reason));
-                        waited.states.push(reached(State::InProgress(reason)));
+                        waited.states.push(reached(Readiness::InProgress(reason)));
                     }
-                    State::Failed(reason) => failed.push(Progress { reason, ..one }),
-                    State::InProgress(reason) if is_service(change) && one.begun.elapsed() >= LOAD_BALANCER => {
+                    Readiness::Failed(reason) => failed.push(ReadinessProgress { reason, ..one }),
+                    Readiness::InProgress(reason) if is_service(change) && one.begun.elapsed() >= LOAD_BALANCER => {
                         waited.notices.push(notice(change, &reason));
-                        waited.states.push(reached(State::InProgress(reason)));
+                        waited.states.push(reached(Readiness::InProgress(reason)));
                     }
-                    State::InProgress(reason) => {
+                    Readiness::InProgress(reason) => {
                         if reason != one.reason {
                             (one.reason, one.since) = (reason, Instant::now());
                         }
@@ -203,7 +203,8 @@ impl<'a> Wait<'a> {
             let has_failed = !failed.is_empty() || !overdue.is_empty();
             let is_ended = has_failed && (!self.keep_going || left.is_empty());
             if is_ended || is_late || self.is_over() {
-                let late: &[Progress<'_>] = if is_late && (!has_failed || self.keep_going) { &left } else { &[] };
+                let late: &[ReadinessProgress<'_>] =
+                    if is_late && (!has_failed || self.keep_going) { &left } else { &[] };
                 self.explain(&failed, &overdue, late, &mut waited).await;
                 break;
             }
@@ -231,69 +232,69 @@ impl<'a> Wait<'a> {
                 }
             }
         }
-        let ended = |one: Progress<'_>, state: fn(String) -> State| {
+        let ended = |one: ReadinessProgress<'_>, state: fn(String) -> Readiness| {
             (one.awaited.index, Reached { state: state(one.reason), after: begun.elapsed() })
         };
-        waited.states.extend(failed.into_iter().map(|one| ended(one, State::Failed)));
-        waited.states.extend(overdue.into_iter().chain(left).map(|one| ended(one, State::InProgress)));
+        waited.states.extend(failed.into_iter().map(|one| ended(one, Readiness::Failed)));
+        waited.states.extend(overdue.into_iter().chain(left).map(|one| ended(one, Readiness::InProgress)));
         waited
     }
 
     /// The progress of an object before the first event.
-    fn progress(&self, awaited: Awaited<'a>) -> Progress<'a> {
+    fn progress(&self, awaited: AwaitedObject<'a>) -> ReadinessProgress<'a> {
         let change = awaited.change;
         let state = match &change.live {
-            _ if strategy::is_missing(change) => State::InProgress(MISSING.to_owned()),
+            _ if strategy::is_missing(change) => Readiness::InProgress(MISSING.to_owned()),
             Some(live) if change.action == Action::Unchanged => {
                 readiness::evaluate_json(&live.raw.json(), &change.desired.object, &change.resource, self.rules)
             }
-            _ => State::InProgress("its state is not known yet".to_owned()),
+            _ => Readiness::InProgress("its state is not known yet".to_owned()),
         };
         // It is evaluated again even if it was ready when it was read for the plan.
         let state = match state {
-            State::Ready { .. } => State::InProgress("its state is not known yet".to_owned()),
+            Readiness::Ready { .. } => Readiness::InProgress("its state is not known yet".to_owned()),
             state => state,
         };
         let (begun, since) = (self.observer.begun(awaited.index), Instant::now());
         let (verdict, live) = (state.into(), None);
-        Progress { awaited, begun, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
+        ReadinessProgress { awaited, begun, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
     }
 
     /// Updates an object from its watch. Returns whether it has to be read.
-    async fn look(&self, one: &mut Progress<'a>, asked: &mut Asked) -> bool {
+    async fn look(&self, one: &mut ReadinessProgress<'a>, asked: &mut ReadinessQueries) -> bool {
         let index = one.awaited.index;
         let is_skipped = one.awaited.change.action == Action::Skip;
         match self.observer.look(index, one.revision) {
-            Look::Same => return false,
-            Look::Ready(state) => one.verdict = state.into(),
-            Look::At(_, revision) if is_skipped => {
-                (one.verdict, one.revision) = (State::Ready { note: None }.into(), revision);
+            ObjectObservation::Same => return false,
+            ObjectObservation::Ready(state) => one.verdict = state.into(),
+            ObjectObservation::At(_, revision) if is_skipped => {
+                (one.verdict, one.revision) = (Readiness::Ready { note: None }.into(), revision);
             }
-            Look::At(live, revision) => {
+            ObjectObservation::At(live, revision) => {
                 one.revision = revision;
                 one.verdict = self.evaluate(&one.awaited, &live, asked).await;
                 one.live = Some(live);
             }
-            Look::Absent(revision) if is_skipped => {
-                (one.verdict, one.revision) = (State::InProgress(MISSING.to_owned()).into(), revision);
+            ObjectObservation::Absent(revision) if is_skipped => {
+                (one.verdict, one.revision) = (Readiness::InProgress(MISSING.to_owned()).into(), revision);
                 return false;
             }
             // It may only have lost the label that the watch selects by.
-            Look::Absent(_) => return true,
-            Look::Unseen => {
+            ObjectObservation::Absent(_) => return true,
+            ObjectObservation::Unseen => {
                 self.observer.follow(index);
-                return matches!(self.observer.look(index, one.revision), Look::Unseen);
+                return matches!(self.observer.look(index, one.revision), ObjectObservation::Unseen);
             }
         }
-        if !matches!(one.verdict.state, State::Ready { .. }) {
+        if !matches!(one.verdict.state, Readiness::Ready { .. }) {
             self.observer.follow(index);
         }
         false
     }
 
     /// Reads the objects that are not watched.
-    async fn read(&self, left: &mut [Progress<'a>], unseen: &[usize], asked: &mut Asked) {
-        let wanted: Vec<Wanted> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
+    async fn read(&self, left: &mut [ReadinessProgress<'a>], unseen: &[usize], asked: &mut ReadinessQueries) {
+        let wanted: Vec<ObjectToRead> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
         // If the server does not answer, the next read may succeed.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
             let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
@@ -303,16 +304,16 @@ impl<'a> Wait<'a> {
             let one = &mut left[*number];
             let is_skipped = one.awaited.change.action == Action::Skip;
             one.verdict = match read {
-                Ok(None) if is_skipped => State::InProgress(MISSING.to_owned()).into(),
-                Ok(Some(_)) if is_skipped => State::Ready { note: None }.into(),
+                Ok(None) if is_skipped => Readiness::InProgress(MISSING.to_owned()).into(),
+                Ok(Some(_)) if is_skipped => Readiness::Ready { note: None }.into(),
                 Ok(Some(live)) => {
                     let live = observe::parts(&live);
                     let verdict = self.evaluate(&one.awaited, &live, asked).await;
                     one.live = Some(live);
                     verdict
                 }
-                Ok(None) => State::Failed("it was deleted in the meantime".to_owned()).into(),
-                Err(problem) => State::InProgress(problem.message).into(),
+                Ok(None) => Readiness::Failed("it was deleted in the meantime".to_owned()).into(),
+                Err(problem) => Readiness::InProgress(problem.message).into(),
             };
         }
     }
@@ -321,20 +322,25 @@ impl<'a> Wait<'a> {
         self.halted.load(Ordering::Relaxed) || *self.stop.borrow()
     }
 
-    async fn evaluate(&self, awaited: &Awaited<'_>, live: &Value, asked: &mut Asked) -> Verdict {
+    async fn evaluate(
+        &self,
+        awaited: &AwaitedObject<'_>,
+        live: &Value,
+        asked: &mut ReadinessQueries,
+    ) -> ReadinessVerdict {
         if awaited.uid.as_ref().is_some_and(|uid| live["metadata"]["uid"] != **uid) {
-            return State::Failed("it was deleted and created again in the meantime".to_owned()).into();
+            return Readiness::Failed("it was deleted and created again in the meantime".to_owned()).into();
         }
         let object = &awaited.change.desired.object;
         let verdict = readiness::evaluate_by(self.rules, object, live);
         // Such a claim is bound at its first Pod, which may be written later in this deploy.
-        if let State::InProgress(reason) = &verdict.state {
+        if let Readiness::InProgress(reason) = &verdict.state {
             match self.class_of(object, live, asked).await {
-                ClassOfClaim::BindsLate => return State::Ready { note: None }.into(),
+                ClassOfClaim::BindsLate => return Readiness::Ready { note: None }.into(),
                 ClassOfClaim::Missing => {
                     let name = live["spec"]["storageClassName"].as_str().unwrap_or_default();
                     let reason = format!("{reason}; there is no StorageClass {:?}", text::sanitize(name));
-                    return Verdict { state: State::InProgress(reason), ..verdict };
+                    return ReadinessVerdict { state: Readiness::InProgress(reason), ..verdict };
                 }
                 ClassOfClaim::Other => {}
             }
@@ -347,7 +353,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Whether other objects of the kind have a status that shows readiness, so that this one will get one.
-    async fn others_have_status(&self, change: &Change, asked: &mut Asked) -> bool {
+    async fn others_have_status(&self, change: &Change, asked: &mut ReadinessQueries) -> bool {
         let namespace = change.desired.object.namespace.clone().filter(|_| change.resource.namespaced);
         let place = (Arc::clone(&change.resource), namespace);
         if let Some(tell) = asked.kinds_with_status.get(&place) {
@@ -362,18 +368,25 @@ impl<'a> Wait<'a> {
     }
 
     /// Applies the limits of this wait to a verdict.
-    fn in_time(&self, verdict: &Verdict, failing: &mut Option<(String, Instant)>, begun: Instant) -> State {
-        let Verdict { state, unblocks, fails_after, ready_after } = verdict;
+    fn in_time(
+        &self,
+        verdict: &ReadinessVerdict,
+        failing: &mut Option<(String, Instant)>,
+        begun: Instant,
+    ) -> Readiness {
+        let ReadinessVerdict { state, unblocks, fails_after, ready_after } = verdict;
         if ready_after.is_some_and(|limit| begun.elapsed() >= limit) {
-            return State::Ready { note: None };
+            return Readiness::Ready { note: None };
         }
         let Some((what, limit)) = fails_after else {
             *failing = None;
-            return if *unblocks && self.until_unblocked { State::Ready { note: None } } else { state.clone() };
+            return if *unblocks && self.until_unblocked { Readiness::Ready { note: None } } else { state.clone() };
         };
         match failing {
             Some((name, since)) if name == what => match (since.elapsed() >= *limit, state) {
-                (true, State::InProgress(reason)) => State::Failed(format!("{reason} (for {}s)", limit.as_secs())),
+                (true, Readiness::InProgress(reason)) => {
+                    Readiness::Failed(format!("{reason} (for {}s)", limit.as_secs()))
+                }
                 (_, state) => state.clone(),
             },
             _ => {
@@ -384,7 +397,7 @@ impl<'a> Wait<'a> {
     }
 
     /// The StorageClass of a claim, as far as it matters for the wait. If it cannot be read, wait for the claim.
-    async fn class_of(&self, object: &ObjectRef, value: &Value, asked: &mut Asked) -> ClassOfClaim {
+    async fn class_of(&self, object: &ObjectRef, value: &Value, asked: &mut ReadinessQueries) -> ClassOfClaim {
         let is_claim = object.group().is_empty() && object.kind == "PersistentVolumeClaim";
         let name = value["spec"]["storageClassName"].as_str().filter(|name| is_claim && !name.is_empty());
         let Some(name) = name else { return ClassOfClaim::Other };
@@ -406,13 +419,13 @@ impl<'a> Wait<'a> {
     /// Reports the objects that are not ready to the progress output.
     fn show(
         &self,
-        left: &[Progress<'_>],
-        overdue: &[Progress<'_>],
-        failed: &[Progress<'_>],
+        left: &[ReadinessProgress<'_>],
+        overdue: &[ReadinessProgress<'_>],
+        failed: &[ReadinessProgress<'_>],
         total: usize,
         pods: &BTreeMap<String, String>,
     ) {
-        let reason = |one: &Progress<'_>| {
+        let reason = |one: &ReadinessProgress<'_>| {
             let uid = one.live.as_ref().and_then(|live| live["metadata"]["uid"].as_str());
             let pod = uid.and_then(|uid| pods.get(uid)).map(|pod| format!("; {pod}")).unwrap_or_default();
             format!("{}{pod}", one.reason)
@@ -428,7 +441,13 @@ impl<'a> Wait<'a> {
             }));
         }
         let ready = total - left.len() - overdue.len() - failed.len();
-        (self.on_event)(Event::Ready(Waiting { step: self.step, ready, total, unready: &shown, held: &self.held }));
+        (self.on_event)(ApplyEvent::Ready(Waiting {
+            step: self.step,
+            ready,
+            total,
+            unready: &shown,
+            held: &self.held,
+        }));
     }
 }
 
@@ -464,8 +483,8 @@ fn is_service(change: &Change) -> bool {
     change.desired.object.group().is_empty() && change.desired.object.kind == "Service"
 }
 
-fn wanted(change: &Change) -> Wanted {
-    Wanted { resource: change.resource.clone(), object: change.desired.object.clone() }
+fn wanted(change: &Change) -> ObjectToRead {
+    ObjectToRead { resource: change.resource.clone(), object: change.desired.object.clone() }
 }
 
 /// Whether the live object was not ready when it was read.
@@ -476,7 +495,7 @@ pub fn is_unready(change: &Change, rules: &[WaitRule]) -> bool {
 /// The same, also if the object was ready at the end of the last run and its present state was not read.
 pub fn may_be_unready(change: &Change, rules: &[WaitRule]) -> bool {
     let Change { desired, resource, .. } = change;
-    let evaluate = |live: &Live| readiness::evaluate_json(&live.raw.json(), &desired.object, resource, rules);
+    let evaluate = |live: &LiveObject| readiness::evaluate_json(&live.raw.json(), &desired.object, resource, rules);
     let state = change.live.as_ref().map(evaluate);
-    state.is_some_and(|state| !matches!(state, State::Ready { .. }))
+    state.is_some_and(|state| !matches!(state, Readiness::Ready { .. }))
 }

@@ -1,6 +1,6 @@
 //! Which steps of a graph may start.
 
-use crate::plan::graph::Step;
+use crate::plan::graph::ApplyStep;
 
 /// Which steps can start, and which wait for others.
 pub struct Schedule {
@@ -14,7 +14,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// Also returns the steps that can start at once.
-    pub fn new(steps: &[Step]) -> (Self, Vec<usize>) {
+    pub fn new(steps: &[ApplyStep]) -> (Self, Vec<usize>) {
         let (mut after_writing, mut after_waiting) = (vec![Vec::new(); steps.len()], vec![Vec::new(); steps.len()]);
         for (index, step) in steps.iter().enumerate() {
             for earlier in &step.after {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_step_starts_when_the_last_one_that_it_waits_for_has_ended() {
-        let step = |after: &[usize]| Step { after: after.to_vec(), ready: after.to_vec(), ..Step::default() };
+        let step = |after: &[usize]| ApplyStep { after: after.to_vec(), ready: after.to_vec(), ..ApplyStep::default() };
         let (mut schedule, first) = Schedule::new(&[step(&[]), step(&[]), step(&[0, 1]), step(&[0]), step(&[2, 3])]);
         assert_eq!(first, [0, 1]);
         assert_eq!(schedule.ended(0), [3]);
@@ -69,8 +69,11 @@ mod tests {
 
     #[test]
     fn what_only_has_to_be_written_is_not_awaited() {
-        let step =
-            |after: &[usize], ready: &[usize]| Step { after: after.to_vec(), ready: ready.to_vec(), ..Step::default() };
+        let step = |after: &[usize], ready: &[usize]| ApplyStep {
+            after: after.to_vec(),
+            ready: ready.to_vec(),
+            ..ApplyStep::default()
+        };
         let (mut schedule, _) = Schedule::new(&[step(&[], &[]), step(&[0], &[]), step(&[0, 1], &[0])]);
         assert_eq!(schedule.written(0), [1]);
         assert_eq!(schedule.written(1), [0; 0]);

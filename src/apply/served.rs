@@ -13,19 +13,19 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Event;
-use super::observe::{Look, Observer};
+use super::ApplyEvent;
+use super::observe::{ObjectObservation, Observer};
 use crate::cluster::{Established, IN_FLIGHT, Target};
 use crate::plan::{Action, Change};
 use crate::problem::{Problem, Result};
-use crate::readiness::{self, State};
+use crate::readiness::{self, Readiness};
 
 /// The pause between two requests about a CRD.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The limits of a wait.
-pub struct Wait<'a> {
+pub struct ServedWaitLimits<'a> {
     pub target: &'a Target,
     pub observer: &'a Observer<'a>,
     /// The most time between two CRDs that are served.
@@ -33,11 +33,11 @@ pub struct Wait<'a> {
     pub stop: watch::Receiver<bool>,
     /// Set when something else failed.
     pub halted: &'a AtomicBool,
-    pub on_event: &'a (dyn Fn(Event<'_>) + Sync),
+    pub on_event: &'a (dyn Fn(ApplyEvent<'_>) + Sync),
 }
 
 /// A CRD that is awaited.
-struct Progress<'a> {
+struct CrdServingProgress<'a> {
     index: usize,
     change: &'a Change,
     /// The revision of its last known state.
@@ -49,14 +49,14 @@ struct Progress<'a> {
     pause: Duration,
 }
 
-impl Wait<'_> {
+impl ServedWaitLimits<'_> {
     /// Waits until the target serves every applied CRD. Returns the problems of those that it does not serve.
     ///
     /// The time limit starts again with each CRD that is served: the server takes a while for hundreds of new CRDs.
     pub async fn until_served(&self, crds: impl Iterator<Item = (usize, &Change)>) -> Vec<Problem> {
         let begun = Instant::now();
         let mut deadline = begun + self.timeout;
-        let progress = |(index, change)| Progress {
+        let progress = |(index, change)| CrdServingProgress {
             index,
             change,
             revision: 0,
@@ -65,7 +65,8 @@ impl Wait<'_> {
             next: begun,
             pause: FIRST_PAUSE,
         };
-        let mut waiting: Vec<Progress<'_>> = crds.filter(|(_, change)| may_be_awaited(change)).map(progress).collect();
+        let mut waiting: Vec<CrdServingProgress<'_>> =
+            crds.filter(|(_, change)| may_be_awaited(change)).map(progress).collect();
         let total = waiting.len();
         let mut news = self.observer.news();
         while !waiting.is_empty() {
@@ -98,7 +99,7 @@ impl Wait<'_> {
                     Err(error) => problems.extend(error.problems().iter().cloned()),
                 }
             }
-            (self.on_event)(Event::Established(total - waiting.len(), total));
+            (self.on_event)(ApplyEvent::Established(total - waiting.len(), total));
             if !problems.is_empty() || self.is_over() {
                 return problems;
             }
@@ -120,16 +121,16 @@ impl Wait<'_> {
         Vec::new()
     }
 
-    async fn ask<'c>(&self, one: Progress<'c>) -> (Progress<'c>, Result<Established>) {
+    async fn ask<'c>(&self, one: CrdServingProgress<'c>) -> (CrdServingProgress<'c>, Result<Established>) {
         let answer = self.target.established(&one.change.desired.object).await;
         (one, answer)
     }
 
     /// Updates a CRD from its watch.
-    fn look(&self, one: &mut Progress<'_>) {
+    fn look(&self, one: &mut CrdServingProgress<'_>) {
         match self.observer.look(one.index, one.revision) {
-            Look::Same => {}
-            Look::At(live, revision) => {
+            ObjectObservation::Same => {}
+            ObjectObservation::At(live, revision) => {
                 one.revision = revision;
                 match pending(one.change, &live) {
                     Some(reason) => {
@@ -140,10 +141,10 @@ impl Wait<'_> {
                 }
             }
             // Served before this deploy, or deleted.
-            Look::Ready(_) | Look::Absent(_) => one.asks = true,
-            Look::Unseen => {
+            ObjectObservation::Ready(_) | ObjectObservation::Absent(_) => one.asks = true,
+            ObjectObservation::Unseen => {
                 self.observer.follow(one.index);
-                one.asks |= matches!(self.observer.look(one.index, one.revision), Look::Unseen);
+                one.asks |= matches!(self.observer.look(one.index, one.revision), ObjectObservation::Unseen);
             }
         }
     }
@@ -153,7 +154,7 @@ impl Wait<'_> {
     }
 }
 
-fn late(one: &Progress<'_>, waited: Duration) -> Problem {
+fn late(one: &CrdServingProgress<'_>, waited: Duration) -> Problem {
     let (object, seconds) = (&one.change.desired.object, waited.as_secs());
     Problem::new(format!("{object} was applied, but is not served after {seconds}s: {}", one.reason))
         .at(one.change.desired.origin.location())
@@ -166,8 +167,8 @@ fn pending(change: &Change, live: &Value) -> Option<String> {
         return None;
     }
     match readiness::evaluate_by(&[], &change.desired.object, live).state {
-        State::InProgress(reason) => Some(reason),
-        State::Ready { .. } | State::Failed(_) => None,
+        Readiness::InProgress(reason) => Some(reason),
+        Readiness::Ready { .. } | Readiness::Failed(_) => None,
     }
 }
 
@@ -185,12 +186,12 @@ pub fn may_be_awaited(change: &Change) -> bool {
 /// Whether the live CRD had the condition that it is served when it was read.
 fn is_served(change: &Change) -> bool {
     #[derive(Deserialize)]
-    struct Object {
+    struct CrdWithStatus {
         #[serde(default)]
         status: Value,
     }
     let Some(live) = &change.live else { return false };
-    let Ok(Object { status }) = serde_json::from_str(&live.raw.json()) else { return false };
+    let Ok(CrdWithStatus { status }) = serde_json::from_str(&live.raw.json()) else { return false };
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::graph::Step;
+use crate::plan::graph::ApplyStep;
 use crate::plan::{Change, Plan};
 
 /// The kind, namespace and name of a role.
-type Role = (String, Option<String>, String);
+type RoleKey = (String, Option<String>, String);
 
 /// What failed, and what is not written because of that.
 pub struct Stopped<'a> {
@@ -21,7 +21,7 @@ pub struct Stopped<'a> {
     changes: BTreeSet<usize>,
     namespaces: BTreeSet<&'a str>,
     crds: BTreeSet<&'a str>,
-    roles: BTreeSet<Role>,
+    roles: BTreeSet<RoleKey>,
 }
 
 impl<'a> Stopped<'a> {
@@ -32,7 +32,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// The members of a step to write now: those that `to_write` selects and whose needs are met.
-    pub fn start(&mut self, index: usize, step: &Step, to_write: impl Fn(&usize) -> bool) -> Vec<usize> {
+    pub fn start(&mut self, index: usize, step: &ApplyStep, to_write: impl Fn(&usize) -> bool) -> Vec<usize> {
         let is_stopped = step.needs.iter().any(|needed| self.steps.contains(needed));
         if is_stopped {
             // Steps that wait for this one do not start either.
@@ -69,7 +69,7 @@ impl<'a> Stopped<'a> {
     }
 
     /// The members of a step that neither failed nor were stopped.
-    pub fn rest(&self, step: &Step) -> Vec<usize> {
+    pub fn rest(&self, step: &ApplyStep) -> Vec<usize> {
         step.members.iter().copied().filter(|member| !self.changes.contains(member)).collect()
     }
 
@@ -86,7 +86,7 @@ impl<'a> Stopped<'a> {
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The role that an object binds.
-fn bound(change: &Change) -> Option<Role> {
+fn bound(change: &Change) -> Option<RoleKey> {
     let object = &change.desired.object;
     if object.group() != RBAC || !object.kind.ends_with("Binding") {
         return None;

@@ -12,7 +12,7 @@ use gantry_catalog::Blob;
 use tokio::sync::mpsc;
 
 use crate::cluster::Target;
-use crate::cluster::kube::download::{Part, download};
+use crate::cluster::kube::download::{DownloadChunk, download};
 use crate::config::{CatalogContent, CatalogSource};
 use crate::olm::cluster_catalog::ClusterCatalog;
 use crate::parallel::apart;
@@ -84,8 +84,8 @@ pub async fn read<T: Send + 'static>(
             let ca_file = ca_file.as_ref().map(|path| working_directory.join(path));
             let (state, read) = streamed(state, each, |send| download(url, ca_file.as_deref(), timeout, send)).await;
             let read = read.map_err(|unread| match unread {
-                Unread::Download(problem) => placed(source, of_catalog(&source.name, problem)),
-                Unread::Content(problem) => of_catalog(&source.name, problem),
+                IncompleteCatalog::Download(problem) => placed(source, of_catalog(&source.name, problem)),
+                IncompleteCatalog::Content(problem) => of_catalog(&source.name, problem),
             });
             (state, read)
         }
@@ -105,13 +105,15 @@ pub async fn read_live<T: Send + 'static>(
     };
     let (state, read) = streamed(state, each, |send| target.download(&service, send)).await;
     let read = read.map_err(|unread| match unread {
-        Unread::Download(problem) | Unread::Content(problem) => of_catalog(&catalog.name, problem),
+        IncompleteCatalog::Download(problem) | IncompleteCatalog::Content(problem) => {
+            of_catalog(&catalog.name, problem)
+        }
     });
     (state, read)
 }
 
 /// The reason why a catalog was not read completely.
-enum Unread {
+enum IncompleteCatalog {
     /// The download failed.
     Download(Problem),
     /// The content is not a valid catalog, or it is incomplete.
@@ -122,22 +124,23 @@ enum Unread {
 async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), Problem>>>(
     mut state: T,
     each: fn(&mut T, &Blob<'_>) -> std::result::Result<(), String>,
-    send: impl FnOnce(mpsc::Sender<Part>) -> S,
-) -> (Option<T>, std::result::Result<(), Unread>) {
+    send: impl FnOnce(mpsc::Sender<DownloadChunk>) -> S,
+) -> (Option<T>, std::result::Result<(), IncompleteCatalog>) {
     let (sender, receive) = mpsc::channel(WAITING_PARTS);
     let reading = apart(move || {
-        let mut parts = Parts { receive, part: Vec::new(), at: 0 };
+        let mut parts = DownloadReader { receive, part: Vec::new(), at: 0 };
         let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
         (state, read)
     });
     let (read, sent) = tokio::join!(reading, send(sender));
     match (read, sent) {
-        (None, _) => (None, Err(Unread::Content(ended()))),
+        (None, _) => (None, Err(IncompleteCatalog::Content(ended()))),
         // The download error is more useful than the error about truncated content.
-        (Some((state, _)), Err(problem)) => (Some(state), Err(Unread::Download(problem))),
+        (Some((state, _)), Err(problem)) => (Some(state), Err(IncompleteCatalog::Download(problem))),
         (Some((state, read)), Ok(())) => {
-            let problem = |error: gantry_catalog::Error| Problem::new(format!("{}: {}", error.line, error.message));
-            (Some(state), read.map_err(|error| Unread::Content(problem(error))))
+            let problem =
+                |error: gantry_catalog::CatalogReadError| Problem::new(format!("{}: {}", error.line, error.message));
+            (Some(state), read.map_err(|error| IncompleteCatalog::Content(problem(error))))
         }
     }
 }
@@ -185,13 +188,13 @@ fn placed(source: &CatalogSource, problem: Problem) -> Problem {
 }
 
 /// A reader over the parts of a download, for use on a separate thread.
-struct Parts {
-    receive: mpsc::Receiver<Part>,
+struct DownloadReader {
+    receive: mpsc::Receiver<DownloadChunk>,
     part: Vec<u8>,
     at: usize,
 }
 
-impl Read for Parts {
+impl Read for DownloadReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.at == self.part.len() {
             match self.receive.blocking_recv() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use crate::options::{DiffKind, Preset, PruneFlag, PruneMax, Purpose, Shard, Wait, Waves};
+use crate::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, WaitPolicy, Waves};
 use crate::plan::filter::Filter;
 use crate::problem::{Error, Problem, Result};
 
@@ -28,7 +28,7 @@ pub struct InputArgs {
 
     /// Whose verdict about the upgrade of a CRD counts, whatever the configuration says [default: documented]
     #[arg(long, value_name = "NAME")]
-    pub preset: Option<Preset>,
+    pub preset: Option<PresetFlag>,
 
     /// Render the manifests of each -f with a program, {dir} being the folder: 'kustomize build {dir}'
     ///
@@ -86,7 +86,7 @@ pub struct FlowArgs {
 
     /// Wait until the written objects are ready; exit code 5 if they are not [default: true with --app, else crds]
     #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitPolicy>,
 
     /// Block if the configuration or the baseline lets more pass than at the commit of --target git:REV
     #[arg(long)]
@@ -270,7 +270,7 @@ pub struct PermissionsArgs {
 
     /// What the rights are for; for a snapshot -f is optional, as it is there [default: deploy]
     #[arg(long = "for", value_name = "deploy|snapshot")]
-    pub purpose: Option<Purpose>,
+    pub purpose: Option<PermissionPurpose>,
 
     /// For a snapshot with --objects
     #[arg(long, requires = "purpose")]

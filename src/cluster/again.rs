@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ApplyError, Target, Wanted};
+use super::{ApplyError, ObjectToRead, Target};
 use crate::problem::Problem;
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{LiveObject, ObjectRef, Resource};
 
 /// The number of attempts; each one starts from the object as it is by then. A controller can write its status at any
 /// time.
@@ -28,15 +28,15 @@ pub enum Rewritten<T> {
 pub async fn write_again<T>(
     target: &Target,
     (resource, object): (&Arc<Resource>, &Arc<ObjectRef>),
-    mut live: Option<Live>,
-    is_wanted: impl Fn(&Live) -> bool,
-    write: impl AsyncFn(&Live) -> Result<T, ApplyError>,
+    mut live: Option<LiveObject>,
+    is_wanted: impl Fn(&LiveObject) -> bool,
+    write: impl AsyncFn(&LiveObject) -> Result<T, ApplyError>,
 ) -> crate::problem::Result<Rewritten<T>> {
     for _ in 0..TRIES {
         let now = match live.take() {
             Some(live) => live,
             None => {
-                let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+                let wanted = ObjectToRead { resource: resource.clone(), object: object.clone() };
                 let read = target.read(&[wanted], &|_, _| ()).await?;
                 let Some(now) = read.into_iter().flatten().next().filter(&is_wanted) else {
                     return Ok(Rewritten::Left);

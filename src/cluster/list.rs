@@ -15,7 +15,7 @@ pub struct ListRequest<'a> {
     pub resource: &'a Resource,
     /// `None` lists all namespaces.
     pub namespace: Option<&'a str>,
-    /// In Kubernetes' syntax; [`super::selector::Selector::parse`] checks it.
+    /// In Kubernetes' syntax; [`super::selector::ParsedLabelSelector::parse`] checks it.
     pub label_selector: Option<&'a str>,
     /// The maximum number of objects per page; 0 counts as 1. Two pages are in memory at a time. Requests to a cluster
     /// ask for smaller pages if the objects turn out to be large.
@@ -34,14 +34,14 @@ impl<'a> ListRequest<'a> {
 
 /// Some of the objects: their JSON text, and the range of each object in it. The JSON is not parsed into values.
 #[derive(Debug)]
-pub struct Page {
+pub struct ListPage {
     text: String,
     items: Vec<Range<usize>>,
     remaining: Option<u64>,
     resource_version: String,
 }
 
-impl Page {
+impl ListPage {
     /// The JSON of each object, in the server's order: by namespace, then by name. Objects of custom kinds are whole;
     /// those of a built-in kind carry neither `apiVersion` nor `kind`, which are the resource's.
     pub fn items(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
@@ -81,13 +81,13 @@ impl Page {
             text.push_str(object.as_ref());
             items.push(start..text.len());
         }
-        Page { text, items, remaining, resource_version: String::new() }
+        ListPage { text, items, remaining, resource_version: String::new() }
     }
 
     /// Parses the API server's response to a list. Also returns the continue token, which is empty at the end of the
     /// list.
     pub(super) fn read(text: String) -> serde_json::Result<(Self, String)> {
-        let list: List<'_> = serde_json::from_str(&text)?;
+        let list: ListResponse<'_> = serde_json::from_str(&text)?;
         // Each item is a slice of the text.
         let place = |item: &RawValue| {
             let start = item.get().as_ptr() as usize - text.as_ptr() as usize;
@@ -95,13 +95,13 @@ impl Page {
         };
         let items = list.items.unwrap_or_default().into_iter().map(place).collect();
         let ListMetadata { token, remaining, resource_version } = list.metadata;
-        Ok((Page { items, remaining, resource_version, text }, token))
+        Ok((ListPage { items, remaining, resource_version, text }, token))
     }
 }
 
 /// Both members are required: without `metadata` it is unknown whether the list continues.
 #[derive(Deserialize)]
-struct List<'a> {
+struct ListResponse<'a> {
     metadata: ListMetadata,
     /// Go writes a nil slice as `null`.
     #[serde(borrow, deserialize_with = "Deserialize::deserialize")]
@@ -169,7 +169,7 @@ mod tests {
     fn items_are_slices_of_the_answer() {
         let text =
             r#"{"kind":"L","items":[ {"a":"}]"},{"b":[1, 2]} ],"metadata":{"continue":"t","remainingItemCount":7}}"#;
-        let (page, token) = Page::read(text.into()).unwrap();
+        let (page, token) = ListPage::read(text.into()).unwrap();
         assert_eq!(page.items().collect::<Vec<_>>(), [r#"{"a":"}]"}"#, r#"{"b":[1, 2]}"#]);
         assert_eq!((page.len(), page.remaining(), token.as_str()), (2, Some(7), "t"));
     }
@@ -177,11 +177,11 @@ mod tests {
     #[test]
     fn an_empty_list_is_told_from_what_is_no_list() {
         for text in [r#"{"items":[],"metadata":{}}"#, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#] {
-            let (page, token) = Page::read(text.into()).unwrap();
+            let (page, token) = ListPage::read(text.into()).unwrap();
             assert!(page.is_empty() && token.is_empty() && page.remaining().is_none());
         }
         for text in ["", "{}", "[]", r#"{"items":[]}"#, r#"{"metadata":{}}"#, r#"{"metadata":{},"items":[{}"#] {
-            assert!(Page::read(text.into()).is_err(), "{text}");
+            assert!(ListPage::read(text.into()).is_err(), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::merge;
 
 /// How a field manager wrote a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum ManagerOperation {
     /// By server-side apply.
     Apply,
     /// By anything else: create, replace, patch.
@@ -15,7 +15,7 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldConflict {
     pub manager: String,
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// As the API server writes it: `.spec.template.spec.containers[name="a"].image`.
     pub field: String,
     /// The manifest's value differs from the live one only in what the server defaults or normalizes, so taking the
@@ -24,14 +24,14 @@ pub struct FieldConflict {
 }
 
 impl FieldConflict {
-    pub fn new(manager: impl Into<String>, operation: Operation, field: impl Into<String>) -> Self {
+    pub fn new(manager: impl Into<String>, operation: ManagerOperation, field: impl Into<String>) -> Self {
         Self { manager: manager.into(), operation, field: field.into(), only_defaults: false }
     }
 }
 
 /// The deploy tool behind a field manager, as people know it; `None` for controllers, people and unknown managers.
-pub fn deploy_tool(manager: &str, operation: Operation) -> Option<&'static str> {
-    merge::deploy_tool(manager, operation == Operation::Apply)
+pub fn deploy_tool(manager: &str, operation: ManagerOperation) -> Option<&'static str> {
+    merge::deploy_tool(manager, operation == ManagerOperation::Apply)
 }
 
 /// What an apply does with the fields of deploy tools that wrote the object before.

@@ -29,19 +29,19 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::crd::versions;
-use crate::manifest::Loaded;
+use crate::manifest::LoadedManifests;
 use crate::options::TargetSpec;
 use crate::problem::{Problem, Result};
 use crate::rbac::{Atom, PolicyRule};
 use crate::render::Render;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 pub use immutable::immutable_help;
-pub use managers::{FieldConflict, FormerTools, Operation, deploy_tool};
+pub use managers::{FieldConflict, FormerTools, ManagerOperation, deploy_tool};
 pub use openapi::{Described, OpenApi};
-pub use refusal::{Cause, DryRunError, Refusal, Refuser, RewriteError, is_immutable, is_undeclared};
-pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Pin, Relabel, Unmark};
+pub use refusal::{DryRunError, Refusal, RefusalCause, Refuser, RewriteError, is_immutable, is_undeclared};
+pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Relabel, Unmark, WritePrecondition};
 
-pub use list::{ListError, ListRequest, MissingRight, Page};
+pub use list::{ListError, ListPage, ListRequest, MissingRight};
 pub use pages::Pages;
 
 /// The maximum number of concurrent writes or dry runs. Enough to hide the round-trip time; few enough that an
@@ -58,15 +58,15 @@ pub struct Gvk {
 
 /// An object to read: its resource and its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ObjectToRead {
     pub resource: Arc<Resource>,
     pub object: Arc<ObjectRef>,
 }
 
-impl Wanted {
+impl ObjectToRead {
     /// The CustomResourceDefinition of this name.
     pub fn crd(name: &str) -> Self {
-        Wanted { resource: Resource::crd().into(), object: ObjectRef::crd(name).into() }
+        ObjectToRead { resource: Resource::crd().into(), object: ObjectRef::crd(name).into() }
     }
 }
 
@@ -123,13 +123,13 @@ pub struct Connection {
 
 /// Where the manifests come from. A commit is read in the same way.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Desired<'a> {
+pub struct DesiredSource<'a> {
     /// The arguments of `-f`; these paths are read from the commit unless the target names other paths.
     pub files: &'a [String],
     /// The program that renders the manifests.
     pub render: Option<&'a Render>,
     /// The manifests. Objects that the commit does not have at these paths are looked up in the rest of it.
-    pub loaded: Option<&'a Loaded>,
+    pub loaded: Option<&'a LoadedManifests>,
 }
 
 /// The identity to impersonate (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
@@ -150,7 +150,7 @@ pub struct RulesReview {
 }
 
 /// The result of reading one object: `None` if it does not exist, a problem if it cannot be read.
-pub type Read = std::result::Result<Option<Live>, Problem>;
+pub type ReadResult = std::result::Result<Option<LiveObject>, Problem>;
 
 /// Called with the number of objects read so far, and with the total if it is known.
 pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
@@ -159,7 +159,7 @@ pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
 ///
 /// # Errors
 /// The reasons why some could not be read, without duplicates.
-pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
+pub fn all(read: Vec<ReadResult>) -> Result<Vec<Option<LiveObject>>> {
     let mut problems: Vec<Problem> = read.iter().filter_map(|read| read.as_ref().err().cloned()).collect();
     if problems.is_empty() {
         return Ok(read.into_iter().map(|read| read.unwrap_or_default()).collect());
@@ -169,8 +169,8 @@ pub fn all(read: Vec<Read>) -> Result<Vec<Option<Live>>> {
     Err(crate::problem::Error::Failed(problems))
 }
 
-/// Converts an object of a [`Page`] of this resource to the form that reading it alone would return.
-pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
+/// Converts an object of a [`ListPage`] of this resource to the form that reading it alone would return.
+pub fn listed(json: &str, resource: &Resource) -> Option<LiveObject> {
     kube::listed(json, resource)
 }
 
@@ -183,7 +183,7 @@ pub enum Target {
 
 impl Target {
     /// Opens the target. Reads the kubeconfig, the folder or the commit; sends no request.
-    pub async fn open(spec: &TargetSpec, connection: &Connection, desired: Desired<'_>) -> Result<Target> {
+    pub async fn open(spec: &TargetSpec, connection: &Connection, desired: DesiredSource<'_>) -> Result<Target> {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
@@ -291,7 +291,7 @@ impl Target {
     ///
     /// # Errors
     /// Some object cannot be read; all reasons, without duplicates.
-    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Option<Live>>> {
+    pub async fn read(&self, wanted: &[ObjectToRead], on_read: OnRead<'_>) -> Result<Vec<Option<LiveObject>>> {
         all(self.read_each(wanted, on_read).await?)
     }
 
@@ -299,7 +299,7 @@ impl Target {
     ///
     /// # Errors
     /// A problem that affects all objects: no connection, no valid credentials.
-    pub async fn read_each(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
+    pub async fn read_each(&self, wanted: &[ObjectToRead], on_read: OnRead<'_>) -> Result<Vec<ReadResult>> {
         match self {
             Target::Kube(target) => target.read(wanted, on_read).await,
             Target::Dir(target) => Ok(target.read(wanted).into_iter().map(Ok).collect()),
@@ -336,9 +336,9 @@ impl Target {
     /// The objects of one resource, in pages. Sends no request until the first page is requested.
     pub fn list(&self, request: &ListRequest<'_>) -> Pages {
         Pages(match self {
-            Target::Kube(target) => pages::Source::Kube(target.list(request)),
-            Target::Dir(target) => pages::Source::Dir(target.list(request)),
-            Target::Git(target) => pages::Source::Dir(target.state().list(request)),
+            Target::Kube(target) => pages::PageSource::Kube(target.list(request)),
+            Target::Dir(target) => pages::PageSource::Dir(target.list(request)),
+            Target::Git(target) => pages::PageSource::Dir(target.state().list(request)),
         })
     }
 
@@ -356,7 +356,7 @@ impl Target {
     }
 
     /// Writes one object by server-side apply if the live object still matches `pin`. Returns the new live object.
-    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<LiveObject, ApplyError> {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
@@ -376,7 +376,7 @@ impl Target {
 
     /// Removes labels and annotations from an object if it has not changed since it was read. Returns the new live
     /// object.
-    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<LiveObject, ApplyError> {
         match self {
             Target::Kube(target) => target.unmark(unmark).await,
             Target::Dir(target) => target.unmark(unmark),
@@ -425,7 +425,7 @@ impl Target {
     pub async fn download(
         &self,
         url: &service::ServiceUrl,
-        to: mpsc::Sender<kube::download::Part>,
+        to: mpsc::Sender<kube::download::DownloadChunk>,
     ) -> std::result::Result<(), Problem> {
         match self {
             Target::Kube(target) => target.download(url, to).await,

@@ -31,14 +31,14 @@ impl OpenApi {
     pub fn parse(text: &str) -> Option<Self> {
         /// Most of a document are its paths, which are skipped.
         #[derive(Deserialize)]
-        struct Document {
+        struct OpenApiComponents {
             components: Components,
         }
         #[derive(Deserialize)]
         struct Components {
             schemas: Value,
         }
-        let definitions = serde_json::from_str::<Document>(text).ok()?.components.schemas;
+        let definitions = serde_json::from_str::<OpenApiComponents>(text).ok()?.components.schemas;
         let mut kinds = BTreeMap::new();
         for (name, schema) in definitions.as_object()? {
             for kind in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
@@ -58,17 +58,17 @@ impl OpenApi {
 }
 
 /// A document; `None` if the server has none or does not return it.
-type Document = Option<Arc<OpenApi>>;
+type FetchedOpenApi = Option<Arc<OpenApi>>;
 
 /// The documents requested so far, by group and version.
 #[derive(Debug, Default)]
 pub struct Documents(Mutex<BTreeMap<(String, String), Requested>>);
 
-type Requested = Arc<OnceCell<Document>>;
+type Requested = Arc<OnceCell<FetchedOpenApi>>;
 
 impl Documents {
     /// The document of a group version. `read` requests it, the first time.
-    pub async fn get(&self, group: &str, version: &str, read: impl AsyncFnOnce() -> Option<String>) -> Document {
+    pub async fn get(&self, group: &str, version: &str, read: impl AsyncFnOnce() -> Option<String>) -> FetchedOpenApi {
         let cell = {
             let mut documents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(documents.entry((group.to_owned(), version.to_owned())).or_default())

@@ -1,13 +1,13 @@
 //! The pages of a list, whichever target they come from.
 
-use super::list::{ListError, Page};
+use super::list::{ListError, ListPage};
 use super::{dir, kube};
 
 /// The pages of one list, in order. Dropping it ends the list; nothing continues in the background.
-pub struct Pages(pub(super) Source);
+pub struct Pages(pub(super) PageSource);
 
 /// Where the pages come from.
-pub(super) enum Source {
+pub(super) enum PageSource {
     Kube(kube::KubePages),
     Dir(dir::DirPages),
 }
@@ -20,10 +20,10 @@ impl Pages {
     ///
     /// The future can be dropped and `next` called again. After an error other than [`ListError::Expired`], every call
     /// returns that error.
-    pub async fn next(&mut self) -> Result<Option<Page>, ListError> {
+    pub async fn next(&mut self) -> Result<Option<ListPage>, ListError> {
         match &mut self.0 {
-            Source::Kube(pages) => pages.next().await,
-            Source::Dir(pages) => pages.next_page(),
+            PageSource::Kube(pages) => pages.next().await,
+            PageSource::Dir(pages) => pages.next_page(),
         }
     }
 

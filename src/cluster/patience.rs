@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Apply, ApplyError, Delete, DeleteError, ListRequest, Target};
 use crate::problem::Problem;
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -36,8 +36,8 @@ impl<'a> Patience<'a> {
 
     /// # Errors
     /// As [`Target::apply`].
-    pub async fn apply(self, apply: &Apply<'_>, target: &Target) -> Result<Live, ApplyError> {
-        let is_hindered = |answer: &Result<Live, ApplyError>| matches!(answer, Err(ApplyError::NotYet(..)));
+    pub async fn apply(self, apply: &Apply<'_>, target: &Target) -> Result<LiveObject, ApplyError> {
+        let is_hindered = |answer: &Result<LiveObject, ApplyError>| matches!(answer, Err(ApplyError::NotYet(..)));
         self.repeat(async || target.apply(apply).await, is_hindered).await
     }
 
@@ -95,37 +95,37 @@ fn called(message: &str) -> Option<&str> {
 /// The configurations with a webhook of this name at the address of the message, as kubectl names them.
 async fn configurations(webhook: &str, message: &str, target: &Target) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Configuration {
-        metadata: Metadata,
+    struct ListedWebhookConfig {
+        metadata: WebhookConfigMetadata,
         #[serde(default)]
-        webhooks: Option<Vec<Webhook>>,
+        webhooks: Option<Vec<CalledWebhook>>,
     }
     #[derive(Deserialize)]
-    struct Metadata {
+    struct WebhookConfigMetadata {
         name: String,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Webhook {
+    struct CalledWebhook {
         name: String,
         client_config: Client,
     }
     #[derive(Deserialize)]
     struct Client {
         #[serde(default)]
-        service: Option<Service>,
+        service: Option<CalledService>,
         #[serde(default)]
         url: Option<String>,
     }
     #[derive(Deserialize)]
-    struct Service {
+    struct CalledService {
         namespace: String,
         name: String,
     }
     // Several applications may have a webhook of the same name.
     let is_called = |Client { service, url }: Client| match (service, url) {
         _ if !message.contains("Post \"") => true,
-        (Some(Service { namespace, name }), _) => message.contains(&format!("//{name}.{namespace}.svc")),
+        (Some(CalledService { namespace, name }), _) => message.contains(&format!("//{name}.{namespace}.svc")),
         (None, Some(url)) => message.contains(url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/')),
         (None, None) => true,
     };
@@ -134,7 +134,7 @@ async fn configurations(webhook: &str, message: &str, target: &Target) -> Vec<St
         let resource = Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
         let request = ListRequest::of(&resource, PAGE);
         let gather = |names: &mut Vec<String>, json: &str| {
-            let Ok(Configuration { metadata, webhooks }) = serde_json::from_str(json) else { return };
+            let Ok(ListedWebhookConfig { metadata, webhooks }) = serde_json::from_str(json) else { return };
             let mut webhooks = webhooks.into_iter().flatten();
             let is_named = webhooks.any(|other| other.name == webhook && is_called(other.client_config));
             names.extend(is_named.then(|| format!("{}/{}", kind.to_lowercase(), metadata.name)));

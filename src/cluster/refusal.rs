@@ -26,14 +26,14 @@ pub struct Refusal {
     /// The refusal as a whole, with the next step.
     pub problem: Problem,
     /// The reasons for single fields, in the server's order; empty if the refusal concerns the whole object.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<RefusalCause>,
     /// The missing object that is referred to, as plural and name, if the server names it.
     pub missing: Option<(String, String)>,
 }
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
+pub struct RefusalCause {
     /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty if it names
     /// no field.
     pub field: String,

@@ -12,16 +12,16 @@ use gantry_schema::names;
 
 /// A parsed label selector. All of its requirements must hold; an empty one selects everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selector(Vec<Requirement>);
+pub struct ParsedLabelSelector(Vec<LabelRequirement>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
+struct LabelRequirement {
     key: String,
-    test: Test,
+    test: LabelTest,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Test {
+enum LabelTest {
     Exists,
     Absent,
     /// `=`, `==`, `in`.
@@ -32,10 +32,10 @@ enum Test {
     LessThan(i64),
 }
 
-impl Selector {
+impl ParsedLabelSelector {
     /// Parses a selector. The error is the API server's own message.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Parser { tokens: tokens(text), at: 0 }.selector().map(Selector)
+        SelectorParser { tokens: tokens(text), at: 0 }.selector().map(ParsedLabelSelector)
     }
 
     /// Parses the `LabelSelector` of an object (`matchLabels`, `matchExpressions`). The error is the API machinery's
@@ -45,7 +45,7 @@ impl Selector {
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
             refuse_label(key, std::iter::once(value.as_str()))?;
-            requirements.push(Requirement { key: key.clone(), test: Test::In(BTreeSet::from([value])) });
+            requirements.push(LabelRequirement { key: key.clone(), test: LabelTest::In(BTreeSet::from([value])) });
         }
         for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
             let values = expression["values"].as_array().into_iter().flatten();
@@ -64,16 +64,16 @@ impl Selector {
                         "values: Invalid value: values set must be empty for exists and does not exist".to_owned()
                     );
                 }
-                "In" => Test::In(values),
-                "NotIn" => Test::NotIn(values),
-                "Exists" => Test::Exists,
-                "DoesNotExist" => Test::Absent,
+                "In" => LabelTest::In(values),
+                "NotIn" => LabelTest::NotIn(values),
+                "Exists" => LabelTest::Exists,
+                "DoesNotExist" => LabelTest::Absent,
                 _ => return Err(format!("{} is not a valid label selector operator", quote(operator))),
             };
             refuse_label(key, in_order)?;
-            requirements.push(Requirement { key: key.to_owned(), test });
+            requirements.push(LabelRequirement { key: key.to_owned(), test });
         }
-        Ok(Selector(requirements))
+        Ok(ParsedLabelSelector(requirements))
     }
 
     /// Whether an object with these labels (`metadata.labels`) is selected.
@@ -87,19 +87,19 @@ impl Selector {
             let label = label(&requirement.key);
             let number = || label.and_then(|label| label.parse::<i64>().ok());
             match &requirement.test {
-                Test::Exists => label.is_some(),
-                Test::Absent => label.is_none(),
-                Test::In(values) => label.is_some_and(|label| values.contains(label)),
-                Test::NotIn(values) => label.is_none_or(|label| !values.contains(label)),
-                Test::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
-                Test::LessThan(bound) => number().is_some_and(|number| number < *bound),
+                LabelTest::Exists => label.is_some(),
+                LabelTest::Absent => label.is_none(),
+                LabelTest::In(values) => label.is_some_and(|label| values.contains(label)),
+                LabelTest::NotIn(values) => label.is_none_or(|label| !values.contains(label)),
+                LabelTest::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+                LabelTest::LessThan(bound) => number().is_some_and(|number| number < *bound),
             }
         })
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
+enum SelectorToken<'a> {
     /// `=`, `==`, `!=`, `!`, `<`, `>`, `(`, `)` or `,`.
     Symbol(&'a str),
     /// Everything else, `in` and `notin` included.
@@ -107,11 +107,11 @@ enum Token<'a> {
     End,
 }
 
-impl<'a> Token<'a> {
+impl<'a> SelectorToken<'a> {
     fn text(self) -> &'a str {
         match self {
-            Token::Symbol(text) | Token::Word(text) => text,
-            Token::End => "",
+            SelectorToken::Symbol(text) | SelectorToken::Word(text) => text,
+            SelectorToken::End => "",
         }
     }
 }
@@ -121,7 +121,7 @@ fn is_space(c: char) -> bool {
 }
 
 /// Splits the text into tokens, longest symbol first. The last token is [`Token::End`].
-fn tokens(text: &str) -> Vec<Token<'_>> {
+fn tokens(text: &str) -> Vec<SelectorToken<'_>> {
     const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "<", ">", "(", ")", ","];
     let is_symbol = |c: char| SYMBOLS.iter().any(|symbol| symbol.starts_with(c));
     let mut tokens = Vec::new();
@@ -131,35 +131,35 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         let length = symbol
             .map_or_else(|| rest.find(|c| is_space(c) || is_symbol(c)).unwrap_or(rest.len()), |symbol| symbol.len());
         let (token, after) = rest.split_at(length);
-        tokens.push(if symbol.is_some() { Token::Symbol(token) } else { Token::Word(token) });
+        tokens.push(if symbol.is_some() { SelectorToken::Symbol(token) } else { SelectorToken::Word(token) });
         rest = after.trim_start_matches(is_space);
     }
-    tokens.push(Token::End);
+    tokens.push(SelectorToken::End);
     tokens
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct SelectorParser<'a> {
+    tokens: Vec<SelectorToken<'a>>,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.at).copied().unwrap_or(Token::End)
+impl<'a> SelectorParser<'a> {
+    fn peek(&self) -> SelectorToken<'a> {
+        self.tokens.get(self.at).copied().unwrap_or(SelectorToken::End)
     }
 
-    fn next(&mut self) -> Token<'a> {
+    fn next(&mut self) -> SelectorToken<'a> {
         let token = self.peek();
         self.at += 1;
         token
     }
 
-    fn selector(mut self) -> Result<Vec<Requirement>, String> {
+    fn selector(mut self) -> Result<Vec<LabelRequirement>, String> {
         let mut requirements = Vec::new();
         loop {
             match self.peek() {
-                Token::End => return Ok(requirements),
-                Token::Word(_) | Token::Symbol("!") => {}
+                SelectorToken::End => return Ok(requirements),
+                SelectorToken::Word(_) | SelectorToken::Symbol("!") => {}
                 other if requirements.is_empty() => {
                     return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
                 }
@@ -168,36 +168,36 @@ impl<'a> Parser<'a> {
             let requirement = self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
             requirements.push(requirement);
             match self.next() {
-                Token::End => return Ok(requirements),
-                Token::Symbol(",") if self.peek() == Token::End => {
+                SelectorToken::End => return Ok(requirements),
+                SelectorToken::Symbol(",") if self.peek() == SelectorToken::End => {
                     return Err("found '', expected: identifier after ','".into());
                 }
-                Token::Symbol(",") => {}
+                SelectorToken::Symbol(",") => {}
                 other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
             }
         }
     }
 
-    fn requirement(&mut self) -> Result<Requirement, String> {
-        let is_absent = self.peek() == Token::Symbol("!");
+    fn requirement(&mut self) -> Result<LabelRequirement, String> {
+        let is_absent = self.peek() == SelectorToken::Symbol("!");
         if is_absent {
             self.next();
         }
-        let Token::Word(key) = self.next() else {
+        let SelectorToken::Word(key) = self.next() else {
             let found = self.tokens[self.at - 1].text();
             return Err(format!("found '{found}', expected: identifier"));
         };
         refuse("<nil>", key, &names::qualified(key))?;
-        let ends = matches!(self.peek(), Token::End | Token::Symbol(","));
+        let ends = matches!(self.peek(), SelectorToken::End | SelectorToken::Symbol(","));
         let test = match (is_absent, ends) {
-            (true, _) => Test::Absent,
-            (false, true) => Test::Exists,
+            (true, _) => LabelTest::Absent,
+            (false, true) => LabelTest::Exists,
             (false, false) => self.test(key)?,
         };
-        Ok(Requirement { key: key.to_owned(), test })
+        Ok(LabelRequirement { key: key.to_owned(), test })
     }
 
-    fn test(&mut self, key: &str) -> Result<Test, String> {
+    fn test(&mut self, key: &str) -> Result<LabelTest, String> {
         let operator = self.next().text();
         let values = match operator {
             "in" | "notin" => self.values()?,
@@ -210,13 +210,13 @@ impl<'a> Parser<'a> {
             value.parse::<i64>().map_err(|_| format!("values[0]: Invalid value: {value:?}: {not_one}"))
         };
         let test = match operator {
-            ">" => Test::GreaterThan(number(&values)?),
-            "<" => Test::LessThan(number(&values)?),
+            ">" => LabelTest::GreaterThan(number(&values)?),
+            "<" => LabelTest::LessThan(number(&values)?),
             _ => {
                 for (index, value) in values.iter().enumerate() {
                     refuse(&format!("values[{index}][{key}]"), value, &names::label_value(value))?;
                 }
-                if matches!(operator, "!=" | "notin") { Test::NotIn(values) } else { Test::In(values) }
+                if matches!(operator, "!=" | "notin") { LabelTest::NotIn(values) } else { LabelTest::In(values) }
             }
         };
         Ok(test)
@@ -225,8 +225,8 @@ impl<'a> Parser<'a> {
     /// One value, which can be missing: `a=` means the empty value.
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
-            Token::End | Token::Symbol(",") => Ok(String::new()),
-            Token::Word(word) => {
+            SelectorToken::End | SelectorToken::Symbol(",") => Ok(String::new()),
+            SelectorToken::Word(word) => {
                 self.next();
                 Ok(word.to_owned())
             }
@@ -237,24 +237,24 @@ impl<'a> Parser<'a> {
     /// A list in parentheses. A missing value is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let open = self.next();
-        if open != Token::Symbol("(") {
+        if open != SelectorToken::Symbol("(") {
             return Err(format!("found '{}' expected: '('", open.text()));
         }
         let mut values = BTreeSet::new();
         loop {
             match self.peek() {
-                Token::Word(word) => {
+                SelectorToken::Word(word) => {
                     self.next();
                     values.insert(word.to_owned());
                 }
-                Token::Symbol("," | ")") => {
+                SelectorToken::Symbol("," | ")") => {
                     values.insert(String::new());
                 }
                 other => return Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
             }
             match self.next() {
-                Token::Symbol(",") => {}
-                Token::Symbol(")") => return Ok(values),
+                SelectorToken::Symbol(",") => {}
+                SelectorToken::Symbol(")") => return Ok(values),
                 other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
             }
         }
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn selects(selector: &str, labels: &Value) -> bool {
-        Selector::parse(selector).unwrap_or_else(|e| panic!("{selector}: {e}")).matches(labels.as_object())
+        ParsedLabelSelector::parse(selector).unwrap_or_else(|e| panic!("{selector}: {e}")).matches(labels.as_object())
     }
 
     #[test]
@@ -358,10 +358,10 @@ mod tests {
             (expression("-", json!(["v", "-"])), "[key: Invalid value: \"-\": name part must".to_owned()),
             (json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}), "key: Invalid value: \"\"".to_owned()),
         ] {
-            let said = Selector::of_object(&selector).expect_err("it is refused");
+            let said = ParsedLabelSelector::of_object(&selector).expect_err("it is refused");
             assert!(said.starts_with(&starts), "{selector}: {said}");
         }
-        assert!(Selector::of_object(&expression("a.io/b", json!(["", "v"]))).is_ok());
+        assert!(ParsedLabelSelector::of_object(&expression("a.io/b", json!(["", "v"]))).is_ok());
     }
 
     #[test]
@@ -380,10 +380,10 @@ mod tests {
                 "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
             ),
         ] {
-            assert_eq!(Selector::parse(selector), Err(message.to_owned()), "{selector}");
+            assert_eq!(ParsedLabelSelector::parse(selector), Err(message.to_owned()), "{selector}");
         }
         for selector in ["-a=b", "a/b/c", "a=b c", "a=-", "a in (x y)", "(a)", "a=(b)", "ä=b", "a={}"] {
-            assert!(Selector::parse(selector).is_err(), "{selector}");
+            assert!(ParsedLabelSelector::parse(selector).is_err(), "{selector}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 /// Which objects to follow: objects of one kind in one namespace.
 #[derive(Debug, Clone)]
@@ -25,9 +25,9 @@ pub struct FollowRequest {
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// The existing objects, if a list was requested; other objects did not exist at this resourceVersion.
-    Listed { objects: Vec<(String, Live)>, resource_version: String },
+    Listed { objects: Vec<(String, LiveObject)>, resource_version: String },
     /// An object was created, or has changed. The string is its name.
-    Changed(String, Live),
+    Changed(String, LiveObject),
     /// An object (its name) was deleted or no longer matches, at this resourceVersion.
     Deleted(String, String),
     /// No events arrive until [`WatchEvent::Resumed`].

@@ -2,11 +2,11 @@
 
 use super::managers::{FieldConflict, FormerTools};
 use crate::problem::Problem;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
 /// What the caller knows about the live object. The write is refused if this is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pin {
+pub enum WritePrecondition {
     /// There was no such object.
     Absent,
     /// The object with this uid at this resourceVersion.
@@ -21,7 +21,7 @@ pub struct Apply<'a> {
     pub raw: &'a RawObject,
     /// The object as it was read.
     pub live: Option<&'a RawObject>,
-    pub pin: &'a Pin,
+    pub pin: &'a WritePrecondition,
     pub field_manager: &'a str,
     pub force_conflicts: bool,
     pub former_tools: FormerTools,
@@ -33,7 +33,7 @@ pub struct Unmark<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
     /// The object as it was read. It is left alone if it has changed.
-    pub live: &'a Live,
+    pub live: &'a LiveObject,
     pub labels: &'a [&'a str],
     pub annotations: &'a [&'a str],
     pub field_manager: &'a str,
@@ -45,7 +45,7 @@ pub struct Relabel<'a> {
     pub resource: &'a Resource,
     pub object: &'a ObjectRef,
     /// The object as it was read. It is left alone if it has changed.
-    pub live: &'a Live,
+    pub live: &'a LiveObject,
     pub label: &'a str,
     pub value: &'a str,
     pub field_manager: &'a str,

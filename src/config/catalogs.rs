@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::layer::LayerData;
-use super::located::{self, Located, LocatedData};
-use super::origin::{Layer, Place};
+use super::located::{self, LocatedData, LocatedValue};
+use super::origin::{Layer, SettingOrigin};
 use crate::problem::{Location, Problem, did_you_mean};
 
 /// The key of the list.
@@ -53,7 +53,7 @@ pub enum CatalogContent {
 }
 
 /// Resolves the relative paths in a document's list against the folder of the document.
-pub(super) fn start_at_folder(list: &mut Located, folder: &Path) {
+pub(super) fn start_at_folder(list: &mut LocatedValue, folder: &Path) {
     let LocatedData::List(items) = &mut list.data else { return };
     for item in items {
         let LocatedData::Map(entries) = &mut item.data else { continue };
@@ -67,7 +67,7 @@ pub(super) fn start_at_folder(list: &mut Located, folder: &Path) {
 
 /// The problems with the list of one document, before it is merged with others: duplicate names, and URLs in a document
 /// that must not name any.
-pub(super) fn check_document(list: &Located, may_name_urls: bool) -> Vec<Problem> {
+pub(super) fn check_document(list: &LocatedValue, may_name_urls: bool) -> Vec<Problem> {
     let (mut problems, mut seen) = (Vec::new(), BTreeMap::new());
     for (index, item) in items(list).iter().enumerate() {
         if let Some(url) = item.get("url").filter(|_| !may_name_urls) {
@@ -91,7 +91,7 @@ pub(super) fn check_document(list: &Located, may_name_urls: bool) -> Vec<Problem
 }
 
 /// The problems with files of the project file's list that are outside the folder of the project.
-pub(super) fn outside(list: &Located, is_readable: impl Fn(&str) -> bool) -> Vec<Problem> {
+pub(super) fn outside(list: &LocatedValue, is_readable: impl Fn(&str) -> bool) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, item) in items(list).iter().enumerate() {
         for key in ["path", "caFile"] {
@@ -110,10 +110,10 @@ pub(super) fn outside(list: &Located, is_readable: impl Fn(&str) -> bool) -> Vec
 }
 
 /// The list with the entries of all layers; `None` if no layer has one.
-pub(super) fn merge(layers: &[LayerData]) -> Option<Located> {
-    let mut merged: Option<Located> = None;
+pub(super) fn merge(layers: &[LayerData]) -> Option<LocatedValue> {
+    let mut merged: Option<LocatedValue> = None;
     for list in layers.iter().filter_map(|layer| layer.lists.get(CATALOGS)) {
-        let Some(Located { data: LocatedData::List(all), layer, .. }) = &mut merged else {
+        let Some(LocatedValue { data: LocatedData::List(all), layer, .. }) = &mut merged else {
             merged = Some(list.clone());
             continue;
         };
@@ -130,7 +130,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Option<Located> {
 }
 
 /// Merges a later entry of the same name. A catalog has one content: a later `path` or `url` replaces an earlier one.
-fn overlay(known: &mut Located, later: &Located) {
+fn overlay(known: &mut LocatedValue, later: &LocatedValue) {
     let (LocatedData::Map(known_entries), LocatedData::Map(entries)) = (&mut known.data, &later.data) else { return };
     if entries.contains_key("path") {
         known_entries.remove("url");
@@ -144,9 +144,9 @@ fn overlay(known: &mut Located, later: &Located) {
 }
 
 /// The list that the flags define; each flag is `NAME=PATH` or `NAME=URL`.
-pub(super) fn of_flags(flags: &[String]) -> Result<Option<Located>, Problem> {
-    let place = Place::Flag(FLAG);
-    let located = |data| Located { data, layer: Layer::Flag, place: place.clone(), key: place.clone() };
+pub(super) fn of_flags(flags: &[String]) -> Result<Option<LocatedValue>, Problem> {
+    let place = SettingOrigin::Flag(FLAG);
+    let located = |data| LocatedValue { data, layer: Layer::Flag, place: place.clone(), key: place.clone() };
     let text = |text: &str| located(LocatedData::Scalar(text.into()));
     let mut items = Vec::new();
     for flag in flags {
@@ -170,14 +170,14 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Reads the merged list.
-pub(super) fn read(list: Option<&Located>) -> (Vec<CatalogSource>, Vec<Problem>) {
+pub(super) fn read(list: Option<&LocatedValue>) -> (Vec<CatalogSource>, Vec<Problem>) {
     let mut problems = Vec::new();
     let items = list.map(items).unwrap_or_default().iter().enumerate();
     let read = items.filter_map(|(index, item)| entry(item, &format!("{CATALOGS}[{index}]"), &mut problems));
     (read.collect(), problems)
 }
 
-fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<CatalogSource> {
+fn entry(item: &LocatedValue, path: &str, problems: &mut Vec<Problem>) -> Option<CatalogSource> {
     let LocatedData::Map(_) = item.data else {
         problems.push(item.place.problem(format!("{path} is not a mapping")));
         return None;
@@ -221,7 +221,7 @@ fn entry(item: &Located, path: &str, problems: &mut Vec<Problem>) -> Option<Cata
     if let Some(Err(why)) = url.as_deref().map(check_url) {
         wrong("url", format!("{path}.url: {why}"), None);
     }
-    let value = |key: &str| item.get(key).map(Located::to_value).filter(|value| !value.is_null());
+    let value = |key: &str| item.get(key).map(LocatedValue::to_value).filter(|value| !value.is_null());
     let priority =
         value("priority").map(|value| value.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or(value));
     if let Some(Err(value)) = &priority {
@@ -276,7 +276,7 @@ fn check_url(text: &str) -> Result<(), String> {
     }
 }
 
-fn name_of(item: &Located) -> Option<(String, &Place)> {
+fn name_of(item: &LocatedValue) -> Option<(String, &SettingOrigin)> {
     let found = item.get("name")?;
     match found.to_value() {
         Json::String(name) => Some((name, &found.place)),
@@ -284,7 +284,7 @@ fn name_of(item: &Located) -> Option<(String, &Place)> {
     }
 }
 
-fn items(list: &Located) -> &[Located] {
+fn items(list: &LocatedValue) -> &[LocatedValue] {
     match &list.data {
         LocatedData::List(items) => items,
         _ => &[],

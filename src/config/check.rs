@@ -12,7 +12,7 @@ use crate::finding::Mode;
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 
 use super::keys;
-use super::located::{self, Located, LocatedData};
+use super::located::{self, LocatedData, LocatedValue};
 
 /// A check that can be named in `preflightRules` and by `--preflight`.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +38,12 @@ pub struct KnownKind {
 
 /// What an entry of `preflightRules` can be.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct KnownPreflightRules {
     pub checks: Vec<KnownCheck>,
     pub kinds: Vec<KnownKind>,
 }
 
-impl Known {
+impl KnownPreflightRules {
     /// Whether gantry itself has a check of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.checks.iter().any(|check| check.name == name)
@@ -52,7 +52,7 @@ impl Known {
 
 /// The merged configuration of one check. Each value keeps its place.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ConfigMap(pub Option<Located>);
+pub struct CheckConfig(pub Option<LocatedValue>);
 
 /// What a Config document among the manifests may do with a key of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,18 +109,18 @@ pub struct ConfigReader<'a> {
     check: &'a str,
     /// The key of the entry whose mapping is read.
     section: &'a str,
-    config: Option<&'a Located>,
+    config: Option<&'a LocatedValue>,
     keys: Vec<KeyDescription>,
     problems: Vec<Problem>,
 }
 
 impl<'a> ConfigReader<'a> {
-    pub fn new(check: &'a str, config: &'a ConfigMap) -> Self {
+    pub fn new(check: &'a str, config: &'a CheckConfig) -> Self {
         Self::of_section(check, "config", config)
     }
 
     /// Reads the mapping `section` of a check's entry instead of its `config`.
-    pub fn of_section(check: &'a str, section: &'a str, config: &'a ConfigMap) -> Self {
+    pub fn of_section(check: &'a str, section: &'a str, config: &'a CheckConfig) -> Self {
         ConfigReader { check, section, config: config.0.as_ref(), keys: Vec::new(), problems: Vec::new() }
     }
 
@@ -256,7 +256,7 @@ impl<'a> ConfigReader<'a> {
 
     /// Any value, with the place of each part; `schema` describes what is allowed. Report problems with
     /// [`ConfigReader::problem`].
-    pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a Located> {
+    pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a LocatedValue> {
         self.keys.push(KeyDescription { name: key, schema, among_manifests: AmongManifests::Nothing });
         self.config?.get(key)
     }
@@ -268,7 +268,7 @@ impl<'a> ConfigReader<'a> {
 
     /// Reports a problem with a value that [`ConfigReader::value`] returned; `path` starts with the key
     /// (`waivers[0].rule`).
-    pub fn problem(&mut self, path: &str, at: &Located, message: &str) {
+    pub fn problem(&mut self, path: &str, at: &LocatedValue, message: &str) {
         self.problems.push(at.place.problem(format!("{}: {message}", self.path(path))));
     }
 
@@ -299,7 +299,7 @@ impl<'a> ConfigReader<'a> {
             known.push(MODE);
         }
         known.sort_unstable();
-        if let Some(Located { data: LocatedData::Map(entries), .. }) = self.config {
+        if let Some(LocatedValue { data: LocatedData::Map(entries), .. }) = self.config {
             for (name, value) in entries.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
                 let mut problem = value.key.problem(format!("unknown key {:?}", self.path(name)));
                 problem.help = Some(match did_you_mean(name, known.iter().copied()) {
@@ -325,7 +325,7 @@ pub(super) fn mode(reader: &mut ConfigReader<'_>) -> Mode {
 
 impl KnownCheck {
     /// Reads the whole configuration and returns the mode.
-    pub(super) fn read(&self, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
+    pub(super) fn read(&self, config: &CheckConfig) -> Result<Mode, Vec<Problem>> {
         let mut reader = ConfigReader::new(self.name, config);
         let mode = mode(&mut reader);
         (self.configure)(&mut reader);
@@ -333,7 +333,7 @@ impl KnownCheck {
     }
 
     /// Reads the mode of a check that has no other key.
-    pub(super) fn mode_alone(name: &str, config: &ConfigMap) -> Result<Mode, Vec<Problem>> {
+    pub(super) fn mode_alone(name: &str, config: &CheckConfig) -> Result<Mode, Vec<Problem>> {
         let mut reader = ConfigReader::new(name, config);
         let mode = mode(&mut reader);
         reader.finish().map(|()| mode)
@@ -346,7 +346,7 @@ impl KnownCheck {
 
     /// Every key that the check's `config` can have, `mode` first.
     pub fn keys(&self) -> Vec<KeyDescription> {
-        let nothing = ConfigMap::default();
+        let nothing = CheckConfig::default();
         let mut reader = ConfigReader::new(self.name, &nothing);
         mode(&mut reader);
         (self.configure)(&mut reader);
@@ -356,7 +356,7 @@ impl KnownCheck {
 
 impl KnownKind {
     /// Reads the section that defines the check `name`.
-    pub(super) fn read(&self, name: &str, section: &ConfigMap) -> Result<(), Vec<Problem>> {
+    pub(super) fn read(&self, name: &str, section: &CheckConfig) -> Result<(), Vec<Problem>> {
         let mut reader = ConfigReader::of_section(name, self.key, section);
         (self.configure)(&mut reader);
         reader.finish()
@@ -364,7 +364,7 @@ impl KnownKind {
 
     /// Every key that is allowed below `key`.
     pub fn keys(&self) -> Vec<KeyDescription> {
-        let nothing = ConfigMap::default();
+        let nothing = CheckConfig::default();
         let mut reader = ConfigReader::of_section("", self.key, &nothing);
         (self.configure)(&mut reader);
         reader.keys()

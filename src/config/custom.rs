@@ -10,12 +10,12 @@ use std::path::{Component, Path, PathBuf};
 
 use figment::value::Value;
 
-use super::check::{ConfigMap, Known, KnownKind};
+use super::check::{CheckConfig, KnownKind, KnownPreflightRules};
 use super::keys::RULES;
 use super::layer::LayerData;
-use super::located::{Located, LocatedData};
+use super::located::{LocatedData, LocatedValue};
 use super::merge::Merged;
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 use crate::problem::{Location, Problem};
 
 /// The pattern of a custom check's name. The names of built-in checks start with a capital, so the two never collide.
@@ -24,7 +24,7 @@ pub(super) const LONGEST_NAME: usize = 63;
 
 /// What a selectable check is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Definition {
+pub enum CheckDefinition {
     /// A built-in check.
     BuiltIn,
     /// A custom check: the key of its kind, and the place of that key.
@@ -46,13 +46,13 @@ pub enum Withheld {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomCheck {
     pub name: String,
-    pub definition: Definition,
+    pub definition: CheckDefinition,
     /// The value of the key of its kind.
-    pub config: ConfigMap,
+    pub config: CheckConfig,
 }
 
 /// Removes the definitions of checks that Config documents among the manifests may not make. Returns a notice for each.
-pub(super) fn guard(layers: &mut [LayerData], known: &Known) -> Vec<Problem> {
+pub(super) fn guard(layers: &mut [LayerData], known: &KnownPreflightRules) -> Vec<Problem> {
     let is_defined = |name: &str| {
         let of_team = layers.iter().filter(|layer| layer.layer.is_of_team());
         of_team
@@ -108,7 +108,7 @@ pub(super) fn read(
     merged: &Merged,
     layers: &[LayerData],
     came_along: bool,
-    known: &Known,
+    known: &KnownPreflightRules,
 ) -> (Vec<CustomCheck>, Vec<Problem>) {
     let withheld = match came_along {
         true => Some(Withheld::CameWithManifests),
@@ -119,31 +119,31 @@ pub(super) fn read(
     let mut problems = Vec::new();
     for name in merged.rules.iter().flatten() {
         let Some(rule) = merged.tree.get(RULES).and_then(|rules| rules.get(name)) else { continue };
-        let found: Vec<(&KnownKind, &Located)> =
+        let found: Vec<(&KnownKind, &LocatedValue)> =
             known.kinds.iter().filter_map(|kind| Some((kind, rule.get(kind.key)?))).collect();
-        let at = |place: &Place| place.location().cloned();
+        let at = |place: &SettingOrigin| place.location().cloned();
         let (definition, config) = match found.as_slice() {
             [] if known.has(name) => continue,
             [] => match layers.iter().find_map(|layer| layer.not_run.get(name)) {
                 Some(place) => {
                     let why = Withheld::CameWithManifests;
-                    (Definition::NotRun { at: at(place), why }, ConfigMap::default())
+                    (CheckDefinition::NotRun { at: at(place), why }, CheckConfig::default())
                 }
                 None => continue,
             },
             [(kind, section)] => {
                 let of_project = if kind.runs_programs { of_project(section) } else { None };
                 let definition = match of_project.zip(withheld) {
-                    Some((place, why)) => Definition::NotRun { at: at(place), why },
-                    None => Definition::Own { kind: kind.key, at: at(&section.key) },
+                    Some((place, why)) => CheckDefinition::NotRun { at: at(place), why },
+                    None => CheckDefinition::Own { kind: kind.key, at: at(&section.key) },
                 };
-                (definition, ConfigMap(Some((*section).clone())))
+                (definition, CheckConfig(Some((*section).clone())))
             }
             [(first, _), (second, section), ..] => {
                 let message = format!("the check {name:?} has both {:?} and {:?}", first.key, second.key);
                 problems.push(section.key.problem(message).help("split it into two checks with different names"));
                 let why = Withheld::NotAllowed;
-                (Definition::NotRun { at: at(&section.key), why }, ConfigMap::default())
+                (CheckDefinition::NotRun { at: at(&section.key), why }, CheckConfig::default())
             }
         };
         if let Some((kind, section)) = found.first() {
@@ -166,7 +166,7 @@ pub(super) fn read(
 
 /// The place where the project file sets a part of a check's definition, if it does. A part is enough: every part
 /// determines which program runs.
-fn of_project(node: &Located) -> Option<&Place> {
+fn of_project(node: &LocatedValue) -> Option<&SettingOrigin> {
     match &node.data {
         LocatedData::Map(map) if !map.is_empty() => {
             let found = map.values().find_map(of_project)?;
@@ -176,7 +176,7 @@ fn of_project(node: &Located) -> Option<&Place> {
     }
 }
 
-fn wrong_name(name: &str, kind: &KnownKind, section: &Located, known: &Known) -> Option<Problem> {
+fn wrong_name(name: &str, kind: &KnownKind, section: &LocatedValue, known: &KnownPreflightRules) -> Option<Problem> {
     if known.has(name) {
         let message = format!("{name:?} is a built-in check and does not accept {:?}", kind.key);
         return Some(

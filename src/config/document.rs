@@ -16,19 +16,21 @@ use crate::app::PART_OF;
 use crate::problem::{Location, Problem, did_you_mean};
 use crate::resource::Step;
 use gantry_schema::names;
-use gantry_yaml::{self as yaml, Data, Duplicate, Entry, Node, Span};
+use gantry_yaml::{self as yaml, Data, Duplicate, MappingEntry, Span, YamlNode};
 
 use super::catalogs;
 use super::kapp_defaults;
-use super::keys::{self, API_VERSION, KAPP_API_VERSION, KAPP_KEYS, KIND, Key, Kind, Reach, TEMPLATE_RULES};
-use super::layer::{self, LayerData, Path, Places};
-use super::located::{self, Located, LocatedData};
-use super::origin::{Layer, Place};
+use super::keys::{
+    self, API_VERSION, ConfigKey, KAPP_API_VERSION, KAPP_KEYS, KIND, Reach, SettingKind, TEMPLATE_RULES,
+};
+use super::layer::{self, ConfigKeyPath, KeyValuePlaces, LayerData};
+use super::located::{self, LocatedData, LocatedValue};
+use super::origin::{Layer, SettingOrigin};
 use nodes::{entries, entry, find, is_null, text_of};
 use outside::{is_below, is_of_git, of_git, outside};
 
 /// A document's text and where it was found.
-pub(super) struct Text<'a> {
+pub(super) struct ConfigText<'a> {
     pub layer: Layer,
     pub file: &'a str,
     /// The number of the document in the file, from 1.
@@ -50,21 +52,21 @@ pub(super) struct Text<'a> {
 
 /// The result of reading a document.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct ConfigReading {
     pub layers: Vec<LayerData>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
 
-impl Reading {
-    pub fn add(&mut self, other: Reading) {
+impl ConfigReading {
+    pub fn add(&mut self, other: ConfigReading) {
         self.layers.extend(other.layers);
         self.problems.extend(other.problems);
         self.notices.extend(other.notices);
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> ConfigText<'a> {
     fn at(&self, line: usize, column: usize) -> Location {
         self.folded.clone().unwrap_or_else(|| Location {
             file: self.file.to_owned(),
@@ -81,7 +83,7 @@ impl<'a> Text<'a> {
     }
 
     /// The text in a value of this one.
-    fn held<'t>(&'t self, node: &Node, value: &'t str) -> Text<'t> {
+    fn held<'t>(&'t self, node: &YamlNode, value: &'t str) -> ConfigText<'t> {
         // A block scalar begins on the line after its indicator, and each line of it is one of the file.
         let mut lines = self.text.lines().skip(node.span.line);
         let indent_of = |line: &str| line.chars().take_while(|character| *character == ' ').count();
@@ -93,7 +95,7 @@ impl<'a> Text<'a> {
             }
             whole.trim() == line.trim()
         });
-        Text {
+        ConfigText {
             text: value,
             lines_before: self.lines_before + node.span.line,
             within: &[],
@@ -105,8 +107,8 @@ impl<'a> Text<'a> {
 }
 
 /// Reads one document. An empty document has no layer.
-pub(super) fn read(text: &Text<'_>) -> Reading {
-    let mut reading = Reading::default();
+pub(super) fn read(text: &ConfigText<'_>) -> ConfigReading {
+    let mut reading = ConfigReading::default();
     let at = |line: usize, column: usize| text.at(line, column);
     let (root, duplicates) = match yaml::parse_with_duplicates(text.text) {
         Ok(None) => return reading,
@@ -123,7 +125,7 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
         return reading;
     }
     reading.problems.extend(duplicates.iter().map(|duplicate| text.twice(duplicate)));
-    let mut reader = Reader {
+    let mut reader = ConfigDocumentReader {
         text,
         kapp: false,
         left_alone: Vec::new(),
@@ -147,17 +149,17 @@ pub(super) fn read(text: &Text<'_>) -> Reading {
     reader.reading
 }
 
-struct Reader<'a> {
-    text: &'a Text<'a>,
+struct ConfigDocumentReader<'a> {
+    text: &'a ConfigText<'a>,
     kapp: bool,
     left_alone: Vec<String>,
     layer: LayerData,
-    reading: Reading,
+    reading: ConfigReading,
 }
 
-impl Reader<'_> {
-    fn place(&self, span: &Span) -> Place {
-        Place::File(self.text.at(span.line, span.column))
+impl ConfigDocumentReader<'_> {
+    fn place(&self, span: &Span) -> SettingOrigin {
+        SettingOrigin::File(self.text.at(span.line, span.column))
     }
 
     fn problem(&mut self, span: &Span, message: impl Into<String>, help: Option<String>) {
@@ -167,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// Whether the document is a Config; reports a problem if not.
-    fn is_config(&mut self, root: &Node) -> bool {
+    fn is_config(&mut self, root: &YamlNode) -> bool {
         let word = |name: &str| entry(root, name).map(|entry| (&entry.value.span, text_of(&entry.value)));
         let (api_version, kind) = (word("apiVersion"), word("kind"));
         match (&api_version, &kind) {
@@ -202,7 +204,7 @@ impl Reader<'_> {
     }
 
     /// Reads the keys below `parent` (`""` for the document).
-    fn mapping(&mut self, parent: &str, node: &Node) {
+    fn mapping(&mut self, parent: &str, node: &YamlNode) {
         let Some(entries) = entries(node) else {
             self.problem(&node.span, format!("{parent} is not a mapping"), None);
             return;
@@ -232,7 +234,7 @@ impl Reader<'_> {
         }
     }
 
-    fn unknown_key(&mut self, path: &str, entry: &Entry, known: &[&str]) {
+    fn unknown_key(&mut self, path: &str, entry: &MappingEntry, known: &[&str]) {
         let help = match did_you_mean(&entry.key, known.iter().copied()) {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("known keys: {}", known.join(", ")),
@@ -240,7 +242,7 @@ impl Reader<'_> {
         self.problem(&entry.key_span, format!("unknown key {path:?}"), Some(help));
     }
 
-    fn value(&mut self, key: &'static Key, entry: &Entry) {
+    fn value(&mut self, key: &'static ConfigKey, entry: &MappingEntry) {
         // As elsewhere in Kubernetes, null means absent.
         if is_null(&entry.value) {
             return;
@@ -248,17 +250,17 @@ impl Reader<'_> {
         if self.refused(key, entry) {
             return;
         }
-        if key.kind == Kind::Rules {
+        if key.kind == SettingKind::Rules {
             return self.rules(entry);
         }
-        if key.kind == Kind::Labels {
+        if key.kind == SettingKind::Labels {
             return self.labels(key.path, entry);
         }
-        if matches!(key.kind, Kind::Bindings | Kind::Catalogs) {
+        if matches!(key.kind, SettingKind::Bindings | SettingKind::Catalogs) {
             match &entry.value.data {
                 Data::Sequence(_) => {
                     let mut list = self.located(&entry.key_span, &entry.value);
-                    if key.kind == Kind::Catalogs {
+                    if key.kind == SettingKind::Catalogs {
                         self.reading.problems.extend(catalogs::check_document(&list, self.text.confined_to.is_none()));
                         if let Some(folder) = self.text.confined_to {
                             let is_readable = |path: &str| {
@@ -274,7 +276,7 @@ impl Reader<'_> {
             }
             return;
         }
-        if key.kind == Kind::Waivers {
+        if key.kind == SettingKind::Waivers {
             // Waivers are read from the merged tree, which keeps the place of every value.
             let value = self.free(&[key.path.to_owned()], &entry.value);
             let place = self.place(&entry.value.span);
@@ -287,7 +289,7 @@ impl Reader<'_> {
         if let Some(named) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
             let message = format!("{}: {named:?} is outside the folder of this file", key.path);
             let help = match key.kind {
-                Kind::Target => {
+                SettingKind::Target => {
                     "this file is part of the project and may not choose a target outside its folder; use \
                     --target or -c FILE"
                 }
@@ -310,8 +312,8 @@ impl Reader<'_> {
     }
 
     /// Whether this layer may not set the key.
-    fn refused(&mut self, key: &Key, entry: &Entry) -> bool {
-        if key.kind == Kind::Waivers && self.text.layer == Layer::Manifests {
+    fn refused(&mut self, key: &ConfigKey, entry: &MappingEntry) -> bool {
+        if key.kind == SettingKind::Waivers && self.text.layer == Layer::Manifests {
             let message = format!("ignored: {} in a Config document among the manifests", key.path);
             let help = "manifests may not waive findings about themselves; set this in a configuration file \
                 (gantry.yaml, or -c FILE)";
@@ -351,7 +353,7 @@ impl Reader<'_> {
         true
     }
 
-    fn start_at_folder(&self, kind: Kind, value: &mut serde_json::Value) {
+    fn start_at_folder(&self, kind: SettingKind, value: &mut serde_json::Value) {
         match value {
             serde_json::Value::String(text) => *text = kind.below_folder(text, self.text.folder),
             serde_json::Value::Array(items) => items.iter_mut().for_each(|item| self.start_at_folder(kind, item)),
@@ -359,11 +361,11 @@ impl Reader<'_> {
         }
     }
 
-    fn labels(&mut self, path: &str, entry: &Entry) {
+    fn labels(&mut self, path: &str, entry: &MappingEntry) {
         let Some(labels) = entries(&entry.value) else {
             return self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
         };
-        for Entry { key, value, key_span } in labels.iter().filter(|entry| !is_null(&entry.value)) {
+        for MappingEntry { key, value, key_span } in labels.iter().filter(|entry| !is_null(&entry.value)) {
             if key == PART_OF {
                 let help = Some("it records which app an object belongs to; use --app".to_owned());
                 self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
@@ -391,7 +393,7 @@ impl Reader<'_> {
     }
 
     /// Any value with the place of each part, without nulls.
-    fn located(&self, key: &Span, node: &Node) -> Located {
+    fn located(&self, key: &Span, node: &YamlNode) -> LocatedValue {
         let data = match &node.data {
             Data::Scalar(value) => LocatedData::Scalar(value.clone()),
             Data::Sequence(items) => {
@@ -399,15 +401,15 @@ impl Reader<'_> {
             }
             Data::Mapping(entries) => {
                 let entries = entries.iter().filter(|entry| !is_null(&entry.value));
-                let located = |entry: &Entry| (entry.key.clone(), self.located(&entry.key_span, &entry.value));
+                let located = |entry: &MappingEntry| (entry.key.clone(), self.located(&entry.key_span, &entry.value));
                 LocatedData::Map(entries.map(located).collect())
             }
         };
-        Located { data, layer: self.text.layer, place: self.place(&node.span), key: self.place(key) }
+        LocatedValue { data, layer: self.text.layer, place: self.place(&node.span), key: self.place(key) }
     }
 
     /// A check's own configuration: any value. The check validates it later.
-    fn free(&mut self, path: &[String], node: &Node) -> Value {
+    fn free(&mut self, path: &[String], node: &YamlNode) -> Value {
         match &node.data {
             Data::Scalar(value) => layer::value(value),
             Data::Sequence(items) => {
@@ -433,11 +435,11 @@ impl Reader<'_> {
 
     fn remember<S: AsRef<str>>(&mut self, path: &[S], key: &Span, value: &Span) {
         let path = path.iter().map(|step| step.as_ref().to_owned()).collect();
-        let places = Places { key: self.place(key), value: self.place(value) };
+        let places = KeyValuePlaces { key: self.place(key), value: self.place(value) };
         self.layer.places.insert(path, places);
     }
 
-    fn notice_left_alone(&mut self, root: &Node) {
+    fn notice_left_alone(&mut self, root: &YamlNode) {
         if self.left_alone.is_empty() {
             return;
         }
@@ -457,7 +459,7 @@ impl Reader<'_> {
     }
 }
 
-fn below(path: &[String], step: &str) -> Path {
+fn below(path: &[String], step: &str) -> ConfigKeyPath {
     let mut path = path.to_vec();
     path.push(step.to_owned());
     path

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::options::{ColorChoice, OutputSpec, Preset, Prune, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec, WaitPolicy};
 use crate::problem::{Problem, did_you_mean};
 
 use super::catalogs;
-use super::document::Reading;
-use super::keys::{self, KEYS, Key, PREFLIGHT_VARIABLE};
+use super::document::ConfigReading;
+use super::keys::{self, ConfigKey, KEYS, PREFLIGHT_VARIABLE};
 use super::layer::{self, LayerData};
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 
 const PREFIX: &str = "GANTRY_";
 
@@ -27,7 +27,7 @@ pub struct Overrides {
     pub preflight: Vec<String>,
     pub warn_only: bool,
     pub target: Option<TargetSpec>,
-    pub preset: Option<Preset>,
+    pub preset: Option<PresetFlag>,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
     pub user: Option<String>,
@@ -40,7 +40,7 @@ pub struct Overrides {
     pub app_namespace: Option<String>,
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitPolicy>,
     pub logs: bool,
     pub ignore_failing_api_services: bool,
     pub keep_going: bool,
@@ -59,16 +59,16 @@ pub struct Overrides {
 
 /// The names of checks from a flag or variable: exactly these run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct CheckSelection {
     pub names: Vec<String>,
-    pub place: Place,
+    pub place: SettingOrigin,
 }
 
-impl Named {
+impl CheckSelection {
     /// Splits values at their commas.
-    pub fn new<S: AsRef<str>>(values: &[S], place: Place) -> Self {
+    pub fn new<S: AsRef<str>>(values: &[S], place: SettingOrigin) -> Self {
         let names = values.iter().flat_map(|value| value.as_ref().split(','));
-        Named { names: names.map(|name| name.trim().to_owned()).collect(), place }
+        CheckSelection { names: names.map(|name| name.trim().to_owned()).collect(), place }
     }
 }
 
@@ -77,8 +77,8 @@ impl Named {
 pub(super) fn environment(
     variables: &BTreeMap<String, String>,
     unreadable: &BTreeMap<String, OsString>,
-) -> (Reading, Option<Named>) {
-    let mut reading = Reading::default();
+) -> (ConfigReading, Option<CheckSelection>) {
+    let mut reading = ConfigReading::default();
     for name in unreadable.keys().filter(|name| name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX)) {
         let is_known = name == PREFLIGHT_VARIABLE || KEYS.iter().any(|key| key.variable().as_ref() == Some(name));
         reading.problems.push(match is_known {
@@ -89,7 +89,7 @@ pub(super) fn environment(
     let mut layer = LayerData::new(Layer::Environment, "environment");
     let mut named = None;
     for (name, text) in variables.range(PREFIX.to_owned()..).take_while(|(name, _)| name.starts_with(PREFIX)) {
-        let place = Place::Variable(name.clone());
+        let place = SettingOrigin::Variable(name.clone());
         if name.starts_with(TEST_PREFIX) || is_service_link(name) {
             continue;
         }
@@ -98,7 +98,7 @@ pub(super) fn environment(
                 set(&mut layer, &mut reading.problems, key, text, place);
             }
         } else if name == PREFLIGHT_VARIABLE {
-            named = (!text.is_empty()).then(|| Named::new(&[text], place));
+            named = (!text.is_empty()).then(|| CheckSelection::new(&[text], place));
         } else {
             reading.problems.push(unknown(name));
         }
@@ -120,7 +120,8 @@ fn is_service_link(name: &str) -> bool {
 }
 
 fn unknown(name: &str) -> Problem {
-    let known: Vec<String> = KEYS.iter().filter_map(Key::variable).chain([PREFLIGHT_VARIABLE.to_owned()]).collect();
+    let known: Vec<String> =
+        KEYS.iter().filter_map(ConfigKey::variable).chain([PREFLIGHT_VARIABLE.to_owned()]).collect();
     let help = if name.starts_with("GANTRY_PREFLIGHT_RULES") {
         format!("configure checks in files; {PREFLIGHT_VARIABLE} selects which ones run")
     } else {
@@ -132,7 +133,7 @@ fn unknown(name: &str) -> Problem {
     Problem::new(format!("unknown environment variable {name}")).help(help)
 }
 
-fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &Key, text: &str, place: Place) {
+fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &ConfigKey, text: &str, place: SettingOrigin) {
     match key.read_text(text) {
         Ok(value) => layer.set(key.path, layer::value(&value), place),
         Err(why) => problems.push(place.problem(why)),
@@ -141,12 +142,12 @@ fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &Key, text: &str
 
 impl Overrides {
     /// The layer of the flags.
-    pub(super) fn layer(&self) -> Reading {
-        let mut reading = Reading::default();
+    pub(super) fn layer(&self) -> ConfigReading {
+        let mut reading = ConfigReading::default();
         let mut flags = LayerData::new(Layer::Flag, "flags");
         for key in KEYS {
             let Some((flag, value)) = key.flag.zip(self.value(key)) else { continue };
-            let place = Place::Flag(flag);
+            let place = SettingOrigin::Flag(flag);
             let value = value.ok_or_else(|| "the path is not UTF-8".to_owned());
             match value.and_then(|value| key.check(&value).map(|()| value)) {
                 Ok(value) => flags.set(key.path, layer::value(&value), place),
@@ -162,12 +163,12 @@ impl Overrides {
     }
 
     /// The checks that `--preflight` names.
-    pub(super) fn named(&self) -> Option<Named> {
-        (!self.preflight.is_empty()).then(|| Named::new(&self.preflight, Place::Flag("--preflight")))
+    pub(super) fn named(&self) -> Option<CheckSelection> {
+        (!self.preflight.is_empty()).then(|| CheckSelection::new(&self.preflight, SettingOrigin::Flag("--preflight")))
     }
 
     /// The value of the flag of `key`: `None` if it was not given, `Some(None)` if it is not valid UTF-8.
-    fn value(&self, key: &Key) -> Option<Option<Value>> {
+    fn value(&self, key: &ConfigKey) -> Option<Option<Value>> {
         let text = |text: &Option<String>| text.clone().map(|text| Some(text.into()));
         match key.path {
             "warnOnly" => self.warn_only.then(|| Some(true.into())),
@@ -212,7 +213,7 @@ impl Overrides {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> (Reading, Option<Named>) {
+    fn read(pairs: &[(&str, &str)]) -> (ConfigReading, Option<CheckSelection>) {
         environment(
             &pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             &BTreeMap::new(),
@@ -267,7 +268,7 @@ mod tests {
             allow_exec: true,
             render: Some("r {dir}".into()),
             redact: true,
-            preset: Some(Preset::OlmV1),
+            preset: Some(PresetFlag::OlmV1),
             target: Some(TargetSpec::Dir("live".into())),
             kubeconfig: Some("k".into()),
             context: Some("c".into()),
@@ -279,7 +280,7 @@ mod tests {
             app_namespace: Some("team".into()),
             prune: Some(Prune::Yes),
             prune_max: Some(PruneMax::Share(50)),
-            wait: Some(Wait::Crds),
+            wait: Some(WaitPolicy::Crds),
             logs: true,
             ignore_failing_api_services: true,
             keep_going: true,

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::bounded;
 use crate::problem::Problem;
 
-use super::document::{self, Reading, Text};
+use super::document::{self, ConfigReading, ConfigText};
 use super::origin::Layer;
 
 /// The name of the project file, which is looked up in the working directory and then in each parent.
@@ -68,8 +68,8 @@ pub(super) fn read(
     path: &Path,
     replaced: Option<&Option<String>>,
     confined_to: Option<&Path>,
-) -> Reading {
-    let mut reading = Reading::default();
+) -> ConfigReading {
+    let mut reading = ConfigReading::default();
     let shown = name.display().to_string();
     let text = match replaced {
         Some(text) => Ok(text.clone().unwrap_or_default()),
@@ -93,7 +93,7 @@ pub(super) fn read(
     };
     let folder = name.parent().unwrap_or(Path::new(""));
     for (index, bytes) in documents(&text).into_iter().enumerate() {
-        reading.add(document::read(&Text {
+        reading.add(document::read(&ConfigText {
             layer,
             file: &shown,
             document: index + 1,

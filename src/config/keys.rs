@@ -1,13 +1,13 @@
 //! The keys of a `gantry.dev` Config, in one table.
 //!
 //! The validator, the environment, the flags, `gantry config show` and the documentation's test all read this table.
-//! A new key is one row here and one field in [`super::raw::Raw`]; a test compares the two.
+//! A new key is one row here and one field in [`super::raw::RawConfig`]; a test compares the two.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::app;
-use crate::options::{ColorChoice, OutputSpec, Preset, Prune, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec, WaitPolicy};
 use crate::problem::not_one_of;
 use crate::render::Render;
 use crate::resource::is_dns_label;
@@ -61,7 +61,7 @@ pub(super) const KAPP_KEYS: &[&str] = &[
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     Bool,
     /// What a deploy waits for: a boolean or a word.
     Wait,
@@ -119,10 +119,10 @@ pub enum Reach {
 
 /// One key.
 #[derive(Debug, Clone, Copy)]
-pub struct Key {
+pub struct ConfigKey {
     /// The dotted path, such as `timeouts.request`.
     pub path: &'static str,
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub reach: Reach,
     pub default: Option<&'static str>,
     /// The flag that sets it, if any.
@@ -131,61 +131,61 @@ pub struct Key {
 
 /// Every key, in display order.
 #[rustfmt::skip]
-pub const KEYS: &[Key] = &[
-    Key { path: RULES, kind: Kind::Rules, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: WAIVERS, kind: Kind::Waivers, reach: Reach::Files, default: None, flag: None },
-    Key { path: CATALOGS, kind: Kind::Catalogs, reach: Reach::Files, default: None, flag: None },
-    Key { path: "changeGroupBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "changeRuleBindings", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "waitRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "rebaseRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "diffMaskRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "diffAgainstExistingFieldExclusionRules", kind: Kind::Bindings, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: "additionalLabels", kind: Kind::Labels, reach: Reach::Manifests, default: None, flag: None },
-    Key { path: PRESET, kind: Kind::Preset, reach: Reach::Files, default: None, flag: Some("--preset") },
-    Key { path: "warnOnly", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
-    Key { path: "target", kind: Kind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
-    Key { path: "render", kind: Kind::Command, reach: Reach::OwnFiles, default: None, flag: Some("--render") },
-    Key { path: "kubeconfig", kind: Kind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
-    Key { path: "context", kind: Kind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
-    Key { path: "as", kind: Kind::User, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
-    Key { path: "asGroups", kind: Kind::Groups, reach: Reach::OwnFiles, default: None, flag: Some("--as-group") },
-    Key { path: "namespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
-    Key { path: "fieldManager", kind: Kind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
-    Key { path: "forceConflicts", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
-    Key { path: "takeOwnership", kind: Kind::Texts, reach: Reach::Files, default: None, flag: Some("--take-ownership") },
-    Key { path: "app", kind: Kind::App, reach: Reach::Files, default: None, flag: Some("--app") },
-    Key { path: "appNamespace", kind: Kind::Namespace, reach: Reach::Files, default: None, flag: Some("--app-namespace") },
-    Key { path: "prune", kind: Kind::Prune, reach: Reach::Files, default: None, flag: Some("--prune") },
-    Key { path: "pruneMax", kind: Kind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
-    Key { path: "wait", kind: Kind::Wait, reach: Reach::Files, default: None, flag: Some("--wait") },
-    Key { path: "logs", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--logs") },
-    Key { path: "ignoreFailingApiServices", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--ignore-failing-api-services") },
-    Key { path: "keepGoing", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--keep-going") },
-    Key { path: "timeouts.request", kind: Kind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
-    Key { path: "timeouts.established", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
-    Key { path: "timeouts.apply", kind: Kind::Duration, reach: Reach::Files, default: Some("2m"), flag: Some("--apply-timeout") },
-    Key { path: "timeouts.ready", kind: Kind::Duration, reach: Reach::Files, default: Some("15m"), flag: Some("--wait-timeout") },
-    Key { path: "timeouts.resource", kind: Kind::Duration, reach: Reach::Files, default: None, flag: Some("--wait-resource-timeout") },
-    Key { path: "timeouts.delete", kind: Kind::Duration, reach: Reach::Files, default: Some("5m"), flag: None },
-    Key { path: "timeouts.credentials", kind: Kind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
-    Key { path: "allowExec", kind: Kind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
-    Key { path: "redact", kind: Kind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
-    Key { path: "output", kind: Kind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
-    Key { path: "color", kind: Kind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
+pub const KEYS: &[ConfigKey] = &[
+    ConfigKey { path: RULES, kind: SettingKind::Rules, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: WAIVERS, kind: SettingKind::Waivers, reach: Reach::Files, default: None, flag: None },
+    ConfigKey { path: CATALOGS, kind: SettingKind::Catalogs, reach: Reach::Files, default: None, flag: None },
+    ConfigKey { path: "changeGroupBindings", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "changeRuleBindings", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "waitRules", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "rebaseRules", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "diffMaskRules", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "diffAgainstExistingFieldExclusionRules", kind: SettingKind::Bindings, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: "additionalLabels", kind: SettingKind::Labels, reach: Reach::Manifests, default: None, flag: None },
+    ConfigKey { path: PRESET, kind: SettingKind::Preset, reach: Reach::Files, default: None, flag: Some("--preset") },
+    ConfigKey { path: "warnOnly", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--warn-only") },
+    ConfigKey { path: "target", kind: SettingKind::Target, reach: Reach::Files, default: Some("kube"), flag: Some("--target") },
+    ConfigKey { path: "render", kind: SettingKind::Command, reach: Reach::OwnFiles, default: None, flag: Some("--render") },
+    ConfigKey { path: "kubeconfig", kind: SettingKind::File, reach: Reach::OwnFiles, default: None, flag: Some("--kubeconfig") },
+    ConfigKey { path: "context", kind: SettingKind::Text, reach: Reach::Files, default: None, flag: Some("--context") },
+    ConfigKey { path: "as", kind: SettingKind::User, reach: Reach::OwnFiles, default: None, flag: Some("--as") },
+    ConfigKey { path: "asGroups", kind: SettingKind::Groups, reach: Reach::OwnFiles, default: None, flag: Some("--as-group") },
+    ConfigKey { path: "namespace", kind: SettingKind::Namespace, reach: Reach::Files, default: None, flag: Some("--namespace") },
+    ConfigKey { path: "fieldManager", kind: SettingKind::FieldManager, reach: Reach::Files, default: Some("gantry"), flag: Some("--field-manager") },
+    ConfigKey { path: "forceConflicts", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--force-conflicts") },
+    ConfigKey { path: "takeOwnership", kind: SettingKind::Texts, reach: Reach::Files, default: None, flag: Some("--take-ownership") },
+    ConfigKey { path: "app", kind: SettingKind::App, reach: Reach::Files, default: None, flag: Some("--app") },
+    ConfigKey { path: "appNamespace", kind: SettingKind::Namespace, reach: Reach::Files, default: None, flag: Some("--app-namespace") },
+    ConfigKey { path: "prune", kind: SettingKind::Prune, reach: Reach::Files, default: None, flag: Some("--prune") },
+    ConfigKey { path: "pruneMax", kind: SettingKind::PruneMax, reach: Reach::Files, default: None, flag: Some("--prune-max") },
+    ConfigKey { path: "wait", kind: SettingKind::Wait, reach: Reach::Files, default: None, flag: Some("--wait") },
+    ConfigKey { path: "logs", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--logs") },
+    ConfigKey { path: "ignoreFailingApiServices", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--ignore-failing-api-services") },
+    ConfigKey { path: "keepGoing", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--keep-going") },
+    ConfigKey { path: "timeouts.request", kind: SettingKind::Duration, reach: Reach::Files, default: Some("30s"), flag: None },
+    ConfigKey { path: "timeouts.established", kind: SettingKind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    ConfigKey { path: "timeouts.apply", kind: SettingKind::Duration, reach: Reach::Files, default: Some("2m"), flag: Some("--apply-timeout") },
+    ConfigKey { path: "timeouts.ready", kind: SettingKind::Duration, reach: Reach::Files, default: Some("15m"), flag: Some("--wait-timeout") },
+    ConfigKey { path: "timeouts.resource", kind: SettingKind::Duration, reach: Reach::Files, default: None, flag: Some("--wait-resource-timeout") },
+    ConfigKey { path: "timeouts.delete", kind: SettingKind::Duration, reach: Reach::Files, default: Some("5m"), flag: None },
+    ConfigKey { path: "timeouts.credentials", kind: SettingKind::Duration, reach: Reach::Files, default: Some("1m"), flag: None },
+    ConfigKey { path: "allowExec", kind: SettingKind::Bool, reach: Reach::OwnFiles, default: Some("false"), flag: Some("--allow-exec") },
+    ConfigKey { path: "redact", kind: SettingKind::Bool, reach: Reach::Files, default: Some("false"), flag: Some("--redact") },
+    ConfigKey { path: "output", kind: SettingKind::Outputs, reach: Reach::Files, default: Some("human"), flag: Some("--output") },
+    ConfigKey { path: "color", kind: SettingKind::Color, reach: Reach::Files, default: Some("auto"), flag: Some("--color") },
 ];
 
 /// The environment variable that names the checks to run, like `--preflight`.
 pub const PREFLIGHT_VARIABLE: &str = "GANTRY_PREFLIGHT";
 
 /// The key at `path`.
-pub(super) fn find(path: &str) -> Option<&'static Key> {
+pub(super) fn find(path: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 
 /// Whether gantry also reads this key in kapp's documents.
 pub(super) fn is_of_kapp(path: &str) -> bool {
-    find(path).is_some_and(|key| matches!(key.kind, Kind::Rules | Kind::Labels | Kind::Bindings))
+    find(path).is_some_and(|key| matches!(key.kind, SettingKind::Rules | SettingKind::Labels | SettingKind::Bindings))
 }
 
 /// The names that are allowed below `parent` (`""` for the document itself).
@@ -202,10 +202,17 @@ pub(super) fn below(parent: &str) -> Vec<&'static str> {
     names
 }
 
-impl Key {
+impl ConfigKey {
     /// The environment variable, such as `GANTRY_TIMEOUTS__REQUEST`; `None` if one variable cannot hold the value.
     pub fn variable(&self) -> Option<String> {
-        if matches!(self.kind, Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings) {
+        if matches!(
+            self.kind,
+            SettingKind::Rules
+                | SettingKind::Waivers
+                | SettingKind::Catalogs
+                | SettingKind::Labels
+                | SettingKind::Bindings
+        ) {
             return None;
         }
         let mut name = String::from("GANTRY_");
@@ -225,13 +232,13 @@ impl Key {
     /// Parses the text of a variable or a default.
     pub(super) fn read_text(&self, text: &str) -> Result<serde_json::Value, String> {
         let value = match self.kind {
-            Kind::Bool => match text {
+            SettingKind::Bool => match text {
                 "true" | "1" => true.into(),
                 "false" | "0" => false.into(),
                 _ => return Err(format!("{text:?} is not true or false")),
             },
-            Kind::Wait => wait_value(text.parse()?),
-            Kind::Outputs | Kind::Texts | Kind::Groups => {
+            SettingKind::Wait => wait_value(text.parse()?),
+            SettingKind::Outputs | SettingKind::Texts | SettingKind::Groups => {
                 text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
             }
             _ => text.into(),
@@ -243,10 +250,14 @@ impl Key {
     /// Checks that `value` is valid for this key. The error says why it is not.
     pub(super) fn check(&self, value: &serde_json::Value) -> Result<(), String> {
         match self.kind {
-            Kind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
-            Kind::Wait => wait(value).map(drop),
-            Kind::Rules | Kind::Waivers | Kind::Catalogs | Kind::Labels | Kind::Bindings => Ok(()),
-            Kind::Outputs => {
+            SettingKind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
+            SettingKind::Wait => wait(value).map(drop),
+            SettingKind::Rules
+            | SettingKind::Waivers
+            | SettingKind::Catalogs
+            | SettingKind::Labels
+            | SettingKind::Bindings => Ok(()),
+            SettingKind::Outputs => {
                 let wrong = || format!("{value} is not a list of output formats");
                 let items = value.as_array().ok_or_else(wrong)?;
                 if items.is_empty() {
@@ -254,12 +265,12 @@ impl Key {
                 }
                 items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
             }
-            Kind::Texts | Kind::Groups => {
+            SettingKind::Texts | SettingKind::Groups => {
                 let wrong = || format!("{value} is not a list of names");
                 let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
                 items.iter().try_for_each(|item| {
                     let text = item.as_str().filter(|text| !text.is_empty()).ok_or_else(wrong)?;
-                    if self.kind == Kind::Groups { identity(text) } else { Ok(()) }
+                    if self.kind == SettingKind::Groups { identity(text) } else { Ok(()) }
                 })
             }
             kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
@@ -267,23 +278,23 @@ impl Key {
     }
 }
 
-impl Kind {
+impl SettingKind {
     fn check_text(self, text: &str) -> Result<(), String> {
         if text.is_empty() {
             return Err("the value is empty".into());
         }
         match self {
-            Kind::Duration => duration(text).map(drop),
-            Kind::Color => color(text).map(drop),
-            Kind::Target => text.parse::<TargetSpec>().map(drop),
-            Kind::User => identity(text),
-            Kind::Command => text.parse::<Render>().map(drop),
-            Kind::Namespace => namespace(text),
-            Kind::App => app::check_name(text),
-            Kind::Preset => preset(text),
-            Kind::Prune => prune(text).map(drop),
-            Kind::PruneMax => text.parse::<PruneMax>().map(drop),
-            Kind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
+            SettingKind::Duration => duration(text).map(drop),
+            SettingKind::Color => color(text).map(drop),
+            SettingKind::Target => text.parse::<TargetSpec>().map(drop),
+            SettingKind::User => identity(text),
+            SettingKind::Command => text.parse::<Render>().map(drop),
+            SettingKind::Namespace => namespace(text),
+            SettingKind::App => app::check_name(text),
+            SettingKind::Preset => preset(text),
+            SettingKind::Prune => prune(text).map(drop),
+            SettingKind::PruneMax => text.parse::<PruneMax>().map(drop),
+            SettingKind::FieldManager if text.chars().count() > 128 || text.chars().any(char::is_control) => {
                 Err("a field manager has at most 128 printable characters".into())
             }
             _ => Ok(()),
@@ -295,11 +306,11 @@ impl Kind {
     pub(super) fn below_folder(self, text: &str, folder: &Path) -> String {
         let join = |path: &str| folder.join(path).to_string_lossy().into_owned();
         match self {
-            Kind::File => join(text),
-            Kind::Target => {
+            SettingKind::File => join(text),
+            SettingKind::Target => {
                 text.strip_prefix("dir:").map_or_else(|| text.to_owned(), |path| format!("dir:{}", join(path)))
             }
-            Kind::Outputs => match text.split_once('=') {
+            SettingKind::Outputs => match text.split_once('=') {
                 Some((format, file)) => format!("{format}={}", join(file)),
                 None => text.to_owned(),
             },
@@ -318,7 +329,7 @@ pub(super) fn color(text: &str) -> Result<ColorChoice, String> {
 
 /// Checks the name of a preset.
 fn preset(text: &str) -> Result<(), String> {
-    let names = Preset::names();
+    let names = PresetFlag::names();
     match names.iter().any(|name| name == text) {
         true => Ok(()),
         false => Err(not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>())),
@@ -331,21 +342,21 @@ pub(super) fn prune(text: &str) -> Result<Prune, String> {
 }
 
 /// Parses the value of `wait` in a file.
-pub(super) fn wait(value: &serde_json::Value) -> Result<Wait, String> {
+pub(super) fn wait(value: &serde_json::Value) -> Result<WaitPolicy, String> {
     match value {
-        serde_json::Value::Bool(true) => Ok(Wait::True),
-        serde_json::Value::Bool(false) => Ok(Wait::False),
-        serde_json::Value::String(word) if word == Wait::Crds.name() => Ok(Wait::Crds),
+        serde_json::Value::Bool(true) => Ok(WaitPolicy::True),
+        serde_json::Value::Bool(false) => Ok(WaitPolicy::False),
+        serde_json::Value::String(word) if word == WaitPolicy::Crds.name() => Ok(WaitPolicy::Crds),
         _ => Err(format!("{value} is not true, crds or false")),
     }
 }
 
 /// The value that a file would have for `wait`.
-pub(super) fn wait_value(wait: Wait) -> serde_json::Value {
+pub(super) fn wait_value(wait: WaitPolicy) -> serde_json::Value {
     match wait {
-        Wait::True => true.into(),
-        Wait::Crds => wait.name().into(),
-        Wait::False => false.into(),
+        WaitPolicy::True => true.into(),
+        WaitPolicy::Crds => wait.name().into(),
+        WaitPolicy::False => false.into(),
     }
 }
 
@@ -435,11 +446,11 @@ mod tests {
     fn paths_in_a_file_start_at_its_folder() {
         let folder = Path::new("../config");
         assert_eq!(
-            Kind::Target.below_folder("dir:live", folder),
+            SettingKind::Target.below_folder("dir:live", folder),
             folder.join("live").to_str().map(|p| format!("dir:{p}")).unwrap()
         );
-        assert_eq!(Kind::Target.below_folder("kube", folder), "kube");
-        assert_eq!(Kind::Outputs.below_folder("json", folder), "json");
-        assert_eq!(Kind::Text.below_folder("live", folder), "live");
+        assert_eq!(SettingKind::Target.below_folder("kube", folder), "kube");
+        assert_eq!(SettingKind::Outputs.below_folder("json", folder), "json");
+        assert_eq!(SettingKind::Text.below_folder("live", folder), "live");
     }
 }

@@ -1,24 +1,24 @@
 //! A layer: one source of settings, as a figment provider that records the place of each value.
 //!
 //! figment merges the layers and records the provider of every value. It does not record lines, so each layer keeps a
-//! [`Place`] for each path. A merged value can thus be traced to `gantry.yaml:4:9`.
+//! [`SettingOrigin`] for each path. A merged value can thus be traced to `gantry.yaml:4:9`.
 
 use std::collections::BTreeMap;
 
 use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Metadata, Profile, Provider};
 
-use super::located::Located;
-use super::origin::{Layer, Place};
+use super::located::LocatedValue;
+use super::origin::{Layer, SettingOrigin};
 
 /// The keys that lead to a value. List items have an index from 0; checks have their name.
-pub(super) type Path = Vec<String>;
+pub(super) type ConfigKeyPath = Vec<String>;
 
 /// Where a key and its value are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Places {
-    pub key: Place,
-    pub value: Place,
+pub(super) struct KeyValuePlaces {
+    pub key: SettingOrigin,
+    pub value: SettingOrigin,
 }
 
 /// Converts a JSON value to a figment value. The conversion never fails.
@@ -33,15 +33,15 @@ pub(super) struct LayerData {
     /// Distinguishes the document from others of the same layer.
     pub name: String,
     pub values: Dict,
-    pub places: BTreeMap<Path, Places>,
+    pub places: BTreeMap<ConfigKeyPath, KeyValuePlaces>,
     /// The names in `preflightRules` in their order; `None` if the key is absent.
     pub rules: Option<Vec<String>>,
     /// The lists that are merged with those of other layers, by key.
-    pub lists: BTreeMap<&'static str, Located>,
+    pub lists: BTreeMap<&'static str, LocatedValue>,
     /// The place of `templateRules` in kapp's document.
-    pub templates: Option<Place>,
+    pub templates: Option<SettingOrigin>,
     /// The checks whose program is not run because this document defines it, with the place of the definition.
-    pub not_run: BTreeMap<String, Place>,
+    pub not_run: BTreeMap<String, SettingOrigin>,
 }
 
 impl LayerData {
@@ -64,14 +64,14 @@ impl LayerData {
     }
 
     /// The place of the key at these steps.
-    pub fn place(&self, steps: &[&str]) -> Place {
-        let path: Path = steps.iter().map(|step| (*step).to_owned()).collect();
-        self.places.get(&path).map_or(Place::Default, |places| places.key.clone())
+    pub fn place(&self, steps: &[&str]) -> SettingOrigin {
+        let path: ConfigKeyPath = steps.iter().map(|step| (*step).to_owned()).collect();
+        self.places.get(&path).map_or(SettingOrigin::Default, |places| places.key.clone())
     }
 
     /// Sets the value at a dotted path. `place` is recorded for both the key and the value.
-    pub fn set(&mut self, path: &str, value: Value, place: Place) {
-        let steps: Path = path.split('.').map(str::to_owned).collect();
+    pub fn set(&mut self, path: &str, value: Value, place: SettingOrigin) {
+        let steps: ConfigKeyPath = path.split('.').map(str::to_owned).collect();
         let mut dict = &mut self.values;
         let (parents, last) = match steps.split_last() {
             Some((last, parents)) => (parents, last),
@@ -85,7 +85,7 @@ impl LayerData {
             }
         }
         dict.insert(last.clone(), value);
-        self.places.insert(steps, Places { key: place.clone(), value: place });
+        self.places.insert(steps, KeyValuePlaces { key: place.clone(), value: place });
     }
 }
 

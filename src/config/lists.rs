@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::kapp_defaults;
-use super::keys::{self, Kind};
+use super::keys::{self, SettingKind};
 use super::layer::LayerData;
-use super::located::{self, Located, LocatedData};
-use super::origin::Place;
-use crate::matcher::{Matcher, Part};
-use crate::plan::graph::bindings::{Bindings, GROUP_BINDINGS, GroupBinding, RULE_BINDINGS, RuleBinding};
-use crate::plan::graph::rule::{Pattern, check_group};
-use crate::plan::rebase_rules::{RebaseRule, Side};
+use super::located::{self, LocatedData, LocatedValue};
+use super::origin::SettingOrigin;
+use crate::matcher::{FieldPathStep, Matcher};
+use crate::plan::graph::bindings::{GROUP_BINDINGS, GroupBinding, OrderBindings, RULE_BINDINGS, RuleBinding};
+use crate::plan::graph::rule::{OrderRulePattern, check_group};
+use crate::plan::rebase_rules::{RebaseRule, RebaseSource};
 use crate::problem::{Location, Problem, did_you_mean, not_one_of};
 use crate::readiness::rules::WaitRule;
 
@@ -30,15 +30,15 @@ const LABELS: &str = "additionalLabels";
 
 /// The keys of the lists that are concatenated.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    keys::KEYS.iter().filter(|key| key.kind == Kind::Bindings).map(|key| key.path)
+    keys::KEYS.iter().filter(|key| key.kind == SettingKind::Bindings).map(|key| key.path)
 }
 
 /// The list of this name with the items of all layers; `None` if no layer has one.
-pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<Located> {
-    let mut merged: Option<Located> = None;
+pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<LocatedValue> {
+    let mut merged: Option<LocatedValue> = None;
     for list in layers.iter().filter_map(|layer| layer.lists.get(name)) {
         match &mut merged {
-            Some(Located { data: LocatedData::List(all), layer, .. }) => {
+            Some(LocatedValue { data: LocatedData::List(all), layer, .. }) => {
                 if let LocatedData::List(items) = &list.data {
                     all.extend(items.iter().cloned());
                 }
@@ -52,8 +52,8 @@ pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<Located> {
 
 /// The rules of all lists.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
-    pub bindings: Bindings,
+pub struct ConfiguredRules {
+    pub bindings: OrderBindings,
     /// The first rule that matches an object determines when it is ready.
     pub waits: Vec<WaitRule>,
     pub rebases: Vec<RebaseRule>,
@@ -71,46 +71,51 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRule {
     pub matchers: Vec<Matcher>,
-    pub path: Vec<Part>,
+    pub path: Vec<FieldPathStep>,
 }
 
 /// Reads the lists of the merged tree. Each problem has its line.
-pub(super) fn read(tree: &Located, layers: &[LayerData]) -> (Rules, Vec<Problem>) {
-    let mut reader = Reader { problems: Vec::new() };
-    let groups = reader.list(tree, GROUP_BINDINGS, Reader::group_binding);
-    let rules = reader.list(tree, RULE_BINDINGS, Reader::rule_binding);
-    let waits = reader.list(tree, WAIT_RULES, Reader::wait_rule);
-    let rebases = reader.list(tree, REBASE_RULES, Reader::rebase_rule);
-    let masks = reader.list(tree, MASK_RULES, Reader::field_rule);
-    let unseen = reader.list(tree, EXCLUSION_RULES, Reader::field_rule);
-    let label = |(key, value): (&str, &Located)| match value.to_value() {
+pub(super) fn read(tree: &LocatedValue, layers: &[LayerData]) -> (ConfiguredRules, Vec<Problem>) {
+    let mut reader = RuleListReader { problems: Vec::new() };
+    let groups = reader.list(tree, GROUP_BINDINGS, RuleListReader::group_binding);
+    let rules = reader.list(tree, RULE_BINDINGS, RuleListReader::rule_binding);
+    let waits = reader.list(tree, WAIT_RULES, RuleListReader::wait_rule);
+    let rebases = reader.list(tree, REBASE_RULES, RuleListReader::rebase_rule);
+    let masks = reader.list(tree, MASK_RULES, RuleListReader::field_rule);
+    let unseen = reader.list(tree, EXCLUSION_RULES, RuleListReader::field_rule);
+    let label = |(key, value): (&str, &LocatedValue)| match value.to_value() {
         Json::String(value) => Some((key.to_owned(), value)),
         _ => None,
     };
-    let labels = tree.get(LABELS).into_iter().flat_map(Located::entries).filter_map(label).collect();
+    let labels = tree.get(LABELS).into_iter().flat_map(LocatedValue::entries).filter_map(label).collect();
     let templates = layers.iter().filter_map(|layer| layer.templates.as_ref()?.location().cloned()).next();
-    let bindings = Bindings { groups, rules };
-    (Rules { bindings, waits, rebases, masks, unseen, labels, templates }, reader.problems)
+    let bindings = OrderBindings { groups, rules };
+    (ConfiguredRules { bindings, waits, rebases, masks, unseen, labels, templates }, reader.problems)
 }
 
-struct Reader {
+struct RuleListReader {
     problems: Vec<Problem>,
 }
 
-impl Reader {
-    fn problem(&mut self, place: &Place, message: String) {
+impl RuleListReader {
+    fn problem(&mut self, place: &SettingOrigin, message: String) {
         self.problems.push(place.problem(message));
     }
 
     /// The valid items of the list of this name.
-    fn list<T>(&mut self, tree: &Located, name: &str, read: impl Fn(&mut Self, &Located, &str) -> Option<T>) -> Vec<T> {
+    fn list<T>(
+        &mut self,
+        tree: &LocatedValue,
+        name: &str,
+        read: impl Fn(&mut Self, &LocatedValue, &str) -> Option<T>,
+    ) -> Vec<T> {
         let items = tree.get(name).map(items).unwrap_or_default();
         let named = items.iter().enumerate().map(|(index, item)| (item, format!("{name}[{index}]")));
         named.filter_map(|(item, path)| read(self, item, &path)).collect()
     }
 
     /// Reports a problem if the item is not a mapping or has an unknown key.
-    fn mapping(&mut self, item: &Located, path: &str, known: &[&str]) -> Option<()> {
+    fn mapping(&mut self, item: &LocatedValue, path: &str, known: &[&str]) -> Option<()> {
         let LocatedData::Map(_) = item.data else {
             self.problem(&item.place, format!("{path} is not a mapping"));
             return None;
@@ -127,12 +132,12 @@ impl Reader {
         is_known
     }
 
-    fn missing(&mut self, item: &Located, path: &str, key: &str, help: &str) {
+    fn missing(&mut self, item: &LocatedValue, path: &str, key: &str, help: &str) {
         self.problems.push(item.place.problem(format!("{path} has no {key}")).help(help));
     }
 
     /// A string, which may be empty; `None` if the key is absent or its value is not a string.
-    fn text(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
+    fn text(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<String> {
         let found = item.get(key)?;
         match found.to_value() {
             Json::String(text) => Some(text),
@@ -144,14 +149,14 @@ impl Reader {
     }
 
     /// A required string.
-    fn needed(&mut self, item: &Located, path: &str, key: &str) -> Option<String> {
+    fn needed(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<String> {
         if item.get(key).is_none() {
             self.problem(&item.place, format!("{path} has no {key}"));
         }
         self.text(item, path, key)
     }
 
-    fn bool(&mut self, item: &Located, path: &str, key: &str) -> bool {
+    fn bool(&mut self, item: &LocatedValue, path: &str, key: &str) -> bool {
         match item.get(key).map(|found| (found, found.to_value())) {
             None => false,
             Some((_, Json::Bool(value))) => value,
@@ -163,10 +168,10 @@ impl Reader {
     }
 
     /// The list below a key, with the path of each item; empty if there is none.
-    fn below<'a>(&mut self, item: &'a Located, path: &str, key: &str) -> Vec<(String, &'a Located)> {
+    fn below<'a>(&mut self, item: &'a LocatedValue, path: &str, key: &str) -> Vec<(String, &'a LocatedValue)> {
         match item.get(key) {
             None => Vec::new(),
-            Some(Located { data: LocatedData::List(items), .. }) => {
+            Some(LocatedValue { data: LocatedData::List(items), .. }) => {
                 items.iter().enumerate().map(|(index, item)| (format!("{path}.{key}[{index}]"), item)).collect()
             }
             Some(found) => {
@@ -176,7 +181,7 @@ impl Reader {
         }
     }
 
-    fn texts(&mut self, item: &Located, path: &str, key: &str) -> Vec<String> {
+    fn texts(&mut self, item: &LocatedValue, path: &str, key: &str) -> Vec<String> {
         let mut texts = Vec::new();
         for (path, item) in self.below(item, path, key) {
             match item.to_value() {
@@ -187,7 +192,7 @@ impl Reader {
         texts
     }
 
-    fn group_binding(&mut self, item: &Located, path: &str) -> Option<GroupBinding> {
+    fn group_binding(&mut self, item: &LocatedValue, path: &str) -> Option<GroupBinding> {
         self.mapping(item, path, &["name", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         let name = self.needed(item, path, "name")?;
@@ -199,7 +204,7 @@ impl Reader {
         Some(GroupBinding { name, matchers, at: found.place.location().cloned() })
     }
 
-    fn rule_binding(&mut self, item: &Located, path: &str) -> Option<RuleBinding> {
+    fn rule_binding(&mut self, item: &LocatedValue, path: &str) -> Option<RuleBinding> {
         self.mapping(item, path, &["rules", "ignoreIfCyclical", "resourceMatchers"])?;
         if item.get("rules").is_none() {
             self.missing(item, path, "rules", "example: \"upsert after upserting apps.example.com/database\"");
@@ -207,7 +212,7 @@ impl Reader {
         let mut rules = Vec::new();
         for (path, item) in self.below(item, path, "rules") {
             match item.to_value() {
-                Json::String(text) => match Pattern::parse(&text) {
+                Json::String(text) => match OrderRulePattern::parse(&text) {
                     Ok(pattern) => rules.push((pattern, item.place.location().cloned())),
                     Err(why) => self.problem(&item.place, format!("{path}: {why}")),
                 },
@@ -219,8 +224,8 @@ impl Reader {
     }
 }
 
-impl Reader {
-    fn rebase_rule(&mut self, item: &Located, path: &str) -> Option<RebaseRule> {
+impl RuleListReader {
+    fn rebase_rule(&mut self, item: &LocatedValue, path: &str) -> Option<RebaseRule> {
         self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
             if kapp_defaults::keeps_secrets_of_service_accounts(&item.to_value()) {
@@ -244,8 +249,9 @@ impl Reader {
             }
             (None, None) => self.problem(&item.place, format!("{path} has no path")),
         }
-        for (path, found, _) in
-            paths.iter().filter(|(_, _, steps)| !matches!(steps.last(), Some(Part::Key(_) | Part::Matching(_))))
+        for (path, found, _) in paths
+            .iter()
+            .filter(|(_, _, steps)| !matches!(steps.last(), Some(FieldPathStep::Key(_) | FieldPathStep::Matching(_))))
         {
             self.problem(&found.place, format!("{path}: the last step of the path must be a field name or a regex"));
         }
@@ -262,7 +268,7 @@ impl Reader {
         Some(RebaseRule { matchers, paths, sources })
     }
 
-    fn sources(&mut self, item: &Located, path: &str) -> Option<Vec<Side>> {
+    fn sources(&mut self, item: &LocatedValue, path: &str) -> Option<Vec<RebaseSource>> {
         let below = self.below(item, path, "sources");
         if below.is_empty() {
             self.missing(
@@ -276,8 +282,8 @@ impl Reader {
         let mut sources = Vec::new();
         for (path, item) in below {
             match item.to_value().as_str() {
-                Some("new") => sources.push(Side::New),
-                Some("existing") => sources.push(Side::Existing),
+                Some("new") => sources.push(RebaseSource::New),
+                Some("existing") => sources.push(RebaseSource::Existing),
                 Some(other) => {
                     self.problem(&item.place, format!("{path}: {}", not_one_of(other, &["existing", "new"])))
                 }
@@ -287,14 +293,14 @@ impl Reader {
         Some(sources)
     }
 
-    fn field_rule(&mut self, item: &Located, path: &str) -> Option<FieldRule> {
+    fn field_rule(&mut self, item: &LocatedValue, path: &str) -> Option<FieldRule> {
         self.mapping(item, path, &["path", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         Some(FieldRule { matchers, path: self.path(item, path, "path")? })
     }
 }
 
-fn items(list: &Located) -> &[Located] {
+fn items(list: &LocatedValue) -> &[LocatedValue] {
     match &list.data {
         LocatedData::List(items) => items,
         _ => &[],

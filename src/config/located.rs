@@ -4,31 +4,31 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 
 /// A merged value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Located {
+pub struct LocatedValue {
     pub data: LocatedData,
     /// The layer that set the value; for a mapping, the last one that added to it.
     pub layer: Layer,
     /// The place of the value.
-    pub place: Place,
+    pub place: SettingOrigin,
     /// The place of its key.
-    pub key: Place,
+    pub key: SettingOrigin,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocatedData {
     /// Null, boolean, number or string.
     Scalar(Json),
-    List(Vec<Located>),
-    Map(BTreeMap<String, Located>),
+    List(Vec<LocatedValue>),
+    Map(BTreeMap<String, LocatedValue>),
 }
 
-impl Located {
+impl LocatedValue {
     /// The entries of a mapping; none for anything else.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &Located)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &LocatedValue)> {
         let map = match &self.data {
             LocatedData::Map(map) => Some(map),
             _ => None,
@@ -37,7 +37,7 @@ impl Located {
     }
 
     /// The value below a key of a mapping.
-    pub fn get(&self, key: &str) -> Option<&Located> {
+    pub fn get(&self, key: &str) -> Option<&LocatedValue> {
         match &self.data {
             LocatedData::Map(map) => map.get(key),
             _ => None,
@@ -45,14 +45,14 @@ impl Located {
     }
 
     /// The value below a dotted path of keys.
-    pub(super) fn at(&self, path: &str) -> Option<&Located> {
+    pub(super) fn at(&self, path: &str) -> Option<&LocatedValue> {
         path.split('.').try_fold(self, |node, step| node.get(step))
     }
 
     pub fn to_value(&self) -> Json {
         match &self.data {
             LocatedData::Scalar(value) => value.clone(),
-            LocatedData::List(items) => items.iter().map(Located::to_value).collect(),
+            LocatedData::List(items) => items.iter().map(LocatedValue::to_value).collect(),
             LocatedData::Map(map) => {
                 Json::Object(map.iter().map(|(key, value)| (key.clone(), value.to_value())).collect::<Map<_, _>>())
             }

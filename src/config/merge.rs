@@ -5,16 +5,16 @@ use figment::value::{Tag, Value};
 
 use super::catalogs::{self, CATALOGS};
 use super::keys::{CRD_UPGRADE_SAFETY, KEYS, PRESET, RULES};
-use super::layer::{self, LayerData, Path, Places};
+use super::layer::{self, ConfigKeyPath, KeyValuePlaces, LayerData};
 use super::lists;
-use super::located::{Located, LocatedData};
-use super::origin::{Layer, Place};
-use super::raw::Raw;
+use super::located::{LocatedData, LocatedValue};
+use super::origin::{Layer, SettingOrigin};
+use super::raw::RawConfig;
 
 /// The result of merging all layers.
 pub(super) struct Merged {
-    pub raw: Raw,
-    pub tree: Located,
+    pub raw: RawConfig,
+    pub tree: LocatedValue,
     /// The names in `preflightRules` in the order in which they first appear; `None` if no layer has the key.
     pub rules: Option<Vec<String>>,
 }
@@ -24,7 +24,7 @@ pub(super) fn defaults() -> LayerData {
     let mut defaults = LayerData::new(Layer::Default, "defaults");
     for key in KEYS {
         if let Some(value) = key.default.and_then(|text| key.read_text(text).ok()) {
-            defaults.set(key.path, layer::value(&value), Place::Default);
+            defaults.set(key.path, layer::value(&value), SettingOrigin::Default);
         }
     }
     defaults
@@ -51,7 +51,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
 }
 
 /// Replaces the preset of the check's own configuration if a later layer sets the preset of the run.
-fn set_preset(tree: &mut Located) {
+fn set_preset(tree: &mut LocatedValue) {
     let Some(preset) = tree.get(PRESET).cloned() else { return };
     let path = [RULES, CRD_UPGRADE_SAFETY, "config", PRESET];
     let own = path.iter().try_fold(tree, |node, step| match &mut node.data {
@@ -70,8 +70,8 @@ struct Origins<'a> {
 
 impl Origins<'_> {
     /// figment tags each value with its provider; the layer of that provider has the line.
-    fn origin(&self, tag: Tag, path: &Path) -> (Layer, Places) {
-        let nowhere = Places { key: Place::Default, value: Place::Default };
+    fn origin(&self, tag: Tag, path: &ConfigKeyPath) -> (Layer, KeyValuePlaces) {
+        let nowhere = KeyValuePlaces { key: SettingOrigin::Default, value: SettingOrigin::Default };
         let Some(metadata) = self.figment.get_metadata(tag) else {
             return (Layer::Default, nowhere);
         };
@@ -82,7 +82,7 @@ impl Origins<'_> {
         }
     }
 
-    fn locate(&self, value: &Value, path: &mut Path) -> Located {
+    fn locate(&self, value: &Value, path: &mut ConfigKeyPath) -> LocatedValue {
         let (layer, places) = self.origin(value.tag(), path);
         let mut inner = |step: String, value: &Value| {
             path.push(step);
@@ -100,6 +100,6 @@ impl Origins<'_> {
             }
             scalar => LocatedData::Scalar(scalar.deserialize().unwrap_or_default()),
         };
-        Located { data, layer, place: places.value, key: places.key }
+        LocatedValue { data, layer, place: places.value, key: places.key }
     }
 }

@@ -39,21 +39,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::manifest::Origin;
+use crate::manifest::ManifestOrigin;
 use crate::problem::{Error, Problem, Result};
 use crate::render::Render;
 
 pub use catalogs::{CatalogContent, CatalogSource};
-pub use check::{AmongManifests, ConfigMap, ConfigReader, KeyDescription, Known, KnownCheck, KnownKind};
-pub use custom::{CustomCheck, Definition, Withheld};
+pub use check::{
+    AmongManifests, CheckConfig, ConfigReader, KeyDescription, KnownCheck, KnownKind, KnownPreflightRules,
+};
+pub use custom::{CheckDefinition, CustomCheck, Withheld};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
 pub use keys::{
-    API_VERSION, CRD_UPGRADE_SAFETY, DEFAULT_CHECKS, KAPP_API_VERSION, KEYS, KIND, Key, PREFLIGHT_VARIABLE,
+    API_VERSION, CRD_UPGRADE_SAFETY, ConfigKey, DEFAULT_CHECKS, KAPP_API_VERSION, KEYS, KIND, PREFLIGHT_VARIABLE,
 };
-pub use lists::{FieldRule, Rules};
-pub use located::{Located, LocatedData};
-pub use origin::{Layer, Place};
+pub use lists::{ConfiguredRules, FieldRule};
+pub use located::{LocatedData, LocatedValue};
+pub use origin::{Layer, SettingOrigin};
 pub use schema::schema;
 pub use selected::SelectedCheck;
 pub use settings::{Settings, Timeouts};
@@ -80,7 +82,7 @@ pub struct Loader {
 
 /// Valid settings and notices about them for the user.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedSettings {
     pub settings: Settings,
     pub notices: Vec<Problem>,
 }
@@ -88,7 +90,11 @@ pub struct Loaded {
 impl Loader {
     /// Reads, merges and validates all layers. `among_manifests` are the Config documents among the manifests; `known`
     /// are the available checks.
-    pub fn load<'a>(&self, among_manifests: impl IntoIterator<Item = &'a Origin>, known: &Known) -> Result<Loaded> {
+    pub fn load<'a>(
+        &self,
+        among_manifests: impl IntoIterator<Item = &'a ManifestOrigin>,
+        known: &KnownPreflightRules,
+    ) -> Result<LoadedSettings> {
         let mut reading = self.read_files();
         reading.layers.insert(0, merge::defaults());
         let came_along = self.read_among_manifests(among_manifests, &mut reading);
@@ -119,11 +125,11 @@ impl Loader {
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));
         }
-        let select::Selection { checks, own, switches, without_crd_safety, .. } = selection;
+        let select::ConfiguredChecks { checks, own, switches, without_crd_safety, .. } = selection;
         let settings =
             Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
         let settings = Settings { without_crd_safety, ..settings };
-        Ok(Loaded { settings, notices: reading.notices })
+        Ok(LoadedSettings { settings, notices: reading.notices })
     }
 
     /// The program that renders the manifests. It must be known before the manifests exist; [`Loader::load`] reports
@@ -140,8 +146,8 @@ impl Loader {
     /// Returns whether the project file is among the manifests.
     fn read_among_manifests<'a>(
         &self,
-        documents: impl IntoIterator<Item = &'a Origin>,
-        reading: &mut document::Reading,
+        documents: impl IntoIterator<Item = &'a ManifestOrigin>,
+        reading: &mut document::ConfigReading,
     ) -> bool {
         let canonical = |path: PathBuf| path.canonicalize().ok();
         let project = self.project_file().and_then(|(_, path)| canonical(path));
@@ -180,8 +186,8 @@ impl Loader {
         user.into_iter().chain(project).chain(named)
     }
 
-    fn read_files(&self) -> document::Reading {
-        let mut reading = document::Reading::default();
+    fn read_files(&self) -> document::ConfigReading {
+        let mut reading = document::ConfigReading::default();
         if let Some(path) = files::user_file(&self.environment, &self.unreadable_environment, cfg!(windows)) {
             reading.add(files::read(Layer::User, &path, &path, None, None));
         }
@@ -202,9 +208,9 @@ impl Loader {
     }
 }
 
-fn read_among_manifests(origin: &Origin) -> document::Reading {
+fn read_among_manifests(origin: &ManifestOrigin) -> document::ConfigReading {
     let source = &origin.source;
-    document::read(&document::Text {
+    document::read(&document::ConfigText {
         layer: Layer::Manifests,
         file: &source.name,
         document: origin.document,

@@ -44,7 +44,7 @@ impl fmt::Display for Layer {
 
 /// The place where a value is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingOrigin {
     /// The built-in default.
     Default,
     /// A place in a file.
@@ -55,33 +55,33 @@ pub enum Place {
     Flag(&'static str),
 }
 
-impl Place {
+impl SettingOrigin {
     /// A problem with the value at this place.
     pub fn problem(&self, message: impl fmt::Display) -> Problem {
         match self {
-            Place::Default => Problem::new(message.to_string()),
-            Place::File(location) => Problem::new(message.to_string()).at(location.clone()),
-            Place::Variable(name) => Problem::new(format!("{name}: {message}")),
-            Place::Flag(name) => Problem::new(format!("{name}: {message}")),
+            SettingOrigin::Default => Problem::new(message.to_string()),
+            SettingOrigin::File(location) => Problem::new(message.to_string()).at(location.clone()),
+            SettingOrigin::Variable(name) => Problem::new(format!("{name}: {message}")),
+            SettingOrigin::Flag(name) => Problem::new(format!("{name}: {message}")),
         }
     }
 
     /// The file, line and column, for a value that is in a file.
     pub fn location(&self) -> Option<&Location> {
         match self {
-            Place::File(location) => Some(location),
+            SettingOrigin::File(location) => Some(location),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Default => Ok(()),
-            Place::File(location) => location.fmt(f),
-            Place::Variable(name) => f.write_str(name),
-            Place::Flag(name) => f.write_str(name),
+            SettingOrigin::Default => Ok(()),
+            SettingOrigin::File(location) => location.fmt(f),
+            SettingOrigin::Variable(name) => f.write_str(name),
+            SettingOrigin::Flag(name) => f.write_str(name),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A Config before it is validated.
 //!
-//! figment fills [`Raw`] from the merged layers, and schemars generates the JSON Schema of configuration files from it.
+//! figment fills [`RawConfig`] from the merged layers, and schemars generates the JSON Schema of configuration files from it.
 //! Editors show its doc comments to users.
 
 mod lists;
@@ -18,7 +18,7 @@ use lists::{RawFieldRule, RawGroupBinding, RawRebaseRule, RawRuleBinding, RawWai
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(title = "gantry Config")]
-pub(super) struct Raw {
+pub(super) struct RawConfig {
     /// The preflight checks that run, with their configuration. Entries of several files merge by name.
     /// If no file names a built-in check, CRDUpgradeSafety and CustomResourceValidation run, with your own checks.
     #[serde(default)]

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::check::{Known, KnownCheck, KnownKind};
+use super::check::{KnownCheck, KnownKind, KnownPreflightRules};
 use super::custom;
-use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, Kind};
-use super::raw::Raw;
+use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, SettingKind};
+use super::raw::RawConfig;
 
 /// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of custom checks.
 ///
 /// The schema does not describe kapp's documents, which have many keys that gantry does not read.
-pub fn schema(known: &Known) -> Value {
+pub fn schema(known: &KnownPreflightRules) -> Value {
     let mut schema = json!({"$schema": null, "title": null, "description": null, "type": null});
-    if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(Raw).to_value()) {
+    if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(RawConfig).to_value()) {
         ordered.extend(own);
         ordered.insert("required".into(), json!(["apiVersion", "kind"]));
     }
@@ -26,7 +26,7 @@ pub fn schema(known: &Known) -> Value {
     if let Some(Value::Object(own)) = schema.get_mut("properties").map(Value::take) {
         properties.extend(own);
     }
-    for key in KEYS.iter().filter(|key| key.kind != Kind::Rules && !key.path.contains('.')) {
+    for key in KEYS.iter().filter(|key| key.kind != SettingKind::Rules && !key.path.contains('.')) {
         if let (Some(Value::Object(property)), Some(default)) = (properties.get_mut(key.path), key.default) {
             property.insert("default".into(), key.read_text(default).unwrap_or_default());
         }

@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 
 use crate::problem::{Problem, did_you_mean};
 
-use super::check::{ConfigMap, Known, KnownCheck};
-use super::custom::{self, CustomCheck, Definition};
-use super::environment::Named;
+use super::check::{CheckConfig, KnownCheck, KnownPreflightRules};
+use super::custom::{self, CheckDefinition, CustomCheck};
+use super::environment::CheckSelection;
 use super::keys::{CRD_UPGRADE_SAFETY, DEFAULT_CHECKS, PRESET, RULES};
 use super::layer::LayerData;
-use super::located::{Located, LocatedData};
+use super::located::{LocatedData, LocatedValue};
 use super::merge::Merged;
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::tighten;
 
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct ConfiguredChecks {
     /// Every check that is configured or runs.
     pub switches: Vec<Switch>,
     pub checks: Vec<SelectedCheck>,
     /// Every check that the layers define, whether it runs or not.
     pub own: Vec<CustomCheck>,
     /// What decides that CRDUpgradeSafety does not run, if that is so.
-    pub without_crd_safety: Option<Place>,
+    pub without_crd_safety: Option<SettingOrigin>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
@@ -35,14 +35,14 @@ pub(super) struct Selection {
 /// Selects checks. `named` holds the names from the flag or, without it, the variable; `came_along` is true if the
 /// project file is one of the manifests.
 pub(super) fn select(
-    named: Option<&Named>,
+    named: Option<&CheckSelection>,
     merged: &Merged,
     layers: &[LayerData],
     came_along: bool,
-    known: &Known,
-) -> Selection {
+    known: &KnownPreflightRules,
+) -> ConfiguredChecks {
     let (own, problems) = custom::read(merged, layers, came_along, known);
-    let mut selection = Selection { own, problems, ..Selection::default() };
+    let mut selection = ConfiguredChecks { own, problems, ..ConfiguredChecks::default() };
     selection.check_names_in_files(layers, known);
     selection.switches = match (named, &merged.rules) {
         (Some(named), rules) => {
@@ -75,7 +75,7 @@ pub(super) fn select(
         if selection.runs(check.name) {
             let name = check.name.to_owned();
             let by_default = selection.switches.iter().any(|s| s.name == name && s.layer == Layer::Default);
-            let definition = Definition::BuiltIn;
+            let definition = CheckDefinition::BuiltIn;
             selection.checks.push(SelectedCheck { name, mode, by_default, definition, config });
         }
     }
@@ -111,21 +111,21 @@ pub(super) fn select(
 
 /// The switch of a check that runs if no file selects checks.
 fn by_default(name: &str) -> Switch {
-    Switch { name: name.to_owned(), enabled: true, layer: Layer::Default, place: Place::Default }
+    Switch { name: name.to_owned(), enabled: true, layer: Layer::Default, place: SettingOrigin::Default }
 }
 
-fn config_of(name: &str, merged: &Merged) -> ConfigMap {
+fn config_of(name: &str, merged: &Merged) -> CheckConfig {
     let rules = merged.tree.get(RULES);
     let config = rules.and_then(|rules| rules.get(name)?.get("config")).cloned();
     match merged.tree.get(PRESET).filter(|_| name == CRD_UPGRADE_SAFETY) {
-        Some(preset) => ConfigMap(Some(with_preset(config, preset))),
-        None => ConfigMap(config),
+        Some(preset) => CheckConfig(Some(with_preset(config, preset))),
+        None => CheckConfig(config),
     }
 }
 
 /// The configuration with the preset of the run, unless it has one, which then wins (see [`super::merge`]).
-fn with_preset(config: Option<Located>, preset: &Located) -> Located {
-    let empty = || Located { data: LocatedData::Map(BTreeMap::new()), ..preset.clone() };
+fn with_preset(config: Option<LocatedValue>, preset: &LocatedValue) -> LocatedValue {
+    let empty = || LocatedValue { data: LocatedData::Map(BTreeMap::new()), ..preset.clone() };
     let mut config = config.unwrap_or_else(empty);
     if let LocatedData::Map(map) = &mut config.data {
         map.entry(PRESET.to_owned()).or_insert_with(|| preset.clone());
@@ -134,9 +134,9 @@ fn with_preset(config: Option<Located>, preset: &Located) -> Located {
 }
 
 /// Exactly the named checks run; other configured checks are listed as disabled.
-fn by_name(named: &Named, configured: &[String]) -> Vec<Switch> {
+fn by_name(named: &CheckSelection, configured: &[String]) -> Vec<Switch> {
     let layer = match named.place {
-        Place::Variable(_) => Layer::Environment,
+        SettingOrigin::Variable(_) => Layer::Environment,
         _ => Layer::Flag,
     };
     let switch = |name: &String, enabled| Switch { name: name.clone(), enabled, layer, place: named.place.clone() };
@@ -163,27 +163,27 @@ fn by_files(name: &str, merged: &Merged, layers: &[LayerData]) -> Switch {
             }
             None => (rule.layer, rule.key.clone()),
         },
-        None => (Layer::Default, Place::Default),
+        None => (Layer::Default, SettingOrigin::Default),
     };
     Switch { name: name.to_owned(), enabled, layer, place }
 }
 
-impl Selection {
+impl ConfiguredChecks {
     fn runs(&self, name: &str) -> bool {
         self.switches.iter().any(|switch| switch.enabled && switch.name == name)
     }
 
     /// The place that disables CRDUpgradeSafety, or else the first one that names another built-in check.
-    fn decides_against_crd_safety(&self, known: &Known) -> Option<&Place> {
+    fn decides_against_crd_safety(&self, known: &KnownPreflightRules) -> Option<&SettingOrigin> {
         let own = self.switches.iter().find(|switch| switch.name == CRD_UPGRADE_SAFETY);
         own.or_else(|| self.switches.iter().find(|switch| known.has(&switch.name))).map(|switch| &switch.place)
     }
 
-    fn is_known(&self, name: &str, known: &Known) -> bool {
+    fn is_known(&self, name: &str, known: &KnownPreflightRules) -> bool {
         known.has(name) || self.own.iter().any(|check| check.name == name)
     }
 
-    fn near(&self, name: &str, known: &Known) -> String {
+    fn near(&self, name: &str, known: &KnownPreflightRules) -> String {
         let names = || {
             let own = self.own.iter().map(|check| check.name.as_str());
             known.checks.iter().map(|check| check.name).chain(own)
@@ -194,7 +194,7 @@ impl Selection {
         }
     }
 
-    fn check_names_in_files(&mut self, layers: &[LayerData], known: &Known) {
+    fn check_names_in_files(&mut self, layers: &[LayerData], known: &KnownPreflightRules) {
         for layer in layers {
             let names = layer.rules.iter().flatten().filter(|name| !self.is_known(name, known));
             for name in names.cloned().collect::<Vec<_>>() {
@@ -210,9 +210,9 @@ impl Selection {
         }
     }
 
-    fn check_names(&mut self, named: &Named, known: &Known) {
+    fn check_names(&mut self, named: &CheckSelection, known: &KnownPreflightRules) {
         let from = match &named.place {
-            Place::Variable(name) => format!("it is from {name}; "),
+            SettingOrigin::Variable(name) => format!("it is from {name}; "),
             _ => String::new(),
         };
         for (index, name) in named.names.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! A check that runs, and whether a check is enabled.
 
-use super::check::ConfigMap;
-use super::custom::Definition;
-use super::origin::{Layer, Place};
+use super::check::CheckConfig;
+use super::custom::CheckDefinition;
+use super::origin::{Layer, SettingOrigin};
 use crate::finding::Mode;
 
 /// A check that runs.
@@ -12,9 +12,9 @@ pub struct SelectedCheck {
     pub mode: Mode,
     /// No flag, variable or file names the check.
     pub by_default: bool,
-    pub definition: Definition,
+    pub definition: CheckDefinition,
     /// The entry's `config`; for a custom check, its definition (`exec`, `cel`).
-    pub config: ConfigMap,
+    pub config: CheckConfig,
 }
 
 /// Whether a check is enabled, and the place that decides it.
@@ -23,5 +23,5 @@ pub(super) struct Switch {
     pub name: String,
     pub enabled: bool,
     pub layer: Layer,
-    pub place: Place,
+    pub place: SettingOrigin,
 }

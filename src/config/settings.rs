@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::catalogs::CatalogSource;
 use super::custom::CustomCheck;
 use super::keys;
-use super::lists::Rules;
-use super::located::Located;
+use super::lists::ConfiguredRules;
+use super::located::LocatedValue;
 use super::merge::Merged;
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, Wait};
+use crate::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
 use crate::problem::Problem;
 use crate::render::Render;
 
@@ -26,12 +26,12 @@ pub struct Settings {
     /// Findings that may pass, in the order of the file.
     pub waivers: Vec<Waiver>,
     /// The rules about objects of all layers.
-    pub rules: Rules,
+    pub rules: ConfiguredRules,
     /// Where the metadata of packages comes from.
     pub catalogs: Vec<CatalogSource>,
     pub warn_only: bool,
     /// What decides that CRDUpgradeSafety does not run, if that is so.
-    pub without_crd_safety: Option<Place>,
+    pub without_crd_safety: Option<SettingOrigin>,
     pub target: TargetSpec,
     pub kubeconfig: Option<PathBuf>,
     pub context: Option<String>,
@@ -51,7 +51,7 @@ pub struct Settings {
     pub prune: Option<Prune>,
     pub prune_max: Option<PruneMax>,
     /// What a deploy waits for.
-    pub wait: Wait,
+    pub wait: WaitPolicy,
     /// A deploy shows the last log lines of the container that keeps an awaited object from being ready.
     pub logs: bool,
     /// gantry does not wait for APIServices, and one whose API does not respond blocks nothing.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub output_is_of_project: bool,
     pub color: ColorChoice,
     pub(super) switches: Vec<Switch>,
-    pub(super) tree: Located,
+    pub(super) tree: LocatedValue,
 }
 
 /// Time limits.
@@ -99,7 +99,7 @@ impl Settings {
         merged: Merged,
         checks: Vec<SelectedCheck>,
         custom_checks: Vec<CustomCheck>,
-        (waivers, rules, catalogs): (Vec<Waiver>, Rules, Vec<CatalogSource>),
+        (waivers, rules, catalogs): (Vec<Waiver>, ConfiguredRules, Vec<CatalogSource>),
         switches: Vec<Switch>,
     ) -> std::result::Result<Settings, Problem> {
         let Merged { raw, tree, .. } = merged;
@@ -116,7 +116,7 @@ impl Settings {
         let output = raw.output.ok_or_else(missing("output"))?;
         // A deploy of an app waits until the app runs. CRDs are awaited in any case, because later objects may need
         // them.
-        let by_default = if raw.app.is_some() { Wait::True } else { Wait::Crds };
+        let by_default = if raw.app.is_some() { WaitPolicy::True } else { WaitPolicy::Crds };
         let color = raw.color.ok_or_else(missing("color"))?;
         Ok(Settings {
             checks,

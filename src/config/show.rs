@@ -7,8 +7,8 @@ use crate::text::{sanitize, yaml_quoted};
 use gantry_yaml::{self as yaml, Data};
 
 use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
-use super::located::{Located, LocatedData};
-use super::origin::{Layer, Place};
+use super::located::{LocatedData, LocatedValue};
+use super::origin::{Layer, SettingOrigin};
 use super::selected::Switch;
 use super::settings::Settings;
 
@@ -28,7 +28,7 @@ pub struct Setting {
 const MAX_COMMENT_COLUMN: usize = 56;
 
 /// A line of YAML and the comment after it.
-struct Line {
+struct CommentedYamlLine {
     yaml: String,
     comment: Option<String>,
 }
@@ -59,14 +59,14 @@ impl Settings {
 
     /// The merged configuration as a Config that can be loaded again, with the origin of each value in a comment.
     pub fn show(&self) -> String {
-        let plain = |yaml: String| Line { yaml, comment: None };
+        let plain = |yaml: String| CommentedYamlLine { yaml, comment: None };
         let mut lines = vec![plain(format!("apiVersion: {API_VERSION}")), plain(format!("kind: {KIND}"))];
         let open = if self.switches.is_empty() { " []" } else { "" };
         lines.push(plain(format!("{RULES}:{open}")));
         for switch in &self.switches {
             lines.push(plain(format!("- name: {}", scalar(&switch.name.as_str().into()))));
             let comment = Some(origin(switch.layer, &switch.place));
-            lines.push(Line { yaml: format!("  enabled: {}", switch.enabled), comment });
+            lines.push(CommentedYamlLine { yaml: format!("  enabled: {}", switch.enabled), comment });
             for (section, found) in self.sections(switch) {
                 write(&format!("  {section}:"), 4, found, &mut lines);
             }
@@ -89,13 +89,13 @@ impl Settings {
     }
 
     /// The sections of a check's entry: everything but `name` and `enabled`.
-    fn sections(&self, switch: &Switch) -> impl Iterator<Item = (&'static str, &Located)> {
+    fn sections(&self, switch: &Switch) -> impl Iterator<Item = (&'static str, &LocatedValue)> {
         let rule = self.tree.get(RULES).and_then(|rules| rules.get(&switch.name));
         SECTIONS.iter().filter_map(move |section| Some((*section, rule?.get(section)?)))
     }
 }
 
-fn leaves(path: &str, node: &Located, list: &mut Vec<Setting>) {
+fn leaves(path: &str, node: &LocatedValue, list: &mut Vec<Setting>) {
     match &node.data {
         LocatedData::Map(map) if !map.is_empty() => {
             map.iter().for_each(|(key, value)| leaves(&format!("{path}.{key}"), value, list));
@@ -110,19 +110,25 @@ fn leaves(path: &str, node: &Located, list: &mut Vec<Setting>) {
 }
 
 /// Writes `node` after `head` (`key:` or `-`), with its children at `indent`.
-fn write(head: &str, indent: usize, node: &Located, lines: &mut Vec<Line>) {
+fn write(head: &str, indent: usize, node: &LocatedValue, lines: &mut Vec<CommentedYamlLine>) {
     let comment = Some(origin(node.layer, &node.place));
     let margin = " ".repeat(indent);
     match &node.data {
-        LocatedData::Scalar(value) => lines.push(Line { yaml: format!("{head} {}", scalar(value)), comment }),
-        LocatedData::List(items) if items.is_empty() => lines.push(Line { yaml: format!("{head} []"), comment }),
-        LocatedData::Map(map) if map.is_empty() => lines.push(Line { yaml: format!("{head} {{}}"), comment }),
+        LocatedData::Scalar(value) => {
+            lines.push(CommentedYamlLine { yaml: format!("{head} {}", scalar(value)), comment })
+        }
+        LocatedData::List(items) if items.is_empty() => {
+            lines.push(CommentedYamlLine { yaml: format!("{head} []"), comment })
+        }
+        LocatedData::Map(map) if map.is_empty() => {
+            lines.push(CommentedYamlLine { yaml: format!("{head} {{}}"), comment })
+        }
         LocatedData::List(items) => {
-            lines.push(Line { yaml: head.to_owned(), comment: None });
+            lines.push(CommentedYamlLine { yaml: head.to_owned(), comment: None });
             items.iter().for_each(|item| write(&format!("{margin}-"), indent + 2, item, lines));
         }
         LocatedData::Map(map) => {
-            lines.push(Line { yaml: head.to_owned(), comment: None });
+            lines.push(CommentedYamlLine { yaml: head.to_owned(), comment: None });
             for (key, value) in map {
                 write(&format!("{margin}{}:", scalar(&key.as_str().into())), indent + 2, value, lines);
             }
@@ -130,9 +136,9 @@ fn write(head: &str, indent: usize, node: &Located, lines: &mut Vec<Line>) {
     }
 }
 
-fn origin(layer: Layer, place: &Place) -> String {
+fn origin(layer: Layer, place: &SettingOrigin) -> String {
     let place = match place {
-        Place::File(location) => format!("{}:{}", location.file, location.line),
+        SettingOrigin::File(location) => format!("{}:{}", location.file, location.line),
         other => other.to_string(),
     };
     // A file name can contain any character, but a line feed would end the comment.
@@ -154,8 +160,8 @@ fn scalar(value: &Value) -> String {
     value.to_string()
 }
 
-fn align(lines: &[Line]) -> String {
-    let width = |line: &Line| line.yaml.chars().count();
+fn align(lines: &[CommentedYamlLine]) -> String {
+    let width = |line: &CommentedYamlLine| line.yaml.chars().count();
     let commented = lines.iter().filter(|line| line.comment.is_some());
     let column = commented.map(width).filter(|width| *width <= MAX_COMMENT_COLUMN).max().unwrap_or(0);
     let mut out = String::new();

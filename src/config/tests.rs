@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::finding::Mode;
-use crate::manifest::Source;
-use crate::options::{Preset, TargetSpec};
+use crate::manifest::ManifestSource;
+use crate::options::{PresetFlag, TargetSpec};
 
 mod custom_checks;
 mod lists;
@@ -39,8 +39,8 @@ fn configure_permissions(reader: &mut ConfigReader<'_>) {
     }
 }
 
-fn known() -> Known {
-    Known {
+fn known() -> KnownPreflightRules {
+    KnownPreflightRules {
         checks: vec![
             KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure: configure_safety },
             KnownCheck { name: "PermissionValidation", about: "Rights are there.", configure: configure_permissions },
@@ -67,7 +67,7 @@ fn configure_exec(reader: &mut ConfigReader<'_>) {
 struct Bed {
     folder: TempDir,
     loader: Loader,
-    manifests: Vec<Origin>,
+    manifests: Vec<ManifestOrigin>,
 }
 
 impl Bed {
@@ -110,9 +110,15 @@ impl Bed {
 
     fn manifest(mut self, text: &str) -> Self {
         let before = "kind: Other\n---\n";
-        let source = Source::new("manifests/config.yaml", format!("{before}{text}"));
+        let source = ManifestSource::new("manifests/config.yaml", format!("{before}{text}"));
         let bytes = before.len()..source.text().len();
-        self.manifests.push(Origin { source: Arc::new(source), document: 2, line: 3, bytes, within: Vec::new() });
+        self.manifests.push(ManifestOrigin {
+            source: Arc::new(source),
+            document: 2,
+            line: 3,
+            bytes,
+            within: Vec::new(),
+        });
         self
     }
 
@@ -126,16 +132,16 @@ impl Bed {
         self
     }
 
-    fn preset(mut self, preset: Preset) -> Self {
+    fn preset(mut self, preset: PresetFlag) -> Self {
         self.loader.overrides.preset = Some(preset);
         self
     }
 
-    fn try_load(&self) -> Result<Loaded> {
+    fn try_load(&self) -> Result<LoadedSettings> {
         self.loader.load(&self.manifests, &known())
     }
 
-    fn load(&self) -> Loaded {
+    fn load(&self) -> LoadedSettings {
         self.try_load().unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -477,10 +483,14 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
         source(&list, "preflightRules[PermissionValidation].config.mode"),
         ("manifests", "manifests/config.yaml:8:18")
     );
-    let others = |key: &&Key| {
+    let others = |key: &&ConfigKey| {
         !matches!(
             key.kind,
-            keys::Kind::Rules | keys::Kind::Waivers | keys::Kind::Catalogs | keys::Kind::Labels | keys::Kind::Bindings
+            keys::SettingKind::Rules
+                | keys::SettingKind::Waivers
+                | keys::SettingKind::Catalogs
+                | keys::SettingKind::Labels
+                | keys::SettingKind::Bindings
         )
     };
     for key in KEYS.iter().filter(others).filter(|key| !key.path.contains('.')) {

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use figment::value::{Dict, Value};
 
-use super::check::{AmongManifests, KeyDescription, Known, KnownCheck};
+use super::check::{AmongManifests, KeyDescription, KnownCheck, KnownPreflightRules};
 use super::custom;
-use super::environment::Named;
+use super::environment::CheckSelection;
 use super::keys::RULES;
 use super::layer::{self, LayerData};
 use super::located::LocatedData;
 use super::merge::Merged;
-use super::origin::{Layer, Place};
+use super::origin::{Layer, SettingOrigin};
 use super::selected::SelectedCheck;
 use crate::problem::Problem;
 use crate::text;
@@ -25,7 +25,11 @@ const FROM_FILES: &str = "set it in a configuration file (gantry.yaml, or -c FIL
 
 /// Removes settings that would weaken a check from the layers of the manifests. Returns a notice for each. `named` are
 /// the checks that the flag or the variable names.
-pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &Known) -> Vec<Problem> {
+pub(super) fn tighten(
+    layers: &mut [LayerData],
+    named: Option<&CheckSelection>,
+    known: &KnownPreflightRules,
+) -> Vec<Problem> {
     let mut checks = of_team(layers, known);
     let mut notices = Vec::new();
     for layer in layers.iter_mut().filter(|layer| layer.layer == Layer::Manifests) {
@@ -36,7 +40,7 @@ pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &K
             if is_own && check.team.is_none() {
                 continue;
             }
-            let mut entry = Entry { name: &name, layer: &mut *layer, notices: &mut notices };
+            let mut entry = DocumentRuleEntry { name: &name, layer: &mut *layer, notices: &mut notices };
             entry.switch(check, named);
             let keys = match known.checks.iter().find(|known| known.name == name) {
                 Some(known) => known.keys(),
@@ -52,13 +56,13 @@ pub(super) fn tighten(layers: &mut [LayerData], named: Option<&Named>, known: &K
 #[derive(Default)]
 struct CheckState {
     /// The place of the last entry for the check in a file of the team, if any.
-    team: Option<Place>,
+    team: Option<SettingOrigin>,
     enabled: Option<bool>,
     config: Dict,
     runs_program: bool,
 }
 
-fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, CheckState> {
+fn of_team(layers: &[LayerData], known: &KnownPreflightRules) -> BTreeMap<String, CheckState> {
     let mut checks: BTreeMap<String, CheckState> = BTreeMap::new();
     for layer in layers.iter().filter(|layer| layer.layer.is_of_team()) {
         for name in layer.rules.iter().flatten() {
@@ -74,15 +78,15 @@ fn of_team(layers: &[LayerData], known: &Known) -> BTreeMap<String, CheckState> 
 }
 
 /// One entry of `preflightRules` of a document among the manifests.
-struct Entry<'a> {
+struct DocumentRuleEntry<'a> {
     name: &'a str,
     layer: &'a mut LayerData,
     notices: &'a mut Vec<Problem>,
 }
 
-impl Entry<'_> {
+impl DocumentRuleEntry<'_> {
     /// Checks `enabled`.
-    fn switch(&mut self, check: &mut CheckState, named: Option<&Named>) {
+    fn switch(&mut self, check: &mut CheckState, named: Option<&CheckSelection>) {
         let rule = custom::rule(self.layer, self.name);
         let Some(enabled) = rule.and_then(|rule| rule.get("enabled")).and_then(Value::to_bool) else { return };
         let runs = check.enabled.unwrap_or(true);
@@ -184,7 +188,7 @@ fn schema_default(key: &KeyDescription) -> Option<Value> {
     (!default.is_null()).then(|| layer::value(default))
 }
 
-fn configured_at(team: &Place) -> String {
+fn configured_at(team: &SettingOrigin) -> String {
     match team.location() {
         Some(at) => format!("the check is configured at {}:{}; change it there, or with -c FILE", at.file, at.line),
         None => FROM_FILES.to_owned(),
@@ -193,7 +197,7 @@ fn configured_at(team: &Place) -> String {
 
 /// Notices about checks that the manifests make weaker than the default. This is allowed only if no file of the team
 /// configures the check.
-pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &Known) -> Vec<Problem> {
+pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &KnownPreflightRules) -> Vec<Problem> {
     let mut notices = Vec::new();
     for check in checks {
         let Some(entry) = known.checks.iter().find(|known| known.name == check.name) else { continue };

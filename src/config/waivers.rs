@@ -6,7 +6,7 @@ use crate::date::Date;
 use crate::problem::{Location, Problem, did_you_mean};
 
 use super::keys::WAIVERS;
-use super::located::{self, Located, LocatedData};
+use super::located::{self, LocatedData, LocatedValue};
 
 /// The keys of a waiver.
 pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];
@@ -28,7 +28,7 @@ pub struct Waiver {
 }
 
 /// Reads the merged list. Each problem has its line.
-pub(super) fn read(list: Option<&Located>) -> (Vec<Waiver>, Vec<Problem>) {
+pub(super) fn read(list: Option<&LocatedValue>) -> (Vec<Waiver>, Vec<Problem>) {
     let mut problems = Vec::new();
     let waivers = match list.map(|list| (list, &list.data)) {
         None => Vec::new(),
@@ -43,7 +43,7 @@ pub(super) fn read(list: Option<&Located>) -> (Vec<Waiver>, Vec<Problem>) {
     (waivers, problems)
 }
 
-fn waiver(index: usize, item: &Located, problems: &mut Vec<Problem>) -> Option<Waiver> {
+fn waiver(index: usize, item: &LocatedValue, problems: &mut Vec<Problem>) -> Option<Waiver> {
     let path = format!("{WAIVERS}[{index}]");
     let LocatedData::Map(_) = item.data else {
         problems.push(item.place.problem(format!("{path} is not a mapping")));

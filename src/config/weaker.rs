@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::keys::RULES;
-use super::located::Located;
+use super::located::LocatedValue;
 use super::settings::Settings;
 use super::waivers::Waiver;
 use crate::finding::Mode;
@@ -32,14 +32,14 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
     if now.warn_only && !before.warn_only {
         report(place("warnOnly"), "no finding is an error any more".to_owned());
     }
-    let value = |settings: &Settings, key: &str| settings.tree.at(key).map(Located::to_value);
+    let value = |settings: &Settings, key: &str| settings.tree.at(key).map(LocatedValue::to_value);
     for (key, message) in MORE_IS_WRITTEN {
         let is_on = !matches!(value(now, key), None | Some(Value::Bool(false)));
         if is_on && value(now, key) != value(before, key) {
             report(place(key), message.to_owned());
         }
     }
-    let preset = |settings: &Settings| settings.tree.at("preset").map(Located::to_value);
+    let preset = |settings: &Settings| settings.tree.at("preset").map(LocatedValue::to_value);
     if preset(now) != preset(before) {
         report(place("preset").or(rules), "the preset of CRDUpgradeSafety is different".to_owned());
     }
@@ -53,7 +53,7 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
         if same.mode == Mode::Warn && check.mode != Mode::Warn {
             report(own, format!("findings of the check {name} are no errors any more"));
         }
-        let value = |config: &Option<Located>| config.as_ref().map(Located::to_value);
+        let value = |config: &Option<LocatedValue>| config.as_ref().map(LocatedValue::to_value);
         if value(&same.config.0) != value(&check.config.0) {
             report(own, format!("the settings of the check {name} are different"));
         }

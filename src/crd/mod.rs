@@ -26,12 +26,12 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::pair::{CrdPair, Malformed, Side, Sides};
-pub use self::unreadable::{Fault, Unreadable};
+pub use self::pair::{CrdPair, CrdSide, CrdSides, MalformedCrd};
+pub use self::unreadable::{CrdReadError, CrdReadErrorKind};
 use crate::resource::{RawObject, Resource};
 use gantry_schema::json::Json;
 use gantry_schema::scan;
-use gantry_schema::{Scale, Sense, gotext, same_schema};
+use gantry_schema::{ScalePaths, Sense, gotext, same_schema};
 
 /// The `apiVersion` of CRDs.
 pub const API_VERSION: &str = "apiextensions.k8s.io/v1";
@@ -45,21 +45,21 @@ pub struct Crd {
     pub group: String,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
-    pub names: Names,
+    pub names: CrdNames,
     /// `None` if the CRD does not have it.
-    pub conversion: Option<Conversion>,
+    pub conversion: Option<CrdConversion>,
     /// A legacy field from before Kubernetes 1.16: the server keeps unknown fields of all objects.
     pub preserve_unknown_fields: bool,
     /// The versions; at least one.
-    pub versions: Vec<Version>,
+    pub versions: Vec<CrdVersion>,
     /// The field `status.storedVersions`, without a default; see [`Crd::stored_versions`].
     pub status_stored_versions: Vec<String>,
     text: Arc<str>,
 }
 
-/// The names of a kind. The server defaults missing ones; [`Names::singular`] and [`Names::list_kind`] do the same.
+/// The names of a kind. The server defaults missing ones; [`CrdNames::singular`] and [`CrdNames::list_kind`] do the same.
 #[derive(Debug, Clone)]
-pub struct Names {
+pub struct CrdNames {
     pub kind: String,
     pub plural: String,
     singular: String,
@@ -69,7 +69,7 @@ pub struct Names {
 }
 
 #[derive(Debug, Clone)]
-pub struct Version {
+pub struct CrdVersion {
     pub name: Arc<str>,
     /// The index in `spec.versions`.
     pub index: usize,
@@ -84,7 +84,7 @@ pub struct Version {
     pub selectable_fields: Vec<String>,
     /// The names of the additional columns of `kubectl get`.
     pub printer_columns: Vec<String>,
-    schema: Option<Part>,
+    schema: Option<SharedSlice>,
 }
 
 /// The paths of the scale subresource. An absent path is empty.
@@ -96,29 +96,29 @@ pub struct ScaleSubresource {
 }
 
 #[derive(Debug, Clone)]
-pub struct Conversion {
+pub struct CrdConversion {
     /// `None` if it is absent.
-    pub strategy: Option<Strategy>,
-    webhook: Option<Webhook>,
+    pub strategy: Option<ConversionStrategy>,
+    webhook: Option<ConversionWebhookConfig>,
 }
 
 /// How objects are converted between versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
+pub enum ConversionStrategy {
     /// Only `apiVersion` changes between versions.
     None,
     Webhook,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Webhook {
+pub struct ConversionWebhookConfig {
     /// `conversionReviewVersions`
     pub review_versions: Vec<String>,
-    pub client_config: ClientConfig,
+    pub client_config: ConversionClientConfig,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct ClientConfig {
+pub struct ConversionClientConfig {
     pub url: Option<String>,
     pub service: Option<ServiceReference>,
     /// The base64 text from the CRD.
@@ -140,16 +140,16 @@ impl ServiceReference {
 
 /// A slice of a shared text.
 #[derive(Clone)]
-struct Part {
+struct SharedSlice {
     whole: Arc<str>,
     range: Range<usize>,
 }
 
-impl Part {
+impl SharedSlice {
     /// `part` must be a slice of `whole`.
     fn of(whole: &Arc<str>, part: &str) -> Self {
         let start = part.as_ptr().addr() - whole.as_ptr().addr();
-        Part { whole: Arc::clone(whole), range: start..start + part.len() }
+        SharedSlice { whole: Arc::clone(whole), range: start..start + part.len() }
     }
 
     fn text(&self) -> &str {
@@ -157,17 +157,19 @@ impl Part {
     }
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for SharedSlice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.range.len())
     }
 }
 
 /// Checks that the `apiVersion` of a CRD is `apiextensions.k8s.io/v1`.
-fn at_v1(api_version: &str) -> Result<(), Unreadable> {
+fn at_v1(api_version: &str) -> Result<(), CrdReadError> {
     match api_version {
         API_VERSION => Ok(()),
-        other => Err(Unreadable { fault: Fault::ApiVersion(other.to_owned()), at: vec!["apiVersion".into()] }),
+        other => {
+            Err(CrdReadError { fault: CrdReadErrorKind::ApiVersion(other.to_owned()), at: vec!["apiVersion".into()] })
+        }
     }
 }
 
@@ -176,7 +178,7 @@ impl Crd {
     ///
     /// # Errors
     /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
-    pub fn read(object: &RawObject) -> Result<Self, Unreadable> {
+    pub fn read(object: &RawObject) -> Result<Self, CrdReadError> {
         Self::read_at_any_version(object).and_then(Crd::into_v1)
     }
 
@@ -184,7 +186,7 @@ impl Crd {
     ///
     /// # Errors
     /// As [`Crd::read`].
-    pub fn parse(json: &str) -> Result<Self, Unreadable> {
+    pub fn parse(json: &str) -> Result<Self, CrdReadError> {
         read::read(json.into()).and_then(Crd::into_v1)
     }
 
@@ -193,11 +195,11 @@ impl Crd {
     ///
     /// # Errors
     /// It is not a valid CRD.
-    pub fn read_at_any_version(object: &RawObject) -> Result<Self, Unreadable> {
+    pub fn read_at_any_version(object: &RawObject) -> Result<Self, CrdReadError> {
         read::read(object.text())
     }
 
-    fn into_v1(self) -> Result<Self, Unreadable> {
+    fn into_v1(self) -> Result<Self, CrdReadError> {
         at_v1(&self.api_version).map(|()| self)
     }
 
@@ -205,21 +207,21 @@ impl Crd {
         self.scope == "Namespaced"
     }
 
-    pub fn version(&self, name: &str) -> Option<&Version> {
+    pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| &*version.name == name)
     }
 
     /// The version, if it is served.
-    pub fn served(&self, name: &str) -> Option<&Version> {
+    pub fn served(&self, name: &str) -> Option<&CrdVersion> {
         self.version(name).filter(|version| version.served)
     }
 
-    pub fn served_versions(&self) -> impl Iterator<Item = &Version> {
+    pub fn served_versions(&self) -> impl Iterator<Item = &CrdVersion> {
         self.versions.iter().filter(|version| version.served)
     }
 
     /// The storage version.
-    pub fn storage(&self) -> Option<&Version> {
+    pub fn storage(&self) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.storage)
     }
 
@@ -238,13 +240,13 @@ impl Crd {
     }
 
     /// How objects are converted; `None` if the CRD does not define it.
-    pub fn strategy(&self) -> Option<Strategy> {
+    pub fn strategy(&self) -> Option<ConversionStrategy> {
         self.conversion.as_ref()?.strategy
     }
 
     /// Whether a webhook converts between the versions.
     pub fn converts_by_webhook(&self) -> bool {
-        self.strategy() == Some(Strategy::Webhook)
+        self.strategy() == Some(ConversionStrategy::Webhook)
     }
 
     /// Whether `managedFields` show that a manager owns the conversion which does not own the rest of the CRD.
@@ -257,19 +259,19 @@ impl Crd {
     pub fn managers_of(&self, names: &[&str]) -> Vec<String> {
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
-        struct Metadata {
-            managed_fields: Vec<Entry>,
+        struct CrdFieldsMetadata {
+            managed_fields: Vec<CrdFieldsEntry>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase", default)]
-        struct Entry {
+        struct CrdFieldsEntry {
             manager: String,
             fields_v1: Value,
         }
         let metadata = scan::member(&self.text, "metadata");
         let metadata =
-            metadata.and_then(|metadata| serde_json::from_str::<Metadata>(metadata).ok()).unwrap_or_default();
-        let owns = |entry: &&Entry| {
+            metadata.and_then(|metadata| serde_json::from_str::<CrdFieldsMetadata>(metadata).ok()).unwrap_or_default();
+        let owns = |entry: &&CrdFieldsEntry| {
             let fields = entry.fields_v1.get("f:spec");
             names.iter().fold(fields, |fields, name| fields?.get(format!("f:{name}"))).is_some()
         };
@@ -277,16 +279,16 @@ impl Crd {
     }
 
     /// The conversion webhook, if a webhook converts and the CRD describes it.
-    pub fn webhook(&self) -> Option<&Webhook> {
+    pub fn webhook(&self) -> Option<&ConversionWebhookConfig> {
         self.conversion.as_ref().filter(|_| self.converts_by_webhook())?.webhook.as_ref()
     }
 
     /// The error for the first version without a schema. The server accepts such a version only if the live CRD already
     /// has one without a schema, which can remain from the API before `apiextensions.k8s.io/v1`.
-    pub fn lacks_schema(&self, live: Option<&Crd>) -> Option<Unreadable> {
+    pub fn lacks_schema(&self, live: Option<&Crd>) -> Option<CrdReadError> {
         let bare = |crd: &Crd| crd.versions.iter().position(|version| version.schema.is_none());
         let first = bare(self).filter(|_| live.and_then(bare).is_none())?;
-        self.versions.get(first).map(Version::without_schema)
+        self.versions.get(first).map(CrdVersion::without_schema)
     }
 
     /// The resource name for kubectl, such as `samples.test.example.com`.
@@ -317,16 +319,16 @@ impl Crd {
     /// The annotations, parsed at each call. They may be long: `kubectl apply` stores the whole CRD in one.
     pub fn annotations(&self) -> BTreeMap<String, Value> {
         #[derive(Deserialize)]
-        struct Metadata {
+        struct CrdAnnotationMetadata {
             annotations: Option<BTreeMap<String, Value>>,
         }
         let metadata = scan::member(&self.text, "metadata");
-        let metadata = metadata.and_then(|metadata| serde_json::from_str::<Metadata>(metadata).ok());
+        let metadata = metadata.and_then(|metadata| serde_json::from_str::<CrdAnnotationMetadata>(metadata).ok());
         metadata.and_then(|metadata| metadata.annotations).unwrap_or_default()
     }
 }
 
-impl Names {
+impl CrdNames {
     pub fn singular(&self) -> String {
         if self.singular.is_empty() { gotext::lower(&self.kind) } else { self.singular.clone() }
     }
@@ -347,11 +349,11 @@ impl ScaleSubresource {
     }
 }
 
-impl Version {
+impl CrdVersion {
     /// The schema as text. A version of `apiextensions.k8s.io/v1` always has one; a version from an older API may have
     /// none, and then accepts everything, like the empty schema.
     pub fn schema(&self) -> Option<&str> {
-        self.schema.as_ref().map(Part::text)
+        self.schema.as_ref().map(SharedSlice::text)
     }
 
     /// The schema as a tree.
@@ -366,18 +368,18 @@ impl Version {
     }
 
     /// The error for a version that lacks a required schema.
-    pub fn without_schema(&self) -> Unreadable {
-        Unreadable { fault: Fault::NoSchema(self.name.to_string()), at: steps::version(self.index) }
+    pub fn without_schema(&self) -> CrdReadError {
+        CrdReadError { fault: CrdReadErrorKind::NoSchema(self.name.to_string()), at: steps::version(self.index) }
     }
 
     /// The paths of the scale subresource; none without the subresource.
-    pub fn scale_paths(&self) -> Scale {
+    pub fn scale_paths(&self) -> ScalePaths {
         let paths = self.scale.as_ref().map(ScaleSubresource::paths).unwrap_or_default();
-        Scale::with_paths(|name| paths.iter().find(|(known, _)| *known == name).map(|(_, path)| *path))
+        ScalePaths::with_paths(|name| paths.iter().find(|(known, _)| *known == name).map(|(_, path)| *path))
     }
 
     /// Whether both versions treat objects the same way. Texts for people, such as descriptions, are ignored.
-    pub fn same_schema(&self, other: &Version) -> bool {
+    pub fn same_schema(&self, other: &CrdVersion) -> bool {
         match (self.schema(), other.schema()) {
             (None, None) => true,
             (Some(a), Some(b)) if a == b => true,

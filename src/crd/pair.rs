@@ -6,41 +6,41 @@ use std::sync::{Arc, OnceLock};
 
 use gantry_schema::scan::{self, Relation};
 
-use super::{Crd, Fault, Unreadable, Version};
+use super::{Crd, CrdReadError, CrdReadErrorKind, CrdVersion};
 use crate::resource::RawObject;
 
 /// One of the two CRDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum CrdSide {
     Live,
     Desired,
 }
 
 /// Why two CRDs cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
-    pub side: Side,
-    pub error: Unreadable,
+pub struct MalformedCrd {
+    pub side: CrdSide,
+    pub error: CrdReadError,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedCrd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
 /// A CRD, or the reason why it cannot be parsed.
-type Found = Result<Arc<Crd>, Unreadable>;
+type ParsedCrd = Result<Arc<Crd>, CrdReadError>;
 
 /// The desired and the live CRD of one change. Each is parsed once, at the first access.
 #[derive(Debug)]
-pub struct Sides {
+pub struct CrdSides {
     pub desired_object: RawObject,
     /// `None` if there is no live CRD.
     pub live_object: Option<RawObject>,
     /// Parsed at any version of the API, like `live`.
-    desired: OnceLock<Found>,
-    live: OnceLock<Found>,
+    desired: OnceLock<ParsedCrd>,
+    live: OnceLock<ParsedCrd>,
     versions: OnceLock<Option<VersionsIn>>,
 }
 
@@ -55,9 +55,9 @@ struct VersionsIn {
     has_other_text: bool,
 }
 
-impl Sides {
+impl CrdSides {
     pub fn new(desired: RawObject, live: Option<RawObject>) -> Self {
-        Sides {
+        CrdSides {
             desired_object: desired,
             live_object: live,
             desired: OnceLock::new(),
@@ -78,7 +78,7 @@ impl Sides {
         self.versions().is_some_and(|versions| versions.has_other_text)
     }
 
-    /// [`Sides::without_versions`], if the versions are the same.
+    /// [`CrdSides::without_versions`], if the versions are the same.
     pub fn without_same_versions(&self) -> Option<(String, String)> {
         self.has_same_versions().then(|| self.without_versions()).flatten()
     }
@@ -106,7 +106,7 @@ impl Sides {
     ///
     /// # Errors
     /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
-    pub fn desired(&self) -> Result<&Arc<Crd>, Unreadable> {
+    pub fn desired(&self) -> Result<&Arc<Crd>, CrdReadError> {
         at_v1(read(&self.desired, &self.desired_object))
     }
 
@@ -114,11 +114,11 @@ impl Sides {
     ///
     /// # Errors
     /// It is not a valid CRD.
-    pub fn desired_at_any_version(&self) -> Result<&Arc<Crd>, &Unreadable> {
+    pub fn desired_at_any_version(&self) -> Result<&Arc<Crd>, &CrdReadError> {
         read(&self.desired, &self.desired_object).as_ref()
     }
 
-    /// [`Sides::desired_at_any_version`], if it is valid.
+    /// [`CrdSides::desired_at_any_version`], if it is valid.
     pub fn defined(&self) -> Option<&Arc<Crd>> {
         self.desired_at_any_version().ok()
     }
@@ -127,7 +127,7 @@ impl Sides {
     ///
     /// # Errors
     /// It is not a valid CRD of `apiextensions.k8s.io/v1`.
-    pub fn live(&self) -> Option<Result<&Arc<Crd>, Unreadable>> {
+    pub fn live(&self) -> Option<Result<&Arc<Crd>, CrdReadError>> {
         let live = self.live_object.as_ref()?;
         Some(at_v1(read(&self.live, live)))
     }
@@ -141,10 +141,10 @@ impl Sides {
     ///
     /// # Errors
     /// The side that is invalid or missing.
-    pub fn pair(&self) -> Result<CrdPair, Malformed> {
-        let absent = || Err(Unreadable { fault: Fault::Missing, at: Vec::new() });
-        let live = self.live().unwrap_or_else(absent).map_err(|error| Malformed { side: Side::Live, error })?;
-        let desired = self.desired().map_err(|error| Malformed { side: Side::Desired, error })?;
+    pub fn pair(&self) -> Result<CrdPair, MalformedCrd> {
+        let absent = || Err(CrdReadError { fault: CrdReadErrorKind::Missing, at: Vec::new() });
+        let live = self.live().unwrap_or_else(absent).map_err(|error| MalformedCrd { side: CrdSide::Live, error })?;
+        let desired = self.desired().map_err(|error| MalformedCrd { side: CrdSide::Desired, error })?;
         Ok(CrdPair {
             live: Arc::clone(live),
             desired: Arc::clone(desired),
@@ -153,11 +153,11 @@ impl Sides {
     }
 }
 
-fn read<'s>(side: &'s OnceLock<Found>, object: &RawObject) -> &'s Found {
+fn read<'s>(side: &'s OnceLock<ParsedCrd>, object: &RawObject) -> &'s ParsedCrd {
     side.get_or_init(|| Crd::read_at_any_version(object).map(Arc::new))
 }
 
-fn at_v1(found: &Found) -> Result<&Arc<Crd>, Unreadable> {
+fn at_v1(found: &ParsedCrd) -> Result<&Arc<Crd>, CrdReadError> {
     let crd = found.as_ref().map_err(Clone::clone)?;
     super::at_v1(&crd.api_version).map(|()| crd)
 }
@@ -190,7 +190,7 @@ fn without(crd: &str, versions: &Range<usize>) -> String {
 pub struct CrdPair {
     pub live: Arc<Crd>,
     pub desired: Arc<Crd>,
-    /// See [`Sides::has_same_versions`].
+    /// See [`CrdSides::has_same_versions`].
     pub has_same_versions: bool,
 }
 
@@ -199,10 +199,10 @@ impl CrdPair {
     ///
     /// # Errors
     /// The side that is invalid.
-    pub fn parse(live: &str, desired: &str) -> Result<Self, Malformed> {
-        let read = |text, side| Crd::parse(text).map(Arc::new).map_err(|error| Malformed { side, error });
+    pub fn parse(live: &str, desired: &str) -> Result<Self, MalformedCrd> {
+        let read = |text, side| Crd::parse(text).map(Arc::new).map_err(|error| MalformedCrd { side, error });
         let has_same_versions = versions_in_both(live, desired).is_some_and(|versions| versions.is_same);
-        Ok(CrdPair { live: read(live, Side::Live)?, desired: read(desired, Side::Desired)?, has_same_versions })
+        Ok(CrdPair { live: read(live, CrdSide::Live)?, desired: read(desired, CrdSide::Desired)?, has_same_versions })
     }
 
     /// Whether a webhook converts once desired is applied. A manifest without `conversion` keeps the live one if it
@@ -213,7 +213,7 @@ impl CrdPair {
     }
 
     /// Each version that both CRDs have, as a pair of live and desired.
-    pub fn common_versions(&self) -> impl Iterator<Item = (&Version, &Version)> {
+    pub fn common_versions(&self) -> impl Iterator<Item = (&CrdVersion, &CrdVersion)> {
         self.live.versions.iter().filter_map(|live| Some((live, self.desired.version(&live.name)?)))
     }
 }

@@ -10,38 +10,38 @@ use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
 use super::{
-    ClientConfig, Conversion, Crd, Fault, Names, Part, ScaleSubresource, ServiceReference, Strategy, Unreadable,
-    Version, Webhook, steps,
+    ConversionClientConfig, ConversionStrategy, ConversionWebhookConfig, Crd, CrdConversion, CrdNames, CrdReadError,
+    CrdReadErrorKind, CrdVersion, ScaleSubresource, ServiceReference, SharedSlice, steps,
 };
 use crate::resource::Step;
 
 /// Only the fields that gantry needs; everything else in a CRD (especially its managed fields) is skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-struct Raw<'a> {
+struct RawCrd<'a> {
     api_version: Option<String>,
-    metadata: Option<Metadata>,
+    metadata: Option<CrdNameMetadata>,
     #[serde(borrow)]
-    spec: Option<Spec<'a>>,
-    status: Option<Status>,
+    spec: Option<RawCrdSpec<'a>>,
+    status: Option<CrdStatus>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct CrdHead<'a> {
     #[serde(borrow)]
     api_version: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a mapping")]
-struct Metadata {
+struct CrdNameMetadata {
     name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-struct Spec<'a> {
+struct RawCrdSpec<'a> {
     group: Option<String>,
     scope: Option<String>,
     names: Option<RawNames>,
@@ -70,7 +70,7 @@ struct RawVersion<'a> {
     storage: Option<bool>,
     deprecated: Option<bool>,
     deprecation_warning: Option<String>,
-    subresources: Option<Subresources>,
+    subresources: Option<RawSubresources>,
     selectable_fields: Option<Vec<SelectableField>>,
     additional_printer_columns: Option<Vec<PrinterColumn>>,
     #[serde(borrow)]
@@ -79,7 +79,7 @@ struct RawVersion<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(expecting = "a mapping")]
-struct Subresources {
+struct RawSubresources {
     status: Option<IgnoredAny>,
     scale: Option<RawScale>,
 }
@@ -144,19 +144,19 @@ struct RawService {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a mapping")]
-struct Status {
+struct CrdStatus {
     stored_versions: Option<Vec<String>>,
 }
 
 /// Parses a CRD at any version of the API.
-pub(super) fn read(text: Arc<str>) -> Result<Crd, Unreadable> {
-    let found = match serde_json::from_str::<Raw<'_>>(&text) {
+pub(super) fn read(text: Arc<str>) -> Result<Crd, CrdReadError> {
+    let found = match serde_json::from_str::<RawCrd<'_>>(&text) {
         Ok(raw) => {
             let api_version = raw.api_version.clone().unwrap_or_default();
             crd(raw, &text).map_err(|unreadable| (api_version, unreadable))
         }
         Err(_) => {
-            let head = serde_json::from_str::<Head<'_>>(&text).ok().and_then(|head| head.api_version);
+            let head = serde_json::from_str::<CrdHead<'_>>(&text).ok().and_then(|head| head.api_version);
             Err((head.unwrap_or_default().into_owned(), mistyped(&text)))
         }
     };
@@ -165,20 +165,20 @@ pub(super) fn read(text: Arc<str>) -> Result<Crd, Unreadable> {
     found.map_err(|(api_version, unreadable)| super::at_v1(&api_version).err().unwrap_or(unreadable))
 }
 
-fn missing(at: Vec<Step>) -> Unreadable {
-    Unreadable { fault: Fault::Missing, at }
+fn missing(at: Vec<Step>) -> CrdReadError {
+    CrdReadError { fault: CrdReadErrorKind::Missing, at }
 }
 
-fn required(text: Option<String>, at: impl FnOnce() -> Vec<Step>) -> Result<String, Unreadable> {
+fn required(text: Option<String>, at: impl FnOnce() -> Vec<Step>) -> Result<String, CrdReadError> {
     text.filter(|text| !text.is_empty()).ok_or_else(|| missing(at()))
 }
 
-fn crd(raw: Raw<'_>, text: &Arc<str>) -> Result<Crd, Unreadable> {
+fn crd(raw: RawCrd<'_>, text: &Arc<str>) -> Result<Crd, CrdReadError> {
     let spec = raw.spec.unwrap_or_default();
     let names = spec.names.unwrap_or_default();
     let versions = spec.versions.ok_or_else(|| missing(steps::versions()))?;
     if versions.is_empty() {
-        return Err(Unreadable { fault: Fault::NoVersions, at: steps::versions() });
+        return Err(CrdReadError { fault: CrdReadErrorKind::NoVersions, at: steps::versions() });
     }
     let versions = versions.into_iter().enumerate().map(|(index, raw)| version(index, raw, text));
     Ok(Crd {
@@ -186,7 +186,7 @@ fn crd(raw: Raw<'_>, text: &Arc<str>) -> Result<Crd, Unreadable> {
         name: raw.metadata.and_then(|metadata| metadata.name).unwrap_or_default(),
         group: required(spec.group, || steps::spec("group"))?,
         scope: required(spec.scope, || steps::spec("scope"))?,
-        names: Names {
+        names: CrdNames {
             kind: required(names.kind, || steps::name("kind"))?,
             plural: required(names.plural, || steps::name("plural"))?,
             singular: names.singular.unwrap_or_default(),
@@ -202,10 +202,10 @@ fn crd(raw: Raw<'_>, text: &Arc<str>) -> Result<Crd, Unreadable> {
     })
 }
 
-fn version(index: usize, raw: RawVersion<'_>, text: &Arc<str>) -> Result<Version, Unreadable> {
+fn version(index: usize, raw: RawVersion<'_>, text: &Arc<str>) -> Result<CrdVersion, CrdReadError> {
     let subresources = raw.subresources.unwrap_or_default();
     let schema = raw.schema.and_then(|schema| schema.open_api_v3_schema);
-    Ok(Version {
+    Ok(CrdVersion {
         name: required(raw.name, || steps::of_version(index, "name"))?.into(),
         index,
         served: raw.served.unwrap_or_default(),
@@ -220,24 +220,24 @@ fn version(index: usize, raw: RawVersion<'_>, text: &Arc<str>) -> Result<Version
         }),
         selectable_fields: raw.selectable_fields.into_iter().flatten().filter_map(|field| field.json_path).collect(),
         printer_columns: raw.additional_printer_columns.into_iter().flatten().filter_map(|c| c.name).collect(),
-        schema: schema.map(|schema| Part::of(text, schema.get())),
+        schema: schema.map(|schema| SharedSlice::of(text, schema.get())),
     })
 }
 
-fn conversion(raw: RawConversion) -> Result<Conversion, Unreadable> {
+fn conversion(raw: RawConversion) -> Result<CrdConversion, CrdReadError> {
     let strategy = match raw.strategy.as_deref().unwrap_or_default() {
         "" => None,
-        "Webhook" => Some(Strategy::Webhook),
-        _ => Some(Strategy::None),
+        "Webhook" => Some(ConversionStrategy::Webhook),
+        _ => Some(ConversionStrategy::None),
     };
-    Ok(Conversion { strategy, webhook: raw.webhook.map(webhook).transpose()? })
+    Ok(CrdConversion { strategy, webhook: raw.webhook.map(webhook).transpose()? })
 }
 
-fn webhook(raw: RawWebhook) -> Result<Webhook, Unreadable> {
+fn webhook(raw: RawWebhook) -> Result<ConversionWebhookConfig, CrdReadError> {
     let config = raw.client_config.unwrap_or_default();
-    Ok(Webhook {
+    Ok(ConversionWebhookConfig {
         review_versions: raw.conversion_review_versions.unwrap_or_default(),
-        client_config: ClientConfig {
+        client_config: ConversionClientConfig {
             url: config.url,
             service: config.service.map(service).transpose()?,
             ca_bundle: config.ca_bundle,
@@ -245,7 +245,7 @@ fn webhook(raw: RawWebhook) -> Result<Webhook, Unreadable> {
     })
 }
 
-fn service(raw: RawService) -> Result<ServiceReference, Unreadable> {
+fn service(raw: RawService) -> Result<ServiceReference, CrdReadError> {
     let at = |key: &'static str| move || steps::client_config("service").into_iter().chain([key.into()]).collect();
     Ok(ServiceReference {
         namespace: required(raw.namespace, at("namespace"))?,
@@ -256,10 +256,10 @@ fn service(raw: RawService) -> Result<ServiceReference, Unreadable> {
 }
 
 /// Finds the value that has the wrong type by parsing the text again. Only an invalid CRD needs this.
-fn mistyped(text: &str) -> Unreadable {
+fn mistyped(text: &str) -> CrdReadError {
     let mut reader = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, Raw<'_>>(&mut reader) {
-        Ok(_) => Unreadable { fault: Fault::Type("it is not a JSON object".to_owned()), at: Vec::new() },
+    match serde_path_to_error::deserialize::<_, RawCrd<'_>>(&mut reader) {
+        Ok(_) => CrdReadError { fault: CrdReadErrorKind::Type("it is not a JSON object".to_owned()), at: Vec::new() },
         Err(error) => {
             let step = |segment: &Segment| match segment {
                 Segment::Map { key } => Some(Step::from(key.as_str())),
@@ -267,7 +267,7 @@ fn mistyped(text: &str) -> Unreadable {
                 Segment::Enum { .. } | Segment::Unknown => None,
             };
             let at = error.path().iter().filter_map(step).collect();
-            Unreadable { fault: Fault::Type(explain_json(error.inner())), at }
+            CrdReadError { fault: CrdReadErrorKind::Type(explain_json(error.inner())), at }
         }
     }
 }

@@ -18,7 +18,7 @@ fn base() -> Value {
     })
 }
 
-fn read(crd: &Value) -> Result<Crd, Unreadable> {
+fn read(crd: &Value) -> Result<Crd, CrdReadError> {
     Crd::read(&RawObject::from_value(crd))
 }
 
@@ -70,7 +70,7 @@ fn an_older_version_of_the_api_is_told_before_anything_else() {
             crd["spec"] = spec.clone();
         });
         let error = read(&crd).unwrap_err();
-        assert_eq!(error.fault, Fault::ApiVersion("apiextensions.k8s.io/v1beta1".to_owned()), "{spec}");
+        assert_eq!(error.fault, CrdReadErrorKind::ApiVersion("apiextensions.k8s.io/v1beta1".to_owned()), "{spec}");
         // A CRD with all fields can still be read at any version.
         let defined = Crd::read_at_any_version(&RawObject::from_value(&crd));
         assert_eq!(defined.is_ok(), spec == base()["spec"], "{spec}");
@@ -121,7 +121,7 @@ fn a_webhook_is_returned_only_if_it_converts() {
     let service = webhook.client_config.service.as_ref().unwrap();
     assert_eq!((service.name.as_str(), service.path.as_deref(), service.port), ("hook", Some("/convert"), 443));
     assert_eq!(webhook.review_versions, ["v1"]);
-    assert!(crd("None").webhook().is_none() && crd("None").strategy() == Some(Strategy::None));
+    assert!(crd("None").webhook().is_none() && crd("None").strategy() == Some(ConversionStrategy::None));
     assert_eq!(crd("").strategy(), None);
 }
 
@@ -129,18 +129,18 @@ fn a_webhook_is_returned_only_if_it_converts() {
 fn each_side_of_a_change_has_its_own_error() {
     let (good, old) = (base(), with(|crd| crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1")));
     let (good, old) = (RawObject::from_value(&good), RawObject::from_value(&old));
-    let sides = Sides::new(old.clone(), Some(good.clone()));
+    let sides = CrdSides::new(old.clone(), Some(good.clone()));
     assert!(sides.desired().is_err() && sides.defined().is_some() && sides.readable_live().is_some());
-    assert_eq!(sides.pair().unwrap_err().side, Side::Desired);
-    assert_eq!(Sides::new(good.clone(), Some(old)).pair().unwrap_err().side, Side::Live);
-    assert!(Sides::new(good.clone(), None).pair().is_err());
-    assert_eq!(Sides::new(good.clone(), Some(good)).pair().unwrap().common_versions().count(), 2);
+    assert_eq!(sides.pair().unwrap_err().side, CrdSide::Desired);
+    assert_eq!(CrdSides::new(good.clone(), Some(old)).pair().unwrap_err().side, CrdSide::Live);
+    assert!(CrdSides::new(good.clone(), None).pair().is_err());
+    assert_eq!(CrdSides::new(good.clone(), Some(good)).pair().unwrap().common_versions().count(), 2);
 }
 
 #[test]
 fn each_side_is_read_once() {
     let raw = RawObject::from_value(&base());
-    let sides = Sides::new(raw.clone(), Some(raw));
+    let sides = CrdSides::new(raw.clone(), Some(raw));
     let pair = sides.pair().unwrap();
     assert!(
         Arc::ptr_eq(&pair.desired, sides.desired().unwrap()) && Arc::ptr_eq(&pair.desired, sides.defined().unwrap())
@@ -162,7 +162,7 @@ fn versions_are_the_same_by_value_and_not_by_spelling() {
         let mut desired = live.clone();
         edit(&mut desired);
         let text = desired.to_string().replace("v1beta1", "v1\\u0062eta1");
-        Sides::new(RawObject::new(text), Some(RawObject::from_value(&live))).has_same_versions()
+        CrdSides::new(RawObject::new(text), Some(RawObject::from_value(&live))).has_same_versions()
     };
     assert!(same(&|crd| {
         crd["metadata"]["labels"] = json!({"a": "b"});
@@ -171,13 +171,13 @@ fn versions_are_the_same_by_value_and_not_by_spelling() {
     assert!(!same(&|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"] = json!(2)));
     assert!(!same(&|crd| crd["spec"]["versions"][1]["served"] = json!(true)));
     assert!(!same(&|crd| crd["spec"]["versions"] = json!(null)));
-    assert!(!Sides::new(RawObject::from_value(&live), None).has_same_versions());
+    assert!(!CrdSides::new(RawObject::from_value(&live), None).has_same_versions());
 }
 
 #[test]
 fn a_pair_without_its_versions_is_the_rest_of_it() {
     let desired = with(|crd| crd["metadata"]["labels"] = json!({"a": "b"}));
-    let sides = Sides::new(RawObject::from_value(&desired), Some(RawObject::from_value(&base())));
+    let sides = CrdSides::new(RawObject::from_value(&desired), Some(RawObject::from_value(&base())));
     let (live, desired) = sides.without_same_versions().expect("the same versions");
     let [live, desired] = [live, desired].map(|text| serde_json::from_str::<Value>(&text).expect("JSON"));
     assert_eq!(live, with(|crd| crd["spec"]["versions"] = json!([])));
@@ -187,7 +187,7 @@ fn a_pair_without_its_versions_is_the_rest_of_it() {
     });
     assert_eq!(desired, rest);
     for text in ["{}", r#"{"spec":null}"#, r#"{"spec":{"a":1}}"#] {
-        let sides = Sides::new(RawObject::new(text), Some(RawObject::new(text)));
+        let sides = CrdSides::new(RawObject::new(text), Some(RawObject::new(text)));
         assert_eq!(sides.without_same_versions(), None);
     }
 }

@@ -7,14 +7,14 @@ use crate::text;
 
 /// A problem with a CRD, and its place. The caller adds the consequence (not compared, not validated, not converted).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
-    pub fault: Fault,
+pub struct CrdReadError {
+    pub fault: CrdReadErrorKind,
     /// The path from the root of the CRD.
     pub at: Vec<Step>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum CrdReadErrorKind {
     /// It has this `apiVersion`.
     ApiVersion(String),
     /// The value is absent or an empty string.
@@ -31,23 +31,25 @@ pub enum Fault {
     Value { keyword: String, field: String, value: String },
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for CrdReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {
-            Fault::ApiVersion(version) if version == "apiextensions.k8s.io/v1beta1" => {
+            CrdReadErrorKind::ApiVersion(version) if version == "apiextensions.k8s.io/v1beta1" => {
                 write!(f, "its version is {version}, which Kubernetes removed in 1.22")
             }
-            Fault::ApiVersion(version) => {
+            CrdReadErrorKind::ApiVersion(version) => {
                 write!(f, "its apiVersion is {version:?}; gantry understands only apiextensions.k8s.io/v1")
             }
-            Fault::Missing if self.at.is_empty() => f.write_str("it is missing"),
-            Fault::Missing => write!(f, "{} is missing", text::field(&self.at)),
-            Fault::NoVersions => f.write_str("spec.versions is empty"),
-            Fault::Type(what) if self.at.is_empty() => f.write_str(what),
-            Fault::Type(what) => write!(f, "{}: {what}", text::field(&self.at)),
-            Fault::NoSchema(version) => write!(f, "version {version} has no schema"),
-            Fault::NotASchema { field, version } => write!(f, "the schema of {field} in {version} is not an object"),
-            Fault::Value { keyword, field, value } => write!(f, "{keyword} of {field} cannot be {value}"),
+            CrdReadErrorKind::Missing if self.at.is_empty() => f.write_str("it is missing"),
+            CrdReadErrorKind::Missing => write!(f, "{} is missing", text::field(&self.at)),
+            CrdReadErrorKind::NoVersions => f.write_str("spec.versions is empty"),
+            CrdReadErrorKind::Type(what) if self.at.is_empty() => f.write_str(what),
+            CrdReadErrorKind::Type(what) => write!(f, "{}: {what}", text::field(&self.at)),
+            CrdReadErrorKind::NoSchema(version) => write!(f, "version {version} has no schema"),
+            CrdReadErrorKind::NotASchema { field, version } => {
+                write!(f, "the schema of {field} in {version} is not an object")
+            }
+            CrdReadErrorKind::Value { keyword, field, value } => write!(f, "{keyword} of {field} cannot be {value}"),
         }
     }
 }

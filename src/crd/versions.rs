@@ -6,7 +6,7 @@ use super::Crd;
 
 /// The maturity of a version, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum VersionMaturity {
     Alpha,
     Beta,
     Stable,
@@ -25,17 +25,17 @@ pub fn compare(a: &str, b: &str) -> Ordering {
 }
 
 /// Parses a version such as `v2beta1` into its stage, major number and minor number.
-fn parse(name: &str) -> Option<(Stage, u64, u64)> {
+fn parse(name: &str) -> Option<(VersionMaturity, u64, u64)> {
     let rest = name.strip_prefix('v')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let major = number(&rest[..digits])?;
     let rest = &rest[digits..];
     if rest.is_empty() {
-        return Some((Stage::Stable, major, 0));
+        return Some((VersionMaturity::Stable, major, 0));
     }
     let (stage, minor) = match rest.strip_prefix("alpha") {
-        Some(minor) => (Stage::Alpha, minor),
-        None => (Stage::Beta, rest.strip_prefix("beta")?),
+        Some(minor) => (VersionMaturity::Alpha, minor),
+        None => (VersionMaturity::Beta, rest.strip_prefix("beta")?),
     };
     Some((stage, major, number(minor)?))
 }

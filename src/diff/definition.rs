@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::page::Page;
+use super::page::DiffPage;
 use super::yaml::{self, Lead};
 use super::{Line, LineKind};
 use crate::text;
@@ -26,16 +26,16 @@ const NAMED_BYTES: usize = 120;
 
 /// The changes that were shown, and the other places with the same change.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ShownChanges {
     /// The index of each change in `shown`.
     known: HashMap<String, usize>,
-    shown: Vec<Shown>,
+    shown: Vec<ShownDefinitionChange>,
     /// The change that is currently shown.
     current: String,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownDefinitionChange {
     /// The number of lines on the page after the change.
     end: usize,
     depth: usize,
@@ -43,7 +43,7 @@ struct Shown {
     named: Vec<String>,
 }
 
-impl Seen {
+impl ShownChanges {
     /// Whether the change was already shown at another place. Two changes with the same `what` are the same change.
     pub fn is_again(&mut self, what: String, place: String) -> bool {
         let Some(shown) = self.known.get(&what).and_then(|index| self.shown.get_mut(*index)) else {
@@ -57,16 +57,18 @@ impl Seen {
         true
     }
 
-    /// Records that the change last passed to [`Seen::is_again`] is now on the page.
-    pub fn shown(&mut self, depth: usize, page: &Page) {
+    /// Records that the change last passed to [`ShownChanges::is_again`] is now on the page.
+    pub fn shown(&mut self, depth: usize, page: &DiffPage) {
         self.known.insert(std::mem::take(&mut self.current), self.shown.len());
-        self.shown.push(Shown { end: page.len(), depth, others: 0, named: Vec::new() });
+        self.shown.push(ShownDefinitionChange { end: page.len(), depth, others: 0, named: Vec::new() });
     }
 
     /// Adds a note with the other places after the lines of each change.
     pub fn add_notes(self, lines: &mut Vec<Line>) {
         // From the last to the first, so that the other indices stay valid.
-        for Shown { end, depth, others, named } in self.shown.into_iter().rev().filter(|shown| shown.others > 0) {
+        for ShownDefinitionChange { end, depth, others, named } in
+            self.shown.into_iter().rev().filter(|shown| shown.others > 0)
+        {
             let mut places = named.join(", ");
             if named.len() < others {
                 places.push_str(if named.is_empty() { "-v lists them" } else { ", …" });
@@ -79,7 +81,7 @@ impl Seen {
 
 /// A field that exists on one side only: its schema on one line if that is short, else its lines or an outline, and the
 /// first line of its description.
-pub fn field(page: &mut Page, kind: LineKind, lead: Lead, path: &str, node: &Value) {
+pub fn field(page: &mut DiffPage, kind: LineKind, lead: Lead, path: &str, node: &Value) {
     let all = yaml::block(lead, Some(path), node).len();
     let description = match node.get("description") {
         Some(Value::String(text)) => format!("  # {}", first_line(text)),

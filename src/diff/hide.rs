@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::matcher::Part;
-use crate::secret::{self, Values};
+use crate::matcher::FieldPathStep;
+use crate::secret::{self, SecretValues};
 
 /// The values of an object that are hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub(crate) enum Hiding {
 
 /// The marks of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Marks(HashMap<Vec<u8>, usize>);
+pub(crate) struct HiddenValueMarks(HashMap<Vec<u8>, usize>);
 
-impl Marks {
+impl HiddenValueMarks {
     /// Hides values in the objects, which are different states of the same object.
     pub fn hide(&mut self, objects: &mut [&mut Value], hiding: Hiding) {
         match hiding {
             Hiding::Nothing => {}
             Hiding::Secret => {
-                let values = Values::of(objects.iter().map(|object| object.to_string()));
+                let values = SecretValues::of(objects.iter().map(|object| object.to_string()));
                 objects.iter_mut().for_each(|object| self.secret(object, &values));
             }
             Hiding::All => objects.iter_mut().for_each(|object| self.object(object)),
@@ -37,15 +37,15 @@ impl Marks {
     }
 
     /// Hides every value at a path.
-    pub fn hide_at(&mut self, value: &mut Value, path: &[Part]) {
+    pub fn hide_at(&mut self, value: &mut Value, path: &[FieldPathStep]) {
         match (path.split_first(), value) {
             (None, value) => self.leaves(value, &|value| (bytes(value), "hidden")),
-            (Some((Part::Key(key), rest)), Value::Object(map)) => {
+            (Some((FieldPathStep::Key(key), rest)), Value::Object(map)) => {
                 if let Some(below) = map.get_mut(key) {
                     self.hide_at(below, rest);
                 }
             }
-            (Some((Part::Matching(pattern), rest)), Value::Object(map)) => {
+            (Some((FieldPathStep::Matching(pattern), rest)), Value::Object(map)) => {
                 let keys: Vec<String> = pattern.keys(map).cloned().collect();
                 for key in keys {
                     if let Some(below) = map.get_mut(&key) {
@@ -53,10 +53,10 @@ impl Marks {
                     }
                 }
             }
-            (Some((Part::All, rest)), Value::Array(items)) => {
+            (Some((FieldPathStep::All, rest)), Value::Array(items)) => {
                 items.iter_mut().for_each(|item| self.hide_at(item, rest));
             }
-            (Some((Part::Index(index), rest)), Value::Array(items)) => {
+            (Some((FieldPathStep::Index(index), rest)), Value::Array(items)) => {
                 if let Some(item) = items.get_mut(*index) {
                     self.hide_at(item, rest);
                 }
@@ -65,7 +65,7 @@ impl Marks {
         }
     }
 
-    fn secret(&mut self, secret: &mut Value, values: &Values) {
+    fn secret(&mut self, secret: &mut Value, values: &SecretValues) {
         for (key, value) in secret.as_object_mut().into_iter().flatten() {
             match key.as_str() {
                 "metadata" => self.metadata(value, values),
@@ -81,7 +81,7 @@ impl Marks {
     }
 
     /// Hides copies of the values in annotations and labels.
-    fn metadata(&mut self, metadata: &mut Value, values: &Values) {
+    fn metadata(&mut self, metadata: &mut Value, values: &SecretValues) {
         for map in ["annotations", "labels"] {
             for value in metadata.get_mut(map).and_then(Value::as_object_mut).into_iter().flatten().map(|(_, v)| v) {
                 let Value::String(text) = value else { continue };

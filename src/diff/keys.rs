@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::path;
-use crate::merge::{Item, Shape};
+use crate::merge::{ListItemKey, MergeShape};
 use crate::text;
 
 /// The keys of list items of the built-in kinds, used if the kind's schema declares none.
@@ -37,10 +37,10 @@ pub struct Matched {
 impl Matched {
     /// Matches by the merge keys of the schema, or else by [`KEYS`]. `None` if items lack the keys or two have the
     /// same.
-    pub fn of(live: &[Value], next: &[Value], shape: &Shape<'_, Value>) -> Option<Self> {
-        if let Shape::Keyed(keyed) = shape {
+    pub fn of(live: &[Value], next: &[Value], shape: &MergeShape<'_, Value>) -> Option<Self> {
+        if let MergeShape::Keyed(keyed) = shape {
             let key = |item: &Value| match keyed.key(item)? {
-                Item::Keys(keys) => Some(keys.values().map(|value| unquoted(value)).collect()),
+                ListItemKey::Keys(keys) => Some(keys.values().map(|value| unquoted(value)).collect()),
                 _ => None,
             };
             if let Some(matched) = Self::by(live, next, key) {
@@ -83,12 +83,15 @@ impl Matched {
     }
 }
 
-type Keys = Vec<String>;
+type DiffItemKey = Vec<String>;
 
 /// The key of each item, and the index of each key. `None` if an item has no key or two have the same.
-fn index(items: &[Value], key: impl Fn(&Value) -> Option<Keys>) -> Option<(Vec<Keys>, BTreeMap<Keys, usize>)> {
-    let keys: Vec<Keys> = items.iter().map(key).collect::<Option<_>>()?;
-    let index: BTreeMap<Keys, usize> = keys.iter().cloned().enumerate().map(|(at, key)| (key, at)).collect();
+fn index(
+    items: &[Value],
+    key: impl Fn(&Value) -> Option<DiffItemKey>,
+) -> Option<(Vec<DiffItemKey>, BTreeMap<DiffItemKey, usize>)> {
+    let keys: Vec<DiffItemKey> = items.iter().map(key).collect::<Option<_>>()?;
+    let index: BTreeMap<DiffItemKey, usize> = keys.iter().cloned().enumerate().map(|(at, key)| (key, at)).collect();
     (index.len() == keys.len()).then_some((keys, index))
 }
 

@@ -12,7 +12,7 @@ const MOST_ITEMS: usize = 6_000;
 
 /// A range of items in both lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum LineRange {
     /// The items are equal.
     Same(Range<usize>, Range<usize>),
     /// The items of the first list are replaced with those of the second; either range can be empty.
@@ -20,15 +20,15 @@ pub enum Part {
 }
 
 /// Divides two lists into equal and replaced ranges.
-pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<Part> {
+pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<LineRange> {
     let start = live.iter().zip(next).take_while(|(one, other)| one == other).count();
     let (live_rest, next_rest) = (&live[start..], &next[start..]);
     let end = live_rest.iter().rev().zip(next_rest.iter().rev()).take_while(|(one, other)| one == other).count();
     let (live_rest, next_rest) = (&live_rest[..live_rest.len() - end], &next_rest[..next_rest.len() - end]);
 
-    let mut parts = vec![Part::Same(0..start, 0..start)];
+    let mut parts = vec![LineRange::Same(0..start, 0..start)];
     if live_rest.len() + next_rest.len() > MOST_ITEMS {
-        parts.push(Part::Replaced(start..start + live_rest.len(), start..start + next_rest.len()));
+        parts.push(LineRange::Replaced(start..start + live_rest.len(), start..start + next_rest.len()));
     } else {
         // Replace items with numbers, because comparing long lines is slow.
         let mut numbers = HashMap::new();
@@ -42,14 +42,14 @@ pub fn parts<T: Eq + Hash>(live: &[T], next: &[T]) -> Vec<Part> {
         for op in capture_diff_slices(Algorithm::Myers, &live_rest, &next_rest) {
             let (live, next) = (shift(op.old_range()), shift(op.new_range()));
             parts.push(match op {
-                DiffOp::Equal { .. } => Part::Same(live, next),
-                _ => Part::Replaced(live, next),
+                DiffOp::Equal { .. } => LineRange::Same(live, next),
+                _ => LineRange::Replaced(live, next),
             });
         }
     }
-    parts.push(Part::Same(live.len() - end..live.len(), next.len() - end..next.len()));
+    parts.push(LineRange::Same(live.len() - end..live.len(), next.len() - end..next.len()));
     parts.retain(|part| {
-        let (Part::Same(live, next) | Part::Replaced(live, next)) = part;
+        let (LineRange::Same(live, next) | LineRange::Replaced(live, next)) = part;
         !(live.is_empty() && next.is_empty())
     });
     parts
@@ -65,16 +65,16 @@ mod tests {
         assert_eq!(
             parts(&of("abcdef"), &of("abXdYf")),
             [
-                Part::Same(0..2, 0..2),
-                Part::Replaced(2..3, 2..3),
-                Part::Same(3..4, 3..4),
-                Part::Replaced(4..5, 4..5),
-                Part::Same(5..6, 5..6)
+                LineRange::Same(0..2, 0..2),
+                LineRange::Replaced(2..3, 2..3),
+                LineRange::Same(3..4, 3..4),
+                LineRange::Replaced(4..5, 4..5),
+                LineRange::Same(5..6, 5..6)
             ]
         );
-        assert_eq!(parts(&of("ab"), &of("ab")), [Part::Same(0..2, 0..2)]);
-        assert_eq!(parts(&of(""), &of("a")), [Part::Replaced(0..0, 0..1)]);
-        assert_eq!(parts(&of("aa"), &of("a")), [Part::Same(0..1, 0..1), Part::Replaced(1..2, 1..1)]);
+        assert_eq!(parts(&of("ab"), &of("ab")), [LineRange::Same(0..2, 0..2)]);
+        assert_eq!(parts(&of(""), &of("a")), [LineRange::Replaced(0..0, 0..1)]);
+        assert_eq!(parts(&of("aa"), &of("a")), [LineRange::Same(0..1, 0..1), LineRange::Replaced(1..2, 1..1)]);
     }
 
     #[test]
@@ -85,9 +85,9 @@ mod tests {
         assert_eq!(
             parts(&live, &next),
             [
-                Part::Same(0..1, 0..1),
-                Part::Replaced(1..99_999, 1..99_999),
-                Part::Same(99_999..100_000, 99_999..100_000)
+                LineRange::Same(0..1, 0..1),
+                LineRange::Replaced(1..99_999, 1..99_999),
+                LineRange::Same(99_999..100_000, 99_999..100_000)
             ]
         );
     }

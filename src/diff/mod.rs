@@ -31,10 +31,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use hide::{Hiding, Marks};
+pub(crate) use hide::{HiddenValueMarks, Hiding};
 pub(crate) use shown::shown;
 
-use crate::merge::Schema;
+use crate::merge::MergeSchema;
 
 /// The maximum number of lines for one object, unless all are requested.
 const MOST_LINES: usize = 200;
@@ -84,7 +84,7 @@ pub enum LineKind {
 
 /// Compares a live object with the result of the deploy. [`shown`] must have been applied to both, and secret values
 /// must be hidden. `schema` defines how the lists of the kind are merged.
-pub(crate) fn compare(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Diff {
+pub(crate) fn compare(live: &Value, next: &Value, schema: MergeSchema<'_, Value>, is_crd: bool, all: bool) -> Diff {
     finish(walk::changes(live, next, schema, is_crd, all), all)
 }
 

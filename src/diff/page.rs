@@ -15,7 +15,7 @@ const LAST: usize = 3;
 const LONGEST_LINE: usize = 240;
 
 /// Receives the lines in order and keeps those to show.
-pub struct Page {
+pub struct DiffPage {
     lines: Vec<Line>,
     /// Nothing is folded or truncated.
     pub all: bool,
@@ -29,9 +29,9 @@ pub struct Page {
     is_first: bool,
 }
 
-impl Page {
+impl DiffPage {
     pub fn new(all: bool) -> Self {
-        Page { lines: Vec::new(), all, before: VecDeque::new(), after: 0, has_gap: false, is_first: true }
+        DiffPage { lines: Vec::new(), all, before: VecDeque::new(), after: 0, has_gap: false, is_first: true }
     }
 
     /// Writes the path of the lines that follow, and ends the context of the lines before.

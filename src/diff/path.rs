@@ -1,6 +1,6 @@
 //! The path of a change within an object, and the headings that show it.
 
-use super::page::Page;
+use super::page::DiffPage;
 use crate::text;
 
 /// The steps from the root of an object to the compared value.
@@ -8,20 +8,20 @@ use crate::text;
 /// A change is shown below a heading with its path, `spec.template.spec.containers[web]:`. If the next change is below
 /// the same path, its heading has the remaining steps only.
 #[derive(Debug, Default)]
-pub struct Path {
-    steps: Vec<Step>,
+pub struct DiffPath {
+    steps: Vec<DiffPathStep>,
     /// The open headings, each as the number of steps that it and those above it cover.
     headings: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct DiffPathStep {
     text: String,
     /// The steps after this one are a field path within a schema.
     is_schema: bool,
 }
 
-impl Path {
+impl DiffPath {
     /// Steps into a member of a map.
     pub fn member(&mut self, key: &str) {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -36,7 +36,7 @@ impl Path {
 
     /// Steps into a field of a schema, its items (`[]`) or its additional properties (`{}`).
     pub fn step(&mut self, text: String) {
-        self.steps.push(Step { text, is_schema: false });
+        self.steps.push(DiffPathStep { text, is_schema: false });
     }
 
     /// Marks the last step as a schema: the steps after it are a field path.
@@ -46,7 +46,7 @@ impl Path {
         }
     }
 
-    /// The number of steps, for [`Path::leave`].
+    /// The number of steps, for [`DiffPath::leave`].
     pub fn len(&self) -> usize {
         self.steps.len()
     }
@@ -65,12 +65,12 @@ impl Path {
     }
 
     /// Writes the missing headings of a change at this path. Returns the depth of its lines.
-    pub fn heading(&mut self, page: &mut Page) -> usize {
+    pub fn heading(&mut self, page: &mut DiffPage) -> usize {
         self.heading_to(self.steps.len(), page)
     }
 
-    /// Like [`Path::heading`], for a line that starts with the path within the schema.
-    pub fn heading_of_schema(&mut self, page: &mut Page) -> usize {
+    /// Like [`DiffPath::heading`], for a line that starts with the path within the schema.
+    pub fn heading_of_schema(&mut self, page: &mut DiffPage) -> usize {
         let start = self.start_of_schema();
         while self.headings.last().is_some_and(|steps| *steps > start) {
             self.headings.pop();
@@ -78,7 +78,7 @@ impl Path {
         self.heading_to(start, page)
     }
 
-    fn heading_to(&mut self, end: usize, page: &mut Page) -> usize {
+    fn heading_to(&mut self, end: usize, page: &mut DiffPage) -> usize {
         let mut start = self.headings.last().copied().unwrap_or_default();
         while start < end {
             let until = (start..end).find(|at| self.steps[*at].is_schema).map_or(end, |at| at + 1);

@@ -14,7 +14,7 @@ fn text(diff: &Diff) -> String {
 }
 
 fn compared(live: &Value, next: &Value) -> String {
-    text(&compare(live, next, Schema::Deduced, false, false))
+    text(&compare(live, next, MergeSchema::Deduced, false, false))
 }
 
 fn deployment(image: &str) -> Value {
@@ -143,7 +143,7 @@ fn descriptions_of_a_crd_are_counted_and_its_fields_are_shown() {
     let diff = compare(
         &crd(false, json!({})),
         &crd(true, json!({"replicas": {"type": "integer", "description": "how many"}})),
-        Schema::Deduced,
+        MergeSchema::Deduced,
         true,
         false,
     );
@@ -158,7 +158,7 @@ fn descriptions_of_a_crd_are_counted_and_its_fields_are_shown() {
 # # 40 descriptions changed
 "
     );
-    let all = compare(&crd(false, json!({})), &crd(true, json!({})), Schema::Deduced, true, true);
+    let all = compare(&crd(false, json!({})), &crd(true, json!({})), MergeSchema::Deduced, true, true);
     assert_eq!(text(&all).matches(" description: what it is").count(), 40);
 }
 
@@ -184,7 +184,7 @@ fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
     let diff = compare(
         &crd(&[("v1", live.clone()), ("v2", live.clone())]),
         &crd(&[("v1", next.clone()), ("v2", next.clone())]),
-        Schema::Deduced,
+        MergeSchema::Deduced,
         true,
         false,
     );
@@ -204,12 +204,12 @@ fn the_same_field_at_many_places_of_a_crd_is_shown_once() {
     // Where there is one version, it is not said again; what differs at one of the places is shown there.
     let mut other = next.clone();
     other["source"]["properties"]["prefix"]["type"] = json!("integer");
-    let diff = compare(&crd(&[("v1", live.clone())]), &crd(&[("v1", other)]), Schema::Deduced, true, false);
+    let diff = compare(&crd(&[("v1", live.clone())]), &crd(&[("v1", other)]), MergeSchema::Deduced, true, false);
     let shown = text(&diff);
     assert!(shown.contains("#   # the same at 1 more place: sources[].prefix\n"), "{shown}");
     assert!(shown.contains("+   source.prefix: {type: integer}  # a …\n"), "{shown}");
     // Everything is everything.
-    let all = text(&compare(&crd(&[("v1", live)]), &crd(&[("v1", next)]), Schema::Deduced, true, true));
+    let all = text(&compare(&crd(&[("v1", live)]), &crd(&[("v1", next)]), MergeSchema::Deduced, true, true));
     assert_eq!(
         (all.matches("prefix:").count(), all.matches("maxLength: 20").count(), all.contains("the same")),
         (3, 3, false),
@@ -244,11 +244,11 @@ fn a_large_new_field_of_a_crd_is_its_first_fields() {
 +     type: array
 +     # … 94 more lines
 ";
-    let shown = text(&compare(&live, &next, Schema::Deduced, true, false));
+    let shown = text(&compare(&live, &next, MergeSchema::Deduced, true, false));
     assert!(shown.ends_with(added), "{shown}");
-    let gone = text(&compare(&next, &live, Schema::Deduced, true, false));
+    let gone = text(&compare(&next, &live, MergeSchema::Deduced, true, false));
     assert!(gone.ends_with(&added.replace('+', "-")), "{gone}");
-    let all = text(&compare(&live, &next, Schema::Deduced, true, true));
+    let all = text(&compare(&live, &next, MergeSchema::Deduced, true, true));
     assert_eq!((all.matches("type: string").count(), all.contains("more")), (20, false), "{all}");
 }
 
@@ -270,7 +270,7 @@ fn a_long_item_is_one_line_where_it_fits() {
         compared(&with(json!([])), &with(json!([volume]))),
         format!("{head}+ - {{name: V, secret: {{items: [{}], secretName: s}}}}\n", ["{…}"; 9].join(", "))
     );
-    let all = text(&compare(&live, &next, Schema::Deduced, false, true));
+    let all = text(&compare(&live, &next, MergeSchema::Deduced, false, true));
     assert!(all.ends_with("+       key: k\n+       optional: true\n"), "{all}");
 }
 
@@ -279,13 +279,13 @@ fn a_long_field_is_folded_and_a_long_object_cut_off() {
     let many = |count: usize| -> Value {
         (0..count).map(|n| (format!("k{n:03}"), json!("v"))).collect::<serde_json::Map<_, _>>().into()
     };
-    let diff = compare(&json!({"spec": {}}), &json!({"spec": {"new": many(30)}}), Schema::Deduced, false, false);
+    let diff = compare(&json!({"spec": {}}), &json!({"spec": {"new": many(30)}}), MergeSchema::Deduced, false, false);
     let shown = text(&diff);
     assert!(shown.contains("+   new:\n+     k000: v\n") && shown.ends_with("+     k029: v\n"), "{shown}");
     assert!(shown.contains("# … 24 more lines"), "{shown}");
-    let diff = compare(&json!({"spec": {}}), &json!({"spec": many(500)}), Schema::Deduced, false, false);
+    let diff = compare(&json!({"spec": {}}), &json!({"spec": many(500)}), MergeSchema::Deduced, false, false);
     assert_eq!((diff.lines.len(), diff.omitted), (200, 301));
-    let diff = compare(&json!({"spec": {}}), &json!({"spec": many(500)}), Schema::Deduced, false, true);
+    let diff = compare(&json!({"spec": {}}), &json!({"spec": many(500)}), MergeSchema::Deduced, false, true);
     assert_eq!((diff.lines.len(), diff.omitted), (501, 0));
 }
 
@@ -301,7 +301,7 @@ fn what_the_server_keeps_is_not_shown() {
 
 #[test]
 fn values_of_a_secret_are_marks_that_show_what_is_equal() {
-    let mut marks = Marks::default();
+    let mut marks = HiddenValueMarks::default();
     let copy = r#"{"data":{"a":"aHVudGVyMg=="}}"#;
     let mut live = json!({"kind": "Secret", "metadata": {"name": "s", "annotations": {"copy": copy, "said": "it is hunter2"}},
         "data": {"a": "aHVudGVyMg==", "b": "b3RoZXI="}});
@@ -320,7 +320,7 @@ fn values_of_a_secret_are_marks_that_show_what_is_equal() {
 
 #[test]
 fn redacted_objects_keep_their_keys() {
-    let mut marks = Marks::default();
+    let mut marks = HiddenValueMarks::default();
     let mut object =
         json!({"kind": "Sample", "metadata": {"name": "s", "labels": {"app": "web"}}, "spec": {"n": 3, "t": "web"}});
     marks.hide(&mut [&mut object], Hiding::All);
@@ -352,7 +352,12 @@ fn a_created_object_is_shown_whole() {
 #[test]
 fn hostile_texts_take_bounded_work() {
     let text = |letter: char| (0..250_000).map(|n| format!("{letter}{}\n", n % 7)).collect::<String>();
-    let diff =
-        compare(&json!({"data": {"a": text('a')}}), &json!({"data": {"a": text('b')}}), Schema::Deduced, false, false);
+    let diff = compare(
+        &json!({"data": {"a": text('a')}}),
+        &json!({"data": {"a": text('b')}}),
+        MergeSchema::Deduced,
+        false,
+        false,
+    );
     assert!(diff.lines.len() < 30);
 }

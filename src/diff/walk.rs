@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::definition::{self, Seen};
+use super::definition::{self, ShownChanges};
 use super::keys::Matched;
-use super::lines::{self, Part};
-use super::page::Page;
-use super::path::Path;
+use super::lines::{self, LineRange};
+use super::page::DiffPage;
+use super::path::DiffPath;
 use super::yaml::{self, Lead};
 use super::{Line, LineKind, note};
-use crate::merge::Schema;
+use crate::merge::MergeSchema;
 use crate::text;
 
 /// If two changed lines have more than `COMMON` characters in common at the start, only `KEPT` of them before the
@@ -19,7 +19,7 @@ const KEPT: usize = 30;
 
 /// The part of a CRD that is compared. Changed descriptions of schemas are only counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CrdRegion {
     /// Not part of a CRD, or a keyword value in its schema.
     Other,
     Crd,
@@ -29,38 +29,40 @@ enum Place {
     Columns,
 }
 
-impl Place {
+impl CrdRegion {
     fn member(self, key: &str) -> Self {
         match (self, key) {
-            (Place::Crd, "openAPIV3Schema") | (Place::Schemas, _) => Place::Schema,
-            (Place::Crd, "additionalPrinterColumns") => Place::Columns,
-            (Place::Crd, _) => Place::Crd,
-            (Place::Schema, "properties" | "patternProperties" | "definitions") => Place::Schemas,
-            (Place::Schema, "items" | "additionalProperties" | "not" | "allOf" | "anyOf" | "oneOf") => Place::Schema,
-            _ => Place::Other,
+            (CrdRegion::Crd, "openAPIV3Schema") | (CrdRegion::Schemas, _) => CrdRegion::Schema,
+            (CrdRegion::Crd, "additionalPrinterColumns") => CrdRegion::Columns,
+            (CrdRegion::Crd, _) => CrdRegion::Crd,
+            (CrdRegion::Schema, "properties" | "patternProperties" | "definitions") => CrdRegion::Schemas,
+            (CrdRegion::Schema, "items" | "additionalProperties" | "not" | "allOf" | "anyOf" | "oneOf") => {
+                CrdRegion::Schema
+            }
+            _ => CrdRegion::Other,
         }
     }
 
     fn is_schema(self) -> bool {
-        matches!(self, Place::Schema | Place::Schemas)
+        matches!(self, CrdRegion::Schema | CrdRegion::Schemas)
     }
 
     fn is_description(self, key: &str, live: Option<&Value>, next: Option<&Value>) -> bool {
         let is_text = |side: Option<&Value>| side.is_none_or(Value::is_string);
-        matches!(self, Place::Schema | Place::Columns) && key == "description" && is_text(live) && is_text(next)
+        matches!(self, CrdRegion::Schema | CrdRegion::Columns) && key == "description" && is_text(live) && is_text(next)
     }
 }
 
-pub fn changes(live: &Value, next: &Value, schema: Schema<'_, Value>, is_crd: bool, all: bool) -> Vec<Line> {
-    let mut walk = Walk {
-        page: Page::new(all),
-        path: Path::default(),
+pub fn changes(live: &Value, next: &Value, schema: MergeSchema<'_, Value>, is_crd: bool, all: bool) -> Vec<Line> {
+    let mut walk = DiffWalk {
+        page: DiffPage::new(all),
+        path: DiffPath::default(),
         descriptions: 0,
         version: None,
         has_versions: false,
-        seen: Seen::default(),
+        seen: ShownChanges::default(),
     };
-    let place = if is_crd { Place::Crd } else { Place::Other };
+    let place = if is_crd { CrdRegion::Crd } else { CrdRegion::Other };
     let empty = Map::new();
     let [live, next] = [live, next].map(|side| side.as_object().unwrap_or(&empty));
     let versions = next.get("spec").and_then(|spec| spec["versions"].as_array());
@@ -81,13 +83,13 @@ fn have_parts(live: &Value, next: &Value) -> bool {
 
 /// The whole object as added lines. Only long texts are folded.
 pub fn whole(next: &Value, all: bool) -> Vec<Line> {
-    let mut page = Page::new(all);
+    let mut page = DiffPage::new(all);
     added(&mut page, Lead::default(), None, next);
     page.close()
 }
 
-fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
-    let head = |page: &mut Page, key: &str| {
+fn added(page: &mut DiffPage, lead: Lead, key: Option<&str>, value: &Value) {
+    let head = |page: &mut DiffPage, key: &str| {
         page.change(LineKind::Added, vec![lead.line(&format!("{}:", yaml::scalar(key)))]);
     };
     match (value, key) {
@@ -111,19 +113,19 @@ fn added(page: &mut Page, lead: Lead, key: Option<&str>, value: &Value) {
     }
 }
 
-struct Walk {
-    page: Page,
-    path: Path,
+struct DiffWalk {
+    page: DiffPage,
+    path: DiffPath,
     descriptions: usize,
     /// The current version of a CRD with several versions.
     version: Option<String>,
     has_versions: bool,
-    seen: Seen,
+    seen: ShownChanges,
 }
 
-impl Walk {
+impl DiffWalk {
     /// Two different values at the same path that [`have_parts`].
-    fn value(&mut self, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
+    fn value(&mut self, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
         if let (Value::Object(live), Value::Object(next)) = (live, next) {
             self.members(live, next, schema, place);
         }
@@ -140,8 +142,8 @@ impl Walk {
         &mut self,
         live: &Map<String, Value>,
         next: &Map<String, Value>,
-        schema: Schema<'_, Value>,
-        place: Place,
+        schema: MergeSchema<'_, Value>,
+        place: CrdRegion,
     ) {
         let mut keys: Vec<&str> = live.keys().chain(next.keys()).map(String::as_str).collect();
         keys.sort_by_key(|key| yaml::order(key));
@@ -163,10 +165,10 @@ impl Walk {
             }
         }
         for (key, live, next) in nested {
-            let schema = schema.member(key).unwrap_or(Schema::Deduced);
+            let schema = schema.member(key).unwrap_or(MergeSchema::Deduced);
             // A keyword with a list or map, such as `enum` or `default`: one change of the field that the path leads
             // to.
-            let is_keyword = place == Place::Schema && place.member(key) == Place::Other;
+            let is_keyword = place == CrdRegion::Schema && place.member(key) == CrdRegion::Other;
             if is_keyword && self.is_again(key, Some(live), Some(next), place) {
                 continue;
             }
@@ -182,15 +184,15 @@ impl Walk {
     }
 
     /// Steps into a member. Within a schema, the path is a field path.
-    fn step(&mut self, key: &str, place: Place) {
+    fn step(&mut self, key: &str, place: CrdRegion) {
         match (place, key) {
-            (Place::Schemas, key) => self.path.step(key.to_owned()),
-            (Place::Schema, "items") => self.path.step("[]".to_owned()),
-            (Place::Schema, "additionalProperties") => self.path.step("{}".to_owned()),
-            (Place::Schema, "properties") => {}
+            (CrdRegion::Schemas, key) => self.path.step(key.to_owned()),
+            (CrdRegion::Schema, "items") => self.path.step("[]".to_owned()),
+            (CrdRegion::Schema, "additionalProperties") => self.path.step("{}".to_owned()),
+            (CrdRegion::Schema, "properties") => {}
             (place, key) => {
                 self.path.member(key);
-                if place == Place::Crd && place.member(key) == Place::Schema {
+                if place == CrdRegion::Crd && place.member(key) == CrdRegion::Schema {
                     self.path.enter_schema();
                 }
             }
@@ -198,11 +200,11 @@ impl Walk {
     }
 
     /// A member that exists on one side only, or whose value is replaced.
-    fn member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) {
+    fn member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: CrdRegion) {
         if place.is_schema() && self.is_again(key, live, next, place) {
             return;
         }
-        if place == Place::Schemas && !self.page.all {
+        if place == CrdRegion::Schemas && !self.page.all {
             let lead = Lead { depth: self.path.heading_of_schema(&mut self.page), dashes: 0 };
             let path = self.path.in_schema(Some(key));
             for (kind, node) in [(LineKind::Removed, live), (LineKind::Added, next)] {
@@ -229,11 +231,11 @@ impl Walk {
     }
 
     /// Whether the same change was already shown at another place of the CRD.
-    fn is_again(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: Place) -> bool {
+    fn is_again(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: CrdRegion) -> bool {
         if self.page.all {
             return false;
         }
-        let field = (place == Place::Schemas).then_some(key);
+        let field = (place == CrdRegion::Schemas).then_some(key);
         let path = self.path.in_schema(field);
         let of_field = path.rsplit('.').next().unwrap_or_default();
         let what = serde_json::json!([of_field, key, live, next]).to_string();
@@ -248,7 +250,14 @@ impl Walk {
     }
 
     /// Items with a merge key, in any order.
-    fn keyed(&mut self, live: &[Value], next: &[Value], matched: &Matched, schema: Schema<'_, Value>, place: Place) {
+    fn keyed(
+        &mut self,
+        live: &[Value],
+        next: &[Value],
+        matched: &Matched,
+        schema: MergeSchema<'_, Value>,
+        place: CrdRegion,
+    ) {
         if let Some(order) = matched.order() {
             let depth = self.path.heading(&mut self.page);
             self.page.note(format!("{}# {order}", "  ".repeat(depth)));
@@ -274,27 +283,27 @@ impl Walk {
     }
 
     /// Items without keys, where the order matters: unchanged items around a change are shown.
-    fn listed(&mut self, live: &[Value], next: &[Value], schema: Schema<'_, Value>, place: Place) {
+    fn listed(&mut self, live: &[Value], next: &[Value], schema: MergeSchema<'_, Value>, place: CrdRegion) {
         let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
         let parts = lines::parts(&texts(live), &texts(next));
         let compared = |before: &[Value], after: &[Value]| {
             before.iter().zip(after).take_while(|(before, after)| have_parts(before, after)).count()
         };
         let has_one_sided = parts.iter().any(|part| match part {
-            Part::Same(..) => false,
-            Part::Replaced(before, after) => {
+            LineRange::Same(..) => false,
+            LineRange::Replaced(before, after) => {
                 let both = compared(&live[before.clone()], &next[after.clone()]);
                 both < before.len() || both < after.len()
             }
         });
         for part in parts {
             match part {
-                Part::Same(_, range) if has_one_sided => {
+                LineRange::Same(_, range) if has_one_sided => {
                     let lead = self.lead_of_item();
                     next[range].iter().for_each(|item| self.page.context(yaml::summary(lead, None, item)));
                 }
-                Part::Same(..) => {}
-                Part::Replaced(before, after) => {
+                LineRange::Same(..) => {}
+                LineRange::Replaced(before, after) => {
                     let start = after.start;
                     let (before, after) = (&live[before], &next[after]);
                     let both = compared(before, after);
@@ -310,9 +319,9 @@ impl Walk {
     }
 
     /// An item that exists on both sides.
-    fn both(&mut self, label: &str, live: &Value, next: &Value, schema: Schema<'_, Value>, place: Place) {
+    fn both(&mut self, label: &str, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
         // Of the lists in a CRD outside of its schemas, only `versions` has maps as items.
-        let is_version = place == Place::Crd && self.has_versions;
+        let is_version = place == CrdRegion::Crd && self.has_versions;
         if is_version {
             self.version = next["name"].as_str().map(str::to_owned);
         }
@@ -350,8 +359,8 @@ impl Walk {
         let [live, next] = [live, next].map(|text| text.lines().collect::<Vec<_>>());
         for part in lines::parts(&live, &next) {
             match part {
-                Part::Same(_, range) => next[range].iter().for_each(|text| self.page.context(inside.line(text))),
-                Part::Replaced(before, after) => {
+                LineRange::Same(_, range) => next[range].iter().for_each(|text| self.page.context(inside.line(text))),
+                LineRange::Replaced(before, after) => {
                     let lines = |texts: &[&str]| texts.iter().map(|text| inside.line(text)).collect();
                     self.replaced(lines(&live[before]), lines(&next[after]));
                 }

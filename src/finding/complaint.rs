@@ -2,7 +2,7 @@
 
 /// An error that the API server reports about an object, or would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Complaint {
+pub enum ServerRefusal {
     /// The schema does not have the field.
     UnknownField,
     /// An apply of the live object must satisfy the version of an entry in its `managedFields`, and does not.
@@ -11,13 +11,13 @@ pub enum Complaint {
     Refused(String),
 }
 
-impl Complaint {
+impl ServerRefusal {
     /// Whether the server reports the same error for the same place. The server's message may start with the object.
-    pub fn is_said_by(&self, server: &Complaint) -> bool {
+    pub fn is_said_by(&self, server: &ServerRefusal) -> bool {
         // A server's message is on one line.
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         match (self, server) {
-            (Complaint::Refused(own), Complaint::Refused(reported)) => line(reported).ends_with(&line(own)),
+            (ServerRefusal::Refused(own), ServerRefusal::Refused(reported)) => line(reported).ends_with(&line(own)),
             (own, reported) => own == reported,
         }
     }

@@ -27,7 +27,7 @@ use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
 pub use baseline::{Baseline, BaselineEntry, BaselineState};
 pub use check::{CheckReport, CheckStatus, Coverage, Harm, Suppressed, Unchecked};
-pub use complaint::Complaint;
+pub use complaint::ServerRefusal;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
 pub use fingerprint::Fingerprint;
@@ -166,7 +166,7 @@ pub struct Finding {
     /// The API server's error that the finding is about, if any. It is not part of any output.
     #[serde(skip)]
     #[schemars(skip)]
-    pub complaint: Option<Complaint>,
+    pub complaint: Option<ServerRefusal>,
     /// The documented one-line text (kapp's, OLM's) without the leading `validating upgrade for CRD …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub documented: Option<String>,

@@ -10,46 +10,46 @@ pub struct ForVersions {
 /// Text with placeholders for the versions. Two findings of different versions report the same if their wordings are
 /// equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wording(Vec<Part>);
+pub struct Wording(Vec<WordingPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum WordingPart {
     Text(String),
     Versions,
 }
 
 impl Wording {
-    pub fn new(parts: Vec<Part>) -> Self {
+    pub fn new(parts: Vec<WordingPart>) -> Self {
         Wording(parts)
     }
 
     /// The sentence for these versions: `v1`, or `v1 and v2`.
     pub fn for_versions(&self, versions: &str) -> String {
-        self.0.iter().map(|part| if let Part::Text(text) = part { text } else { versions }).collect()
+        self.0.iter().map(|part| if let WordingPart::Text(text) = part { text } else { versions }).collect()
     }
 
     /// Appends `text` to the sentence.
     #[must_use]
     pub fn then(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Part::Text(text.into()));
+        self.0.push(WordingPart::Text(text.into()));
         self
     }
 
     /// Applies `change` to all text of the sentence.
     #[must_use]
     pub fn map(self, change: impl Fn(&str) -> String) -> Self {
-        let change = |part| if let Part::Text(text) = part { Part::Text(change(&text)) } else { part };
+        let change = |part| if let WordingPart::Text(text) = part { WordingPart::Text(change(&text)) } else { part };
         Wording(self.0.into_iter().map(change).collect())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|part| matches!(part, Part::Text(text) if text.is_empty()))
+        self.0.iter().all(|part| matches!(part, WordingPart::Text(text) if text.is_empty()))
     }
 }
 
 impl From<String> for Wording {
     fn from(text: String) -> Self {
-        Wording(vec![Part::Text(text)])
+        Wording(vec![WordingPart::Text(text)])
     }
 }
 
@@ -61,8 +61,8 @@ impl From<&str> for Wording {
 
 /// A [`Wording`] from format strings with the versions between them: `wording!("keep {field} in ", VERSIONS, ".")`.
 macro_rules! wording {
-    (@part VERSIONS) => { $crate::finding::wording::Part::Versions };
-    (@part $text:literal) => { $crate::finding::wording::Part::Text(format!($text)) };
+    (@part VERSIONS) => { $crate::finding::wording::WordingPart::Versions };
+    (@part $text:literal) => { $crate::finding::wording::WordingPart::Text(format!($text)) };
     ($($part:tt),+ $(,)?) => {
         $crate::finding::wording::Wording::new(vec![$($crate::finding::wording::wording!(@part $part)),+])
     };

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use gantry_catalog::bundle::{self, MEDIA_TYPE, Texts, Unreadable};
+use gantry_catalog::bundle::{self, BundleReadError, BundleTexts, MEDIA_TYPE};
 
 use super::{Manifest, shown};
 use crate::problem::{Location, Problem};
@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// A bundle among the manifests.
 #[derive(Debug, Clone, Default)]
-pub struct Bundle {
+pub struct ManifestBundle {
     /// The folder, as the user gave it or as it was found below one that the user gave.
     pub directory: String,
     /// The parsed content.
@@ -33,7 +33,7 @@ pub struct Bundle {
     pub manifests: Vec<Manifest>,
 }
 
-impl Bundle {
+impl ManifestBundle {
     /// The name of its package; empty if the bundle does not name one.
     pub fn package(&self) -> &str {
         &self.content.annotations.package
@@ -113,7 +113,7 @@ impl Folder {
     ///
     /// # Errors
     /// A part of the bundle is invalid; OLM cannot read it either.
-    pub fn bundle(&self, mut manifests: Vec<Manifest>) -> Result<Bundle, Problem> {
+    pub fn bundle(&self, mut manifests: Vec<Manifest>) -> Result<ManifestBundle, Problem> {
         let metadata = |name: &str| {
             let file = self.path.join(METADATA).join(name);
             text(&file).map_err(|error| Problem::new(format!("cannot be read: {error}")).at(place(&file, 0)))
@@ -124,7 +124,7 @@ impl Folder {
             .map(|manifest| (&*manifest.origin.source.name, manifest.raw.json().into_owned()))
             .collect();
         let objects: Vec<(&str, &str)> = objects.iter().map(|(file, json)| (*file, json.as_str())).collect();
-        let texts = Texts {
+        let texts = BundleTexts {
             annotations: &self.annotations,
             dependencies: dependencies.as_deref(),
             properties: properties.as_deref(),
@@ -144,7 +144,7 @@ impl Folder {
         })?;
         // If there are several, OLM uses the last one.
         let csv = manifests.extract_if(.., |manifest| is_csv(manifest)).last();
-        Ok(Bundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
+        Ok(ManifestBundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
     }
 }
 
@@ -173,7 +173,7 @@ fn text(file: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-fn problem(directory: &Path, Unreadable { file, line, message }: Unreadable) -> Problem {
+fn problem(directory: &Path, BundleReadError { file, line, message }: BundleReadError) -> Problem {
     Problem::new(shown(&message)).at(place(&directory.join(file), line)).help("OLM cannot read it either")
 }
 

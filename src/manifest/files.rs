@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::bundles::Folder;
 use super::objects::LARGE;
-use super::{Source, shown};
+use super::{ManifestSource, shown};
 use crate::parallel::in_parallel;
 use crate::problem::{Location, Problem};
 
@@ -28,8 +28,8 @@ pub fn is_manifest_file(path: &Path) -> bool {
 
 /// The sources that were read, and problems and notices about the others.
 #[derive(Default)]
-pub(super) struct Gathered {
-    pub sources: Vec<Arc<Source>>,
+pub(super) struct GatheredSources {
+    pub sources: Vec<Arc<ManifestSource>>,
     /// The text of each source.
     pub texts: Vec<Arc<String>>,
     pub problems: Vec<Problem>,
@@ -42,7 +42,7 @@ pub(super) struct Gathered {
     /// The files to read.
     files: Vec<PathBuf>,
     /// What standard input contains, and the number of files before it.
-    standard_input: Option<(usize, Result<Taken, Problem>)>,
+    standard_input: Option<(usize, Result<ReadSource, Problem>)>,
     /// The canonical paths of the files.
     seen: BTreeSet<PathBuf>,
     /// The maximum size of one source, in bytes.
@@ -51,8 +51,8 @@ pub(super) struct Gathered {
 
 /// Reads everything that the arguments name, each file once. A source larger than `most` bytes is a problem. First all
 /// files are found, and then they are read on all cores: the live objects are not requested before everything is read.
-pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> Gathered {
-    let mut gathered = Gathered { most, ..Gathered::default() };
+pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usize) -> GatheredSources {
+    let mut gathered = GatheredSources { most, ..GatheredSources::default() };
     for input in inputs {
         match input.as_str() {
             "-" => gathered.standard_input(stdin.take()),
@@ -68,11 +68,11 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
     gathered
 }
 
-impl Gathered {
+impl GatheredSources {
     /// Sources that are already in memory.
-    pub fn of(sources: Vec<Arc<Source>>) -> Self {
+    pub fn of(sources: Vec<Arc<ManifestSource>>) -> Self {
         let texts = sources.iter().map(|source| source.shared_text().clone()).collect();
-        Gathered { sources, texts, ..Gathered::default() }
+        GatheredSources { sources, texts, ..GatheredSources::default() }
     }
 
     /// Standard input can be read once; a second `-` adds nothing.
@@ -103,17 +103,17 @@ impl Gathered {
         }
         for found in files {
             match found {
-                Found::File(file) => self.file(file),
-                Found::Bundle(folder) => self.bundle(folder),
+                InputEntry::File(file) => self.file(file),
+                InputEntry::Bundle(folder) => self.bundle(folder),
             }
         }
     }
 
     /// Whether a directory is a bundle. Adds the bundle to `files`, or reports its problem.
-    fn is_bundle(&mut self, directory: &Path, files: &mut Vec<Found>) -> bool {
+    fn is_bundle(&mut self, directory: &Path, files: &mut Vec<InputEntry>) -> bool {
         match Folder::of(directory) {
             Ok(None) => return false,
-            Ok(Some(folder)) => files.push(Found::Bundle(folder)),
+            Ok(Some(folder)) => files.push(InputEntry::Bundle(folder)),
             Err(problem) => self.problems.push(problem),
         }
         true
@@ -143,7 +143,7 @@ impl Gathered {
     }
 
     /// The manifests below `directory`, sorted by name in each directory.
-    fn walk(&mut self, directory: &Path, files: &mut Vec<Found>) {
+    fn walk(&mut self, directory: &Path, files: &mut Vec<InputEntry>) {
         let entries = fs::read_dir(directory).and_then(|entries| entries.collect::<io::Result<Vec<_>>>());
         let mut paths: Vec<PathBuf> = match entries {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -168,7 +168,7 @@ impl Gathered {
                     self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
                 }
                 // This includes broken links, which are reported when they are read.
-                _ if is_manifest => files.push(Found::File(path)),
+                _ if is_manifest => files.push(InputEntry::File(path)),
                 _ => {}
             }
         }
@@ -203,7 +203,7 @@ impl Gathered {
                     let help = "restore it; if it has no objects on purpose, remove it or write a comment into it";
                     return Err(Problem::new("the file is empty").at(whole(&name(path))).help(help));
                 }
-                Ok(Taken { file: metadata.map(|_| path.clone()), ..taken })
+                Ok(ReadSource { file: metadata.map(|_| path.clone()), ..taken })
             }
             Err(error) => Err(unreadable(path, &error)),
         });
@@ -213,12 +213,12 @@ impl Gathered {
         let length: usize = all.iter().flatten().map(|taken| taken.text.len()).sum();
         for taken in all {
             match taken {
-                Ok(Taken { name, text, file }) => {
+                Ok(ReadSource { name, text, file }) => {
                     let text = Arc::new(text);
                     self.sources.push(Arc::new(match file {
                         // In a large file, the JSON of objects is made from the text.
-                        Some(path) if length > KEPT && text.len() < LARGE => Source::in_file(name, path, &text),
-                        _ => Source::shared(name, text.clone()),
+                        Some(path) if length > KEPT && text.len() < LARGE => ManifestSource::in_file(name, path, &text),
+                        _ => ManifestSource::shared(name, text.clone()),
                     }));
                     self.texts.push(text);
                 }
@@ -248,7 +248,7 @@ fn leads_out(path: &Path) -> Option<PathBuf> {
 }
 
 /// What was read.
-struct Taken {
+struct ReadSource {
     name: String,
     text: String,
     /// The path of the regular file.
@@ -265,19 +265,19 @@ fn read(reader: impl Read, size: u64, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// The source of this name and content.
-fn taken(name: String, bytes: io::Result<Vec<u8>>, most: usize) -> Result<Taken, Problem> {
+fn taken(name: String, bytes: io::Result<Vec<u8>>, most: usize) -> Result<ReadSource, Problem> {
     match bytes {
         Err(error) => Err(Problem::new(explain(&error)).at(whole(&name))),
         Ok(bytes) if bytes.len() > most => {
             let message = format!("larger than the limit of {} MiB per source", most >> 20);
             Err(Problem::new(message).at(whole(&name)).help("split it into several files"))
         }
-        Ok(bytes) => text_of(&name, bytes).map(|text| Taken { name, text, file: None }),
+        Ok(bytes) => text_of(&name, bytes).map(|text| ReadSource { name, text, file: None }),
     }
 }
 
 /// A file or a bundle in a directory.
-enum Found {
+enum InputEntry {
     File(PathBuf),
     Bundle(Folder),
 }

@@ -78,7 +78,7 @@ mod tests {
             "%TAG !b! tag:yaml.org,2002:\n---\nkind: Config\napiVersion: !b!binary Z2FudHJ5LmRldi92MWFscGhhMQ==",
         ] {
             assert!(may_be_config(text), "{text}");
-            let source = std::sync::Arc::new(crate::manifest::Source::new("t", text.into()));
+            let source = std::sync::Arc::new(crate::manifest::ManifestSource::new("t", text.into()));
             let loaded = crate::manifest::read(&source).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
             assert_eq!((loaded.configs.len(), loaded.manifests.len()), (1, 0), "{text}");
         }

@@ -5,9 +5,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use super::documents::{self, Piece};
-use super::files::{self, Gathered};
-use super::objects::{self, Reading};
-use super::{Loaded, MAX_SOURCE_BYTES, Manifest, Origin, Source, foresight, shown};
+use super::files::{self, GatheredSources};
+use super::objects::{self, ManifestReading};
+use super::{LoadedManifests, MAX_SOURCE_BYTES, Manifest, ManifestOrigin, ManifestSource, foresight, shown};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem};
 
@@ -26,32 +26,32 @@ const MAX_PROBLEMS: usize = 10_000;
 /// The texts that `-f` names. Only documents that may be configuration are parsed yet.
 pub struct Input {
     arguments: Vec<String>,
-    gathered: Gathered,
-    documents: Vec<Document>,
+    gathered: GatheredSources,
+    documents: Vec<InputDocument>,
 }
 
-struct Document {
-    source: Arc<Source>,
+struct InputDocument {
+    source: Arc<ManifestSource>,
     /// The text of the source. It is dropped after the document is parsed, unless something else needs it.
     whole: Arc<String>,
     /// The bundle that its file is part of, by index.
     bundle: Option<usize>,
     piece: Piece,
     /// `None` until the document is parsed.
-    reading: Option<Box<Reading>>,
+    reading: Option<Box<ManifestReading>>,
 }
 
 /// Why there are no manifests.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct ManifestInputError {
     /// Sorted by place; never empty.
     pub problems: Vec<Problem>,
     /// Everything was read, and there is no object in it.
     pub is_empty: bool,
 }
 
-impl From<Unreadable> for Error {
-    fn from(unreadable: Unreadable) -> Self {
+impl From<ManifestInputError> for Error {
+    fn from(unreadable: ManifestInputError) -> Self {
         Error::Failed(unreadable.problems)
     }
 }
@@ -64,11 +64,11 @@ impl Input {
     }
 
     /// Texts that a program rendered from the arguments.
-    pub fn made(arguments: &[String], sources: Vec<Arc<Source>>) -> Input {
-        Self::of(arguments, Gathered::of(sources))
+    pub fn made(arguments: &[String], sources: Vec<Arc<ManifestSource>>) -> Input {
+        Self::of(arguments, GatheredSources::of(sources))
     }
 
-    fn of(arguments: &[String], mut gathered: Gathered) -> Input {
+    fn of(arguments: &[String], mut gathered: GatheredSources) -> Input {
         let texts = std::mem::take(&mut gathered.texts);
         let cut = in_parallel(&texts, |text| {
             let pieces = documents::split(text, MAX_DOCUMENTS)?;
@@ -87,7 +87,7 @@ impl Input {
             first.extend(documents.len()..documents.len() + to_read);
             let bundle = gathered.bundle_of.get(&*source.name).copied();
             let document =
-                |piece| Document { source: source.clone(), whole: whole.clone(), bundle, piece, reading: None };
+                |piece| InputDocument { source: source.clone(), whole: whole.clone(), bundle, piece, reading: None };
             documents.extend(pieces.into_iter().map(document));
         }
         let mut input = Input { arguments: arguments.to_vec(), gathered, documents };
@@ -101,12 +101,12 @@ impl Input {
     }
 
     /// The sources of the documents, for excerpts.
-    pub fn sources(&self) -> &[Arc<Source>] {
+    pub fn sources(&self) -> &[Arc<ManifestSource>] {
         &self.gathered.sources
     }
 
     /// The origins of all Config documents.
-    pub fn configs(&self) -> impl Iterator<Item = &Origin> {
+    pub fn configs(&self) -> impl Iterator<Item = &ManifestOrigin> {
         let readings = self.documents.iter().filter_map(|document| document.reading.as_ref());
         readings.flat_map(|reading| &reading.configs).map(|config| &config.origin)
     }
@@ -142,7 +142,7 @@ impl Input {
     ///
     /// # Errors
     /// All problems of all files, sorted by place, so a user can fix all of them in one go.
-    pub fn read(mut self) -> Result<Loaded, Unreadable> {
+    pub fn read(mut self) -> Result<LoadedManifests, ManifestInputError> {
         let arguments = std::mem::take(&mut self.arguments);
         let empty = std::mem::take(&mut self.gathered.empty);
         let (mut loaded, mut problems) = self.read_all();
@@ -159,17 +159,17 @@ impl Input {
         }
         problems.sort();
         problems.dedup();
-        Err(Unreadable { problems, is_empty })
+        Err(ManifestInputError { problems, is_empty })
     }
 
     /// Parses each document separately. Returns all problems, or only the first ones if there are very many.
-    pub(super) fn read_all(self) -> (Loaded, Vec<Problem>) {
-        let Gathered { mut problems, notices, bundles, .. } = self.gathered;
+    pub(super) fn read_all(self) -> (LoadedManifests, Vec<Problem>) {
+        let GatheredSources { mut problems, notices, bundles, .. } = self.gathered;
         let mut of_bundles: Vec<Vec<Manifest>> = vec![Vec::new(); bundles.len()];
-        let mut loaded = Loaded { notices, ..Loaded::default() };
+        let mut loaded = LoadedManifests { notices, ..LoadedManifests::default() };
         // Most documents are one object. Without this, the list could take up to three times its size while it grows.
         loaded.manifests.reserve_exact(self.documents.len());
-        let mut numbers = Numbers::default();
+        let mut numbers = DocumentNumbering::default();
         let mut documents = self.documents.into_iter().peekable();
         while documents.peek().is_some() {
             if problems.len() >= MAX_PROBLEMS {
@@ -180,7 +180,7 @@ impl Input {
                 problems.push(problem.help("fix these first"));
                 break;
             }
-            let together: Vec<Document> = documents.by_ref().take(TOGETHER).collect();
+            let together: Vec<InputDocument> = documents.by_ref().take(TOGETHER).collect();
             let read = in_parallel(&together, |document| document.reading.is_none().then(|| document.read()));
             for (document, read) in together.into_iter().zip(read) {
                 let Some(mut reading) = read.or(document.reading.map(|reading| *reading)) else { continue };
@@ -211,7 +211,7 @@ impl Input {
     fn read_documents(&mut self, indices: &[usize]) {
         let documents = &self.documents;
         let readings = in_parallel(indices, |&index| documents[index].read());
-        let mut numbers = Numbers::default();
+        let mut numbers = DocumentNumbering::default();
         for (&index, mut reading) in indices.iter().zip(readings) {
             let document = &mut self.documents[index];
             numbers.number(&document.source, &mut reading);
@@ -222,16 +222,16 @@ impl Input {
 
 /// Numbers the non-empty documents of each file from 1.
 #[derive(Default)]
-struct Numbers {
-    source: Option<Arc<Source>>,
+struct DocumentNumbering {
+    source: Option<Arc<ManifestSource>>,
     number: usize,
 }
 
-impl Numbers {
+impl DocumentNumbering {
     /// Called for each document of a file, in order.
-    fn number(&mut self, source: &Arc<Source>, reading: &mut Reading) {
+    fn number(&mut self, source: &Arc<ManifestSource>, reading: &mut ManifestReading) {
         if !self.source.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, source)) {
-            *self = Numbers { source: Some(source.clone()), number: 0 };
+            *self = DocumentNumbering { source: Some(source.clone()), number: 0 };
         }
         self.number += usize::from(!reading.empty);
         let manifests = reading.manifests.iter_mut().map(|manifest| &mut manifest.origin);
@@ -240,16 +240,16 @@ impl Numbers {
     }
 }
 
-fn too_many(source: &Source) -> Problem {
+fn too_many(source: &ManifestSource) -> Problem {
     Problem::new(format!("more than the limit of {MAX_DOCUMENTS} documents per source"))
         .at(Location { file: source.name.to_string(), line: 0, column: 0 })
         .help("split it into several files and deploy them separately")
 }
 
-impl From<Arc<Source>> for Input {
+impl From<Arc<ManifestSource>> for Input {
     /// An input of one text that is already in memory.
-    fn from(source: Arc<Source>) -> Input {
-        let mut gathered = Gathered::of(vec![source.clone()]);
+    fn from(source: Arc<ManifestSource>) -> Input {
+        let mut gathered = GatheredSources::of(vec![source.clone()]);
         let whole = source.shared_text();
         let pieces = documents::split(whole, MAX_DOCUMENTS);
         if pieces.is_none() {
@@ -257,18 +257,18 @@ impl From<Arc<Source>> for Input {
         }
         let documents = pieces.unwrap_or_default().into_iter();
         let document =
-            |piece| Document { source: source.clone(), whole: whole.clone(), bundle: None, piece, reading: None };
+            |piece| InputDocument { source: source.clone(), whole: whole.clone(), bundle: None, piece, reading: None };
         let documents = documents.map(document).collect();
         Input { arguments: Vec::new(), gathered, documents }
     }
 }
 
-impl Document {
+impl InputDocument {
     fn text(&self) -> &str {
         &self.whole[self.piece.bytes.clone()]
     }
 
-    fn read(&self) -> Reading {
+    fn read(&self) -> ManifestReading {
         objects::read(&self.source, &self.whole, &self.piece)
     }
 }

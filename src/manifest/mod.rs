@@ -29,19 +29,19 @@ use crate::resource::{ObjectRef, RawObject, Step};
 use crate::text::count;
 use gantry_schema::scan;
 
-pub use bundles::{ANNOTATIONS, Bundle, MANIFESTS, says_bundle};
+pub use bundles::{ANNOTATIONS, MANIFESTS, ManifestBundle, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
-pub use input::{Input, Unreadable};
-pub use source::Source;
-pub use spans::{Located, Spans};
+pub use input::{Input, ManifestInputError};
+pub use source::ManifestSource;
+pub use spans::{Spans, ValueLocation};
 
 /// The starts of escape sequences with which YAML and JSON can write a plain character.
 pub const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
 
 /// The place of an object in its source.
 #[derive(Debug, Clone)]
-pub struct Origin {
-    pub source: Arc<Source>,
+pub struct ManifestOrigin {
+    pub source: Arc<ManifestSource>,
     /// The number of the document in the file, from 1.
     pub document: usize,
     /// The line on which the object starts, from 1.
@@ -52,7 +52,7 @@ pub struct Origin {
     pub within: Vec<Step>,
 }
 
-impl Origin {
+impl ManifestOrigin {
     pub fn location(&self) -> Location {
         Location { file: self.source.name.to_string(), line: self.line, column: 0 }
     }
@@ -64,8 +64,8 @@ pub struct Manifest {
     /// Shared with the plan and the report, because there may be very many objects.
     pub object: Arc<ObjectRef>,
     pub raw: RawObject,
-    pub origin: Origin,
-    /// The index in [`Loaded::bundles`] of the bundle that the object is part of. OLM writes such an object; a deploy
+    pub origin: ManifestOrigin,
+    /// The index in [`LoadedManifests::bundles`] of the bundle that the object is part of. OLM writes such an object; a deploy
     /// does not.
     pub bundle: Option<usize>,
 }
@@ -101,22 +101,22 @@ impl Manifest {
 /// A `kind: Config` document among the manifests. It is configuration and never applied.
 #[derive(Debug, Clone)]
 pub struct ConfigDocument {
-    pub origin: Origin,
+    pub origin: ManifestOrigin,
 }
 
 /// Everything that `-f` names. A clone shares the texts.
 #[derive(Debug, Clone, Default)]
-pub struct Loaded {
+pub struct LoadedManifests {
     /// In the order of the arguments, the files, and the documents in a file. No object occurs twice.
     pub manifests: Vec<Manifest>,
     /// The bundles. Their objects are not in `manifests`.
-    pub bundles: Vec<Bundle>,
+    pub bundles: Vec<ManifestBundle>,
     pub configs: Vec<ConfigDocument>,
     /// Warnings that do not stop the run.
     pub notices: Vec<Problem>,
 }
 
-impl Loaded {
+impl LoadedManifests {
     /// Every object, including those of bundles.
     pub fn all(&self) -> impl Iterator<Item = &Manifest> {
         self.manifests.iter().chain(self.bundles.iter().flat_map(|bundle| &bundle.manifests))
@@ -174,13 +174,13 @@ impl Loaded {
 ///
 /// # Errors
 /// As [`Input::read`].
-pub fn load(arguments: &[String], stdin: &mut Option<impl Read>) -> Result<Loaded, Vec<Problem>> {
+pub fn load(arguments: &[String], stdin: &mut Option<impl Read>) -> Result<LoadedManifests, Vec<Problem>> {
     Input::open(arguments, stdin).read().map_err(|unreadable| unreadable.problems)
 }
 
 /// Parses the documents of one text that is already in memory. Unlike in [`load`], the text can have no objects, or the
 /// same object twice.
-pub fn read(source: &Arc<Source>) -> Result<Loaded, Vec<Problem>> {
+pub fn read(source: &Arc<ManifestSource>) -> Result<LoadedManifests, Vec<Problem>> {
     let (loaded, mut problems) = Input::from(source.clone()).read_all();
     problems.sort();
     if problems.is_empty() { Ok(loaded) } else { Err(problems) }

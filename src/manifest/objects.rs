@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::documents::Piece;
 use super::spans::steps;
-use super::{ConfigDocument, Manifest, Origin, Source, hints, shown};
+use super::{ConfigDocument, Manifest, ManifestOrigin, ManifestSource, hints, shown};
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use gantry_yaml as yaml;
@@ -26,7 +26,7 @@ const CONFIG_KEY: &str = "config.yml";
 
 /// The result of parsing one document. The caller fills in document numbers, because it sees all documents.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct ManifestReading {
     pub manifests: Vec<Manifest>,
     pub configs: Vec<ConfigDocument>,
     pub problems: Vec<Problem>,
@@ -36,10 +36,10 @@ pub(super) struct Reading {
 }
 
 /// Parses the document at `piece` of the source's text.
-pub(super) fn read(source: &Arc<Source>, whole: &Arc<String>, piece: &Piece) -> Reading {
+pub(super) fn read(source: &Arc<ManifestSource>, whole: &Arc<String>, piece: &Piece) -> ManifestReading {
     let text = &whole[piece.bytes.clone()];
-    let mut reader = Reader { source, whole, piece, document: None, reading: Reading::default() };
-    let read = yaml::Document::read(text).and_then(|document| match &document {
+    let mut reader = ManifestReader { source, whole, piece, document: None, reading: ManifestReading::default() };
+    let read = yaml::YamlDocument::read(text).and_then(|document| match &document {
         Some(some) => some.json().map(|json| Some((json, document))),
         None => Ok(None),
     });
@@ -68,17 +68,17 @@ pub(super) fn read(source: &Arc<Source>, whole: &Arc<String>, piece: &Piece) -> 
     reader.reading
 }
 
-struct Reader<'a> {
-    source: &'a Arc<Source>,
+struct ManifestReader<'a> {
+    source: &'a Arc<ManifestSource>,
     /// The text of the source.
     whole: &'a Arc<String>,
     piece: &'a Piece,
     /// `None` for a text that is valid JSON but not valid YAML.
-    document: Option<yaml::Document<'a>>,
-    reading: Reading,
+    document: Option<yaml::YamlDocument<'a>>,
+    reading: ManifestReading,
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn location(&self, line: usize, column: usize) -> Location {
         let before = if line == 1 { self.piece.column } else { 0 };
         Location { file: self.source.name.to_string(), line: self.piece.line + line, column: before + column }
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    fn broken(&mut self, text: &str, error: &yaml::Error) {
+    fn broken(&mut self, text: &str, error: &yaml::YamlError) {
         let at = self.location(error.line, error.column);
         let problem = match hints::for_broken(text) {
             Some(hint) => Problem::new(format!("{} ({})", hint.message, shown(&error.message))).help(hint.help),
@@ -115,7 +115,7 @@ impl Reader<'_> {
 
     /// Reads one object or a list of objects. `inherited` are the apiVersion and kind for an item without its own.
     fn object(&mut self, json: &str, at: Location, within: Vec<Step>, inherited: Option<(&str, &str)>) {
-        let Ok(fields) = serde_json::from_str::<Fields>(json) else {
+        let Ok(fields) = serde_json::from_str::<ManifestFields>(json) else {
             let what = type_of(json);
             let message = format!("a manifest is a mapping with apiVersion, kind and metadata, but this is {what}");
             return self.unusable(Problem::new(message).at(at), &within);
@@ -137,8 +137,13 @@ impl Reader<'_> {
         if let Some(hint) = hints::for_kind(group, &kind) {
             return self.reading.problems.push(Problem::new(hint.message).at(at).help(hint.help));
         }
-        let origin =
-            Origin { source: self.source.clone(), document: 0, line: at.line, bytes: self.piece.bytes.clone(), within };
+        let origin = ManifestOrigin {
+            source: self.source.clone(),
+            document: 0,
+            line: at.line,
+            bytes: self.piece.bytes.clone(),
+            within,
+        };
         if kind == "Config" && matches!(group, "gantry.dev" | "kapp.k14s.io") {
             return self.reading.configs.push(ConfigDocument { origin });
         }
@@ -160,13 +165,13 @@ impl Reader<'_> {
         &mut self,
         api_version: &str,
         kind: &str,
-        fields: &Fields<'_>,
-        origin: &Origin,
+        fields: &ManifestFields<'_>,
+        origin: &ManifestOrigin,
         at: &Location,
     ) -> Option<Problem> {
         let metadata = fields.get("metadata").filter(|metadata| metadata.get().contains(CONFIG_LABEL))?;
         let below = |json: &RawValue, key: &str| {
-            let fields = serde_json::from_str::<Fields<'_>>(json.get()).ok()?;
+            let fields = serde_json::from_str::<ManifestFields<'_>>(json.get()).ok()?;
             fields.get(key).map(RawValue::to_owned)
         };
         below(&below(metadata, "labels")?, CONFIG_LABEL)?;
@@ -187,7 +192,7 @@ impl Reader<'_> {
 
     /// The JSON of an object. In a large source it is not kept in memory but made from the text when needed. The JSON
     /// of CRDs is always kept, because most checks read it, some more than once.
-    fn raw(&self, json: &str, object: &ObjectRef, origin: &Origin) -> RawObject {
+    fn raw(&self, json: &str, object: &ObjectRef, origin: &ManifestOrigin) -> RawObject {
         if self.whole.len() < LARGE || !origin.within.is_empty() || object.is_crd() {
             return RawObject::new(json);
         }
@@ -280,7 +285,8 @@ impl Reader<'_> {
                 None => Problem::new(message),
             }
         };
-        let metadata = match metadata.map(|metadata| (metadata, serde_json::from_str::<Fields>(metadata.get()))) {
+        let metadata = match metadata.map(|metadata| (metadata, serde_json::from_str::<ManifestFields>(metadata.get())))
+        {
             Some((_, Ok(fields))) => fields,
             Some((metadata, Err(_))) if metadata.get() != "null" => {
                 let message = format!("metadata must be a mapping, but is {}", type_of(metadata.get()));
@@ -350,9 +356,9 @@ fn type_of(json: &str) -> &'static str {
 type TextOf = Result<Option<String>, String>;
 
 /// The fields of a JSON object in order, with unparsed values.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
+struct ManifestFields<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> ManifestFields<'a> {
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
@@ -388,11 +394,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ManifestFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Map;
-        impl<'de> Visitor<'de> for Map {
-            type Value = Fields<'de>;
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = ManifestFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object")
@@ -403,9 +409,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 while let Some(field) = map.next_entry::<String, &RawValue>()? {
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(ManifestFields(fields))
             }
         }
-        deserializer.deserialize_map(Map)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }

@@ -15,7 +15,7 @@ use foldhash::quality::FixedState;
 use super::files::text_of;
 
 /// A file (or standard input) that was read.
-pub struct Source {
+pub struct ManifestSource {
     /// The path as the user gave it, or as it was found below a directory that the user gave; `-` for standard input.
     pub name: Arc<str>,
     /// The path that a program rendered the text from, relative to the working directory. Such a text is not in a file.
@@ -34,25 +34,25 @@ struct InFile {
     hash: u64,
 }
 
-impl Source {
+impl ManifestSource {
     /// A text that is kept.
     pub fn new(name: impl Into<Arc<str>>, text: String) -> Self {
-        Source::shared(name, Arc::new(text))
+        ManifestSource::shared(name, Arc::new(text))
     }
 
     pub(super) fn shared(name: impl Into<Arc<str>>, text: Arc<String>) -> Self {
-        Source { name: name.into(), rendered_from: None, text: OnceLock::from(text), file: None }
+        ManifestSource { name: name.into(), rendered_from: None, text: OnceLock::from(text), file: None }
     }
 
     /// A text that a program rendered from the file at this path.
     pub fn rendered(name: impl Into<Arc<str>>, text: String, from: PathBuf) -> Self {
-        Source { rendered_from: Some(from), ..Source::new(name, text) }
+        ManifestSource { rendered_from: Some(from), ..ManifestSource::new(name, text) }
     }
 
     /// The text of the regular file at `path`, which is read again when it is needed.
     pub(super) fn in_file(name: impl Into<Arc<str>>, path: PathBuf, text: &str) -> Self {
         let file = InFile { path, length: text.len(), hash: hash(text) };
-        Source { name: name.into(), rendered_from: None, text: OnceLock::new(), file: Some(file) }
+        ManifestSource { name: name.into(), rendered_from: None, text: OnceLock::new(), file: Some(file) }
     }
 
     /// The text. It is empty if it is not kept and the file has changed in the meantime; then places and excerpts are
@@ -83,7 +83,7 @@ fn hash(text: &str) -> u64 {
     FixedState::default().hash_one(text)
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for ManifestSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.file.as_ref().map_or_else(|| self.text().len(), |file| file.length);
         write!(f, "Source({}, {length} bytes)", self.name)
@@ -99,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.yaml");
         let read_again = |written: &[u8]| {
-            let source = Source::in_file("a.yaml", path.clone(), "a: 1\n");
+            let source = ManifestSource::in_file("a.yaml", path.clone(), "a: 1\n");
             std::fs::write(&path, written).unwrap();
             source.text().to_owned()
         };
@@ -108,6 +108,6 @@ mod tests {
             assert_eq!(read_again(changed), "");
         }
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(Source::in_file("a.yaml", path, "a: 1\n").text(), "");
+        assert_eq!(ManifestSource::in_file("a.yaml", path, "a: 1\n").text(), "");
     }
 }

@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-use super::Origin;
+use super::ManifestOrigin;
 use crate::problem::Location;
 use crate::resource::Step;
-use gantry_yaml::Document;
+use gantry_yaml::YamlDocument;
 
 /// An object that is parsed again to find places in it.
 pub struct Spans<'a> {
-    origin: &'a Origin,
+    origin: &'a ManifestOrigin,
     /// `None` if the text is valid JSON but not valid YAML. Then only the object's line is known.
-    read: Option<Read<'a>>,
+    read: Option<ParsedManifest<'a>>,
 }
 
-struct Read<'a> {
-    document: Document<'a>,
+struct ParsedManifest<'a> {
+    document: YamlDocument<'a>,
     /// The steps from the document's root to the object.
     within: Vec<Step>,
     /// The byte offset in the file of the text that was parsed.
@@ -26,7 +26,7 @@ struct Read<'a> {
 
 /// The place of a value in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct ValueLocation {
     pub location: Location,
     /// The number of characters to underline: those of the key, or of an item's first line.
     pub length: usize,
@@ -36,18 +36,18 @@ pub struct Located {
 
 impl<'a> Spans<'a> {
     /// Parses the object again: only its own text if that is known, otherwise its whole document.
-    pub fn of(origin: &'a Origin) -> Spans<'a> {
-        let read = if origin.within.is_empty() { None } else { Read::item(origin) };
-        Spans { origin, read: read.or_else(|| Read::document(origin)) }
+    pub fn of(origin: &'a ManifestOrigin) -> Spans<'a> {
+        let read = if origin.within.is_empty() { None } else { ParsedManifest::item(origin) };
+        Spans { origin, read: read.or_else(|| ParsedManifest::document(origin)) }
     }
 
     /// The place of the value at `path`, which starts at the object's root; if the value does not exist, the place of
     /// its nearest ancestor. For a mapping's entry this is its key, for an item its first character.
-    pub fn locate(&self, path: &[Step]) -> Located {
+    pub fn locate(&self, path: &[Step]) -> ValueLocation {
         let file = self.origin.source.name.to_string();
         let Some(read) = &self.read else {
             let location = Location { file, line: self.origin.line, column: 1 };
-            return Located { location, length: 0, depth: 0 };
+            return ValueLocation { location, length: 0, depth: 0 };
         };
         let (depth, span) = read.document.locate(steps(read.within.iter().chain(path)));
         let text = self.origin.source.text();
@@ -55,7 +55,7 @@ impl<'a> Spans<'a> {
         let end = (read.start + span.bytes.end).min(text.len());
         let first_line = text.get(begin..end).and_then(|text| text.lines().next()).unwrap_or_default();
         let line_start = text[..begin].rfind('\n').map_or(0, |at| at + 1);
-        Located {
+        ValueLocation {
             location: Location {
                 file,
                 line: read.lines + span.line,
@@ -68,37 +68,37 @@ impl<'a> Spans<'a> {
     }
 }
 
-impl<'a> Read<'a> {
-    fn document(origin: &'a Origin) -> Option<Read<'a>> {
-        let document = Document::read(origin.source.text().get(origin.bytes.clone())?).ok()??;
+impl<'a> ParsedManifest<'a> {
+    fn document(origin: &'a ManifestOrigin) -> Option<ParsedManifest<'a>> {
+        let document = YamlDocument::read(origin.source.text().get(origin.bytes.clone())?).ok()??;
         let (_, object) = document.locate(steps(&origin.within));
         // The object's line is known both in the file and in the document, so lines need not be counted.
         let lines = origin.line.saturating_sub(object.line);
-        Some(Read { document, within: origin.within.clone(), start: origin.bytes.start, lines })
+        Some(ParsedManifest { document, within: origin.within.clone(), start: origin.bytes.start, lines })
     }
 
     /// Parses only the text of one item of a list, because a list may be long and every item may be needed.
     /// `None` if that text is unknown or cannot be parsed separately.
-    fn item(origin: &'a Origin) -> Option<Read<'a>> {
+    fn item(origin: &'a ManifestOrigin) -> Option<ParsedManifest<'a>> {
         let range = item_text(origin)?;
-        let document = Document::read(&origin.source.text()[range.clone()]).ok()??;
+        let document = YamlDocument::read(&origin.source.text()[range.clone()]).ok()??;
         let block = origin.source.text()[range.clone()].trim_start().starts_with("- ");
         let within = if block { vec![Step::Index(0)] } else { Vec::new() };
-        Some(Read { document, within, start: range.start, lines: origin.line - 1 })
+        Some(ParsedManifest { document, within, start: range.start, lines: origin.line - 1 })
     }
 }
 
 /// Converts a path to the steps of the YAML parser.
-pub(super) fn steps<'a>(path: impl IntoIterator<Item = &'a Step>) -> impl Iterator<Item = gantry_yaml::Step<'a>> {
+pub(super) fn steps<'a>(path: impl IntoIterator<Item = &'a Step>) -> impl Iterator<Item = gantry_yaml::YamlStep<'a>> {
     path.into_iter().map(|step| match step {
-        Step::Key(key) => gantry_yaml::Step::Key(key),
-        Step::Index(index) => gantry_yaml::Step::Index(*index),
+        Step::Key(key) => gantry_yaml::YamlStep::Key(key),
+        Step::Index(index) => gantry_yaml::YamlStep::Index(*index),
     })
 }
 
 /// The lines of a block list's item, from its dash to the next line that is not indented further; or those of a JSON
 /// object that shares no line with others.
-fn item_text(origin: &Origin) -> Option<Range<usize>> {
+fn item_text(origin: &ManifestOrigin) -> Option<Range<usize>> {
     if origin.within.len() != 2 {
         return None;
     }

@@ -24,7 +24,7 @@ fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
 }
 
-fn from_text(text: &str) -> Result<Loaded, Vec<Problem>> {
+fn from_text(text: &str) -> Result<LoadedManifests, Vec<Problem>> {
     load(&["-".to_owned()], &mut Some(text.as_bytes()))
 }
 

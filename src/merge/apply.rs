@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use gantry_schema::tree::Tree as _;
 use serde_json::{Map, Value};
 
-use super::fields::{FieldSet, Item};
+use super::fields::{FieldSet, ListItemKey};
 use super::handover::Owners;
 use super::order;
-use super::schema::{OBJECT_META, Schema, Shape};
+use super::schema::{MergeSchema, MergeShape, OBJECT_META};
 use crate::resource::SERVER_METADATA;
 
 /// The manifest without fields that apply ignores: server metadata, and `status` if it is a subresource.
@@ -28,7 +28,7 @@ pub(crate) fn intent(mut manifest: Value, status_is_subresource: bool) -> Value 
 
 /// The recorded fields of the managers.
 #[derive(Debug, Default)]
-pub(crate) struct Managers<'f> {
+pub(crate) struct ManagerFieldSets<'f> {
     /// The fields that the applying manager applied before.
     pub before: Option<&'f FieldSet>,
     pub others: Vec<&'f FieldSet>,
@@ -50,17 +50,17 @@ pub(crate) fn merge(live: &Value, intent: &Value, schema: &Value, manager: &str)
 }
 
 /// The schema of a kind, including `metadata`; `definitions` resolves its `$ref`s.
-pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> Schema<'s, Value> {
+pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> MergeSchema<'s, Value> {
     static METADATA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(OBJECT_META).unwrap_or_default());
-    Schema::of_object(schema, definitions, &METADATA)
+    MergeSchema::of_object(schema, definitions, &METADATA)
 }
 
 /// Like [`merge`], with any schema. The fields of former deploy tools are taken over.
-pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, manager: &str) -> Value {
+pub(crate) fn merge_by(live: &Value, intent: &Value, schema: MergeSchema<'_, Value>, manager: &str) -> Value {
     let version = intent["apiVersion"].as_str().unwrap_or_default();
     let Owners { mut ours, taken, others, .. } = Owners::of(live, manager, version);
     ours.add(&taken);
-    let managers = Managers { before: Some(&ours), others: others.iter().map(|other| &other.fields).collect() };
+    let managers = ManagerFieldSets { before: Some(&ours), others: others.iter().map(|other| &other.fields).collect() };
     apply(live, intent, schema, &managers, Emptied::Null)
 }
 
@@ -68,33 +68,33 @@ pub(crate) fn merge_by(live: &Value, intent: &Value, schema: Schema<'_, Value>, 
 pub(crate) fn apply(
     live: &Value,
     intent: &Value,
-    schema: Schema<'_, Value>,
-    managers: &Managers<'_>,
+    schema: MergeSchema<'_, Value>,
+    managers: &ManagerFieldSets<'_>,
     emptied: Emptied,
 ) -> Value {
     let mut applied = live.clone();
     write(&mut applied, intent, schema);
     if let Some(before) = managers.before {
-        Removal { emptied }.run(&mut applied, Some(intent), schema, before, &managers.others);
+        FieldRemoval { emptied }.run(&mut applied, Some(intent), schema, before, &managers.others);
     }
     applied
 }
 
 /// Writes what the manifest sets. Objects are merged unless they are atomic; lists are merged according to their type.
-fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
+fn write(live: &mut Value, intent: &Value, schema: MergeSchema<'_, Value>) {
     match (live, intent, schema.shape(intent)) {
-        (Value::Object(live), Value::Object(intent), Shape::Map) => {
+        (Value::Object(live), Value::Object(intent), MergeShape::Map) => {
             for (key, value) in intent {
-                let schema = schema.member(key).unwrap_or(Schema::Deduced);
+                let schema = schema.member(key).unwrap_or(MergeSchema::Deduced);
                 write(live.entry(key).or_insert(Value::Null), value, schema);
             }
         }
         // A null leaves existing parts alone.
         (live, Value::Null, _) if schema.merges(live) => {}
-        (Value::Array(live), Value::Array(intent), Shape::Set) => {
-            write_items(live, intent, Schema::Scalar, |item| Some(Item::Value(item.written())));
+        (Value::Array(live), Value::Array(intent), MergeShape::Set) => {
+            write_items(live, intent, MergeSchema::Scalar, |item| Some(ListItemKey::Value(item.written())));
         }
-        (Value::Array(live), Value::Array(intent), Shape::Keyed(keyed)) => {
+        (Value::Array(live), Value::Array(intent), MergeShape::Keyed(keyed)) => {
             write_items(live, intent, keyed.items, |item| keyed.key(item));
         }
         (live, intent, _) => *live = intent.clone(),
@@ -106,8 +106,8 @@ fn write(live: &mut Value, intent: &Value, schema: Schema<'_, Value>) {
 fn write_items(
     live: &mut Vec<Value>,
     intent: &[Value],
-    schema: Schema<'_, Value>,
-    key: impl Fn(&Value) -> Option<Item>,
+    schema: MergeSchema<'_, Value>,
+    key: impl Fn(&Value) -> Option<ListItemKey>,
 ) {
     let mut wanted: Vec<&Value> = Vec::with_capacity(intent.len());
     let mut index = BTreeMap::new();
@@ -132,18 +132,18 @@ fn write_items(
 }
 
 /// Removes the fields that the manager gives up.
-struct Removal {
+struct FieldRemoval {
     emptied: Emptied,
 }
 
-impl Removal {
+impl FieldRemoval {
     /// Removes fields that are in `before`, that `intent` no longer sets, and that no other manager owns. Returns
     /// whether anything was removed.
     fn run(
         &self,
         live: &mut Value,
         intent: Option<&Value>,
-        schema: Schema<'_, Value>,
+        schema: MergeSchema<'_, Value>,
         before: &FieldSet,
         others: &[&FieldSet],
     ) -> bool {
@@ -167,14 +167,14 @@ impl Removal {
         map: &mut Map<String, Value>,
         name: &str,
         intent: Option<&Value>,
-        schema: Schema<'_, Value>,
+        schema: MergeSchema<'_, Value>,
         before: &FieldSet,
         others: &[&FieldSet],
     ) -> bool {
         let Some(value) = map.get_mut(name) else { return false };
-        let child = schema.member(name).unwrap_or(Schema::Deduced);
+        let child = schema.member(name).unwrap_or(MergeSchema::Deduced);
         // If an atomic value was merged before, its recorded parts stand for the whole value.
-        let has_below = before.has_below() && !matches!(child.shape(value), Shape::Atomic);
+        let has_below = before.has_below() && !matches!(child.shape(value), MergeShape::Atomic);
         let removed_below = has_below && self.run(value, intent, child, before, others);
         let is_empty = value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
         // A declared field is removed with its whole content, such as values that the server defaulted.
@@ -193,7 +193,7 @@ impl Removal {
         &self,
         list: &mut Vec<Value>,
         intent: Option<&Value>,
-        schema: Schema<'_, Value>,
+        schema: MergeSchema<'_, Value>,
         before: &FieldSet,
         others: &[&FieldSet],
     ) -> bool {
@@ -207,7 +207,7 @@ impl Removal {
         for (item, before) in before.items() {
             let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.item(item)).collect();
             match (item, &shape) {
-                (Item::Keys(_), Shape::Keyed(keyed)) => {
+                (ListItemKey::Keys(_), MergeShape::Keyed(keyed)) => {
                     let is_it = |known: &Value| keyed.key(known).as_ref() == Some(item);
                     let wanted = wanted.iter().find(|wanted| is_it(wanted));
                     match list.iter().position(is_it) {
@@ -219,7 +219,7 @@ impl Removal {
                         None => {}
                     }
                 }
-                (Item::Value(text), _) => {
+                (ListItemKey::Value(text), _) => {
                     let is_it = |known: &Value| known.written() == *text;
                     if !wanted.iter().any(is_it) && others.is_empty() {
                         let length = list.len();

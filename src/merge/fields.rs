@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gantry_schema::tree::{Tree, View};
+use gantry_schema::tree::{Tree, ValueView};
 use serde_json::{Map, Value};
 
 /// One step of the path of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub(crate) enum MergePathStep {
     Field(String),
-    Item(Item),
+    Item(ListItemKey),
 }
 
 /// Identifies an item of a list. Values have the text form of [`Tree::written`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Item {
+pub(crate) enum ListItemKey {
     /// The item with these keys.
     Keys(BTreeMap<String, String>),
     /// The item with this value.
@@ -28,56 +28,56 @@ pub(crate) enum Item {
 }
 
 /// The notation of the API server in a conflict: `.image`, `[name="a"]`.
-impl fmt::Display for Step {
+impl fmt::Display for MergePathStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Field(name) => write!(f, ".{name}"),
-            Step::Item(Item::Keys(keys)) => {
+            MergePathStep::Field(name) => write!(f, ".{name}"),
+            MergePathStep::Item(ListItemKey::Keys(keys)) => {
                 let keys: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 write!(f, "[{}]", keys.join(","))
             }
-            Step::Item(Item::Value(value)) => write!(f, "[={value}]"),
-            Step::Item(Item::Other(step)) => write!(f, "[{step}]"),
+            MergePathStep::Item(ListItemKey::Value(value)) => write!(f, "[={value}]"),
+            MergePathStep::Item(ListItemKey::Other(step)) => write!(f, "[{step}]"),
         }
     }
 }
 
-impl Item {
-    fn read(step: &str) -> Item {
+impl ListItemKey {
+    fn read(step: &str) -> ListItemKey {
         let json = |text| serde_json::from_str::<Value>(text).ok();
         let read = match step.split_once(':') {
             Some(("k", keys)) => match json(keys) {
                 Some(Value::Object(keys)) => {
-                    Some(Item::Keys(keys.iter().map(|(name, value)| (name.clone(), value.written())).collect()))
+                    Some(ListItemKey::Keys(keys.iter().map(|(name, value)| (name.clone(), value.written())).collect()))
                 }
                 _ => None,
             },
-            Some(("v", value)) => json(value).map(|value| Item::Value(value.written())),
+            Some(("v", value)) => json(value).map(|value| ListItemKey::Value(value.written())),
             _ => None,
         };
-        read.unwrap_or_else(|| Item::Other(step.to_owned()))
+        read.unwrap_or_else(|| ListItemKey::Other(step.to_owned()))
     }
 
     /// Whether it identifies this value of a list.
     pub fn is_of(&self, value: &Value) -> bool {
         match self {
-            Item::Keys(keys) => {
+            ListItemKey::Keys(keys) => {
                 keys.iter().all(|(name, key)| value.get(name).is_some_and(|value| value.written() == *key))
             }
-            Item::Value(text) => value.written() == *text,
-            Item::Other(_) => false,
+            ListItemKey::Value(text) => value.written() == *text,
+            ListItemKey::Other(_) => false,
         }
     }
 
     fn written(&self) -> String {
         match self {
-            Item::Keys(keys) => {
+            ListItemKey::Keys(keys) => {
                 let keys: Vec<String> =
                     keys.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str()))).collect();
                 format!("k:{{{}}}", keys.join(","))
             }
-            Item::Value(value) => format!("v:{value}"),
-            Item::Other(step) => step.clone(),
+            ListItemKey::Value(value) => format!("v:{value}"),
+            ListItemKey::Other(step) => step.clone(),
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) struct FieldSet {
     /// Whether this node itself is in the set.
     own: bool,
     fields: BTreeMap<String, FieldSet>,
-    items: BTreeMap<Item, FieldSet>,
+    items: BTreeMap<ListItemKey, FieldSet>,
 }
 
 impl FieldSet {
@@ -107,14 +107,14 @@ impl FieldSet {
     /// Parses a `fieldsV1`. An invalid one gives an empty set.
     pub fn read<T: Tree>(fields_v1: &T) -> Self {
         let mut set = FieldSet::default();
-        let View::Map(is_empty) = fields_v1.view() else { return set };
+        let ValueView::Map(is_empty) = fields_v1.view() else { return set };
         set.own = is_empty || fields_v1.member(".").is_some();
         fields_v1.all_members(&mut |step, below| {
             let below = || FieldSet::read(below);
             match step.strip_prefix("f:") {
                 _ if step == "." => {}
                 Some(name) => drop(set.fields.insert(name.to_owned(), below())),
-                None => drop(set.items.insert(Item::read(step), below())),
+                None => drop(set.items.insert(ListItemKey::read(step), below())),
             }
             true
         });
@@ -153,11 +153,11 @@ impl FieldSet {
         self.fields.iter().map(|(name, below)| (name.as_str(), below))
     }
 
-    pub fn item(&self, item: &Item) -> Option<&FieldSet> {
+    pub fn item(&self, item: &ListItemKey) -> Option<&FieldSet> {
         self.items.get(item)
     }
 
-    pub fn items(&self) -> impl Iterator<Item = (&Item, &FieldSet)> {
+    pub fn items(&self) -> impl Iterator<Item = (&ListItemKey, &FieldSet)> {
         self.items.iter()
     }
 
@@ -206,13 +206,13 @@ impl FieldSet {
     }
 
     /// The path of each field in the set, without those of maps and items that have fields of their own in it.
-    pub fn paths(&self) -> Vec<Vec<Step>> {
-        fn collect(set: &FieldSet, path: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
+    pub fn paths(&self) -> Vec<Vec<MergePathStep>> {
+        fn collect(set: &FieldSet, path: &mut Vec<MergePathStep>, found: &mut Vec<Vec<MergePathStep>>) {
             if set.own && !set.has_below() && !path.is_empty() {
                 found.push(path.clone());
             }
-            let fields = set.fields.iter().map(|(name, below)| (Step::Field(name.clone()), below));
-            let items = set.items.iter().map(|(item, below)| (Step::Item(item.clone()), below));
+            let fields = set.fields.iter().map(|(name, below)| (MergePathStep::Field(name.clone()), below));
+            let items = set.items.iter().map(|(item, below)| (MergePathStep::Item(item.clone()), below));
             for (step, below) in fields.chain(items) {
                 path.push(step);
                 collect(below, path, found);
@@ -240,8 +240,8 @@ impl FieldSet {
     }
 
     /// Removes the field at `path` and everything below it.
-    pub fn remove(&mut self, path: &[Step]) {
-        fn remove<K: Ord>(below: &mut BTreeMap<K, FieldSet>, step: &K, rest: &[Step]) {
+    pub fn remove(&mut self, path: &[MergePathStep]) {
+        fn remove<K: Ord>(below: &mut BTreeMap<K, FieldSet>, step: &K, rest: &[MergePathStep]) {
             let Some(set) = below.get_mut(step) else { return };
             if !rest.is_empty() {
                 set.remove(rest);
@@ -252,8 +252,8 @@ impl FieldSet {
         }
         match path {
             [] => {}
-            [Step::Field(name), rest @ ..] => remove(&mut self.fields, name, rest),
-            [Step::Item(item), rest @ ..] => remove(&mut self.items, item, rest),
+            [MergePathStep::Field(name), rest @ ..] => remove(&mut self.fields, name, rest),
+            [MergePathStep::Item(item), rest @ ..] => remove(&mut self.items, item, rest),
         }
     }
 }
@@ -294,9 +294,9 @@ mod tests {
     #[test]
     fn removing_leaves_no_empty_nodes() {
         let mut fields = FieldSet::of(&json!({"data": {"x": 1}, "spec": {"y": 2}}));
-        fields.remove(&["data", "x"].map(|name| Step::Field(name.into())));
+        fields.remove(&["data", "x"].map(|name| MergePathStep::Field(name.into())));
         assert_eq!(fields.to_json(), json!({"f:spec": {"f:y": {}}}));
-        fields.remove(&[Step::Field("spec".into())]);
+        fields.remove(&[MergePathStep::Field("spec".into())]);
         assert!(fields.is_empty());
     }
 

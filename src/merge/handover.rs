@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldSet, Item};
+use super::fields::{FieldSet, ListItemKey};
 use super::tools::{self, UNRECORDED};
 
 /// Fields that controllers work with, whichever tool wrote them: they stay as they are.
@@ -157,8 +157,8 @@ fn strip(value: &mut Value, set: &FieldSet, kept: Option<&FieldSet>) {
                 let Some(at) = list.iter().position(|known| item.is_of(known)) else { continue };
                 match item {
                     _ if !has_owner(of_item) => drop(list.remove(at)),
-                    Item::Keys(_) => strip(&mut list[at], below, of_item),
-                    Item::Value(_) | Item::Other(_) => {}
+                    ListItemKey::Keys(_) => strip(&mut list[at], below, of_item),
+                    ListItemKey::Value(_) | ListItemKey::Other(_) => {}
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! The fields that a field manager loses when a manifest is applied to a live object: the fields that it owns according
 //! to `metadata.managedFields` and whose values the manifest changes.
 
-use gantry_schema::tree::{Tree, View};
+use gantry_schema::tree::{Tree, ValueView};
 
-use super::fields::{FieldSet, Item, Step};
-use super::schema::{Schema, Shape};
+use super::fields::{FieldSet, ListItemKey, MergePathStep};
+use super::schema::{MergeSchema, MergeShape};
 
 /// The fields that a manager owns.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl Owned<'_> {
         }
     }
 
-    fn item(self, item: &Item) -> Option<Self> {
+    fn item(self, item: &ListItemKey) -> Option<Self> {
         match self {
             Owned::AllLive => Some(Owned::AllLive),
             Owned::Fields(fields) => fields.item(item).map(Owned::Fields),
@@ -39,12 +39,17 @@ impl Owned<'_> {
 }
 
 /// The fields of `owned` that change when the object `desired` is applied to `live`.
-pub(crate) fn lost<V: Tree, S: Tree>(desired: &V, live: &V, owned: Owned<'_>, schema: Schema<'_, S>) -> Vec<Vec<Step>> {
+pub(crate) fn lost<V: Tree, S: Tree>(
+    desired: &V,
+    live: &V,
+    owned: Owned<'_>,
+    schema: MergeSchema<'_, S>,
+) -> Vec<Vec<MergePathStep>> {
     let mut found = Vec::new();
     desired.all_members(&mut |key, value| {
         let below = Some(owned).filter(|_| can_change(key)).and_then(|owned| owned.field(key));
         if let (Some(owned), Some(schema)) = (below, schema.member(key)) {
-            let mut path = vec![Step::Field(key.to_owned())];
+            let mut path = vec![MergePathStep::Field(key.to_owned())];
             walk(value, live.member(key), owned, schema, &mut path, &mut found);
         }
         true
@@ -57,8 +62,8 @@ pub(crate) fn lost_below<V: Tree, S: Tree>(
     desired: &V,
     live: &V,
     owned: Owned<'_>,
-    schema: Schema<'_, S>,
-) -> Vec<Vec<Step>> {
+    schema: MergeSchema<'_, S>,
+) -> Vec<Vec<MergePathStep>> {
     let mut found = Vec::new();
     walk(desired, Some(live), owned, schema, &mut Vec::new(), &mut found);
     found
@@ -67,7 +72,7 @@ pub(crate) fn lost_below<V: Tree, S: Tree>(
 /// Whether `desired` may change an owned field; `false` means that nothing is lost under any schema.
 pub(crate) fn overlaps<V: Tree>(desired: &V, live: &V, owned: Owned<'_>) -> bool {
     fn below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
-        let is_map = |value: &V| matches!(value.view(), View::Map(_));
+        let is_map = |value: &V| matches!(value.view(), ValueView::Map(_));
         match (live, owned) {
             (None, Owned::AllLive) => false,
             (Some(live), Owned::Fields(fields)) if fields.has_below() && is_map(desired) && is_map(live) => {
@@ -101,49 +106,49 @@ fn walk<V: Tree, S: Tree>(
     desired: &V,
     live: Option<&V>,
     owned: Owned<'_>,
-    schema: Schema<'_, S>,
-    path: &mut Vec<Step>,
-    found: &mut Vec<Vec<Step>>,
+    schema: MergeSchema<'_, S>,
+    path: &mut Vec<MergePathStep>,
+    found: &mut Vec<Vec<MergePathStep>>,
 ) {
     if live.is_none() && matches!(owned, Owned::AllLive) {
         return;
     }
-    let is_map = |value: &V| matches!(value.view(), View::Map(_));
+    let is_map = |value: &V| matches!(value.view(), ValueView::Map(_));
     let is_same = || live.is_some_and(|live| live.same_value(desired));
     match schema.shape(desired) {
-        Shape::Set => {
+        MergeShape::Set => {
             let live = live.map_or(&[][..], items);
             for item in items(desired) {
                 let is_repeated = live.iter().filter(|live| live.same_value(item)).nth(1).is_some();
-                let item = Item::Value(item.written());
+                let item = ListItemKey::Value(item.written());
                 if is_repeated && owned.item(&item).is_some() {
                     let mut path = path.clone();
-                    path.push(Step::Item(item));
+                    path.push(MergePathStep::Item(item));
                     found.push(path);
                 }
             }
         }
-        Shape::Map if live.is_none_or(is_map) => {
+        MergeShape::Map if live.is_none_or(is_map) => {
             if live.is_none() && owned.itself() {
                 found.push(path.clone());
             }
             desired.all_members(&mut |key, value| {
                 if let (Some(owned), Some(schema)) = (owned.field(key), schema.member(key)) {
-                    path.push(Step::Field(key.to_owned()));
+                    path.push(MergePathStep::Field(key.to_owned()));
                     walk(value, live.and_then(|live| live.member(key)), owned, schema, path, found);
                     path.pop();
                 }
                 true
             });
         }
-        Shape::Keyed(keyed) => {
+        MergeShape::Keyed(keyed) => {
             let live = live.map_or(&[][..], items);
             for item in items(desired) {
                 let Some(key) = keyed.key(item) else { continue };
                 let Some(owned) = owned.item(&key) else { continue };
                 let mut live = live.iter().filter(|live| keyed.key(*live).as_ref() == Some(&key));
                 let (first, is_repeated) = (live.next(), live.next().is_some());
-                path.push(Step::Item(key));
+                path.push(MergePathStep::Item(key));
                 match is_repeated {
                     // Items with the same keys are one field together. The apply replaces all of them by the one of the
                     // manifest, even if it equals one of them.
@@ -155,24 +160,25 @@ fn walk<V: Tree, S: Tree>(
             }
         }
         // `null` for a map or a list leaves the fields in it alone.
-        Shape::Leaf if matches!(desired.view(), View::Null) && live.is_some_and(|live| schema.merges(live)) => {}
+        MergeShape::Leaf
+            if matches!(desired.view(), ValueView::Null) && live.is_some_and(|live| schema.merges(live)) => {}
         // If an atomic value was merged before, the server treats its recorded parts as the whole value.
-        Shape::Atomic if !is_same() => found.push(path.clone()),
-        Shape::Leaf | Shape::Map if !is_same() && owned.itself() => found.push(path.clone()),
+        MergeShape::Atomic if !is_same() => found.push(path.clone()),
+        MergeShape::Leaf | MergeShape::Map if !is_same() && owned.itself() => found.push(path.clone()),
         _ => {}
     }
 }
 
 pub(super) fn items<V: Tree>(list: &V) -> &[V] {
     match list.view() {
-        View::List(items) => items,
+        ValueView::List(items) => items,
         _ => &[],
     }
 }
 
 /// The path of a field in the API server's notation for conflicts: `.spec.containers[name="a"].image`.
-pub(crate) fn path_text(path: &[Step]) -> String {
-    path.iter().map(Step::to_string).collect()
+pub(crate) fn path_text(path: &[MergePathStep]) -> String {
+    path.iter().map(MergePathStep::to_string).collect()
 }
 
 #[cfg(test)]
@@ -187,7 +193,7 @@ mod tests {
         let [schema, live, desired, owned, meta] =
             [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
         let owned = FieldSet::read(&owned);
-        let found = lost(&desired, &live, Owned::Fields(&owned), Schema::of_object(&schema, None, &meta));
+        let found = lost(&desired, &live, Owned::Fields(&owned), MergeSchema::of_object(&schema, None, &meta));
         assert!(found.is_empty() || overlaps(&desired, &live, Owned::Fields(&owned)), "{found:?}");
         found.iter().map(|path| path_text(path)).collect()
     }

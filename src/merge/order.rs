@@ -9,7 +9,7 @@
 
 /// An item of the list after an apply, by its index in the live list, in the manifest, or in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MergedItem {
     pub live: Option<usize>,
     pub intent: Option<usize>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Place {
 /// The order after an apply. `live` has an element for each item of the live list: the index of the same item in the
 /// manifest, or `None` if the manifest does not contain it. The manifest has `intent` items, without duplicates. Of
 /// duplicates in the live list that are also in the manifest, one remains, with the content of the manifest.
-pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<Place> {
+pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<MergedItem> {
     let mut live_of = vec![None; intent];
     let mut is_double = vec![false; intent];
     for (at, item) in live.iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<Place> {
             live_of[item] = Some(at);
         }
     }
-    let of_intent = |item: usize| Place { live: live_of[item].filter(|_| !is_double[item]), intent: Some(item) };
+    let of_intent = |item: usize| MergedItem { live: live_of[item].filter(|_| !is_double[item]), intent: Some(item) };
     let next_shared = |from: usize| (from..intent).find(|item| live_of[*item].is_some());
     let mut places = Vec::with_capacity(live.len().max(intent));
     let (mut at, mut item) = (0, 0);
@@ -44,7 +44,7 @@ pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<Place> {
                 continue;
             }
             Some(None) => {
-                places.push(Place { live: Some(at), intent: None });
+                places.push(MergedItem { live: Some(at), intent: None });
                 at += 1;
                 continue;
             }
@@ -76,7 +76,7 @@ mod tests {
         let of_live: Vec<Option<usize>> = live.chars().map(|item| intent.find(item)).collect();
         let chars = |text: &str| text.chars().collect::<Vec<char>>();
         let (live, wanted) = (chars(live), chars(intent));
-        let name = |place: Place| place.intent.map_or_else(|| live[place.live.unwrap()], |item| wanted[item]);
+        let name = |place: MergedItem| place.intent.map_or_else(|| live[place.live.unwrap()], |item| wanted[item]);
         places(&of_live, wanted.len()).into_iter().map(name).collect()
     }
 

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use gantry_schema::tree::{Tree, View};
+use gantry_schema::tree::{Tree, ValueView};
 
-use super::fields::Item;
+use super::fields::ListItemKey;
 
 /// The part of ObjectMeta's schema that defines how it is merged. A CRD's schema does not contain it.
 pub(crate) const OBJECT_META: &str = r#"{"type": "object", "properties": {
@@ -23,15 +23,15 @@ const SCALARS: [&str; 2] =
 const MOST_REFS: usize = 8;
 
 /// The type of a value.
-pub(crate) enum Schema<'s, S> {
+pub(crate) enum MergeSchema<'s, S> {
     /// The type is unknown: maps are merged, lists are one value.
     Deduced,
     /// The value is always one field.
     Scalar,
-    Node(Node<'s, S>),
+    Node(MergeNode<'s, S>),
 }
 
-pub(crate) struct Node<'s, S> {
+pub(crate) struct MergeNode<'s, S> {
     node: &'s S,
     /// The definitions that `$ref`s refer to.
     definitions: Option<&'s S>,
@@ -43,24 +43,24 @@ pub(crate) struct Node<'s, S> {
     atomic: bool,
 }
 
-impl<S> Clone for Node<'_, S> {
+impl<S> Clone for MergeNode<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Node<'_, S> {}
+impl<S> Copy for MergeNode<'_, S> {}
 
-impl<S> Clone for Schema<'_, S> {
+impl<S> Clone for MergeSchema<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Schema<'_, S> {}
+impl<S> Copy for MergeSchema<'_, S> {}
 
 /// How a value under a schema is merged.
-pub(crate) enum Shape<'s, S> {
+pub(crate) enum MergeShape<'s, S> {
     Leaf,
     /// A list or map that is owned as a whole.
     Atomic,
@@ -73,21 +73,21 @@ pub(crate) enum Shape<'s, S> {
 /// A list whose items are identified by keys.
 pub(crate) struct Keyed<'s, S> {
     keys: Vec<&'s str>,
-    pub items: Schema<'s, S>,
+    pub items: MergeSchema<'s, S>,
 }
 
-impl<'s, S: Tree> Schema<'s, S> {
+impl<'s, S: Tree> MergeSchema<'s, S> {
     /// The schema of a kind: `definitions` resolves its `$ref`s, and `object_meta` is the schema of `metadata`.
     pub fn of_object(node: &'s S, definitions: Option<&'s S>, object_meta: &'s S) -> Self {
         match Self::below(node, definitions, false) {
-            Schema::Node(node) => Schema::Node(Node { object_meta: Some(object_meta), ..node }),
+            MergeSchema::Node(node) => MergeSchema::Node(MergeNode { object_meta: Some(object_meta), ..node }),
             other => other,
         }
     }
 
     fn below(mut node: &'s S, definitions: Option<&'s S>, preserve: bool) -> Self {
         if !is_map(node) {
-            return Schema::Deduced;
+            return MergeSchema::Deduced;
         }
         let mut atomic = false;
         for _ in 0..MOST_REFS {
@@ -95,22 +95,22 @@ impl<'s, S: Tree> Schema<'s, S> {
             atomic |= text(node, "x-kubernetes-map-type") == Some("atomic");
             let name = reference.rsplit('/').next().unwrap_or_default();
             if SCALARS.contains(&name) {
-                return Schema::Scalar;
+                return MergeSchema::Scalar;
             }
             match definitions.and_then(|definitions| definitions.member(name)).filter(|found| is_map(*found)) {
                 Some(found) => node = found,
-                None => return Schema::Deduced,
+                None => return MergeSchema::Deduced,
             }
         }
         let keeps = node.member("x-kubernetes-preserve-unknown-fields").map(Tree::view);
-        let preserve = preserve || matches!(keeps, Some(View::Bool(true)));
-        Schema::Node(Node { node, definitions, object_meta: None, preserve, atomic })
+        let preserve = preserve || matches!(keeps, Some(ValueView::Bool(true)));
+        MergeSchema::Node(MergeNode { node, definitions, object_meta: None, preserve, atomic })
     }
 
     /// The schema of a member; `None` for a field that the schema does not allow.
     pub fn member(self, key: &str) -> Option<Self> {
-        let Schema::Node(Node { node, definitions, object_meta, preserve, .. }) = self else {
-            return Some(Schema::Deduced);
+        let MergeSchema::Node(MergeNode { node, definitions, object_meta, preserve, .. }) = self else {
+            return Some(MergeSchema::Deduced);
         };
         if let Some(object_meta) = object_meta.filter(|_| key == "metadata") {
             return Some(Self::below(object_meta, None, false));
@@ -120,11 +120,11 @@ impl<'s, S: Tree> Schema<'s, S> {
             return Some(Self::below(member, definitions, preserve));
         }
         match node.member("additionalProperties").map(|schema| (schema, schema.view())) {
-            Some((_, View::Bool(allowed))) => allowed.then_some(Schema::Deduced),
+            Some((_, ValueView::Bool(allowed))) => allowed.then_some(MergeSchema::Deduced),
             Some((schema, _)) => Some(Self::below(schema, definitions, preserve)),
             None => {
-                let is_open = properties.is_none_or(|properties| !matches!(properties.view(), View::Map(false)));
-                (preserve || is_open).then_some(Schema::Deduced)
+                let is_open = properties.is_none_or(|properties| !matches!(properties.view(), ValueView::Map(false)));
+                (preserve || is_open).then_some(MergeSchema::Deduced)
             }
         }
     }
@@ -132,8 +132,8 @@ impl<'s, S: Tree> Schema<'s, S> {
     /// The schema of the items of a list.
     pub fn items(self) -> Self {
         match self {
-            Schema::Node(Node { node, definitions, preserve, .. }) => {
-                node.member("items").map_or(Schema::Deduced, |items| Self::below(items, definitions, preserve))
+            MergeSchema::Node(MergeNode { node, definitions, preserve, .. }) => {
+                node.member("items").map_or(MergeSchema::Deduced, |items| Self::below(items, definitions, preserve))
             }
             other => other,
         }
@@ -141,44 +141,46 @@ impl<'s, S: Tree> Schema<'s, S> {
 
     /// Whether the schema names the member.
     pub(super) fn declares(self, key: &str) -> bool {
-        let Schema::Node(Node { node, object_meta, .. }) = self else { return false };
+        let MergeSchema::Node(MergeNode { node, object_meta, .. }) = self else { return false };
         object_meta.is_some() && key == "metadata"
             || node.member("properties").is_some_and(|properties| properties.member(key).is_some())
     }
 
-    pub(crate) fn shape<V: Tree>(self, value: &V) -> Shape<'s, S> {
-        let Schema::Node(Node { node, definitions, preserve, atomic, .. }) = self else {
+    pub(crate) fn shape<V: Tree>(self, value: &V) -> MergeShape<'s, S> {
+        let MergeSchema::Node(MergeNode { node, definitions, preserve, atomic, .. }) = self else {
             return match (self, value.view()) {
-                (Schema::Deduced, View::Map(_)) => Shape::Map,
-                (Schema::Deduced, View::List(_)) => Shape::Atomic,
-                _ => Shape::Leaf,
+                (MergeSchema::Deduced, ValueView::Map(_)) => MergeShape::Map,
+                (MergeSchema::Deduced, ValueView::List(_)) => MergeShape::Atomic,
+                _ => MergeShape::Leaf,
             };
         };
         let wanted = text(node, "type").unwrap_or_default();
         match value.view() {
-            View::Map(_) if matches!(wanted, "" | "object") => {
+            ValueView::Map(_) if matches!(wanted, "" | "object") => {
                 match atomic || text(node, "x-kubernetes-map-type") == Some("atomic") {
-                    true => Shape::Atomic,
-                    false => Shape::Map,
+                    true => MergeShape::Atomic,
+                    false => MergeShape::Map,
                 }
             }
-            View::List(_) if matches!(wanted, "" | "array") => match list_keys(node) {
-                None => Shape::Atomic,
-                Some(keys) if keys.is_empty() => Shape::Set,
+            ValueView::List(_) if matches!(wanted, "" | "array") => match list_keys(node) {
+                None => MergeShape::Atomic,
+                Some(keys) if keys.is_empty() => MergeShape::Set,
                 Some(keys) => {
                     let items = node.member("items").map(|items| Self::below(items, definitions, preserve));
-                    Shape::Keyed(Keyed { keys, items: items.unwrap_or(Schema::Scalar) })
+                    MergeShape::Keyed(Keyed { keys, items: items.unwrap_or(MergeSchema::Scalar) })
                 }
             },
-            _ => Shape::Leaf,
+            _ => MergeShape::Leaf,
         }
     }
 
     /// Whether a value is a non-empty map or list whose parts are separate fields.
     pub(super) fn merges<V: Tree>(self, value: &V) -> bool {
         match value.view() {
-            View::Map(is_empty) => !is_empty && matches!(self.shape(value), Shape::Map),
-            View::List(list) => !list.is_empty() && matches!(self.shape(value), Shape::Keyed(_) | Shape::Set),
+            ValueView::Map(is_empty) => !is_empty && matches!(self.shape(value), MergeShape::Map),
+            ValueView::List(list) => {
+                !list.is_empty() && matches!(self.shape(value), MergeShape::Keyed(_) | MergeShape::Set)
+            }
             _ => false,
         }
     }
@@ -186,9 +188,9 @@ impl<'s, S: Tree> Schema<'s, S> {
 
 impl<S: Tree> Keyed<'_, S> {
     /// The keys that identify an item. For a missing key, the schema's default is used, if there is one.
-    pub fn key<V: Tree>(&self, item: &V) -> Option<Item> {
+    pub fn key<V: Tree>(&self, item: &V) -> Option<ListItemKey> {
         let properties = match self.items {
-            Schema::Node(Node { node, .. }) => node.member("properties"),
+            MergeSchema::Node(MergeNode { node, .. }) => node.member("properties"),
             _ => None,
         };
         let default = |key: &str| Some(properties?.member(key)?.member("default")?.written());
@@ -197,17 +199,17 @@ impl<S: Tree> Keyed<'_, S> {
             Some(((*key).to_owned(), value))
         };
         let parts: BTreeMap<String, String> = self.keys.iter().filter_map(part).collect();
-        (!parts.is_empty()).then_some(Item::Keys(parts))
+        (!parts.is_empty()).then_some(ListItemKey::Keys(parts))
     }
 }
 
 fn is_map<S: Tree>(node: &S) -> bool {
-    matches!(node.view(), View::Map(_))
+    matches!(node.view(), ValueView::Map(_))
 }
 
 fn text<'s, S: Tree>(node: &'s S, key: &str) -> Option<&'s str> {
     match node.member(key)?.view() {
-        View::Text(text) => Some(text),
+        ValueView::Text(text) => Some(text),
         _ => None,
     }
 }
@@ -218,7 +220,7 @@ fn reference<S: Tree>(node: &S) -> Option<&str> {
         return Some(reference);
     }
     match node.member("allOf")?.view() {
-        View::List([only]) => text(only, "$ref"),
+        ValueView::List([only]) => text(only, "$ref"),
         _ => None,
     }
 }
@@ -228,10 +230,10 @@ fn list_keys<S: Tree>(node: &S) -> Option<Vec<&str>> {
     if let Some(kind) = text(node, "x-kubernetes-list-type") {
         return match (kind, node.member("x-kubernetes-list-map-keys").map(Tree::view)) {
             ("set", _) => Some(Vec::new()),
-            ("map", Some(View::List(keys))) => Some(
+            ("map", Some(ValueView::List(keys))) => Some(
                 keys.iter()
                     .filter_map(|key| match key.view() {
-                        View::Text(key) => Some(key),
+                        ValueView::Text(key) => Some(key),
                         _ => None,
                     })
                     .collect(),

@@ -18,17 +18,17 @@ pub(crate) const UNRECORDED: &str = "before-first-apply";
 
 /// Whether a tool writes by server-side apply, by plain updates, or by either.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Writes {
+enum ToolWriteMethod {
     Applies,
     Updates,
     Both,
 }
 
-use Writes::{Applies, Both, Updates};
+use ToolWriteMethod::{Applies, Both, Updates};
 
 /// Field manager, how it writes, and the tool as people know it. `kubectl` with updates is not among them: it scales
 /// and patches.
-const TOOLS: &[(&str, Writes, &str)] = &[
+const TOOLS: &[(&str, ToolWriteMethod, &str)] = &[
     ("HashiCorp", Updates, "Terraform"),
     ("Terraform", Both, "Terraform"),
     ("argocd-controller", Both, "Argo CD"),

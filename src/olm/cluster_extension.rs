@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use gantry_catalog::resolve::{InstalledBundle, UpgradeConstraints, Wanted};
+use gantry_catalog::resolve::{ExtensionRequest, InstalledBundle, UpgradeConstraints};
 use serde_json::Value;
 
 use super::cluster_catalog::GROUP;
@@ -28,7 +28,7 @@ pub struct Extension {
     /// Its name.
     pub name: String,
     /// The package, version, channels and constraints to resolve.
-    pub wanted: Wanted,
+    pub wanted: ExtensionRequest,
     /// The `LabelSelector` of catalogs; null for all.
     pub selector: Value,
     /// The namespace that the operator is installed into.
@@ -40,7 +40,7 @@ pub struct Extension {
     /// The field that disables OLM's CRD upgrade safety check, if it is set.
     pub safety_off: Option<SafetyOff>,
     /// The paths of these fields.
-    pub places: Places,
+    pub places: ExtensionFieldPaths,
 }
 
 /// The field with which a ClusterExtension disables OLM's CRD upgrade safety check.
@@ -85,14 +85,14 @@ impl SafetyOff {
 
 /// The steps to the fields of one version of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Places {
+pub enum ExtensionFieldPaths {
     V1,
     V1alpha1,
 }
 
-impl Places {
+impl ExtensionFieldPaths {
     fn of(self, v1: &[&str], v1alpha1: &[&str]) -> Vec<Step> {
-        let steps = if self == Places::V1 { v1 } else { v1alpha1 };
+        let steps = if self == ExtensionFieldPaths::V1 { v1 } else { v1alpha1 };
         ["spec"].iter().chain(steps).map(|key| Step::from(*key)).collect()
     }
 
@@ -180,25 +180,25 @@ impl Extension {
         let spec = &json["spec"];
         // A folder target does not convert, so an object of one version may have the fields of the other.
         let (places, source) = match spec["source"]["catalog"].is_object() {
-            true => (Places::V1, &spec["source"]["catalog"]),
-            false => (Places::V1alpha1, spec),
+            true => (ExtensionFieldPaths::V1, &spec["source"]["catalog"]),
+            false => (ExtensionFieldPaths::V1alpha1, spec),
         };
         let is_elsewhere = spec["source"]["sourceType"].as_str().is_some_and(|kind| kind != "Catalog");
         let package = source["packageName"].as_str().filter(|_| !is_elsewhere)?.to_owned();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let channels = match places {
-            Places::V1 => source["channels"].as_array().into_iter().flatten().map(text).collect(),
-            Places::V1alpha1 => source["channel"].as_str().map(str::to_owned).into_iter().collect(),
+            ExtensionFieldPaths::V1 => source["channels"].as_array().into_iter().flatten().map(text).collect(),
+            ExtensionFieldPaths::V1alpha1 => source["channel"].as_str().map(str::to_owned).into_iter().collect(),
         };
         let constraints = match source["upgradeConstraintPolicy"].as_str() {
             Some("SelfCertified" | "Ignore") => UpgradeConstraints::Any,
             _ => UpgradeConstraints::Catalog,
         };
-        let namespace = if places == Places::V1 { &spec["namespace"] } else { &spec["installNamespace"] };
+        let namespace = if places == ExtensionFieldPaths::V1 { &spec["namespace"] } else { &spec["installNamespace"] };
         Some(Extension {
             name: object.name.clone(),
-            wanted: Wanted { package, version: text(&source["version"]), channels, constraints },
-            selector: if places == Places::V1 { source["selector"].clone() } else { Value::Null },
+            wanted: ExtensionRequest { package, version: text(&source["version"]), channels, constraints },
+            selector: if places == ExtensionFieldPaths::V1 { source["selector"].clone() } else { Value::Null },
             namespace: text(namespace),
             service_account: text(&spec["serviceAccount"]["name"]),
             config: spec["config"]["inline"].clone(),
@@ -325,7 +325,7 @@ mod tests {
         );
         let (v1, v1alpha1) = (v1.expect("one"), v1alpha1.expect("one"));
         let relabelled = of("v1", json!({"packageName": "p", "version": "1.x"})).expect("one");
-        assert_eq!((relabelled.wanted.version.as_str(), relabelled.places), ("1.x", Places::V1alpha1));
+        assert_eq!((relabelled.wanted.version.as_str(), relabelled.places), ("1.x", ExtensionFieldPaths::V1alpha1));
         assert_eq!(v1.wanted.constraints, UpgradeConstraints::Any);
         assert_eq!((&v1.wanted, &v1.namespace), (&v1alpha1.wanted, &v1alpha1.namespace));
         assert_eq!(v1.places.version().len(), 4);

@@ -4,12 +4,12 @@
 use futures::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
-use super::conflicts::Foreseen;
+use super::conflicts::ChangeConflicts;
 use super::published::Published;
-use super::refusals::Asking;
+use super::refusals::RefusalForecaster;
 use super::{Change, kinds};
-use crate::cluster::{Cause, Described, DryRunError, Operation, Refuser, deploy_tool, is_immutable};
-use crate::merge::{self, Beside, FieldSet, Owners, Step};
+use crate::cluster::{Described, DryRunError, ManagerOperation, RefusalCause, Refuser, deploy_tool, is_immutable};
+use crate::merge::{self, Beside, FieldSet, MergePathStep, Owners};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
@@ -23,11 +23,11 @@ const PARTS_SHOWN: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     pub problems: Vec<Problem>,
-    pub conflicts: Vec<Foreseen>,
+    pub conflicts: Vec<ChangeConflicts>,
 }
 
 /// Asks the server about updates that leave something beside the manifest that may be refused with it.
-pub(super) async fn ask(asking: &Asking<'_>) -> Answers {
+pub(super) async fn ask(asking: &RefusalForecaster<'_>) -> Answers {
     let is_update = |change: &Change| {
         change.is_written()
             && change.action.changes_live()
@@ -46,14 +46,14 @@ pub(super) async fn ask(asking: &Asking<'_>) -> Answers {
     let mut all = Answers::default();
     while let Some((change, beside, answer)) = answers.next().await {
         match answer {
-            Err(DryRunError::Conflict(conflicts)) => all.conflicts.push(Foreseen { change, conflicts }),
+            Err(DryRunError::Conflict(conflicts)) => all.conflicts.push(ChangeConflicts { change, conflicts }),
             Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation => {
                 // The causes of immutable fields are reported with what to do about them. A port of another Service may
                 // be free when this one is written.
                 let is_for_others = refusal.causes.iter().any(|cause| is_immutable(&cause.message))
                     || refusal.problem.message.contains("already allocated");
                 if !is_for_others {
-                    let refused = Refused { change: &changes[change], beside: &beside, causes: &refusal.causes };
+                    let refused = RefusedChange { change: &changes[change], beside: &beside, causes: &refusal.causes };
                     all.problems.extend(refused.problem(&refusal.problem, manager));
                 }
             }
@@ -74,19 +74,20 @@ fn beside(change: &Change, published: &Published<'_>, field_manager: &str) -> Op
 }
 
 /// An update that the server refuses.
-struct Refused<'a> {
+struct RefusedChange<'a> {
     change: &'a Change,
     beside: &'a Beside,
-    causes: &'a [Cause],
+    causes: &'a [RefusalCause],
 }
 
-impl Refused<'_> {
+impl RefusedChange<'_> {
     fn problem(&self, refusal: &Problem, field_manager: &str) -> Option<Problem> {
         let object = &self.change.desired.object;
         let live = self.change.live.as_ref()?.raw.value();
         let owners = Owners::of(&live, field_manager, &object.api_version);
-        let all: Vec<&[Step]> = self.beside.items.iter().chain(&self.beside.fields).map(Vec::as_slice).collect();
-        let named: Vec<&[Step]> =
+        let all: Vec<&[MergePathStep]> =
+            self.beside.items.iter().chain(&self.beside.fields).map(Vec::as_slice).collect();
+        let named: Vec<&[MergePathStep]> =
             all.iter().copied().filter(|path| self.causes.iter().any(|cause| is_of(cause, path))).collect();
         // The dry run does not know that the fields of deploy tools are taken over before the object is written.
         if named.is_empty() && !owners.tools.is_empty() {
@@ -114,7 +115,7 @@ impl Refused<'_> {
     }
 
     /// The command that removes these parts from the live object.
-    fn command(&self, paths: &[&[Step]], live: &Value) -> Option<String> {
+    fn command(&self, paths: &[&[MergePathStep]], live: &Value) -> Option<String> {
         let patch = removal(paths, live, &self.change.desired.raw.value())?;
         let adds = patch.iter().any(|step| step["op"] != "test" && step["op"] != "remove");
         // The next deploy takes over what this manager set.
@@ -130,34 +131,34 @@ impl Refused<'_> {
 
 /// Whether the field that the server names is in the same list or map as a part of the object: without the places in
 /// lists, `spec.template.spec.containers.ports.name` is in the list of `.spec.template.spec.containers.ports`.
-fn is_of(cause: &Cause, path: &[Step]) -> bool {
+fn is_of(cause: &RefusalCause, path: &[MergePathStep]) -> bool {
     let mut names = cause.field.split('.').map(|part| part.split('[').next().unwrap_or_default());
     let parent = match path {
-        [parent @ .., Step::Field(_)] => parent,
+        [parent @ .., MergePathStep::Field(_)] => parent,
         _ => path,
     };
     let fields = parent.iter().filter_map(|step| match step {
-        Step::Field(name) => Some(name.as_str()),
-        Step::Item(_) => None,
+        MergePathStep::Field(name) => Some(name.as_str()),
+        MergePathStep::Item(_) => None,
     });
     !cause.field.is_empty() && fields.into_iter().all(|field| names.next() == Some(field))
 }
 
 /// `.spec.ports[port=80,protocol="TCP"] of field manager "x"`
-fn named_with_manager(path: &[Step], live: &Value) -> String {
+fn named_with_manager(path: &[MergePathStep], live: &Value) -> String {
     let field = merge::path_text(path);
     let entries = live["metadata"]["managedFields"].as_array();
     let owner = entries.into_iter().flatten().find(|entry| {
         let fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
         let below = path.iter().try_fold(&fields, |fields, step| match step {
-            Step::Field(name) => fields.field(name),
-            Step::Item(item) => fields.item(item),
+            MergePathStep::Field(name) => fields.field(name),
+            MergePathStep::Item(item) => fields.item(item),
         });
         below.is_some_and(|below| !below.is_empty())
     });
     let Some(entry) = owner else { return format!("{field}, which no field manager owns") };
     let manager = entry["manager"].as_str().unwrap_or_default();
-    let operation = if entry["operation"] == "Apply" { Operation::Apply } else { Operation::Update };
+    let operation = if entry["operation"] == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update };
     let tool = deploy_tool(manager, operation).map(|tool| format!(" ({tool})")).unwrap_or_default();
     format!("{field} of field manager {:?}{tool}", text::sanitize(manager))
 }
@@ -165,7 +166,7 @@ fn named_with_manager(path: &[Step], live: &Value) -> String {
 /// The JSON patch that removes these parts from the live object. It does nothing if a part is no longer at its place.
 ///
 /// What the manifest sets beside a field is written with it: without another source, a volume would get its default.
-fn removal(paths: &[&[Step]], live: &Value, desired: &Value) -> Option<Vec<Value>> {
+fn removal(paths: &[&[MergePathStep]], live: &Value, desired: &Value) -> Option<Vec<Value>> {
     let mut places = paths.iter().map(|path| Some((pointer(path, live)?, *path))).collect::<Option<Vec<_>>>()?;
     // From the end, so that no removal moves what is removed next.
     places.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0));
@@ -178,7 +179,7 @@ fn removal(paths: &[&[Step]], live: &Value, desired: &Value) -> Option<Vec<Value
             patch.push(json!({"op": "test", "path": path, "value": value}));
         }
         let at = written(place);
-        if let ([parent @ .., Step::Field(_)], Some(parent_at)) = (path, place.split_last()) {
+        if let ([parent @ .., MergePathStep::Field(_)], Some(parent_at)) = (path, place.split_last()) {
             let (live, desired) = (value_at(parent, live)?, value_at(parent, desired)?);
             let changed = desired.as_object()?.iter().filter(|(key, value)| live.get(key.as_str()) != Some(value));
             patch.extend(changed.map(|(key, value)| {
@@ -193,16 +194,16 @@ fn removal(paths: &[&[Step]], live: &Value, desired: &Value) -> Option<Vec<Value
     Some(patch)
 }
 
-fn value_at<'v>(path: &[Step], object: &'v Value) -> Option<&'v Value> {
+fn value_at<'v>(path: &[MergePathStep], object: &'v Value) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, step| match step {
-        Step::Field(name) => value.get(name),
-        Step::Item(item) => value.as_array()?.iter().find(|known| item.is_of(known)),
+        MergePathStep::Field(name) => value.get(name),
+        MergePathStep::Item(item) => value.as_array()?.iter().find(|known| item.is_of(known)),
     })
 }
 
 /// A step of a JSON pointer.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum PointerStep {
     Key(String),
     Index(usize),
 }
@@ -211,19 +212,19 @@ enum Place {
 type ItemKeys = Vec<(String, Value)>;
 
 /// Where a part is in the live object, and the keys of the items of lists on the way to it.
-fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, ItemKeys)> {
+fn pointer(path: &[MergePathStep], live: &Value) -> Option<(Vec<PointerStep>, ItemKeys)> {
     let (mut value, mut place, mut test) = (live, Vec::new(), Vec::new());
     for step in path {
         match step {
-            Step::Field(name) => {
+            MergePathStep::Field(name) => {
                 value = value.get(name)?;
-                place.push(Place::Key(name.clone()));
+                place.push(PointerStep::Key(name.clone()));
             }
-            Step::Item(item) => {
+            MergePathStep::Item(item) => {
                 let at = value.as_array()?.iter().position(|known| item.is_of(known))?;
                 value = &value[at];
-                place.push(Place::Index(at));
-                if let merge::Item::Keys(keys) = item {
+                place.push(PointerStep::Index(at));
+                if let merge::ListItemKey::Keys(keys) = item {
                     let parent = written(&place);
                     test.extend(
                         keys.keys()
@@ -236,10 +237,10 @@ fn pointer(path: &[Step], live: &Value) -> Option<(Vec<Place>, ItemKeys)> {
     Some((place, test))
 }
 
-fn written(place: &[Place]) -> String {
+fn written(place: &[PointerStep]) -> String {
     let steps = place.iter().map(|step| match step {
-        Place::Key(name) => format!("/{}", text::json_pointer_step(name)),
-        Place::Index(at) => format!("/{at}"),
+        PointerStep::Key(name) => format!("/{}", text::json_pointer_step(name)),
+        PointerStep::Index(at) => format!("/{at}"),
     });
     steps.collect()
 }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::unchanged::{self, Comparison};
+use super::unchanged::{self, ObjectComparison};
 use super::{
-    Action, Change, Desired, Plan, PlanOptions, Prefetch, bundles, directives, kinds, owner, rebase, rebase_rules,
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, kinds, owner, rebase, rebase_rules,
     settle, strategy, whole,
 };
-use crate::app::members::Place;
-use crate::cluster::{self, OnRead, Read, Target, Wanted};
+use crate::app::members::MemberKey;
+use crate::cluster::{self, ObjectToRead, OnRead, ReadResult, Target};
 use crate::manifest::Manifest;
 use crate::parallel::in_parallel;
 use crate::problem::Result;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_schema::json::Json;
 
 /// Reads the live state of the manifests that was not read `ahead`, and decides what a deploy would do. Writes nothing.
@@ -22,15 +22,15 @@ use gantry_schema::json::Json;
 /// # Errors
 /// Kinds that are not served, unless they are kept; objects that cannot be read; two manifests for one object.
 pub async fn build(
-    desired: impl Into<Desired>,
+    desired: impl Into<DesiredState>,
     ahead: Prefetch,
     target: &Target,
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
 ) -> Result<Plan> {
     // There may be very many manifests, so do not copy the list.
-    let Desired { manifests: mut others, bundles } = desired.into();
-    let bundles::Opened { bundles, manifests: of_bundles, mut notices, live: live_extensions } =
+    let DesiredState { manifests: mut others, bundles } = desired.into();
+    let bundles::OpenedBundles { bundles, manifests: of_bundles, mut notices, live: live_extensions } =
         match bundles.is_empty() {
             true => Default::default(),
             false => bundles::open(bundles, &others, target).await,
@@ -43,7 +43,7 @@ pub async fn build(
     // If some objects are as the last run left them, nothing was read ahead.
     let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
     let live_crds = ahead.complete(&crds, target, on_read).await?;
-    let tolerate = |read: Vec<Read>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
+    let tolerate = |read: Vec<ReadResult>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 
     let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
@@ -52,7 +52,7 @@ pub async fn build(
     bundles::add_conversions(&mut changes, &bundles, namespace);
     let kinds = kinds::resolve(&changes, &others, target).await?;
 
-    let kinds::Placed { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
+    let kinds::PlacedManifests { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
     // What is not written needs no kind that is served.
     unplaced.retain(|unplaced| {
         let notice = directives::notice_if_left_out(&unplaced.manifest);
@@ -64,14 +64,14 @@ pub async fn build(
         kinds::name_served_versions(&mut unplaced, &kinds, target).await;
         whole(&unplaced)?;
     }
-    let wanted: Vec<Wanted> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
+    let wanted: Vec<ObjectToRead> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
     let read = match options.known.is_empty() && options.as_applied.is_empty() {
         true => tolerate(target.read_each(&wanted, on_read).await?)?,
         false => tolerate(read_unknown(&wanted, options, target, on_read).await?)?,
     };
     drop(wanted);
     let asked = of.iter().enumerate().filter(|(_, kind)| kind.read_as.is_some()).map(|(index, _)| index);
-    let mut live: BTreeMap<usize, Read> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
+    let mut live: BTreeMap<usize, ReadResult> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
     changes.reserve_exact(manifests.len());
     for (index, (desired, kind)) in manifests.into_iter().zip(of).enumerate() {
         changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
@@ -107,31 +107,31 @@ pub async fn build(
     })
 }
 
-fn place(resource: &Arc<Resource>, object: &ObjectRef) -> Place {
+fn place(resource: &Arc<Resource>, object: &ObjectRef) -> MemberKey {
     (resource.clone(), object.namespace.clone(), object.name.clone())
 }
 
 /// Reads the objects that are not known yet.
 async fn read_unknown(
-    wanted: &[Wanted],
+    wanted: &[ObjectToRead],
     options: PlanOptions<'_>,
     target: &Target,
     on_read: OnRead<'_>,
-) -> Result<Vec<Read>> {
-    let known = |wanted: &Wanted| {
+) -> Result<Vec<ReadResult>> {
+    let known = |wanted: &ObjectToRead| {
         let place = place(&wanted.resource, &wanted.object);
         options.as_applied.get(&place).or_else(|| options.known.get(&place))
     };
-    let unknown: Vec<Wanted> = wanted.iter().filter(|wanted| known(wanted).is_none()).cloned().collect();
+    let unknown: Vec<ObjectToRead> = wanted.iter().filter(|wanted| known(wanted).is_none()).cloned().collect();
     let mut read = target.read_each(&unknown, on_read).await?.into_iter();
-    let answer = |wanted: &Wanted| match known(wanted) {
+    let answer = |wanted: &ObjectToRead| match known(wanted) {
         Some(live) => Ok(Some(live.clone())),
         None => read.next().unwrap_or(Ok(None)),
     };
     Ok(wanted.iter().map(answer).collect())
 }
 
-fn refuse_unread(read: Vec<Read>) -> Result<Vec<Read>> {
+fn refuse_unread(read: Vec<ReadResult>) -> Result<Vec<ReadResult>> {
     // There may be very many, so do not copy them without need.
     if read.iter().all(std::result::Result::is_ok) {
         Ok(read)
@@ -153,21 +153,21 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
             return (if change.unread.is_some() { Action::Unknown } else { Action::Create }, false);
         };
         let schema = schemas.get(&*change.resource);
-        let facts = unchanged::Facts {
+        let facts = unchanged::ComparisonContext {
             field_manager,
             schema,
             built_in: schema.is_none() && kinds::is_built_in(&change.resource.group),
         };
         let crd = change.crd().map(|crd| &**crd);
         match unchanged::compare(&change.desired.object, &change.desired.raw, &live.raw, crd, &facts) {
-            Comparison::Unchanged => (Action::Unchanged, false),
-            Comparison::Doubtful => (Action::Update, true),
-            Comparison::Changed => (Action::Update, false),
+            ObjectComparison::Unchanged => (Action::Unchanged, false),
+            ObjectComparison::Doubtful => (Action::Update, true),
+            ObjectComparison::Changed => (Action::Update, false),
         }
     };
     let action = |change: &Change| {
         let (action, is_doubtful) = by_itself(change);
-        let is_held = |live: &Live| directives::live_exclusion(&live.raw, field_manager).is_some();
+        let is_held = |live: &LiveObject| directives::live_exclusion(&live.raw, field_manager).is_some();
         let is_own = change.desired.bundle.is_none();
         if action == Action::Update && is_own && change.live.as_ref().is_some_and(is_held) {
             return (Action::Skip, false);

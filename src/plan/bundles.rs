@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::bundle;
-use gantry_catalog::bundle::install::{self, Conversion};
+use gantry_catalog::bundle::install::{self, InstalledConversion};
 use serde_json::Value;
 
 use super::{Change, Crds, Plan};
@@ -18,7 +18,7 @@ use crate::resource::{RawObject, Resource};
 
 /// A bundle of the plan. Its objects are the changes whose manifest names it.
 #[derive(Debug, Clone)]
-pub struct Bundle {
+pub struct PlannedBundle {
     /// The folder.
     pub directory: String,
     /// Its metadata.
@@ -39,7 +39,7 @@ pub struct Installer {
     pub at: Option<Location>,
 }
 
-impl Bundle {
+impl PlannedBundle {
     /// Its package.
     pub fn package(&self) -> &str {
         &self.content.annotations.package
@@ -93,8 +93,8 @@ impl Installer {
 
 /// The bundles of a plan.
 #[derive(Default)]
-pub(super) struct Opened {
-    pub bundles: Vec<Bundle>,
+pub(super) struct OpenedBundles {
+    pub bundles: Vec<PlannedBundle>,
     /// The objects that OLM would write, each in the namespace of its ClusterExtension.
     pub manifests: Vec<Manifest>,
     /// Notices about what could not be read.
@@ -104,8 +104,12 @@ pub(super) struct Opened {
 }
 
 /// Finds the ClusterExtension of each bundle.
-pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], target: &Target) -> Opened {
-    let mut opened = Opened::default();
+pub(super) async fn open(
+    bundles: Vec<manifest::ManifestBundle>,
+    others: &[Manifest],
+    target: &Target,
+) -> OpenedBundles {
+    let mut opened = OpenedBundles::default();
     let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
     // Use the first one: OLM installs a package once.
     for installer in others.iter().filter_map(Installer::of_manifest) {
@@ -136,9 +140,9 @@ pub(super) async fn open(bundles: Vec<manifest::Bundle>, others: &[Manifest], ta
             }
         }
     }
-    for manifest::Bundle { directory, content, csv, manifests: objects } in bundles {
+    for manifest::ManifestBundle { directory, content, csv, manifests: objects } in bundles {
         let installer = installers.get(&content.annotations.package).cloned();
-        let bundle = Bundle { directory, content, csv, installer };
+        let bundle = PlannedBundle { directory, content, csv, installer };
         opened.manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
         opened.bundles.push(bundle);
     }
@@ -162,7 +166,7 @@ fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
 
 /// Adds the conversion webhook to the CRDs of bundles, as OLM does: the CRD of a bundle does not name it. If no
 /// ClusterExtension determines its namespace, that of the live CRD is used, or `namespace`.
-pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace: &str) {
+pub(super) fn add_conversions(crds: &mut [Change], bundles: &[PlannedBundle], namespace: &str) {
     for change in crds {
         let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
         let Some((csv, _)) = &bundle.content.csv else { continue };
@@ -176,7 +180,9 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[Bundle], namespace
             continue;
         }
         let install = of_extension.or_else(live).unwrap_or_else(|| namespace.to_owned());
-        let Some(Conversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else { continue };
+        let Some(InstalledConversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else {
+            continue;
+        };
         let mut value = change.desired.raw.value();
         let Ok(spec) = serde_json::from_str::<Value>(&spec) else { continue };
         // Invalid CRDs are reported elsewhere.
@@ -226,7 +232,7 @@ pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
     let problem = |((_, bundle), changes): ((&Resource, usize), Vec<&Change>)| {
         let first = &changes[0].desired;
         let more = if changes.len() > 1 { format!(" and {} more", changes.len() - 1) } else { String::new() };
-        let bundle = plan.bundles.get(bundle).map(Bundle::shown).unwrap_or_default();
+        let bundle = plan.bundles.get(bundle).map(PlannedBundle::shown).unwrap_or_default();
         let message = format!(
             "{}{more}: this kind is not served until OLM has installed the bundle {bundle}, which defines it",
             first.object

@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::unchanged::{self, Comparison};
+use super::unchanged::{self, ObjectComparison};
 use super::{Action, bundles, directives, order, owner, removal};
 use crate::app::last_applied::Mark;
-use crate::cluster::{Apply, DryRunError, FormerTools, Pin, Read};
-use crate::crd::Sides;
+use crate::cluster::{Apply, DryRunError, FormerTools, ReadResult, WritePrecondition};
+use crate::crd::CrdSides;
 use crate::manifest::Manifest;
 use crate::merge::Owners;
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 
 /// One object of the plan.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Change {
     /// The manifest, with `object.namespace` filled in for a namespaced kind.
     pub desired: Manifest,
     /// The live object; `None` if there is none.
-    pub live: Option<Live>,
+    pub live: Option<LiveObject>,
     /// The object that is deleted before this one is created: see [`Action::Replace`]. Then `live` is `None`.
     pub replaces: Option<Box<removal::Removal>>,
     /// Why it is unknown whether there is a live object; see [`PlanOptions::goes_on_unread`].
@@ -38,7 +38,7 @@ pub struct Change {
     /// The manager that applied the live object of a bundle: see [`bundles`].
     pub installer: Option<Box<str>>,
     pub crds: Crds,
-    pub answer: Answer,
+    pub answer: DryRunCache,
 }
 
 /// How a change treats what kapp wrote to the object.
@@ -55,9 +55,9 @@ pub struct OfKapp {
 /// The server's answer to a dry run of the request that writes a change, if it is kept: see
 /// [`PlanOptions::keeps_answers`]. The first caller that asks shares it. Boxed, because few changes have one.
 #[derive(Debug, Clone, Default)]
-pub struct Answer(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
+pub struct DryRunCache(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
 
-impl Answer {
+impl DryRunCache {
     pub fn get(&self) -> Option<&std::result::Result<RawObject, DryRunError>> {
         self.0.get().map(|answer| &**answer)
     }
@@ -70,11 +70,11 @@ impl Answer {
 
 /// The parsed CRD of a change, parsed at first use. A change that is copied with another live object needs a new one.
 #[derive(Debug, Clone, Default)]
-pub struct Crds(OnceLock<Arc<Sides>>);
+pub struct Crds(OnceLock<Arc<CrdSides>>);
 
 impl Change {
     /// A change whose action is not decided yet.
-    pub(super) fn new(desired: Manifest, read: Read, resource: Arc<Resource>) -> Self {
+    pub(super) fn new(desired: Manifest, read: ReadResult, resource: Arc<Resource>) -> Self {
         let (live, unread) = match read {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),
@@ -93,13 +93,13 @@ impl Change {
             kapp: OfKapp::default(),
             is_as_applied: false,
             crds: Crds::default(),
-            answer: Answer::default(),
+            answer: DryRunCache::default(),
         }
     }
 
     /// Both sides of a CRD, each parsed once; `None` for other kinds.
-    pub fn crd(&self) -> Option<&Arc<Sides>> {
-        let sides = || Sides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
+    pub fn crd(&self) -> Option<&Arc<CrdSides>> {
+        let sides = || CrdSides::new(self.desired.raw.clone(), self.live.as_ref().map(|live| live.raw.clone())).into();
         self.desired.object.is_crd().then(|| self.crds.0.get_or_init(sides))
     }
 
@@ -117,26 +117,33 @@ impl Change {
     }
 
     /// The pin of the live object as it was read, or of its absence.
-    pub fn pin(&self) -> Pin {
+    pub fn pin(&self) -> WritePrecondition {
         match &self.live {
-            None => Pin::Absent,
-            Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+            None => WritePrecondition::Absent,
+            Some(live) => {
+                WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
+            }
         }
     }
 
     /// The mark by which a later run recognizes that the object, which is `live` after this run, matches the manifest;
     /// `None` if the server changed it.
-    pub fn mark(&self, live: &Live, field_manager: &str) -> Option<Mark> {
+    pub fn mark(&self, live: &LiveObject, field_manager: &str) -> Option<Mark> {
         let object = &self.desired.object;
         let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
-        let facts = unchanged::Facts { field_manager, schema: None, built_in: true };
+        let facts = unchanged::ComparisonContext { field_manager, schema: None, built_in: true };
         let is_same = self.is_as_applied
-            || unchanged::compare(object, &self.desired.raw, &live.raw, None, &facts) == Comparison::Unchanged;
+            || unchanged::compare(object, &self.desired.raw, &live.raw, None, &facts) == ObjectComparison::Unchanged;
         is_same.then_some(mark)
     }
 
     /// The request that writes this change.
-    pub fn request<'a>(&'a self, pin: &'a Pin, field_manager: &'a str, force_conflicts: bool) -> Apply<'a> {
+    pub fn request<'a>(
+        &'a self,
+        pin: &'a WritePrecondition,
+        field_manager: &'a str,
+        force_conflicts: bool,
+    ) -> Apply<'a> {
         Apply {
             resource: &self.resource,
             object: &self.desired.object,
@@ -177,19 +184,19 @@ impl Change {
     /// The manifest as JSON, with its namespace filled in.
     pub fn desired_json(&self) -> Cow<'_, str> {
         #[derive(Deserialize)]
-        struct Head<'a> {
+        struct NamespacedHead<'a> {
             #[serde(borrow, default)]
-            metadata: Metadata<'a>,
+            metadata: NamespaceMetadata<'a>,
         }
         #[derive(Deserialize, Default)]
-        struct Metadata<'a> {
+        struct NamespaceMetadata<'a> {
             #[serde(borrow, default)]
             namespace: Option<Cow<'a, str>>,
         }
         let json = self.desired.raw.json();
         let Some(namespace) = &self.desired.object.namespace else { return json };
-        match serde_json::from_str::<Head<'_>>(&json) {
-            Ok(Head { metadata: Metadata { namespace: Some(_) } }) => json,
+        match serde_json::from_str::<NamespacedHead<'_>>(&json) {
+            Ok(NamespacedHead { metadata: NamespaceMetadata { namespace: Some(_) } }) => json,
             _ => {
                 let mut value = self.desired.raw.value();
                 if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {

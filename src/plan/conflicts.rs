@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 
 use super::published::Published;
 use super::{Change, Plan, kinds};
-use crate::cluster::{Described, FieldConflict, FormerTools, Operation, Target, deploy_tool};
-use crate::merge::{self, FieldSet, Owned, Schema};
+use crate::cluster::{Described, FieldConflict, FormerTools, ManagerOperation, Target, deploy_tool};
+use crate::merge::{self, FieldSet, MergeSchema, Owned};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
@@ -30,7 +30,7 @@ const FIELDS_SHOWN: usize = 10;
 
 /// The conflicts of one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreseen {
+pub struct ChangeConflicts {
     /// Index into `plan.changes`.
     pub change: usize,
     /// Sorted; never empty.
@@ -39,7 +39,7 @@ pub struct Foreseen {
 
 /// Computes the conflicts of every update of the plan. Only reads, and requests schemas from the target only if they
 /// matter.
-pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<Foreseen> {
+pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<ChangeConflicts> {
     // The server itself transfers fields of a client-side apply by kubectl.
     if field_manager == "kubectl" {
         return Vec::new();
@@ -52,8 +52,8 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
     let mut open = Vec::new();
     for (change, look) in updates.into_iter().zip(looks) {
         match look {
-            Look::Sure(conflicts) => foreseen.push(Foreseen { change, conflicts }),
-            Look::NeedsSchema => open.push(change),
+            ConflictForecast::Sure(conflicts) => foreseen.push(ChangeConflicts { change, conflicts }),
+            ConflictForecast::NeedsSchema => open.push(change),
         }
     }
 
@@ -62,7 +62,7 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<F
         let change = &plan.changes[*index];
         let Described { schema, definitions } = published.schema(&change.resource)?;
         let schema = merge::of_kind(schema, Some(definitions));
-        Some(Foreseen {
+        Some(ChangeConflicts {
             change: *index,
             conflicts: conflicts(change, &finder.records(change, &live_json(change)), schema),
         })
@@ -88,7 +88,7 @@ fn live_json(change: &Change) -> Cow<'_, str> {
     change.live.as_ref().map(|live| live.raw.json()).unwrap_or_default()
 }
 
-enum Look {
+enum ConflictForecast {
     Sure(Vec<FieldConflict>),
     NeedsSchema,
 }
@@ -101,15 +101,15 @@ struct ConflictFinder<'a> {
 }
 
 impl ConflictFinder<'_> {
-    fn look(&self, change: &Change, target: &Target) -> Look {
+    fn look(&self, change: &Change, target: &Target) -> ConflictForecast {
         let live = live_json(change);
         let records = self.records(change, &live);
         if records.is_empty() {
-            return Look::Sure(Vec::new());
+            return ConflictForecast::Sure(Vec::new());
         }
         // A folder or a commit merges without schemas. In a CRD only lists are atomic, including `versions`.
         if !target.is_server() || change.desired.object.is_crd() {
-            return Look::Sure(conflicts(change, &records, Schema::Deduced));
+            return ConflictForecast::Sure(conflicts(change, &records, MergeSchema::Deduced));
         }
         if !kinds::is_built_in(&change.resource.group) {
             // The deploy writes this CRD first, so it determines how the object is merged.
@@ -119,30 +119,30 @@ impl ConflictFinder<'_> {
                 let schema = crd.crd().and_then(|sides| kinds::schema_of(sides.defined()?, &change.resource));
                 let schema = schema.and_then(|schema| serde_json::from_str(schema).ok());
                 let conflicts = schema.map(|schema| conflicts(change, &records, merge::of_kind(&schema, None)));
-                return Look::Sure(conflicts.unwrap_or_default());
+                return ConflictForecast::Sure(conflicts.unwrap_or_default());
             }
         }
         match each(change, &records, |desired, live, owned| merge::overlaps(desired, live, owned))
             .into_iter()
             .any(|(_, overlaps)| overlaps)
         {
-            true => Look::NeedsSchema,
-            false => Look::Sure(Vec::new()),
+            true => ConflictForecast::NeedsSchema,
+            false => ConflictForecast::Sure(Vec::new()),
         }
     }
 
     /// The entries of other managers at the version of the manifest that name fields an apply can change. Most
     /// name only the status; then the objects need not be parsed.
-    fn records<'c>(&self, change: &Change, live: &'c str) -> Vec<Record<'c>> {
+    fn records<'c>(&self, change: &Change, live: &'c str) -> Vec<ManagerFieldsEntry<'c>> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Metadata<'a> {
+        struct ConflictMetadata<'a> {
             #[serde(borrow, default)]
-            managed_fields: Vec<Entry<'a>>,
+            managed_fields: Vec<ConflictFieldsEntry<'a>>,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Entry<'a> {
+        struct ConflictFieldsEntry<'a> {
             #[serde(borrow, default)]
             manager: Cow<'a, str>,
             #[serde(borrow, default)]
@@ -155,13 +155,13 @@ impl ConflictFinder<'_> {
             fields_v1: Option<&'a RawValue>,
         }
         let metadata = scan::member(live, "metadata");
-        let Some(Ok(metadata)) = metadata.map(serde_json::from_str::<Metadata<'_>>) else { return Vec::new() };
+        let Some(Ok(metadata)) = metadata.map(serde_json::from_str::<ConflictMetadata<'_>>) else { return Vec::new() };
         let entries = metadata.managed_fields;
         if entries.is_empty() && self.unrecorded {
             let manager = "before-first-apply".into();
-            return vec![Record { manager, operation: Operation::Update, fields: None }];
+            return vec![ManagerFieldsEntry { manager, operation: ManagerOperation::Update, fields: None }];
         }
-        let ours = |entry: &Entry<'_>| {
+        let ours = |entry: &ConflictFieldsEntry<'_>| {
             entry.manager == self.field_manager && entry.operation == "Apply" && entry.subresource.is_empty()
         };
         entries
@@ -170,11 +170,11 @@ impl ConflictFinder<'_> {
             .filter(|entry| !(change.kapp.seized && entry.manager == "kapp" && entry.operation == "Update"))
             .filter_map(|entry| {
                 let is_apply = entry.operation == "Apply";
-                let operation = if is_apply { Operation::Apply } else { Operation::Update };
+                let operation = if is_apply { ManagerOperation::Apply } else { ManagerOperation::Update };
                 let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);
                 let is_taken = change.former_tools() == FormerTools::Take
                     && merge::of_manager(&entry.manager, is_apply, &fields).is_some();
-                (merge::is_at_stake(&fields) && !is_taken).then_some(Record {
+                (merge::is_at_stake(&fields) && !is_taken).then_some(ManagerFieldsEntry {
                     manager: entry.manager,
                     operation,
                     fields: Some(fields),
@@ -185,7 +185,11 @@ impl ConflictFinder<'_> {
 }
 
 /// The fields that applying the change would take from the managers of these entries.
-fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_, Value>) -> Vec<FieldConflict> {
+fn conflicts(
+    change: &Change,
+    records: &[ManagerFieldsEntry<'_>],
+    schema: MergeSchema<'_, Value>,
+) -> Vec<FieldConflict> {
     let is_built_in = kinds::is_built_in(&change.resource.group);
     let lost = each(change, records, |desired, live, owned| {
         let mut lost = merge::lost(desired, live, owned, schema);
@@ -208,10 +212,10 @@ fn conflicts(change: &Change, records: &[Record<'_>], schema: Schema<'_, Value>)
 }
 
 /// Whether the value at a path of fields is `{}`.
-fn is_empty_map_at(object: &Json<'_>, path: &[merge::Step]) -> bool {
+fn is_empty_map_at(object: &Json<'_>, path: &[merge::MergePathStep]) -> bool {
     let value = path.iter().try_fold(object, |value, step| match step {
-        merge::Step::Field(name) => value.map()?.get(name),
-        merge::Step::Item(_) => None,
+        merge::MergePathStep::Field(name) => value.map()?.get(name),
+        merge::MergePathStep::Item(_) => None,
     });
     value.and_then(Json::map).is_some_and(|map| map.iter().next().is_none())
 }
@@ -219,9 +223,9 @@ fn is_empty_map_at(object: &Json<'_>, path: &[merge::Step]) -> bool {
 /// Runs `work` on the fields of each other manager.
 fn each<T>(
     change: &Change,
-    records: &[Record<'_>],
+    records: &[ManagerFieldsEntry<'_>],
     work: impl Fn(&Json<'_>, &Json<'_>, Owned<'_>) -> T,
-) -> Vec<((String, Operation), T)> {
+) -> Vec<((String, ManagerOperation), T)> {
     if records.is_empty() {
         return Vec::new();
     }
@@ -234,7 +238,7 @@ fn each<T>(
     let (Ok(desired), Ok(live)) = (Json::parse(&desired), Json::parse(&live)) else {
         return Vec::new();
     };
-    let answer = |record: &Record<'_>| {
+    let answer = |record: &ManagerFieldsEntry<'_>| {
         let owner = (text::sanitize(&record.manager).into_owned(), record.operation);
         let owned = match &record.fields {
             None => Owned::AllLive,
@@ -246,9 +250,9 @@ fn each<T>(
 }
 
 /// The managedFields entry of one manager of a live object.
-struct Record<'c> {
+struct ManagerFieldsEntry<'c> {
     manager: Cow<'c, str>,
-    operation: Operation,
+    operation: ManagerOperation,
     /// Its `fieldsV1`; `None` for every field that the live object has.
     fields: Option<FieldSet>,
 }
@@ -262,7 +266,7 @@ const ONLY_DEFAULTS_HELP: &str = "take ownership of them once with --force-confl
 
 /// Reports the owners: a problem for each manager, and another for its fields that would not change.
 pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
-    let mut managers: BTreeMap<(&str, Operation, bool), Shares<'_>> = BTreeMap::new();
+    let mut managers: BTreeMap<(&str, ManagerOperation, bool), Shares<'_>> = BTreeMap::new();
     for (change, conflicts) in conflicts {
         for FieldConflict { manager, operation, field, only_defaults } in *conflicts {
             let objects = managers.entry((manager, *operation, *only_defaults)).or_default();

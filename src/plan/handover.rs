@@ -15,7 +15,7 @@ const OBJECTS_SHOWN: usize = 5;
 const FIELDS_SHOWN: usize = 5;
 
 /// How one change treats the fields of others.
-struct Fields {
+struct ForeignFields {
     /// The deploy tools whose fields are taken over, if they have any that the manifest does not set.
     tools: Vec<&'static str>,
     /// Fields that the manifest does not set and that stay, with their managers.
@@ -68,7 +68,7 @@ pub(super) fn named(changes: &[&Change]) -> String {
     names.join(", ")
 }
 
-fn fields_of(change: &Change, field_manager: &str) -> Option<Fields> {
+fn fields_of(change: &Change, field_manager: &str) -> Option<ForeignFields> {
     if change.former_tools() == FormerTools::Keep {
         return None;
     }
@@ -107,5 +107,5 @@ fn fields_of(change: &Change, field_manager: &str) -> Option<Fields> {
         staying.extend(fields.paths().iter().map(|path| (manager.clone(), merge::path_text(path))));
     }
     let removes = !is_missing(&owners.taken).is_empty();
-    Some(Fields { tools: if removes { owners.tools } else { Vec::new() }, staying })
+    Some(ForeignFields { tools: if removes { owners.tools } else { Vec::new() }, staying })
 }

@@ -40,10 +40,10 @@ pub fn problems(plan: &Plan, is_server: bool) -> Vec<Problem> {
     found.into_iter().flatten().collect()
 }
 
-type Fault = (Vec<Step>, String);
+type InvalidField = (Vec<Step>, String);
 
-fn faults(object: &ObjectRef, manifest: &Value) -> Vec<Fault> {
-    let mut found: Vec<Fault> = Vec::new();
+fn faults(object: &ObjectRef, manifest: &Value) -> Vec<InvalidField> {
+    let mut found: Vec<InvalidField> = Vec::new();
     let said = |messages: Vec<String>| messages.into_iter().next();
     found.extend(said(name_faults(object, &object.name)).map(|message| (path(&["metadata", "name"]), message)));
     let of_namespace = object.namespace.as_deref().map(names::dns_1123_label).and_then(said);

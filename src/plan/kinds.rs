@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Change, Unplaced};
-use crate::cluster::{Discovered, Gvk, Target, Wanted};
-use crate::crd::{Crd, Unreadable};
+use crate::cluster::{Discovered, Gvk, ObjectToRead, Target};
+use crate::crd::{Crd, CrdReadError};
 use crate::manifest::Manifest;
 use crate::problem::{Error, Location, Problem, Result, did_you_mean};
 pub(crate) use crate::resource::is_built_in;
@@ -16,37 +16,37 @@ use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]
-pub(super) struct Kind {
+pub(super) struct ServedKind {
     pub resource: Arc<Resource>,
     /// The resource to read live objects at; `None` if the kind is not served yet, so that there are none.
     pub read_as: Option<Arc<Resource>>,
 }
 
-impl Kind {
-    pub fn wanted(&self, object: &Arc<ObjectRef>) -> Option<Wanted> {
-        self.read_as.as_ref().map(|resource| Wanted { resource: resource.clone(), object: object.clone() })
+impl ServedKind {
+    pub fn wanted(&self, object: &Arc<ObjectRef>) -> Option<ObjectToRead> {
+        self.read_as.as_ref().map(|resource| ObjectToRead { resource: resource.clone(), object: object.clone() })
     }
 }
 
 /// Every kind of the manifests, as far as it was found.
-pub(super) struct Kinds {
-    found: BTreeMap<Gvk, Kind>,
+pub(super) struct ManifestKinds {
+    found: BTreeMap<Gvk, ServedKind>,
     /// Why some kinds are unknown. Kinds that are in neither map are not served.
     unanswered: BTreeMap<Gvk, Problem>,
     /// Kinds that are served but do not support patch, with the verbs that they support.
     unwritable: BTreeMap<Gvk, Vec<String>>,
     /// What the CRDs of the manifests say about a kind of a group.
-    defined: BTreeMap<(String, String), Defined>,
+    defined: BTreeMap<(String, String), ManifestCrd>,
 }
 
 /// A CRD of the manifests.
-struct Defined {
+struct ManifestCrd {
     at: Location,
     /// The served versions.
     ///
     /// # Errors
     /// The CRD cannot be read.
-    served: std::result::Result<Vec<String>, Unreadable>,
+    served: std::result::Result<Vec<String>, CrdReadError>,
 }
 
 fn gvk_of(object: &ObjectRef) -> Gvk {
@@ -58,11 +58,11 @@ fn gvk_of_resource(resource: &Resource) -> Gvk {
 }
 
 /// Finds every kind of `others`.
-pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Target) -> Result<Kinds> {
+pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Target) -> Result<ManifestKinds> {
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
-        return Ok(Kinds {
+        return Ok(ManifestKinds {
             found: kinds,
             unanswered: BTreeMap::new(),
             unwritable: BTreeMap::new(),
@@ -83,45 +83,49 @@ pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Targe
                     // It may not be served; then there are no live objects.
                     read_as = Some(resource.clone());
                 }
-                kinds.insert(gvk, Kind { resource: resource.into(), read_as: read_as.map(Arc::new) });
+                kinds.insert(gvk, ServedKind { resource: resource.into(), read_as: read_as.map(Arc::new) });
             }
         }
     }
     let Discovered { served, unanswered, unwritable } = target.discover(&needed).await?;
     for (gvk, resource) in served.into_iter().filter(|(gvk, _)| !unwritable.contains_key(gvk)) {
         let resource = Arc::new(resource);
-        kinds.insert(gvk, Kind { read_as: Some(resource.clone()), resource });
+        kinds.insert(gvk, ServedKind { read_as: Some(resource.clone()), resource });
     }
-    Ok(Kinds { found: kinds, unanswered, unwritable, defined: of_crds })
+    Ok(ManifestKinds { found: kinds, unanswered, unwritable, defined: of_crds })
 }
 
 /// The group and kind that a CRD of the manifests defines, also if the CRD is not complete.
-fn defined(change: &Change) -> Option<((String, String), Defined)> {
+fn defined(change: &Change) -> Option<((String, String), ManifestCrd)> {
     let at = change.desired.origin.location();
     match change.crd()?.desired_at_any_version() {
         Ok(crd) => {
             let served = crd.resources().map(|resource| resource.version).collect();
-            Some(((crd.group.clone(), crd.names.kind.clone()), Defined { at, served: Ok(served) }))
+            Some(((crd.group.clone(), crd.names.kind.clone()), ManifestCrd { at, served: Ok(served) }))
         }
         Err(unreadable) => {
             let crd = change.desired.raw.value();
             let text = |value: &Value| value.as_str().map(str::to_owned);
             let of = (text(&crd["spec"]["group"])?, text(&crd["spec"]["names"]["kind"])?);
-            Some((of, Defined { at, served: Err(unreadable.clone()) }))
+            Some((of, ManifestCrd { at, served: Err(unreadable.clone()) }))
         }
     }
 }
 
 /// The manifests whose kind is known, with that kind, and the others.
-pub(super) struct Placed<'k> {
+pub(super) struct PlacedManifests<'k> {
     pub manifests: Vec<Manifest>,
     /// The kind of each.
-    pub kinds: Vec<&'k Kind>,
+    pub kinds: Vec<&'k ServedKind>,
     pub unplaced: Vec<Unplaced>,
 }
 
 /// Finds the kind of every manifest, and fills in the namespace of namespaced ones.
-pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespace: &str) -> Result<Placed<'k>> {
+pub(super) fn place<'k>(
+    mut manifests: Vec<Manifest>,
+    kinds: &'k ManifestKinds,
+    namespace: &str,
+) -> Result<PlacedManifests<'k>> {
     let is_unknown = |manifest: &mut Manifest| !kinds.found.contains_key(&gvk_of(&manifest.object));
     let unplaced = manifests.extract_if(.., is_unknown).map(|manifest| kinds.unplaced(manifest)).collect();
     let mut of = Vec::with_capacity(manifests.len());
@@ -136,7 +140,7 @@ pub(super) fn place<'k>(mut manifests: Vec<Manifest>, kinds: &'k Kinds, namespac
     }
     match duplicates(&manifests) {
         Some(error) => Err(error),
-        None => Ok(Placed { manifests, kinds: of, unplaced }),
+        None => Ok(PlacedManifests { manifests, kinds: of, unplaced }),
     }
 }
 
@@ -152,14 +156,14 @@ fn not_written(manifest: &Manifest, verbs: &[String]) -> Problem {
     .help("remove it from the manifests: this is a request-only API (a review), not a stored object")
 }
 
-fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
+fn not_served(manifest: &Manifest, kinds: &ManifestKinds) -> Problem {
     let object = &manifest.object;
     let problem = Problem::new(format!(
         "no kind {:?} in {:?} is served by the target or defined by the manifests",
         object.kind, object.api_version
     ))
     .at(manifest.origin.location());
-    if let Some(Defined { at, served }) = kinds.defined.get(&(object.group().to_owned(), object.kind.clone())) {
+    if let Some(ManifestCrd { at, served }) = kinds.defined.get(&(object.group().to_owned(), object.kind.clone())) {
         return problem.help(match served {
             Ok(served) => format!("the CRD at {at} serves {}: write the object at one of these", served.join(", ")),
             Err(unreadable) => {
@@ -176,7 +180,7 @@ fn not_served(manifest: &Manifest, kinds: &Kinds) -> Problem {
 
 /// Names where the target serves these kinds instead: at other versions of the group, or, for kinds of Kubernetes, in
 /// another group.
-pub(super) async fn name_served_versions(unplaced: &mut [Unplaced], kinds: &Kinds, target: &Target) {
+pub(super) async fn name_served_versions(unplaced: &mut [Unplaced], kinds: &ManifestKinds, target: &Target) {
     let is_unknown = |unplaced: &&mut Unplaced| {
         let object = &unplaced.manifest.object;
         let is_defined = kinds.defined.contains_key(&(object.group().to_owned(), object.kind.clone()));
@@ -207,7 +211,7 @@ pub(super) async fn name_served_versions(unplaced: &mut [Unplaced], kinds: &Kind
     }
 }
 
-impl Kinds {
+impl ManifestKinds {
     /// A manifest of a kind that was not found.
     fn unplaced(&self, manifest: Manifest) -> Unplaced {
         let gvk = gvk_of(&manifest.object);
@@ -243,7 +247,7 @@ impl Kinds {
                 }
             }
         }
-        let wanted: Vec<Wanted> = missing.keys().map(|name| Wanted::crd(name)).collect();
+        let wanted: Vec<ObjectToRead> = missing.keys().map(|name| ObjectToRead::crd(name)).collect();
         let live = target.read(&wanted, &|_, _| ()).await.unwrap_or_default();
         for ((_, resources), live) in missing.iter().zip(live) {
             let Some(crd) = live.and_then(|live| Crd::read(&live.raw).ok()) else { continue };

@@ -14,17 +14,17 @@ use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// An entry in `managedFields`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'o> {
+pub struct VersionFieldsEntry<'o> {
     pub manager: &'o str,
     pub version: &'o str,
 }
 
 /// The entries at versions of this group, in the order of the object.
-pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<Entry<'o>> {
+pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<VersionFieldsEntry<'o>> {
     let entries = object["metadata"]["managedFields"].as_array();
     let of_group = entries.into_iter().flatten().filter_map(|entry| {
         let version = entry["apiVersion"].as_str()?.strip_prefix(group)?.strip_prefix('/')?;
-        Some(Entry { manager: entry["manager"].as_str().unwrap_or_default(), version })
+        Some(VersionFieldsEntry { manager: entry["manager"].as_str().unwrap_or_default(), version })
     });
     of_group.collect()
 }
@@ -34,20 +34,20 @@ pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<Entry<'o>> {
 pub fn is_created_by(live: &RawObject, manager: &str) -> bool {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
-    struct Metadata {
+    struct CreationMetadata {
         creation_timestamp: Option<String>,
-        managed_fields: Vec<Writer>,
+        managed_fields: Vec<CreatingManager>,
     }
     #[derive(Deserialize, Default)]
     #[serde(default)]
-    struct Writer {
+    struct CreatingManager {
         manager: String,
         operation: String,
         time: Option<String>,
     }
     let json = live.json();
-    let metadata = scan::member(&json, "metadata").and_then(|text| serde_json::from_str::<Metadata>(text).ok());
-    metadata.is_some_and(|Metadata { creation_timestamp, managed_fields }| {
+    let metadata = scan::member(&json, "metadata").and_then(|text| serde_json::from_str::<CreationMetadata>(text).ok());
+    metadata.is_some_and(|CreationMetadata { creation_timestamp, managed_fields }| {
         creation_timestamp.is_some()
             && managed_fields
                 .iter()

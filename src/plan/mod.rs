@@ -37,13 +37,13 @@ pub mod unchanged;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::app::members::Place;
-use crate::crd::Sides;
+use crate::app::members::MemberKey;
+use crate::crd::CrdSides;
 pub use crate::finding::Action;
-use crate::manifest::{self, Loaded, Manifest};
+use crate::manifest::{self, LoadedManifests, Manifest};
 use crate::olm::cluster_extension::LiveExtension;
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
 pub use build::build;
 pub use change::{Change, Crds};
@@ -53,7 +53,7 @@ pub use prefetch::Prefetch;
 pub(crate) use published::Published;
 
 /// The live CRDs that would change, with the index of the change.
-pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<Sides>)> {
+pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<CrdSides>)> {
     let written = changes.iter().enumerate().filter(|(_, change)| !change.action.leaves_alone());
     let live = written.filter(|(_, change)| change.live.is_some());
     live.filter_map(|(index, change)| Some((index, change, change.crd()?)))
@@ -77,7 +77,7 @@ pub struct Unplaced {
 pub struct Plan {
     pub changes: Vec<Change>,
     /// The bundles that some changes are part of: see [`Manifest::bundle`].
-    pub bundles: Vec<bundles::Bundle>,
+    pub bundles: Vec<bundles::PlannedBundle>,
     /// The ClusterExtensions of the target, if they were listed for the bundles.
     pub live_extensions: Option<Vec<LiveExtension>>,
     /// Notices from building the plan.
@@ -89,7 +89,7 @@ pub struct Plan {
     /// The requests of a deploy for objects that are neither changes nor removals.
     pub lookups: Vec<ObjectLookup>,
     /// The order of changes and removals.
-    pub graph: graph::Graph,
+    pub graph: graph::PlanGraph,
     /// The schema of each custom kind that has live objects in the plan, if answers are kept.
     pub schemas: BTreeMap<Resource, RawObject>,
     /// See [`PlanOptions::keeps_answers`].
@@ -141,7 +141,7 @@ impl Plan {
     }
 
     /// The bundle that a change is part of.
-    pub fn bundle_of(&self, change: &Change) -> Option<&bundles::Bundle> {
+    pub fn bundle_of(&self, change: &Change) -> Option<&bundles::PlannedBundle> {
         self.bundles.get(change.desired.bundle?)
     }
 
@@ -202,36 +202,36 @@ pub struct PlanOptions<'a> {
     /// Asks the server about updates that may change nothing.
     pub settles_doubts: bool,
     /// The objects that are taken over from the tools that own them.
-    pub taken: &'a owner::Taken,
+    pub taken: &'a owner::TakeoverPatterns,
     /// The rebase rules of the configuration.
     pub rebases: &'a [rebase_rules::RebaseRule],
     /// The identifier of the app that the objects belong to.
     pub app: Option<&'a str>,
     /// Live objects that were read already.
-    pub known: &'a BTreeMap<Place, Live>,
+    pub known: &'a BTreeMap<MemberKey, LiveObject>,
     /// Live objects that are as the last run left them: see [`Change::is_as_applied`].
-    pub as_applied: &'a BTreeMap<Place, Live>,
+    pub as_applied: &'a BTreeMap<MemberKey, LiveObject>,
     /// Keeps what the server's dry runs answer, for a diff.
     pub keeps_answers: bool,
 }
 
 /// What a plan is built from.
 #[derive(Debug, Default)]
-pub struct Desired {
+pub struct DesiredState {
     /// What a deploy writes.
     pub manifests: Vec<Manifest>,
     /// What OLM writes.
-    pub bundles: Vec<manifest::Bundle>,
+    pub bundles: Vec<manifest::ManifestBundle>,
 }
 
-impl From<Vec<Manifest>> for Desired {
+impl From<Vec<Manifest>> for DesiredState {
     fn from(manifests: Vec<Manifest>) -> Self {
-        Desired { manifests, bundles: Vec::new() }
+        DesiredState { manifests, bundles: Vec::new() }
     }
 }
 
-impl From<Loaded> for Desired {
-    fn from(loaded: Loaded) -> Self {
-        Desired { manifests: loaded.manifests, bundles: loaded.bundles }
+impl From<LoadedManifests> for DesiredState {
+    fn from(loaded: LoadedManifests) -> Self {
+        DesiredState { manifests: loaded.manifests, bundles: loaded.bundles }
     }
 }

@@ -12,7 +12,7 @@ use gantry_schema::{Sense, same_schema};
 use serde_json::Value;
 
 use super::Plan;
-use super::conflicts::Foreseen;
+use super::conflicts::ChangeConflicts;
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{FieldConflict, Target};
 
@@ -24,7 +24,7 @@ const VERSIONS: &str = ".spec.versions";
 const MOST_ASKED: usize = 50;
 
 /// Marks the conflicts that concern only defaults of the server. Without an answer, none is marked.
-pub async fn mark(plan: &Plan, foreseen: &mut [Foreseen], target: &Target, field_manager: &str) {
+pub async fn mark(plan: &Plan, foreseen: &mut [ChangeConflicts], target: &Target, field_manager: &str) {
     let Target::Kube(server) = target else { return };
     let asked = foreseen.iter_mut().take(MOST_ASKED).map(|found| async move {
         let change = &plan.changes[found.change];
@@ -92,7 +92,7 @@ fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
     };
     let find = |list: &[Value]| list.iter().position(|item| selector.fits(item));
     match (&selector, find(of_a), find(of_b)) {
-        (Selector::Index(index), ..) => {
+        (ItemSelector::Index(index), ..) => {
             of_a.get(*index).zip(of_b.get(*index)).is_some_and(|(a, b)| is_same_at(rest, a, b))
         }
         (_, Some(a), Some(b)) => is_same_at(rest, &of_a[a], &of_b[b]),
@@ -101,7 +101,7 @@ fn is_same_at(field: &str, a: &Value, b: &Value) -> bool {
 }
 
 /// How a path selects an item of a list.
-enum Selector {
+enum ItemSelector {
     Index(usize),
     /// `="x"`
     Value(Value),
@@ -109,7 +109,7 @@ enum Selector {
     Keys(Vec<(String, Value)>),
 }
 
-impl Selector {
+impl ItemSelector {
     fn fits(&self, item: &Value) -> bool {
         match self {
             Self::Index(_) => false,
@@ -120,12 +120,12 @@ impl Selector {
 }
 
 /// The selector at the start of the path, and the rest.
-fn selector(path: &str) -> Option<(Selector, &str)> {
+fn selector(path: &str) -> Option<(ItemSelector, &str)> {
     let mut rest = path.strip_prefix('[')?;
     if let Some((index, behind)) = rest.split_once(']')
         && let Ok(index) = index.parse()
     {
-        return Some((Selector::Index(index), behind));
+        return Some((ItemSelector::Index(index), behind));
     }
     let mut keys = Vec::new();
     loop {
@@ -134,11 +134,11 @@ fn selector(path: &str) -> Option<(Selector, &str)> {
         let value = values.next()?.ok()?;
         rest = &text[values.byte_offset()..];
         if key.is_empty() {
-            return Some((Selector::Value(value), rest.strip_prefix(']')?));
+            return Some((ItemSelector::Value(value), rest.strip_prefix(']')?));
         }
         keys.push((key.to_owned(), value));
         match rest.strip_prefix(']') {
-            Some(behind) => return Some((Selector::Keys(keys), behind)),
+            Some(behind) => return Some((ItemSelector::Keys(keys), behind)),
             None => rest = rest.strip_prefix(',')?,
         }
     }

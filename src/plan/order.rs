@@ -10,11 +10,11 @@
 use crate::resource::ObjectRef;
 
 /// All kinds that the table does not name, mostly custom resources.
-const OTHER: (u8, Stage) = (100, Stage::Other);
+const OTHER: (u8, DeployStage) = (100, DeployStage::Other);
 
 /// What an object is for. The graph derives from it which objects wait for which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum DeployStage {
     Namespace,
     Crd,
     Class,
@@ -43,50 +43,55 @@ pub enum Stage {
 }
 
 /// Ranks and stages of built-in kinds by group and kind. A kind of the same name in another group is a different kind.
-const RANKS: &[(u8, Stage, &str, &[&str])] = &[
-    (0, Stage::Namespace, "", &["Namespace"]),
-    (1, Stage::Crd, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
+const RANKS: &[(u8, DeployStage, &str, &[&str])] = &[
+    (0, DeployStage::Namespace, "", &["Namespace"]),
+    (1, DeployStage::Crd, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
     // Classes and limits: looked up when an object of another kind is admitted.
-    (10, Stage::Class, "scheduling.k8s.io", &["PriorityClass"]),
-    (10, Stage::Class, "node.k8s.io", &["RuntimeClass"]),
-    (10, Stage::Class, "storage.k8s.io", &["CSIDriver", "VolumeAttributesClass"]),
-    (10, Stage::StorageClass, "storage.k8s.io", &["StorageClass"]),
-    (10, Stage::Class, "networking.k8s.io", &["IngressClass"]),
-    (10, Stage::Class, "resource.k8s.io", &["DeviceClass"]),
-    (10, Stage::Class, "gateway.networking.k8s.io", &["GatewayClass"]),
-    (11, Stage::Limit, "", &["ResourceQuota", "LimitRange"]),
-    (11, Stage::Guard, "networking.k8s.io", &["NetworkPolicy"]),
+    (10, DeployStage::Class, "scheduling.k8s.io", &["PriorityClass"]),
+    (10, DeployStage::Class, "node.k8s.io", &["RuntimeClass"]),
+    (10, DeployStage::Class, "storage.k8s.io", &["CSIDriver", "VolumeAttributesClass"]),
+    (10, DeployStage::StorageClass, "storage.k8s.io", &["StorageClass"]),
+    (10, DeployStage::Class, "networking.k8s.io", &["IngressClass"]),
+    (10, DeployStage::Class, "resource.k8s.io", &["DeviceClass"]),
+    (10, DeployStage::Class, "gateway.networking.k8s.io", &["GatewayClass"]),
+    (11, DeployStage::Limit, "", &["ResourceQuota", "LimitRange"]),
+    (11, DeployStage::Guard, "networking.k8s.io", &["NetworkPolicy"]),
     // Before Pods that somebody could evict.
-    (11, Stage::Guard, "policy", &["PodDisruptionBudget"]),
-    (20, Stage::Account, "", &["ServiceAccount"]),
-    (21, Stage::Config, "", &["Secret"]),
-    (22, Stage::Config, "", &["ConfigMap"]),
-    (23, Stage::Volume, "", &["PersistentVolume"]),
-    (24, Stage::Claim, "", &["PersistentVolumeClaim"]),
-    (24, Stage::Config, "resource.k8s.io", &["ResourceClaim", "ResourceClaimTemplate"]),
-    (30, Stage::ClusterRole, "rbac.authorization.k8s.io", &["ClusterRole"]),
-    (31, Stage::ClusterBinding, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
-    (32, Stage::Role, "rbac.authorization.k8s.io", &["Role"]),
-    (33, Stage::Binding, "rbac.authorization.k8s.io", &["RoleBinding"]),
+    (11, DeployStage::Guard, "policy", &["PodDisruptionBudget"]),
+    (20, DeployStage::Account, "", &["ServiceAccount"]),
+    (21, DeployStage::Config, "", &["Secret"]),
+    (22, DeployStage::Config, "", &["ConfigMap"]),
+    (23, DeployStage::Volume, "", &["PersistentVolume"]),
+    (24, DeployStage::Claim, "", &["PersistentVolumeClaim"]),
+    (24, DeployStage::Config, "resource.k8s.io", &["ResourceClaim", "ResourceClaimTemplate"]),
+    (30, DeployStage::ClusterRole, "rbac.authorization.k8s.io", &["ClusterRole"]),
+    (31, DeployStage::ClusterBinding, "rbac.authorization.k8s.io", &["ClusterRoleBinding"]),
+    (32, DeployStage::Role, "rbac.authorization.k8s.io", &["Role"]),
+    (33, DeployStage::Binding, "rbac.authorization.k8s.io", &["RoleBinding"]),
     // Before Pods, which get the Services that exist when they start as environment variables.
-    (40, Stage::Service, "", &["Service"]),
-    (50, Stage::Workload, "apps", &["DaemonSet"]),
-    (51, Stage::Workload, "", &["Pod", "ReplicationController"]),
-    (51, Stage::Workload, "apps", &["ReplicaSet", "Deployment", "StatefulSet"]),
-    (52, Stage::Workload, "batch", &["Job", "CronJob"]),
-    (60, Stage::Front, "autoscaling", &["HorizontalPodAutoscaler"]),
-    (61, Stage::Front, "networking.k8s.io", &["Ingress"]),
-    (200, Stage::ApiService, "apiregistration.k8s.io", &["APIService"]),
-    (201, Stage::Policy, "admissionregistration.k8s.io", &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"]),
+    (40, DeployStage::Service, "", &["Service"]),
+    (50, DeployStage::Workload, "apps", &["DaemonSet"]),
+    (51, DeployStage::Workload, "", &["Pod", "ReplicationController"]),
+    (51, DeployStage::Workload, "apps", &["ReplicaSet", "Deployment", "StatefulSet"]),
+    (52, DeployStage::Workload, "batch", &["Job", "CronJob"]),
+    (60, DeployStage::Front, "autoscaling", &["HorizontalPodAutoscaler"]),
+    (61, DeployStage::Front, "networking.k8s.io", &["Ingress"]),
+    (200, DeployStage::ApiService, "apiregistration.k8s.io", &["APIService"]),
+    (
+        201,
+        DeployStage::Policy,
+        "admissionregistration.k8s.io",
+        &["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"],
+    ),
     (
         202,
-        Stage::PolicyBinding,
+        DeployStage::PolicyBinding,
         "admissionregistration.k8s.io",
         &["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"],
     ),
     (
         203,
-        Stage::Webhooks,
+        DeployStage::Webhooks,
         "admissionregistration.k8s.io",
         &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
     ),
@@ -97,11 +102,11 @@ pub fn rank(object: &ObjectRef) -> u8 {
     place(object).0
 }
 
-pub fn stage(object: &ObjectRef) -> Stage {
+pub fn stage(object: &ObjectRef) -> DeployStage {
     place(object).1
 }
 
-fn place(object: &ObjectRef) -> (u8, Stage) {
+fn place(object: &ObjectRef) -> (u8, DeployStage) {
     RANKS
         .iter()
         .find(|(_, _, group, kinds)| *group == object.group() && kinds.contains(&object.kind.as_str()))

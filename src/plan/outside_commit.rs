@@ -37,18 +37,18 @@ pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Probl
 /// The notice that CRDs of the commit are no longer among the manifests.
 pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
     #[derive(Deserialize)]
-    struct Crd {
-        metadata: Metadata,
+    struct CommitCrd {
+        metadata: CommitCrdMetadata,
     }
     #[derive(Deserialize)]
-    struct Metadata {
+    struct CommitCrdMetadata {
         name: String,
     }
     let Target::Git(commit) = target else { return None };
     let resource = Resource::crd();
     let request = ListRequest::of(&resource, PAGE);
     let gather = |names: &mut Vec<String>, json: &str| {
-        names.extend(serde_json::from_str::<Crd>(json).ok().map(|crd| crd.metadata.name));
+        names.extend(serde_json::from_str::<CommitCrd>(json).ok().map(|crd| crd.metadata.name));
     };
     // What cannot be read is an error elsewhere.
     let before: Vec<String> = target.list(&request).gather(gather).await.ok()?;

@@ -54,7 +54,7 @@ pub enum Owner {
 
 /// Labels and annotations that make an object the owner's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct OwnerMarks {
     pub labels: Vec<&'static str>,
     pub annotations: Vec<&'static str>,
 }
@@ -92,11 +92,11 @@ impl Owner {
     }
 
     /// The marks to remove when the object is taken over.
-    pub fn marks(&self) -> Marks {
+    pub fn marks(&self) -> OwnerMarks {
         match self {
-            Owner::Kapp(_) => Marks { labels: kapp::LABELS.to_vec(), annotations: kapp::ANNOTATIONS.to_vec() },
-            Owner::ApplySet(_) | Owner::GantryApp(..) => Marks { labels: vec![PART_OF], annotations: Vec::new() },
-            Owner::Flux(kind, ..) => Marks {
+            Owner::Kapp(_) => OwnerMarks { labels: kapp::LABELS.to_vec(), annotations: kapp::ANNOTATIONS.to_vec() },
+            Owner::ApplySet(_) | Owner::GantryApp(..) => OwnerMarks { labels: vec![PART_OF], annotations: Vec::new() },
+            Owner::Flux(kind, ..) => OwnerMarks {
                 labels: FLUX
                     .iter()
                     .filter(|(of, ..)| of == kind)
@@ -104,24 +104,24 @@ impl Owner {
                     .collect(),
                 annotations: Vec::new(),
             },
-            Owner::ArgoCd(_) => Marks { labels: Vec::new(), annotations: vec![ARGO_TRACKING] },
-            Owner::Helm(..) => Marks { labels: Vec::new(), annotations: vec![HELM_RELEASE, HELM_NAMESPACE] },
+            Owner::ArgoCd(_) => OwnerMarks { labels: Vec::new(), annotations: vec![ARGO_TRACKING] },
+            Owner::Helm(..) => OwnerMarks { labels: Vec::new(), annotations: vec![HELM_RELEASE, HELM_NAMESPACE] },
         }
     }
 }
 
 /// The string value of a label or annotation. The server accepts only strings.
-type Texts<'a> = Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>;
+type BorrowedMetadataStrings<'a> = Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>;
 
 #[derive(Deserialize, Default)]
-struct Metadata<'a> {
+struct OwnershipMetadata<'a> {
     #[serde(borrow, default)]
-    labels: Texts<'a>,
+    labels: BorrowedMetadataStrings<'a>,
     #[serde(borrow, default)]
-    annotations: Texts<'a>,
+    annotations: BorrowedMetadataStrings<'a>,
 }
 
-impl Metadata<'_> {
+impl OwnershipMetadata<'_> {
     fn label(&self, key: &str) -> Option<&str> {
         Some(self.labels.as_ref()?.get(key)?)
     }
@@ -183,35 +183,35 @@ pub fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
 }
 
 /// The marks of an object; none if it cannot be parsed.
-fn metadata(json: &str) -> Metadata<'_> {
+fn metadata(json: &str) -> OwnershipMetadata<'_> {
     scan::member(json, "metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Which objects are taken over from the tools that own them: patterns of `KIND/NAME`, in which `*` matches any
 /// characters and `?` one. A kind is written as in reports (`deployment.apps/web`).
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct TakeoverPatterns {
     patterns: Vec<WildMatch>,
     /// The value of the label of the app of kapp that is taken over as a whole.
     kapp: Option<String>,
     drops_kapp_selector: bool,
 }
 
-impl Taken {
+impl TakeoverPatterns {
     pub fn new(patterns: &[String]) -> Self {
         let patterns = patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
-        Taken { patterns, ..Taken::default() }
+        TakeoverPatterns { patterns, ..TakeoverPatterns::default() }
     }
 
     /// The same; with `drops`, Services and PodDisruptionBudgets of kapp lose the label of its app from their
     /// selectors.
     pub fn dropping_kapp_selector(self, drops: bool) -> Self {
-        Taken { drops_kapp_selector: drops, ..self }
+        TakeoverPatterns { drops_kapp_selector: drops, ..self }
     }
 
     /// The same, with all of the app of kapp whose members have this label.
     pub fn with_kapp(self, id: Option<&str>) -> Self {
-        Taken { kapp: id.map(str::to_owned), ..self }
+        TakeoverPatterns { kapp: id.map(str::to_owned), ..self }
     }
 
     /// Whether the owner's objects are taken over together, and released together at the end.
@@ -231,7 +231,7 @@ impl Taken {
 }
 
 /// Sets the owner of each change with a live object, and sets [`Action::Adopt`] for those that are taken over.
-pub fn find(changes: &mut [Change], taken: &Taken, app: Option<&str>) {
+pub fn find(changes: &mut [Change], taken: &TakeoverPatterns, app: Option<&str>) {
     let looks = |change: &Change| match change.action {
         // For objects of bundles OLM decides.
         _ if change.desired.bundle.is_some() => false,
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn patterns_fit_kinds_and_names_as_reports_show_them() {
-        let takes = |pattern: &str| Taken::new(&[pattern.to_owned()]).takes(&web());
+        let takes = |pattern: &str| TakeoverPatterns::new(&[pattern.to_owned()]).takes(&web());
         assert!(takes("*") && takes("deployment.apps/*") && takes("*/web") && takes("deployment.apps/web"));
         assert!(!takes("web") && !takes("deployment/web") && !takes("deployment.apps/web -n prod"));
     }

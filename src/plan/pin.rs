@@ -10,9 +10,9 @@ use super::predicted::Writing;
 use super::strategy;
 use super::{Action, Change, owner};
 use crate::cluster::kube::KubeTarget;
-use crate::cluster::{DryRunError, Pin, Target, Wanted};
+use crate::cluster::{DryRunError, ObjectToRead, Target, WritePrecondition};
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject};
+use crate::resource::{LiveObject, RawObject};
 
 /// How often a dry run is tried if the live object changes after it was read, but in nothing that matters.
 const TRIES: u32 = 3;
@@ -20,7 +20,7 @@ const TRIES: u32 = 3;
 /// What happened to an object that is no longer at its pin.
 pub enum Moved {
     /// What was checked is unchanged, or the create strategy allows the change: apply at this pin.
-    Aside(Pin),
+    Aside(WritePrecondition),
     /// It was created after the checks.
     TurnedUp,
     Changed,
@@ -38,7 +38,7 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
     if change.live.is_none() && !joins_created {
         return Ok(Moved::TurnedUp);
     }
-    let wanted = Wanted { resource: change.resource.clone(), object: change.desired.object.clone() };
+    let wanted = ObjectToRead { resource: change.resource.clone(), object: change.desired.object.clone() };
     let read = target.read(&[wanted], &|_, _| ()).await.map_err(|error| {
         let reasons = error.to_string();
         Problem::new(format!(
@@ -52,16 +52,16 @@ pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Probl
     let Some(checked) = &change.live else {
         return Ok(match now {
             Some(now) if owner::of_created(change, &now.raw).is_some() => Moved::TurnedUp,
-            Some(now) => Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version }),
+            Some(now) => Moved::Aside(WritePrecondition::At { uid: now.uid, resource_version: now.resource_version }),
             // It was deleted again: create it.
-            None => Moved::Aside(Pin::Absent),
+            None => Moved::Aside(WritePrecondition::Absent),
         });
     };
     Ok(match now {
         None => Moved::Deleted,
         Some(now) if now.uid != checked.uid => Moved::Replaced,
         Some(now) if is_as_checked(checked, &now, change.desired.object.is_crd()) => {
-            Moved::Aside(Pin::At { uid: now.uid, resource_version: now.resource_version })
+            Moved::Aside(WritePrecondition::At { uid: now.uid, resource_version: now.resource_version })
         }
         Some(_) => Moved::Changed,
     })
@@ -110,7 +110,7 @@ impl Moved {
     }
 }
 
-fn is_as_checked(checked: &Live, now: &Live, is_crd: bool) -> bool {
+fn is_as_checked(checked: &LiveObject, now: &LiveObject, is_crd: bool) -> bool {
     looked_at(&checked.raw, is_crd) == looked_at(&now.raw, is_crd)
 }
 
@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    fn live(object: &Value) -> Live {
-        Live { raw: RawObject::from_value(object), uid: "u".into(), resource_version: "1".into() }
+    fn live(object: &Value) -> LiveObject {
+        LiveObject { raw: RawObject::from_value(object), uid: "u".into(), resource_version: "1".into() }
     }
 
     fn object() -> Value {

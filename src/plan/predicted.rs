@@ -11,7 +11,7 @@ use super::published::Published;
 use super::{Action, Change, Plan, kinds};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{Described, DryRunError, IN_FLIGHT, Refuser, Target};
-use crate::merge::{self, Schema};
+use crate::merge::{self, MergeSchema};
 use crate::resource::{RawObject, Resource};
 use crate::secret;
 
@@ -24,7 +24,7 @@ pub(crate) struct Predicted<'s> {
     /// Why it was computed instead of taken from the server's dry run.
     pub approximate: Option<String>,
     /// How the kind's lists and maps are merged.
-    pub schema: Schema<'s, Value>,
+    pub schema: MergeSchema<'s, Value>,
 }
 
 /// How a deploy would write the objects.
@@ -47,7 +47,7 @@ pub(crate) async fn predict(
         change.action.changes_live() || created && matches!(change.action, Action::Create | Action::Replace)
     };
     let wanted: Vec<usize> = (0..plan.changes.len()).filter(|index| is_wanted(&plan.changes[*index])).collect();
-    let mut schemas = Schemas::of(plan);
+    let mut schemas = MergeSchemas::of(plan);
     let mut local: Vec<(usize, String)> = Vec::new();
     match target {
         Target::Dir(_) | Target::Git(_) => {
@@ -93,7 +93,7 @@ pub(crate) async fn predict(
 pub(crate) fn after(plan: &Plan, change: &Change, field_manager: &str) -> Value {
     let live = live(change);
     let schema = custom_schema(plan, change).map(|schema| schema.value());
-    let schema = schema.as_ref().map_or(Schema::Deduced, |schema| merge::of_kind(schema, None));
+    let schema = schema.as_ref().map_or(MergeSchema::Deduced, |schema| merge::of_kind(schema, None));
     match change.action {
         Action::Skip => live.unwrap_or_else(|| change.desired_value()),
         _ => merged(change, live.as_ref(), schema, field_manager),
@@ -155,7 +155,7 @@ async fn answer(
 }
 
 /// The result of server-side apply on the live object, without defaults and admission.
-fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, field_manager: &str) -> Value {
+fn merged(change: &Change, live: Option<&Value>, schema: MergeSchema<'_, Value>, field_manager: &str) -> Value {
     let mut intent = merge::intent(change.desired_value(), true);
     let is_secret = change.desired.object.is_secret();
     if is_secret {
@@ -168,7 +168,7 @@ fn merged(change: &Change, live: Option<&Value>, schema: Schema<'_, Value>, fiel
 }
 
 /// How the kinds of a plan are merged, if that is known.
-struct Schemas<'p> {
+struct MergeSchemas<'p> {
     /// The CRDs of the plan, by name.
     crds: BTreeMap<&'p str, &'p Change>,
     /// For custom kinds, from their CRD after the deploy.
@@ -176,7 +176,7 @@ struct Schemas<'p> {
     published: Published<'p>,
 }
 
-impl<'p> Schemas<'p> {
+impl<'p> MergeSchemas<'p> {
     fn of(plan: &'p Plan) -> Self {
         let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
         let crds: BTreeMap<_, _> = crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
@@ -191,7 +191,7 @@ impl<'p> Schemas<'p> {
             let schema = of_plan.or_else(|| plan.schemas.get(resource).cloned());
             custom.extend(schema.map(|schema| (resource, schema.value())));
         }
-        Schemas { crds, custom, published: Published::default() }
+        MergeSchemas { crds, custom, published: Published::default() }
     }
 
     /// Requests the schemas of built-in kinds, which determine how the server merges them.
@@ -202,12 +202,12 @@ impl<'p> Schemas<'p> {
         self.published = Published::of(changes.filter(is_merged), target).await;
     }
 
-    fn schema<'a>(&'a self, resource: &Resource) -> Schema<'a, Value> {
+    fn schema<'a>(&'a self, resource: &Resource) -> MergeSchema<'a, Value> {
         if let Some(schema) = self.custom.get(resource) {
             return merge::of_kind(schema, None);
         }
         let of_kind = |found: Described<'a>| merge::of_kind(found.schema, Some(found.definitions));
-        self.published.schema(resource).map_or(Schema::Deduced, of_kind)
+        self.published.schema(resource).map_or(MergeSchema::Deduced, of_kind)
     }
 
     /// Whether the deploy writes the kind's CRD first.

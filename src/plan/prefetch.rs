@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::app::members::Place;
-use crate::cluster::{OnRead, Read, Target, Wanted};
+use crate::app::members::MemberKey;
+use crate::cluster::{ObjectToRead, OnRead, ReadResult, Target};
 use crate::manifest::Manifest;
 use crate::problem::Result;
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{LiveObject, ObjectRef, Resource};
 
 /// The live CRDs of some names.
 pub struct Prefetch {
     names: BTreeSet<String>,
-    read: Result<Vec<Read>>,
+    read: Result<Vec<ReadResult>>,
 }
 
 impl Prefetch {
@@ -25,7 +25,7 @@ impl Prefetch {
     }
 
     /// The CRDs among live objects that are known already.
-    pub(super) fn known(live: &BTreeMap<Place, Live>) -> Self {
+    pub(super) fn known(live: &BTreeMap<MemberKey, LiveObject>) -> Self {
         let crd = Resource::crd();
         let crds = live.iter().filter(|((resource, ..), _)| **resource == crd);
         // Both are sorted by name.
@@ -38,14 +38,19 @@ impl Prefetch {
         if names.is_empty() {
             return Prefetch::none();
         }
-        let wanted: Vec<Wanted> = names.iter().map(|name| Wanted::crd(name)).collect();
+        let wanted: Vec<ObjectToRead> = names.iter().map(|name| ObjectToRead::crd(name)).collect();
         let read = target.read_each(&wanted, on_read).await;
         Prefetch { names, read }
     }
 
     /// The live objects of `crds`, in their order. Reads those that were not read ahead.
-    pub(super) async fn complete(self, crds: &[Manifest], target: &Target, on_read: OnRead<'_>) -> Result<Vec<Read>> {
-        let mut read: BTreeMap<String, Read> = match self.read {
+    pub(super) async fn complete(
+        self,
+        crds: &[Manifest],
+        target: &Target,
+        on_read: OnRead<'_>,
+    ) -> Result<Vec<ReadResult>> {
+        let mut read: BTreeMap<String, ReadResult> = match self.read {
             Ok(read) => self.names.into_iter().zip(read).collect(),
             Err(error) => {
                 let wanted: BTreeSet<&str> = crds.iter().map(|crd| crd.object.name.as_str()).collect();
@@ -59,7 +64,7 @@ impl Prefetch {
         let is_read = |crd: &Manifest| crd.object.version() == VERSION && read.contains_key(&crd.object.name);
         let known: Vec<bool> = crds.iter().map(is_read).collect();
         let missing = crds.iter().zip(&known).filter(|(_, known)| !**known);
-        let missing: Vec<Wanted> = missing.map(|(crd, _)| wanted(Arc::clone(&crd.object))).collect();
+        let missing: Vec<ObjectToRead> = missing.map(|(crd, _)| wanted(Arc::clone(&crd.object))).collect();
         let mut found = target.read_each(&missing, on_read).await?.into_iter();
         let live = crds.iter().zip(known).map(|(crd, known)| match known {
             true => read.remove(&crd.object.name).unwrap_or(Ok(None)),
@@ -72,6 +77,6 @@ impl Prefetch {
 /// The resource at which CRDs are read.
 const VERSION: &str = "v1";
 
-fn wanted(object: Arc<ObjectRef>) -> Wanted {
-    Wanted { resource: Resource::crd().into(), object }
+fn wanted(object: Arc<ObjectRef>) -> ObjectToRead {
+    ObjectToRead { resource: Resource::crd().into(), object }
 }

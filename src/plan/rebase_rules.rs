@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::Change;
 use crate::app::PART_OF;
-use crate::matcher::{self, Facts, KeyPattern, Matcher, Part, Scope};
+use crate::matcher::{self, FieldPathStep, KeyPattern, MatchableObject, Matcher, ObjectScope};
 use crate::resource::{ObjectRef, RawObject, SERVER_METADATA, Step};
 
 /// A rule: where the value of a field comes from when an object is updated.
@@ -18,14 +18,14 @@ use crate::resource::{ObjectRef, RawObject, SERVER_METADATA, Step};
 pub struct RebaseRule {
     pub matchers: Vec<Matcher>,
     /// Each ends with the name of a field.
-    pub paths: Vec<Vec<Part>>,
+    pub paths: Vec<Vec<FieldPathStep>>,
     /// The first source that has the field counts; `None` to leave the field out.
-    pub sources: Option<Vec<Side>>,
+    pub sources: Option<Vec<RebaseSource>>,
 }
 
 /// An object that a value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum RebaseSource {
     /// The manifest.
     New,
     /// The live object.
@@ -39,14 +39,14 @@ fn filled_in_by_secretgen() -> RebaseRule {
     let secret = Matcher::VersionKind { api_version: "v1".to_owned(), kind: "Secret".to_owned() };
     let disabled = annotation("kapp.k14s.io/disable-default-secretgen-rebase-rules");
     let filled_in = annotation("secretgen.carvel.dev/image-pull-secret");
-    let path = |keys: &[&str]| keys.iter().map(|key| Part::Key((*key).to_owned())).collect();
+    let path = |keys: &[&str]| keys.iter().map(|key| FieldPathStep::Key((*key).to_owned())).collect();
     RebaseRule {
         matchers: vec![Matcher::And(vec![secret, filled_in, Matcher::Not(Box::new(disabled))])],
         paths: vec![
             path(&["data", ".dockerconfigjson"]),
             path(&["metadata", "annotations", "secretgen.carvel.dev/status"]),
         ],
-        sources: Some(vec![Side::Existing, Side::New]),
+        sources: Some(vec![RebaseSource::Existing, RebaseSource::New]),
     }
 }
 
@@ -64,7 +64,7 @@ pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str)
         }
         let Some(live) = &change.live else { continue };
         let object = &change.desired.object;
-        let facts = Facts::of_raw(object, Scope::of(object), &change.desired.raw);
+        let facts = MatchableObject::of_raw(object, ObjectScope::of(object), &change.desired.raw);
         let about: Vec<&RebaseRule> = std::iter::once(&secretgen)
             .chain(rules)
             .filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true))
@@ -85,7 +85,7 @@ fn is_cluster_role(object: &ObjectRef) -> bool {
 }
 
 /// A value that was copied from the live object: its place in the manifest, and in the live object.
-struct Taken {
+struct CopiedValue {
     at: Vec<Step>,
     live: Vec<Step>,
 }
@@ -105,7 +105,7 @@ fn rebased(new: &Value, existing: &Value, rules: &[&RebaseRule], field_manager: 
             }
         }
     }
-    for Taken { at, live } in taken {
+    for CopiedValue { at, live } in taken {
         if !owns(existing, field_manager, &live) {
             leave_out(&mut object, new, &at);
         }
@@ -133,7 +133,7 @@ fn child<'v>(map: &'v mut Map<String, Value>, key: &str) -> Option<&'v mut Map<S
 struct Both<'a> {
     new: Option<&'a Value>,
     existing: Option<&'a Value>,
-    sources: &'a [Side],
+    sources: &'a [RebaseSource],
 }
 
 impl<'a> Both<'a> {
@@ -149,13 +149,13 @@ impl<'a> Both<'a> {
     fn copy(
         self,
         value: &mut Value,
-        path: &[Part],
+        path: &[FieldPathStep],
         (at, live): (&mut Vec<Step>, &mut Vec<Step>),
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<CopiedValue>,
     ) {
         let Some((part, rest)) = path.split_first() else { return };
         match (part, value) {
-            (Part::Key(key), Value::Object(map)) => {
+            (FieldPathStep::Key(key), Value::Object(map)) => {
                 let here = self.below(key);
                 at.push(key.as_str().into());
                 live.push(key.as_str().into());
@@ -163,7 +163,7 @@ impl<'a> Both<'a> {
                     here.take(map, key, at, live, taken);
                 } else if let Some(below) = map.get_mut(key).filter(|below| !below.is_null()) {
                     here.copy(below, rest, (at, live), taken);
-                } else if rest.iter().all(|part| matches!(part, Part::Key(_) | Part::Matching(_))) {
+                } else if rest.iter().all(|part| matches!(part, FieldPathStep::Key(_) | FieldPathStep::Matching(_))) {
                     // Only if there is a value to add.
                     let mut below = Value::Object(Map::new());
                     here.copy(&mut below, rest, (at, live), taken);
@@ -174,18 +174,19 @@ impl<'a> Both<'a> {
                 at.pop();
                 live.pop();
             }
-            (Part::Matching(pattern), value @ Value::Object(_)) => {
+            (FieldPathStep::Matching(pattern), value @ Value::Object(_)) => {
                 for key in self.keys(pattern) {
-                    let path: Vec<Part> = [Part::Key(key)].into_iter().chain(rest.iter().cloned()).collect();
+                    let path: Vec<FieldPathStep> =
+                        [FieldPathStep::Key(key)].into_iter().chain(rest.iter().cloned()).collect();
                     self.copy(value, &path, (at, live), taken);
                 }
             }
-            (Part::All, Value::Array(items)) => {
+            (FieldPathStep::All, Value::Array(items)) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     self.copy_item(item, index, rest, (at, live), taken);
                 }
             }
-            (Part::Index(index), Value::Array(items)) => {
+            (FieldPathStep::Index(index), Value::Array(items)) => {
                 if let Some(item) = items.get_mut(*index) {
                     self.copy_item(item, *index, rest, (at, live), taken);
                 }
@@ -200,10 +201,10 @@ impl<'a> Both<'a> {
         maps.flat_map(|map| pattern.keys(map).cloned()).collect()
     }
 
-    fn side(self, side: Side) -> Option<&'a Value> {
+    fn side(self, side: RebaseSource) -> Option<&'a Value> {
         match side {
-            Side::New => self.new,
-            Side::Existing => self.existing,
+            RebaseSource::New => self.new,
+            RebaseSource::Existing => self.existing,
         }
     }
 
@@ -211,9 +212,9 @@ impl<'a> Both<'a> {
         self,
         item: &mut Value,
         index: usize,
-        rest: &[Part],
+        rest: &[FieldPathStep],
         (at, live): (&mut Vec<Step>, &mut Vec<Step>),
-        taken: &mut Vec<Taken>,
+        taken: &mut Vec<CopiedValue>,
     ) {
         // By name, if items have one: their positions may differ.
         let name = item.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -237,23 +238,23 @@ impl<'a> Both<'a> {
         live.pop();
     }
 
-    fn take(self, map: &mut Map<String, Value>, key: &str, at: &[Step], live: &[Step], taken: &mut Vec<Taken>) {
+    fn take(self, map: &mut Map<String, Value>, key: &str, at: &[Step], live: &[Step], taken: &mut Vec<CopiedValue>) {
         let found = self.sources.iter().find_map(|side| Some((side, self.side(*side)?)));
         let Some((side, value)) = found.filter(|_| !is_of_server(at)) else { return };
         map.insert(key.to_owned(), value.clone());
         taken.retain(|other| other.at != at);
-        if *side == Side::Existing {
-            taken.push(Taken { at: at.to_vec(), live: live.to_vec() });
+        if *side == RebaseSource::Existing {
+            taken.push(CopiedValue { at: at.to_vec(), live: live.to_vec() });
         }
     }
 }
 
 /// Removes what is at the path.
-pub fn remove(value: &mut Value, path: &[Part]) {
+pub fn remove(value: &mut Value, path: &[FieldPathStep]) {
     remove_unless(value, path, &mut Vec::new(), |_| false);
 }
 
-fn remove_unless(value: &mut Value, path: &[Part], at: &mut Vec<Step>, stays: fn(&[Step]) -> bool) {
+fn remove_unless(value: &mut Value, path: &[FieldPathStep], at: &mut Vec<Step>, stays: fn(&[Step]) -> bool) {
     let Some((part, rest)) = path.split_first() else { return };
     let mut remove_key = |map: &mut Map<String, Value>, key: &str| {
         at.push(key.into());
@@ -267,19 +268,19 @@ fn remove_unless(value: &mut Value, path: &[Part], at: &mut Vec<Step>, stays: fn
         at.pop();
     };
     match (part, value) {
-        (Part::Key(key), Value::Object(map)) => remove_key(map, key),
-        (Part::Matching(pattern), Value::Object(map)) => {
+        (FieldPathStep::Key(key), Value::Object(map)) => remove_key(map, key),
+        (FieldPathStep::Matching(pattern), Value::Object(map)) => {
             let keys: Vec<String> = pattern.keys(map).cloned().collect();
             keys.iter().for_each(|key| remove_key(map, key));
         }
-        (Part::All, Value::Array(items)) => {
+        (FieldPathStep::All, Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
                 at.push(index.into());
                 remove_unless(item, rest, at, stays);
                 at.pop();
             }
         }
-        (Part::Index(index), Value::Array(items)) => {
+        (FieldPathStep::Index(index), Value::Array(items)) => {
             if let Some(item) = items.get_mut(*index) {
                 at.push((*index).into());
                 remove_unless(item, rest, at, stays);
@@ -377,17 +378,21 @@ mod tests {
 
     use super::*;
 
-    fn path(text: &str) -> Vec<Part> {
+    fn path(text: &str) -> Vec<FieldPathStep> {
         let part = |text: &str| match text {
-            "*" => Part::All,
-            text if text.starts_with('^') => Part::Matching(KeyPattern::new(text).unwrap()),
-            text => text.parse().map_or_else(|_| Part::Key(text.to_owned()), Part::Index),
+            "*" => FieldPathStep::All,
+            text if text.starts_with('^') => FieldPathStep::Matching(KeyPattern::new(text).unwrap()),
+            text => text.parse().map_or_else(|_| FieldPathStep::Key(text.to_owned()), FieldPathStep::Index),
         };
         text.split('.').map(part).collect()
     }
 
-    fn rule(text: &str, sources: Option<&[Side]>) -> RebaseRule {
-        RebaseRule { matchers: vec![Matcher::All], paths: vec![path(text)], sources: sources.map(<[Side]>::to_vec) }
+    fn rule(text: &str, sources: Option<&[RebaseSource]>) -> RebaseRule {
+        RebaseRule {
+            matchers: vec![Matcher::All],
+            paths: vec![path(text)],
+            sources: sources.map(<[RebaseSource]>::to_vec),
+        }
     }
 
     fn live(spec: Value, ours: Value) -> Value {
@@ -403,7 +408,7 @@ mod tests {
         rebased(&json!({"metadata": {}, "spec": new}), live, &rules, "gantry")["spec"].take()
     }
 
-    const EXISTING: Option<&[Side]> = Some(&[Side::Existing, Side::New]);
+    const EXISTING: Option<&[RebaseSource]> = Some(&[RebaseSource::Existing, RebaseSource::New]);
 
     #[test]
     fn what_we_do_not_own_is_left_out_and_what_we_own_keeps_its_live_value() {
@@ -422,10 +427,10 @@ mod tests {
     #[test]
     fn the_order_of_the_sources_counts() {
         let own = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:a": {"f:b": {}}}}));
-        let both: &[Side] = &[Side::New, Side::Existing];
+        let both: &[RebaseSource] = &[RebaseSource::New, RebaseSource::Existing];
         assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({"a": {"b": 2}}), &own), json!({"a": {"b": 2}}));
         assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({}), &own), json!({"a": {"b": 1}}));
-        assert_eq!(applied(&[rule("spec.a.b", Some(&[Side::New]))], json!({}), &own), json!({}));
+        assert_eq!(applied(&[rule("spec.a.b", Some(&[RebaseSource::New]))], json!({}), &own), json!({}));
         // A field that is not ours leaves no empty parents.
         let foreign = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:c": {}}}));
         assert_eq!(applied(&[rule("spec.a.b", EXISTING)], json!({}), &foreign), json!({}));
@@ -437,7 +442,7 @@ mod tests {
         let own = live(json!({"a": 1}), json!({"f:spec": {"f:a": {}}}));
         let rules = [rule("spec.a", EXISTING), rule("spec.a", None)];
         assert_eq!(applied(&rules, json!({"a": 2}), &own), json!({}));
-        let rules = [rule("spec.a", None), rule("spec.a", Some(&[Side::New]))];
+        let rules = [rule("spec.a", None), rule("spec.a", Some(&[RebaseSource::New]))];
         assert_eq!(applied(&rules, json!({"a": 2}), &own), json!({"a": 2}));
     }
 
@@ -464,7 +469,7 @@ mod tests {
         assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], new(), &own), expected);
         assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], json!({}), &own), json!({"a": {"x1": 1, "x2": 2}}));
         assert_eq!(applied(&[rule("spec.a.^x", EXISTING)], json!({"a": null}), &own), json!({"a": {"x1": 1, "x2": 2}}));
-        assert_eq!(applied(&[rule("spec.a.^x", Some(&[Side::New]))], json!({}), &own), json!({}));
+        assert_eq!(applied(&[rule("spec.a.^x", Some(&[RebaseSource::New]))], json!({}), &own), json!({}));
         assert_eq!(applied(&[rule("spec.a.^x", None)], new(), &own), json!({"a": {"y": 0}}));
         assert_eq!(applied(&[rule("spec.^a.y", EXISTING)], new(), &own), json!({"a": {"x2": 0, "x3": 4, "y": 3}}));
     }

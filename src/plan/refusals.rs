@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::conflicts::Foreseen as ForeseenConflict;
+use super::conflicts::ChangeConflicts as ForeseenConflict;
 use super::predicted::Writing;
 use super::published::Published;
 use super::{Action, Change, Plan, beside, invalid, kinds, managed, pin, strategy};
 use crate::cluster::kube::KubeTarget;
-use crate::cluster::{self, Described, DryRunError, Refuser, Target, Wanted, immutable_help};
+use crate::cluster::{self, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help};
 use crate::manifest::Spans;
 use crate::parallel::in_parallel;
 use crate::problem::{Problem, did_you_mean};
-use crate::resource::{Live, ObjectRef, RawObject, Resource, Step};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource, Step};
 use crate::text;
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 
 /// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
@@ -57,7 +57,7 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
     let Target::Kube(server) = target else {
         return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
-    let asking = Asking { plan, target, server, writing };
+    let asking = RefusalForecaster { plan, target, server, writing };
     let (mut problems, immutable, replaced, unreadable, beside) = tokio::join!(
         asking.namespaces(),
         asking.immutable_fields(),
@@ -97,7 +97,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Refusal
     let found = in_parallel(&written, |change| {
         let Some(Described { schema, definitions }) = published.schema(&change.resource) else { return Vec::new() };
         let unreadable = typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused);
-        let problem = |found: Unreadable| {
+        let problem = |found: TypedValueError| {
             // The server's text can quote a value, which may be secret.
             let message =
                 format!("{}: the API server would refuse it: {}: {}", change.desired.object, found.path, found.words());
@@ -234,14 +234,14 @@ fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
     crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect()
 }
 
-pub(super) struct Asking<'a> {
+pub(super) struct RefusalForecaster<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
     server: &'a KubeTarget,
     pub writing: Writing<'a>,
 }
 
-impl Asking<'_> {
+impl RefusalForecaster<'_> {
     /// Namespaces in which nothing can be created.
     async fn namespaces(&self) -> Vec<Problem> {
         let changes = &self.plan.changes;
@@ -251,7 +251,7 @@ impl Asking<'_> {
                 created.entry(namespace).or_default().push(change);
             }
         }
-        let of_plan: BTreeMap<&str, Option<&Live>> = changes
+        let of_plan: BTreeMap<&str, Option<&LiveObject>> = changes
             .iter()
             .filter(|change| change.desired.object.is_namespace())
             // A deploy that waits waits for a namespace that something else creates.
@@ -259,7 +259,7 @@ impl Asking<'_> {
             .map(|change| (change.desired.object.name.as_str(), change.live.as_ref()))
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
-        let wanted: Vec<Wanted> = others.iter().map(|name| namespace(name)).collect();
+        let wanted: Vec<ObjectToRead> = others.iter().map(|name| namespace(name)).collect();
         // Without the right to read namespaces, the server decides when the objects are written.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_default();
         let missing: BTreeSet<&str> =
@@ -356,16 +356,16 @@ impl Asking<'_> {
     }
 }
 
-fn namespace(name: &str) -> Wanted {
+fn namespace(name: &str) -> ObjectToRead {
     let (kind, plural) = ("Namespace".into(), "namespaces".into());
-    Wanted {
+    ObjectToRead {
         resource: Resource { group: String::new(), version: "v1".into(), kind, plural, namespaced: false }.into(),
         object: ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name: name.into() }
             .into(),
     }
 }
 
-fn is_leaving(namespace: &Live) -> bool {
+fn is_leaving(namespace: &LiveObject) -> bool {
     !namespace.raw.value()["metadata"]["deletionTimestamp"].is_null()
 }
 

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Action, Change, directives};
-use crate::app::members::{Facts, Found, Live};
-use crate::app::versions::Identity;
-use crate::app::{App, Member, PART_OF, Parent, parts};
+use crate::app::members::{AppObject, LiveMembers, LiveMetadata};
+use crate::app::versions::MemberIdentity;
+use crate::app::{App, AppMember, PART_OF, Parent, parts};
 use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
@@ -22,7 +22,7 @@ const ORPHAN: &str = "orphan";
 pub struct Removal {
     pub object: Arc<ObjectRef>,
     pub resource: Arc<Resource>,
-    pub facts: Facts,
+    pub facts: LiveMetadata,
     /// [`Action::Delete`], or [`Action::Orphan`].
     pub action: Action,
     /// No request is needed: its deletion has begun already, or it is released and does not have our label.
@@ -43,7 +43,7 @@ pub struct Removals {
 
 /// What happens to one object.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum RemovalFate {
     Delete,
     /// It is released, for this reason.
     Orphan(String),
@@ -62,51 +62,51 @@ enum Fate {
 /// `older` are versions of versioned objects that stay members.
 pub fn decide(
     parent: &Parent,
-    live: &Live,
+    live: &LiveMembers,
     changes: &[Change],
-    older: &BTreeSet<Identity>,
+    older: &BTreeSet<MemberIdentity>,
     prunes_adopted: bool,
 ) -> Removals {
     let named: BTreeSet<_> = changes.iter().map(|change| change.desired.object.identity()).collect();
     // Two groups may serve the same object, so the manifests may have it under the other one.
     let uids: BTreeSet<&str> = changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
-    let inventory: BTreeMap<&str, &Member> =
+    let inventory: BTreeMap<&str, &AppMember> =
         parent.members.iter().map(|member| (member.uid.as_str(), member)).collect();
     let id = parent.app.id();
     let mut removals = Removals { members: parent.members.len(), ..Removals::default() };
     let older: BTreeSet<_> =
         older.iter().map(|(group, kind, namespace, name)| (&**group, &**kind, namespace.as_deref(), &**name)).collect();
-    let left = |found: &&Found| {
+    let left = |found: &&AppObject| {
         !older.contains(&found.object.identity())
             && !named.contains(&found.object.identity())
             && !uids.contains(found.facts.uid.as_str())
     };
     for found in live.found.iter().filter(left) {
-        let Found { object, resource, facts } = found;
+        let AppObject { object, resource, facts } = found;
         let is_protected = is_protected(object, &parent.app);
         let fate = match fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
-            Fate::Delete | Fate::Adopted if is_protected => {
-                Fate::Orphan("gantry never deletes such a namespace or an app's own record".into())
+            RemovalFate::Delete | RemovalFate::Adopted if is_protected => {
+                RemovalFate::Orphan("gantry never deletes such a namespace or an app's own record".into())
             }
             fate => fate,
         };
         let action = match fate {
-            Fate::Delete => Action::Delete,
-            Fate::Orphan(why) => {
+            RemovalFate::Delete => Action::Delete,
+            RemovalFate::Orphan(why) => {
                 removals.notices.push(Problem::new(format!("{object} leaves the app and stays in the cluster: {why}")));
                 Action::Orphan
             }
-            Fate::Adopted => {
+            RemovalFate::Adopted => {
                 removals.adopted.push(object.clone());
                 continue;
             }
-            Fate::OneKey(why) => {
+            RemovalFate::OneKey(why) => {
                 let message = format!("{object} is not deleted: {why}");
                 let help = format!("something else may use it; look at it: kubectl get {object} -o yaml");
                 removals.notices.push(Problem::new(message).help(help));
                 continue;
             }
-            Fate::Copy | Fate::Nothing => continue,
+            RemovalFate::Copy | RemovalFate::Nothing => continue,
         };
         removals.removals.push(Removal {
             object: object.clone(),
@@ -128,19 +128,21 @@ pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
 }
 
 /// `member` is the entry of the uid in the inventory, if there is one.
-fn fate(facts: &Facts, id: &str, member: Option<&Member>, prunes_adopted: bool) -> Fate {
+fn fate(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopted: bool) -> RemovalFate {
     let label = facts.labels.get(PART_OF);
     let is_ours = label.is_some_and(|label| label == id);
     match (is_ours, member) {
-        (false, None) => Fate::Nothing,
-        (false, Some(_)) if label.is_some() => Fate::Orphan("it is part of another ApplySet now".into()),
-        (false, Some(_)) => Fate::OneKey("it no longer carries the label of the app"),
-        (true, None) if !facts.owners.is_empty() => Fate::Copy,
-        (true, None) => Fate::OneKey("it carries the label of the app, but its uid is not in the record of the app"),
+        (false, None) => RemovalFate::Nothing,
+        (false, Some(_)) if label.is_some() => RemovalFate::Orphan("it is part of another ApplySet now".into()),
+        (false, Some(_)) => RemovalFate::OneKey("it no longer carries the label of the app"),
+        (true, None) if !facts.owners.is_empty() => RemovalFate::Copy,
+        (true, None) => {
+            RemovalFate::OneKey("it carries the label of the app, but its uid is not in the record of the app")
+        }
         (true, Some(member)) => match kept(facts).or_else(|| kept_by_record(member)) {
-            Some(why) => Fate::Orphan(why),
-            None if member.adopted && !prunes_adopted => Fate::Adopted,
-            None => Fate::Delete,
+            Some(why) => RemovalFate::Orphan(why),
+            None if member.adopted && !prunes_adopted => RemovalFate::Adopted,
+            None => RemovalFate::Delete,
         },
     }
 }
@@ -155,12 +157,12 @@ pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
     directives::keeping(&directives::of_manifest(manifest)).map(|found| found.directive.key)
 }
 
-fn kept_by_record(member: &Member) -> Option<String> {
+fn kept_by_record(member: &AppMember) -> Option<String> {
     member.keep.as_ref().map(|key| format!("its last manifest had the annotation {key}"))
 }
 
 /// Why the live object stays.
-pub fn kept(facts: &Facts) -> Option<String> {
+pub fn kept(facts: &LiveMetadata) -> Option<String> {
     if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
     }
@@ -201,48 +203,49 @@ mod tests {
 
     const ID: &str = "applyset-x-v1";
 
-    fn facts(label: Option<&str>, annotation: Option<(&str, &str)>, controller: Option<bool>) -> Facts {
+    fn facts(label: Option<&str>, annotation: Option<(&str, &str)>, controller: Option<bool>) -> LiveMetadata {
         let owner = |controller| OwnerRef { kind: "Shop".into(), name: "s".into(), uid: "o".into(), controller };
-        Facts {
+        LiveMetadata {
             uid: "u".into(),
             labels: label.map(|label| (PART_OF.to_owned(), label.to_owned())).into_iter().collect(),
             annotations: annotation.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect(),
             owners: controller.map(|controller| owner(Some(controller))).into_iter().collect(),
-            ..Facts::default()
+            ..LiveMetadata::default()
         }
     }
 
-    fn member(adopted: bool) -> Member {
+    fn member(adopted: bool) -> AppMember {
         let object = ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: None, name: "a".into() };
-        Member::of(&object, "u", adopted)
+        AppMember::of(&object, "u", adopted)
     }
 
     #[test]
     fn an_object_stays_if_its_last_manifest_kept_it() {
-        let member = Member { keep: Some("helm.sh/resource-policy".into()), ..member(false) };
+        let member = AppMember { keep: Some("helm.sh/resource-policy".into()), ..member(false) };
         let fate = |label| fate(&facts(label, None, None), ID, Some(&member), true);
         let why = "its last manifest had the annotation helm.sh/resource-policy";
-        assert_eq!(fate(Some(ID)), Fate::Orphan(why.into()));
-        assert!(matches!(fate(None), Fate::OneKey(_)), "the label is read first");
+        assert_eq!(fate(Some(ID)), RemovalFate::Orphan(why.into()));
+        assert!(matches!(fate(None), RemovalFate::OneKey(_)), "the label is read first");
     }
 
     #[test]
     fn an_object_is_deleted_only_with_both_keys() {
         let of =
             |label, adopted: Option<bool>| fate(&facts(label, None, None), ID, adopted.map(member).as_ref(), false);
-        assert_eq!(of(Some(ID), Some(false)), Fate::Delete);
-        assert!(matches!(of(Some(ID), None), Fate::OneKey(_)));
-        assert!(matches!(of(None, Some(false)), Fate::OneKey(_)));
-        assert!(matches!(of(Some("applyset-other-v1"), Some(false)), Fate::Orphan(_)));
-        assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (Fate::Nothing, Fate::Nothing));
-        assert_eq!(of(Some(ID), Some(true)), Fate::Adopted);
-        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), Fate::Delete);
+        assert_eq!(of(Some(ID), Some(false)), RemovalFate::Delete);
+        assert!(matches!(of(Some(ID), None), RemovalFate::OneKey(_)));
+        assert!(matches!(of(None, Some(false)), RemovalFate::OneKey(_)));
+        assert!(matches!(of(Some("applyset-other-v1"), Some(false)), RemovalFate::Orphan(_)));
+        assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (RemovalFate::Nothing, RemovalFate::Nothing));
+        assert_eq!(of(Some(ID), Some(true)), RemovalFate::Adopted);
+        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), RemovalFate::Delete);
     }
 
     #[test]
     fn each_keep_annotation_is_named_where_it_keeps_an_object() {
         let keeping = directives::DIRECTIVES.iter().flat_map(|directive| {
-            let keeps = |known: &&directives::Known| matches!(known.meaning, Meaning::Keep | Meaning::LeaveAlone);
+            let keeps =
+                |known: &&directives::DirectiveValue| matches!(known.meaning, Meaning::Keep | Meaning::LeaveAlone);
             let values = directive.values.iter().filter(keeps).flat_map(|known| known.values);
             values.map(|value| (directive.key, *value))
         });
@@ -250,8 +253,8 @@ mod tests {
         assert!(keeping.len() > 10, "{keeping:?}");
         for (key, value) in keeping {
             let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
-            assert!(matches!(kept(value), Fate::Orphan(why) if why.contains(key)), "{key}");
-            assert_eq!(kept(""), Fate::Delete, "{key}");
+            assert!(matches!(kept(value), RemovalFate::Orphan(why) if why.contains(key)), "{key}");
+            assert_eq!(kept(""), RemovalFate::Delete, "{key}");
             // An unknown value may mean that the object is kept.
             let unknown = match key {
                 "argocd.argoproj.io/sync-options" => "prune=flase",
@@ -261,15 +264,15 @@ mod tests {
                 .contains(&key)
                 && key != "configmanagement.gke.io/managed";
             if is_about_removal {
-                assert!(matches!(kept(unknown), Fate::Orphan(why) if why.contains(unknown)), "{key}");
+                assert!(matches!(kept(unknown), RemovalFate::Orphan(why) if why.contains(unknown)), "{key}");
             }
         }
         let of = |controller, uid: Option<bool>| {
             fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
         };
-        assert!(matches!(of(true, Some(false)), Fate::Orphan(why) if why == "Shop s controls it"));
-        assert_eq!(of(false, Some(false)), Fate::Delete, "an owner that does not control it");
-        assert_eq!((of(true, None), of(false, None)), (Fate::Copy, Fate::Copy));
+        assert!(matches!(of(true, Some(false)), RemovalFate::Orphan(why) if why == "Shop s controls it"));
+        assert_eq!(of(false, Some(false)), RemovalFate::Delete, "an owner that does not control it");
+        assert_eq!((of(true, None), of(false, None)), (RemovalFate::Copy, RemovalFate::Copy));
     }
 
     #[test]

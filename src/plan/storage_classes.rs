@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Change, Plan, handover};
-use crate::cluster::{Target, Wanted};
+use crate::cluster::{ObjectToRead, Target};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 use crate::text::sanitize;
@@ -13,7 +13,7 @@ use crate::text::sanitize;
 const KEY: &str = "storageClassName";
 
 /// A StorageClass of a server.
-pub(crate) fn wanted(name: &str) -> Wanted {
+pub(crate) fn wanted(name: &str) -> ObjectToRead {
     let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
     let object = ObjectRef {
         api_version: resource.api_version(),
@@ -21,7 +21,7 @@ pub(crate) fn wanted(name: &str) -> Wanted {
         namespace: None,
         name: name.to_owned(),
     };
-    Wanted { resource: resource.into(), object: object.into() }
+    ObjectToRead { resource: resource.into(), object: object.into() }
 }
 
 /// A notice for each StorageClass that neither the server nor the manifests have. Without the right to read them, there
@@ -53,7 +53,7 @@ pub async fn notices(plan: &Plan, target: &Target) -> Vec<Problem> {
         }
     }
     claimed.retain(|name, _| !defined.contains(name));
-    let classes: Vec<Wanted> = claimed.keys().map(|name| wanted(name)).collect();
+    let classes: Vec<ObjectToRead> = claimed.keys().map(|name| wanted(name)).collect();
     let read = match classes.is_empty() {
         true => Vec::new(),
         false => target.read_each(&classes, &|_, _| ()).await.unwrap_or_default(),

@@ -32,7 +32,7 @@ const OWN_MINIMUM: &str = "wait-minimum-replicas-available";
 
 /// The strategy that an annotation selects. If several do, the first of them applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Strategy {
+pub enum DeployStrategy {
     /// `noop`, `exists`: the deploy does not write the object. With `exists`, a deploy that waits also waits until it
     /// exists.
     LeaveAlone,
@@ -53,12 +53,12 @@ fn may_ask(manifest: &Manifest) -> bool {
 
 /// Whether the object of a manifest may be deleted and created again.
 pub fn may_replace(manifest: &Manifest) -> bool {
-    matches!(of(manifest), Some(Strategy::Replace | Strategy::ReplaceRefused))
+    matches!(of(manifest), Some(DeployStrategy::Replace | DeployStrategy::ReplaceRefused))
 }
 
 /// The strategy of a manifest; `None` for the default. If several annotations select one, it is one that protects the
 /// object, else the one that replaces it in more cases.
-pub fn of(manifest: &Manifest) -> Option<Strategy> {
+pub fn of(manifest: &Manifest) -> Option<DeployStrategy> {
     let of_others = directives::strategy(&directives::of_manifest(manifest), &manifest.object.kind);
     of_kapp(manifest).into_iter().chain(of_others).min()
 }
@@ -66,36 +66,36 @@ pub fn of(manifest: &Manifest) -> Option<Strategy> {
 /// The annotation by which a manifest is not written.
 pub fn left_alone_by(manifest: &Manifest) -> &'static str {
     match of_kapp(manifest) {
-        Some(Strategy::LeaveAlone) => "kapp.k14s.io/noop, kapp.k14s.io/exists",
+        Some(DeployStrategy::LeaveAlone) => "kapp.k14s.io/noop, kapp.k14s.io/exists",
         _ => directives::leaving_alone(&directives::of_manifest(manifest)).map_or("", |found| found.directive.key),
     }
 }
 
-fn of_kapp(manifest: &Manifest) -> Option<Strategy> {
+fn of_kapp(manifest: &Manifest) -> Option<DeployStrategy> {
     if !may_ask(manifest) {
         return None;
     }
     let manifest = manifest.raw.value();
     let annotations = annotations(&manifest);
     if annotations.iter().any(|(key, _)| matches!(*key, "noop" | "exists")) {
-        return Some(Strategy::LeaveAlone);
+        return Some(DeployStrategy::LeaveAlone);
     }
     let strategy = annotations.iter().find(|(key, _)| *key == UPDATE_STRATEGY)?.1;
     match strategy.as_str()? {
-        "skip" => Some(Strategy::CreateOnly),
-        "always-replace" => Some(Strategy::Replace),
-        "fallback-on-replace" => Some(Strategy::ReplaceRefused),
+        "skip" => Some(DeployStrategy::CreateOnly),
+        "always-replace" => Some(DeployStrategy::Replace),
+        "fallback-on-replace" => Some(DeployStrategy::ReplaceRefused),
         _ => None,
     }
 }
 
-impl Strategy {
+impl DeployStrategy {
     /// The action with this strategy.
     pub fn apply(self, action: Action) -> Action {
         match (self, action) {
-            (_, Action::Unchanged | Action::Unknown) | (Strategy::CreateOnly, Action::Create) => action,
+            (_, Action::Unchanged | Action::Unknown) | (DeployStrategy::CreateOnly, Action::Create) => action,
             // See [`replace`].
-            (Strategy::Replace | Strategy::ReplaceRefused, _) => action,
+            (DeployStrategy::Replace | DeployStrategy::ReplaceRefused, _) => action,
             _ => Action::Skip,
         }
     }
@@ -108,10 +108,10 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
         |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
     let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
     let asked = asked.filter_map(|(index, change)| Some((index, change, of(&change.desired)?)));
-    let is_replaced = async |(index, change, strategy): (usize, &Change, Strategy)| {
+    let is_replaced = async |(index, change, strategy): (usize, &Change, DeployStrategy)| {
         let is_replaced = match (strategy, target) {
-            (Strategy::Replace, _) => true,
-            (Strategy::ReplaceRefused, Target::Kube(server)) => {
+            (DeployStrategy::Replace, _) => true,
+            (DeployStrategy::ReplaceRefused, Target::Kube(server)) => {
                 // With force, because conflicts are handled separately.
                 let answer = server.dry_run(&change.request(&change.pin(), field_manager, true)).await;
                 matches!(answer, Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation)
@@ -156,14 +156,14 @@ pub struct NotHonoured {
 
 /// Settings that some annotations require.
 #[derive(Debug, Clone, Copy)]
-pub struct Means {
+pub struct StrategySettings {
     /// The deploy waits until objects are ready.
     pub waits: bool,
     pub has_app: bool,
 }
 
 /// Checks for unsupported annotations of kapp and other deploy tools.
-pub fn not_honoured(plan: &Plan, means: Means, field_manager: &str) -> NotHonoured {
+pub fn not_honoured(plan: &Plan, means: StrategySettings, field_manager: &str) -> NotHonoured {
     let mut found = NotHonoured::default();
     let mut subjects = BTreeSet::new();
     let writes = plan.is_written();
@@ -198,7 +198,12 @@ pub fn not_honoured(plan: &Plan, means: Means, field_manager: &str) -> NotHonour
 }
 
 /// Whether it blocks the deploy, what gantry does instead, and the next step.
-fn said(name: &str, value: &Value, object: &ObjectRef, means: Means) -> Option<(bool, &'static str, &'static str)> {
+fn said(
+    name: &str,
+    value: &Value,
+    object: &ObjectRef,
+    means: StrategySettings,
+) -> Option<(bool, &'static str, &'static str)> {
     let is_deployment = || object.kind == "Deployment" && object.group() == "apps";
     Some(match name {
         MINIMUM | OWN_MINIMUM if is_deployment() && !value.as_str().is_some_and(readiness::is_minimum) => {

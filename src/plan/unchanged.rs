@@ -21,14 +21,14 @@ use serde_json::Value;
 
 use self::items::ItemRecord;
 use super::built_in;
-use crate::crd::Sides;
+use crate::crd::CrdSides;
 use crate::merge;
 use crate::resource::{ObjectRef, RawObject, SERVER_METADATA};
-use gantry_schema::json::{Json, Map};
+use gantry_schema::json::{Json, JsonMap};
 use gantry_schema::scan;
 
 /// What the comparison depends on, apart from the two objects.
-pub struct Facts<'a> {
+pub struct ComparisonContext<'a> {
     /// The field manager of this deploy.
     pub field_manager: &'a str,
     /// For a custom resource: the structural schema of its version, for defaults inside atomic lists and maps.
@@ -39,23 +39,23 @@ pub struct Facts<'a> {
 
 /// The result of a comparison. For several parts, the last of these variants that occurs counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Comparison {
+pub enum ObjectComparison {
     Unchanged,
     /// They differ only in what the server may drop, fill in or normalise.
     Doubtful,
     Changed,
 }
 
-use Comparison::{Changed, Doubtful, Unchanged};
+use ObjectComparison::{Changed, Doubtful, Unchanged};
 
-impl Comparison {
+impl ObjectComparison {
     fn unless(is_changed: bool) -> Self {
         if is_changed { Changed } else { Unchanged }
     }
 }
 
 /// Combines the results of all parts; stops at the first that changed.
-fn all(parts: impl IntoIterator<Item = Comparison>) -> Comparison {
+fn all(parts: impl IntoIterator<Item = ObjectComparison>) -> ObjectComparison {
     let mut all = Unchanged;
     for part in parts {
         all = all.max(part);
@@ -71,19 +71,19 @@ pub fn compare(
     object: &ObjectRef,
     desired: &RawObject,
     live: &RawObject,
-    crd: Option<&Sides>,
-    facts: &Facts<'_>,
-) -> Comparison {
+    crd: Option<&CrdSides>,
+    facts: &ComparisonContext<'_>,
+) -> ObjectComparison {
     // Most objects that change were last written by another manager, which shows without parsing the whole object.
     let entry = match record_of(live, object, facts.field_manager) {
-        Record::Ours(index) => Some(index),
-        Record::Others => return Changed,
+        OwnManagerEntry::Ours(index) => Some(index),
+        OwnManagerEntry::Others => return Changed,
         // The server keeps no entry for an apply that owns nothing, such as a Namespace with only a name.
-        Record::OnlyOthers => return Comparison::unless(!owns_nothing(desired, facts)),
+        OwnManagerEntry::OnlyOthers => return ObjectComparison::unless(!owns_nothing(desired, facts)),
         // A folder of manifests may have no managedFields: then only the values count.
-        Record::None => None,
+        OwnManagerEntry::None => None,
     };
-    if crd.is_some_and(Sides::has_other_text) {
+    if crd.is_some_and(CrdSides::has_other_text) {
         return Changed;
     }
     let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
@@ -95,7 +95,7 @@ pub fn compare(
         }
         raw.json()
     });
-    let walk = Walk { facts, is_crd: object.is_crd(), group: object.group() };
+    let walk = UnchangedWalk { facts, is_crd: object.is_crd(), group: object.group() };
     // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing
     // them.
     if let Some(crd) = crd
@@ -117,7 +117,7 @@ fn record<'j>(live: &'j Json<'j>, index: usize) -> Option<&'j Json<'j>> {
 }
 
 /// Whether the manifest has no field that a manager could own.
-fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
+fn owns_nothing(desired: &RawObject, facts: &ComparisonContext<'_>) -> bool {
     let json = desired.json();
     // Most objects have a spec. Then the rest need not be parsed.
     if scan::member(&json, "spec").is_some() {
@@ -128,12 +128,12 @@ fn owns_nothing(desired: &RawObject, facts: &Facts<'_>) -> bool {
         "metadata" => !says_nothing(value),
         // For built-in kinds the status is written only through the status subresource.
         "status" => !facts.built_in,
-        key => At::Object.is_ownable(key),
+        key => ComparisonPlace::Object.is_ownable(key),
     };
     desired.map().is_some_and(|desired| !desired.iter().any(says_something))
 }
 
-enum Record {
+enum OwnManagerEntry {
     None,
     /// Our entry has another version.
     Others,
@@ -143,31 +143,32 @@ enum Record {
     Ours(usize),
 }
 
-fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> Record {
+fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> OwnManagerEntry {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Metadata {
+    struct UnchangedMetadata {
         #[serde(default)]
-        managed_fields: Vec<Entry>,
+        managed_fields: Vec<UnchangedFieldsEntry>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     #[derive(Default)]
-    struct Entry {
+    struct UnchangedFieldsEntry {
         manager: String,
         operation: String,
         api_version: String,
         subresource: String,
     }
     let metadata = scan::member(&live.json(), "metadata").and_then(|text| serde_json::from_str(text).ok());
-    let entries = metadata.map_or_else(Vec::new, |metadata: Metadata| metadata.managed_fields);
-    let ours =
-        |entry: &Entry| entry.manager == field_manager && entry.operation == "Apply" && entry.subresource.is_empty();
+    let entries = metadata.map_or_else(Vec::new, |metadata: UnchangedMetadata| metadata.managed_fields);
+    let ours = |entry: &UnchangedFieldsEntry| {
+        entry.manager == field_manager && entry.operation == "Apply" && entry.subresource.is_empty()
+    };
     match entries.iter().position(|entry| ours(entry) && entry.api_version == object.api_version) {
-        Some(index) => Record::Ours(index),
-        None if entries.is_empty() => Record::None,
-        None if entries.iter().any(ours) => Record::Others,
-        None => Record::OnlyOthers,
+        Some(index) => OwnManagerEntry::Ours(index),
+        None if entries.is_empty() => OwnManagerEntry::None,
+        None if entries.iter().any(ours) => OwnManagerEntry::Others,
+        None => OwnManagerEntry::OnlyOthers,
     }
 }
 
@@ -201,7 +202,7 @@ fn fold_records(secret: &mut Value) {
 
 /// The place of a comparison within the object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At<'k> {
+enum ComparisonPlace<'k> {
     Object,
     Metadata,
     /// The member `key` of the member `parent`, or an item of its list.
@@ -211,43 +212,43 @@ enum At<'k> {
     },
 }
 
-impl<'k> At<'k> {
-    fn below<'n>(self, key: &'n str) -> At<'n>
+impl<'k> ComparisonPlace<'k> {
+    fn below<'n>(self, key: &'n str) -> ComparisonPlace<'n>
     where
         'k: 'n,
     {
         match self {
-            At::Object if key == "metadata" => At::Metadata,
-            At::Object => At::Below { parent: "", key },
-            At::Metadata => At::Below { parent: "metadata", key },
-            At::Below { key: parent, .. } => At::Below { parent, key },
+            ComparisonPlace::Object if key == "metadata" => ComparisonPlace::Metadata,
+            ComparisonPlace::Object => ComparisonPlace::Below { parent: "", key },
+            ComparisonPlace::Metadata => ComparisonPlace::Below { parent: "metadata", key },
+            ComparisonPlace::Below { key: parent, .. } => ComparisonPlace::Below { parent, key },
         }
     }
 
     /// Whether a manager can own the member. Others are set by the request or by the server.
     fn is_ownable(self, key: &str) -> bool {
         match self {
-            At::Object => !matches!(key, "apiVersion" | "kind"),
-            At::Metadata => !matches!(key, "name" | "namespace") && !SERVER_METADATA.contains(&key),
-            At::Below { .. } => true,
+            ComparisonPlace::Object => !matches!(key, "apiVersion" | "kind"),
+            ComparisonPlace::Metadata => !matches!(key, "name" | "namespace") && !SERVER_METADATA.contains(&key),
+            ComparisonPlace::Below { .. } => true,
         }
     }
 }
 
-struct Walk<'a> {
-    facts: &'a Facts<'a>,
+struct UnchangedWalk<'a> {
+    facts: &'a ComparisonContext<'a>,
     is_crd: bool,
     /// The API group of the object.
     group: &'a str,
 }
 
-impl Walk<'_> {
+impl UnchangedWalk<'_> {
     /// Compares the objects of two texts. `entry`: the index of our entry in the live object's
     /// `metadata.managedFields`.
-    fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> Comparison {
+    fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> ObjectComparison {
         let (Ok(desired), Ok(live)) = (Json::parse_bounded(desired), Json::parse_bounded(live)) else { return Changed };
         let owned = entry.and_then(|index| record(&live, index));
-        self.granular(&desired, &live, owned, self.facts.schema, At::Object)
+        self.granular(&desired, &live, owned, self.facts.schema, ComparisonPlace::Object)
     }
 
     /// Compares a node whose other parts may belong to other managers. `owned` is `None` without managedFields.
@@ -257,8 +258,8 @@ impl Walk<'_> {
         live: &Json<'_>,
         owned: Option<&Json<'_>>,
         schema: Option<&Json<'_>>,
-        at: At<'_>,
-    ) -> Comparison {
+        at: ComparisonPlace<'_>,
+    ) -> ObjectComparison {
         let owned = owned.map(Json::map);
         let owned = match owned {
             // A leaf of managedFields: a scalar, or a list or map that is owned as a whole.
@@ -270,7 +271,7 @@ impl Walk<'_> {
             }
             None if self.facts.built_in
                 && matches!(desired, Json::Map(_))
-                && matches!(at, At::Below { key, .. } if built_in::is_atomic_map(key)) =>
+                && matches!(at, ComparisonPlace::Below { key, .. } if built_in::is_atomic_map(key)) =>
             {
                 return self.whole(desired, live, schema, at);
             }
@@ -288,12 +289,12 @@ impl Walk<'_> {
 
     fn map(
         &self,
-        desired: &Map<'_>,
-        live: &Map<'_>,
-        owned: Option<&Map<'_>>,
+        desired: &JsonMap<'_>,
+        live: &JsonMap<'_>,
+        owned: Option<&JsonMap<'_>>,
         schema: Option<&Json<'_>>,
-        at: At<'_>,
-    ) -> Comparison {
+        at: ComparisonPlace<'_>,
+    ) -> ObjectComparison {
         // The apply would remove a field of ours that the manifest no longer has.
         let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
         if !owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has)) {
@@ -307,8 +308,8 @@ impl Walk<'_> {
                 Some(owned) => match owned.get(&format!("f:{key}")) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
-                    None if at == At::Object && key == "status" => return Unchanged,
-                    None if below == At::Metadata => return of_unrecorded_metadata(value),
+                    None if at == ComparisonPlace::Object && key == "status" => return Unchanged,
+                    None if below == ComparisonPlace::Metadata => return of_unrecorded_metadata(value),
                     // For a list that is merged by item, managedFields name the items, so an empty list is not in them.
                     None if matches!(value, Json::List(_)) && self.dropped(key, value) && live.get(key).is_none() => {
                         return Unchanged;
@@ -335,10 +336,10 @@ impl Walk<'_> {
         &self,
         desired: &[Json<'_>],
         live: &[Json<'_>],
-        owned: &Map<'_>,
+        owned: &JsonMap<'_>,
         schema: Option<&Json<'_>>,
-        at: At<'_>,
-    ) -> Comparison {
+        at: ComparisonPlace<'_>,
+    ) -> ObjectComparison {
         let items = member(schema, "items");
         if desired.len() != owned.iter().filter(|(step, _)| *step != ".").count() {
             return Changed;
@@ -372,7 +373,13 @@ impl Walk<'_> {
     }
 
     /// Compares a value that one manager owns as a whole, apart from what the server defaults or normalises.
-    fn whole(&self, desired: &Json<'_>, live: &Json<'_>, schema: Option<&Json<'_>>, at: At<'_>) -> Comparison {
+    fn whole(
+        &self,
+        desired: &Json<'_>,
+        live: &Json<'_>,
+        schema: Option<&Json<'_>>,
+        at: ComparisonPlace<'_>,
+    ) -> ObjectComparison {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
                 let wanted = desired.iter().map(|(key, value)| match live.get(key) {
@@ -399,8 +406,8 @@ impl Walk<'_> {
                 }
             }
             (a, b) => match at {
-                At::Below { parent, key } if self.facts.built_in && built_in::is_quantity(parent, key) => {
-                    Comparison::unless(!built_in::same_quantity(a, b))
+                ComparisonPlace::Below { parent, key } if self.facts.built_in && built_in::is_quantity(parent, key) => {
+                    ObjectComparison::unless(!built_in::same_quantity(a, b))
                 }
                 // An empty value that the server fills in: `restartPolicy: ""`, `periodSeconds: 0`.
                 _ if matches!(a, Json::Text(text) if text.is_empty()) || built_in::may_mean_the_same(a, b) => Doubtful,
@@ -409,7 +416,13 @@ impl Walk<'_> {
         }
     }
 
-    fn whole_list(&self, desired: &[Json<'_>], live: &[Json<'_>], schema: Option<&Json<'_>>, at: At<'_>) -> Comparison {
+    fn whole_list(
+        &self,
+        desired: &[Json<'_>],
+        live: &[Json<'_>],
+        schema: Option<&Json<'_>>,
+        at: ComparisonPlace<'_>,
+    ) -> ObjectComparison {
         let items = member(schema, "items");
         if desired.len() > live.len() {
             return Changed;
@@ -421,7 +434,7 @@ impl Walk<'_> {
 
     /// Compares a field that is on one side only, inside a value that is owned as a whole. For the versions of a CRD,
     /// it is known exactly what the server drops and fills in.
-    fn doubtful(&self) -> Comparison {
+    fn doubtful(&self) -> ObjectComparison {
         if self.is_crd { Changed } else { Doubtful }
     }
 
@@ -474,9 +487,9 @@ fn says_nothing(metadata: &Json<'_>) -> bool {
 }
 
 /// Compares metadata without managedFields.
-fn of_unrecorded_metadata(metadata: &Json<'_>) -> Comparison {
+fn of_unrecorded_metadata(metadata: &Json<'_>) -> ObjectComparison {
     let Some(metadata) = metadata.map() else { return Changed };
-    let ownable = metadata.iter().filter(|(key, _)| At::Metadata.is_ownable(key));
+    let ownable = metadata.iter().filter(|(key, _)| ComparisonPlace::Metadata.is_ownable(key));
     all(ownable.map(|(_, value)| if is_blank(value) { Doubtful } else { Changed }))
 }
 
@@ -492,14 +505,14 @@ fn is_what_is_defaulted(schema: &Json<'_>, live: &Json<'_>) -> bool {
         .iter()
         .filter(|(key, _)| default.get(key).is_none())
         .all(|(key, value)| added(key).is_some_and(|schema| is_what_is_defaulted(schema, value)));
-    let adds_all = properties.into_iter().flat_map(Map::iter).all(|(key, schema)| {
+    let adds_all = properties.into_iter().flat_map(JsonMap::iter).all(|(key, schema)| {
         default.get(key).is_some() || member(Some(schema), "default").is_none() || live.get(key).is_some()
     });
     keeps_all && adds_no_other && adds_all
 }
 
 /// managedFields name a list item by its keys, including keys that the server defaulted and the manifest leaves out.
-fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &Map<'_>) -> Cow<'j, Json<'j>> {
+fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &JsonMap<'_>) -> Cow<'j, Json<'j>> {
     let is_defaulted = |key: &str| keys.get(key).is_some() && member(Some(item), key).is_none();
     match children {
         Json::Map(map) if keys.iter().any(|(key, _)| is_defaulted(key)) => {

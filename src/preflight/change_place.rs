@@ -7,25 +7,25 @@ use std::slice;
 
 use serde_json::Value;
 
-use crate::manifest::{Located, Spans};
+use crate::manifest::{Spans, ValueLocation};
 use crate::plan::Change;
 use crate::preflight::objects::place::value_at;
 use crate::resource::Step;
 
 /// The two sides of a change, parsed when the first part is found missing.
-pub struct Removed<'a> {
+pub struct RemovedPartLocator<'a> {
     change: &'a Change,
     sides: OnceCell<Option<[Value; 2]>>,
 }
 
-impl<'a> Removed<'a> {
+impl<'a> RemovedPartLocator<'a> {
     pub fn of(change: &'a Change) -> Self {
-        Removed { change, sides: OnceCell::new() }
+        RemovedPartLocator { change, sides: OnceCell::new() }
     }
 
     /// The place next to which the part at `path` stood in the live object; `None` if the manifest has it, or the live
     /// object does not.
-    pub fn place(&self, path: &[Step], located: &Located, spans: &Spans<'_>) -> Option<Located> {
+    pub fn place(&self, path: &[Step], located: &ValueLocation, spans: &Spans<'_>) -> Option<ValueLocation> {
         if located.depth >= path.len() {
             return None;
         }

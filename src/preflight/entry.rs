@@ -2,7 +2,7 @@
 
 use super::Check;
 use super::rule::RuleDoc;
-use crate::config::{ConfigMap, ConfigReader, KeyDescription, KnownCheck};
+use crate::config::{CheckConfig, ConfigReader, KeyDescription, KnownCheck};
 
 /// The registry entry of a check.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct CheckEntry {
     /// Declares the check's own keys by reading them. They do not include `mode`, which every check has.
     pub configure: fn(&mut ConfigReader<'_>),
     /// Builds the check from a configuration that `configure` has accepted.
-    pub build: fn(&ConfigMap) -> Box<dyn Check>,
+    pub build: fn(&CheckConfig) -> Box<dyn Check>,
     /// Findings of other checks that this one reports better.
     pub supersedes: &'static [Superseded],
     /// The rules whose findings predict that the API server refuses a request of the deploy. The runner keeps these

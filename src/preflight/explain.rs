@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::custom;
 use super::entry::CheckEntry;
 use super::registry::{self, CHECKS};
-use super::rule::{Example, RuleDoc};
-use crate::config::{CustomCheck, Definition, KeyDescription};
+use super::rule::{RuleDoc, RuleExample};
+use crate::config::{CheckDefinition, CustomCheck, KeyDescription};
 use crate::finding::Severity;
 use crate::problem::{Error, Problem, Result, did_you_mean};
 use crate::text;
@@ -52,18 +52,18 @@ fn all_rules() -> impl Iterator<Item = (&'static CheckEntry, &'static RuleDoc)> 
 }
 
 /// The texts of a built-in rule.
-pub fn rule(name: &str) -> Option<RuleText> {
+pub fn rule(name: &str) -> Option<RuleExplanation> {
     let (check, rule) = all_rules().find(|(_, rule)| rule.name == name)?;
-    Some(RuleText { check, rule })
+    Some(RuleExplanation { check, rule })
 }
 
 /// The texts of a rule, for formats without access to the other pages.
-pub struct RuleText {
+pub struct RuleExplanation {
     check: &'static CheckEntry,
     rule: &'static RuleDoc,
 }
 
-impl RuleText {
+impl RuleExplanation {
     /// One line.
     pub fn summary(&self) -> &'static str {
         bare(self.rule)
@@ -123,7 +123,7 @@ pub fn explain_own(name: &str, own: &[CustomCheck]) -> Result<String> {
 
 fn custom_text(check: &CustomCheck) -> String {
     let at = match &check.definition {
-        Definition::Own { at: Some(at), .. } | Definition::NotRun { at: Some(at), .. } => format!(" ({at})"),
+        CheckDefinition::Own { at: Some(at), .. } | CheckDefinition::NotRun { at: Some(at), .. } => format!(" ({at})"),
         _ => String::new(),
     };
     let mut text = format!("{}: your own check{}\n\n", check.name, text::sanitize(&at));
@@ -215,7 +215,7 @@ fn waiver(check: &CheckEntry, rule: &RuleDoc) -> Option<String> {
 }
 
 /// The name of the object that a finding for this example refers to.
-fn example_object(example: &Example) -> String {
+fn example_object(example: &RuleExample) -> String {
     let part =
         ["Deleted", "Desired", "Object"].map(|title| example.part(title)).into_iter().find(|part| !part.is_empty());
     let first = part.unwrap_or_default().split("\n---\n").next().unwrap_or_default();
@@ -324,7 +324,7 @@ mod tests {
     fn pages_can_be_read_without_the_others() {
         assert_eq!(without_links("a [b](c.md) `x[0]` [d](e) f"), "a b `x[0]` d f");
         for (check, rule) in all_rules() {
-            let text = RuleText { check, rule };
+            let text = RuleExplanation { check, rule };
             assert!(!text.markdown().contains("]("), "{}", rule.name);
             assert!(text.markdown().contains(rule.what_to_do()) || rule.what_to_do().contains("]("), "{}", rule.name);
         }

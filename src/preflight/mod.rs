@@ -39,14 +39,14 @@ use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
 use crate::date::Date;
 use crate::finding::{
-    Affected, Breaks, Complaint, Coverage, Evidence, ExtensionEntry, ForVersions, KeywordChange, Severity, Suppressed,
-    Verdict, Witness,
+    Affected, Breaks, Coverage, Evidence, ExtensionEntry, ForVersions, KeywordChange, ServerRefusal, Severity,
+    Suppressed, Verdict, Witness,
 };
 use crate::parallel::apart;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
-use crate::ui::progress::Stage;
+use crate::ui::progress::ProgressStage;
 
 /// The beginning of the notice if it is not known what all checks read.
 pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as not all of that is known";
@@ -70,18 +70,18 @@ pub struct Context<'a> {
     /// The proofs about the plan's CRDs, shared by the checks of one run.
     pub proofs: Arc<proofs::Proofs>,
     /// The effects on the objects of the plan's CRDs, which are listed once for all checks of one run.
-    pub objects: Arc<objects::Objects>,
+    pub objects: Arc<objects::ObjectSurvey>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
     /// OLM's objects and the catalogs, read once for all checks of one run.
-    pub olm: &'a olm::Olm<'a>,
+    pub olm: &'a olm::OlmState<'a>,
     /// The current date in UTC, for expiry dates.
     pub today: Date,
     /// Whether the check runs only because nothing else is configured. What the user may not read for it is then a
     /// notice: a deploy that worked without the check still works.
     pub by_default: bool,
     /// The progress of checks that take long.
-    pub stage: &'a Stage,
+    pub stage: &'a ProgressStage,
     /// What the check reports besides its answer.
     pub notices: &'a Notices,
 }
@@ -91,11 +91,12 @@ impl Context<'_> {
     ///
     /// # Errors
     /// The run is interrupted.
-    pub async fn look_ahead(&self) -> Result<Vec<Lookup>, CouldNotCheck> {
+    pub async fn look_ahead(&self) -> Result<Vec<CheckLookup>, CouldNotCheck> {
         let work = (self.lookups)();
         let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
         let message = "interrupted while determining what the checks need to read";
-        let mut found: Vec<Lookup> = found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })?;
+        let mut found: Vec<CheckLookup> =
+            found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })?;
         for live in join_all((self.live_lookups)()).await {
             match live {
                 Ok(live) => found.extend(live),
@@ -148,7 +149,7 @@ impl Notices {
 
 /// The subject of a violation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum ViolationSubject {
     /// A change of the plan, by its index in `plan.changes`.
     Change(usize),
     /// A manifest of a kind that is not served, by its index in `plan.unplaced`.
@@ -161,16 +162,16 @@ pub enum Subject {
     Plan,
 }
 
-impl From<usize> for Subject {
+impl From<usize> for ViolationSubject {
     fn from(change: usize) -> Self {
-        Subject::Change(change)
+        ViolationSubject::Change(change)
     }
 }
 
 /// A violation of a rule, before the runner finds its place and decides its severity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
-    pub subject: Subject,
+    pub subject: ViolationSubject,
     pub rule: Cow<'static, str>,
     /// The rule's own severity. The runner can lower it, but never raises it.
     pub severity: Severity,
@@ -188,7 +189,7 @@ pub struct Violation {
     /// See [`crate::finding::Finding::caused_by`].
     pub caused_by: Vec<String>,
     /// See [`crate::finding::Finding::complaint`].
-    pub complaint: Option<Complaint>,
+    pub complaint: Option<ServerRefusal>,
     /// See [`crate::finding::Finding::documented`].
     pub documented: Option<String>,
     pub breaks: Vec<Breaks>,
@@ -213,7 +214,7 @@ pub struct Violation {
 
 /// A request of a check to the target, besides the live objects of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lookup {
+pub struct CheckLookup {
     /// The index in `plan.changes` of the change that needs the lookup.
     pub change: usize,
     pub resource: Resource,
@@ -225,20 +226,20 @@ pub struct Lookup {
     pub verb: &'static str,
 }
 
-impl Lookup {
+impl CheckLookup {
     /// The live object of this name.
     pub fn get(change: usize, resource: Resource, namespace: Option<String>, name: String) -> Self {
-        Lookup { change, resource, namespace, name: Some(name), verb: "get" }
+        CheckLookup { change, resource, namespace, name: Some(name), verb: "get" }
     }
 
     /// The content that a Service serves, through the API server's proxy.
     pub fn get_content(change: usize, url: &ServiceUrl) -> Self {
-        Lookup::get(change, ServiceUrl::resource(), Some(url.namespace.clone()), url.resource_name())
+        CheckLookup::get(change, ServiceUrl::resource(), Some(url.namespace.clone()), url.resource_name())
     }
 
     /// Every object, in all namespaces.
     pub fn list(change: usize, resource: Resource) -> Self {
-        Lookup { change, resource, namespace: None, name: None, verb: "list" }
+        CheckLookup { change, resource, namespace: None, name: None, verb: "list" }
     }
 }
 
@@ -246,7 +247,7 @@ impl Violation {
     /// A violation of a rule with the rule's defaults.
     pub fn of(
         doc: &RuleDoc,
-        subject: impl Into<Subject>,
+        subject: impl Into<ViolationSubject>,
         version: Option<String>,
         message: String,
         help: String,
@@ -295,7 +296,7 @@ impl From<Problem> for CouldNotCheck {
 
 /// The result of a check.
 #[derive(Debug)]
-pub enum Answer {
+pub enum CheckResult {
     /// The violations found, and the parts of the plan that could not be checked; with any of those the check has not
     /// passed. `coverage` describes what was examined, if that is worth reporting; `suppressed` counts the violations
     /// that the configuration switches off.
@@ -309,21 +310,21 @@ pub enum Answer {
     Skipped(String),
 }
 
-impl Answer {
+impl CheckResult {
     /// The answer of a check without coverage or suppressed violations.
     pub fn checked(violations: Vec<Violation>, unchecked: Vec<CouldNotCheck>) -> Self {
-        Answer::Checked { violations, unchecked, coverage: Vec::new(), suppressed: Vec::new() }
+        CheckResult::Checked { violations, unchecked, coverage: Vec::new(), suppressed: Vec::new() }
     }
 }
 
 /// The violations that a check has found so far, and what it could not check.
 #[derive(Default)]
-struct Found {
+struct ViolationsFound {
     violations: Vec<Violation>,
     unchecked: Vec<CouldNotCheck>,
 }
 
-impl Found {
+impl ViolationsFound {
     fn add(&mut self, found: Result<Violation, CouldNotCheck>) {
         match found {
             Ok(violation) => self.violations.push(violation),
@@ -331,25 +332,25 @@ impl Found {
         }
     }
 
-    fn extend(&mut self, other: Found) {
+    fn extend(&mut self, other: ViolationsFound) {
         self.violations.extend(other.violations);
         self.unchecked.extend(other.unchecked);
     }
 }
 
-impl From<Found> for Answer {
-    fn from(found: Found) -> Self {
-        Answer::checked(found.violations, found.unchecked)
+impl From<ViolationsFound> for CheckResult {
+    fn from(found: ViolationsFound) -> Self {
+        CheckResult::checked(found.violations, found.unchecked)
     }
 }
 
-pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, CouldNotCheck>> + Send + 'a>>;
+pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<CheckResult, CouldNotCheck>> + Send + 'a>>;
 
 /// Determines the lookups of a check; can take more than a second of processor time.
-pub type FindLookups = Box<dyn FnOnce() -> Vec<Lookup> + Send>;
+pub type FindLookups = Box<dyn FnOnce() -> Vec<CheckLookup> + Send>;
 
 /// Determines the lookups of a check by asking the target. The error is the reason why they are unknown.
-pub type LiveLookups<'a> = Pin<Box<dyn Future<Output = Result<Vec<Lookup>, Problem>> + Send + 'a>>;
+pub type LiveLookups<'a> = Pin<Box<dyn Future<Output = Result<Vec<CheckLookup>, Problem>> + Send + 'a>>;
 
 /// A configured preflight check.
 pub trait Check: Send + Sync {
@@ -377,7 +378,7 @@ pub trait Check: Send + Sync {
     }
 
     /// Further lookups of the check, which depend on live objects. Asks the target.
-    fn live_lookups<'a>(&'a self, _plan: &'a Plan, _olm: &'a olm::Olm<'a>) -> LiveLookups<'a> {
+    fn live_lookups<'a>(&'a self, _plan: &'a Plan, _olm: &'a olm::OlmState<'a>) -> LiveLookups<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use super::CouldNotCheck;
-use crate::crd::{CrdPair, Malformed, Side, Sides};
+use crate::crd::{CrdPair, CrdSide, CrdSides, MalformedCrd};
 use crate::plan::{Change, upgraded_crds};
 
 /// A CRD that a deploy would change.
-pub(super) struct Pair {
+pub(super) struct UpgradedCrd {
     /// The index of the change in the plan.
     pub change: usize,
     pub name: String,
-    pub sides: Arc<Sides>,
+    pub sides: Arc<CrdSides>,
 }
 
-impl Pair {
+impl UpgradedCrd {
     /// The CRD upgrades among `changes`, in the order of the plan.
-    pub fn all(changes: &[Change]) -> Vec<Pair> {
-        let pair = |(change, of, sides): (usize, &Change, &Arc<Sides>)| Pair {
+    pub fn all(changes: &[Change]) -> Vec<UpgradedCrd> {
+        let pair = |(change, of, sides): (usize, &Change, &Arc<CrdSides>)| UpgradedCrd {
             change,
             name: of.desired.object.name.clone(),
             sides: Arc::clone(sides),
@@ -29,16 +29,16 @@ impl Pair {
     ///
     /// # Errors
     /// One side cannot be parsed.
-    pub fn crds(&self) -> Result<CrdPair, Malformed> {
+    pub fn crds(&self) -> Result<CrdPair, MalformedCrd> {
         self.sides.pair()
     }
 }
 
 /// The error for a pair of CRDs of which one side is malformed.
-pub(super) fn could_not_compare(name: &str, Malformed { side, error }: &Malformed) -> CouldNotCheck {
+pub(super) fn could_not_compare(name: &str, MalformedCrd { side, error }: &MalformedCrd) -> CouldNotCheck {
     let (side, help) = match side {
-        Side::Live => ("the live CRD", format!("check the live CRD: kubectl get crd {name} -o yaml")),
-        Side::Desired => (
+        CrdSide::Live => ("the live CRD", format!("check the live CRD: kubectl get crd {name} -o yaml")),
+        CrdSide::Desired => (
             "the manifest of CRD",
             "write the CRD as apiextensions.k8s.io/v1 with a structural schema for each version".to_owned(),
         ),

@@ -7,7 +7,7 @@ use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
     deletion_safety, extension_resolution, operator_dependencies, permission_validation,
 };
-use crate::config::Known;
+use crate::config::KnownPreflightRules;
 
 /// Every check, sorted by name.
 pub static CHECKS: &[CheckEntry] = &[
@@ -33,8 +33,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// All checks and kinds of custom checks, for the configuration.
-pub fn known() -> Known {
-    Known {
+pub fn known() -> KnownPreflightRules {
+    KnownPreflightRules {
         checks: CHECKS.iter().map(CheckEntry::known).collect(),
         kinds: custom::KINDS.iter().map(custom::KindEntry::known).collect(),
     }

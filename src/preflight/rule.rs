@@ -91,7 +91,7 @@ impl RuleDoc {
     }
 
     /// A minimal example that triggers this rule and no other, which tests verify.
-    pub fn example(&self) -> Example {
+    pub fn example(&self) -> RuleExample {
         let (scope, parts) = self.section(EXAMPLE).split_once(". ").unwrap_or_default();
         // Titles alternate with fenced YAML.
         let fenced: Vec<&str> = parts.split("```").collect();
@@ -99,7 +99,7 @@ impl RuleDoc {
             [title, yaml] => Some((title.trim().strip_suffix(':')?, yaml.strip_prefix("yaml\n")?)),
             _ => None,
         };
-        Example { scope, parts: fenced.chunks(2).filter_map(part).collect() }
+        RuleExample { scope, parts: fenced.chunks(2).filter_map(part).collect() }
     }
 
     /// The example as Markdown.
@@ -122,14 +122,14 @@ impl RuleDoc {
 
 /// A minimal example of a rule, in parts.
 #[derive(Debug, Clone)]
-pub struct Example {
+pub struct RuleExample {
     /// What the parts are: `Fields of spec in the schema of one version`.
     pub scope: &'static str,
     /// The title of each part (`Live`), and its YAML.
     pub parts: Vec<(&'static str, &'static str)>,
 }
 
-impl Example {
+impl RuleExample {
     /// The part with this title; empty if there is none.
     pub fn part(&self, title: &str) -> &'static str {
         self.parts.iter().find(|(other, _)| *other == title).map_or("", |(_, yaml)| yaml)
@@ -173,7 +173,7 @@ mod tests {
             let word = |breaks| BROKEN.iter().find(|(_, other)| *other == breaks).map_or("", |(word, _)| word);
             let breaks = rule.breaks().into_iter().map(word).collect::<Vec<_>>().join(", ");
             let affected = rule.field("affected").map_or_else(String::new, |words| format!("affected: {words}\n"));
-            let Example { scope, parts } = rule.example();
+            let RuleExample { scope, parts } = rule.example();
             let parts: Vec<String> =
                 parts.iter().map(|(title, yaml)| format!("{title}:\n\n```yaml\n{yaml}```\n\n")).collect();
             let (summary, reports, why, to_do) = (rule.summary(), rule.reports(), rule.why(), rule.what_to_do());

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::change_place::Removed;
-use super::objects::Objects;
-use super::olm::Olm;
-use super::proofs::{Known, Proofs, Proven};
+use super::change_place::RemovedPartLocator;
+use super::objects::ObjectSurvey;
+use super::olm::OlmState;
+use super::proofs::{ProofCache, Proofs, Proven};
 use super::registry::{self, CHECKS};
 use super::superseded::{self, LeftOut};
 use super::waive::Waivers;
-use super::{Answer, Check, Context, CouldNotCheck, Notices, Subject, Violation};
+use super::{Check, CheckResult, Context, CouldNotCheck, Notices, Violation, ViolationSubject};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::config::CustomCheck;
@@ -26,7 +26,7 @@ use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
 use crate::problem::Problem;
 use crate::text;
-use crate::ui::progress::Stage;
+use crate::ui::progress::ProgressStage;
 
 /// A check that takes part in this run.
 pub struct Enabled {
@@ -51,8 +51,8 @@ pub struct RunOptions<'a> {
     /// All checks that the configuration defines, whether they run or not, because their names are also names of rules.
     pub custom_checks: &'a [CustomCheck],
     /// Results shared with other clusters.
-    pub known: Option<&'a Arc<Known>>,
-    pub stage: &'a Stage,
+    pub known: Option<&'a Arc<ProofCache>>,
+    pub stage: &'a ProgressStage,
 }
 
 /// The result of a run.
@@ -86,10 +86,10 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
     let proofs = Arc::new(proofs.sharing(known.cloned()));
-    let objects = Arc::new(Objects::new(checks.iter().map(|enabled| enabled.check.wants())));
+    let objects = Arc::new(ObjectSurvey::new(checks.iter().map(|enabled| enabled.check.wants())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
-    let olm = &Olm::new(plan, target, field_manager, catalogs.sources, looks_at_all);
+    let olm = &OlmState::new(plan, target, field_manager, catalogs.sources, looks_at_all);
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
     let unread = unread(plan);
@@ -204,7 +204,7 @@ fn status_of(severities: impl Iterator<Item = Severity>, unchecked: bool) -> Che
     }
 }
 
-fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
+fn weigh(enabled: &Enabled, answer: Result<CheckResult, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
     let mut report = CheckReport {
         name: enabled.name.clone(),
@@ -217,7 +217,7 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
         findings: Vec::new(),
     };
     let unchecked = match answer {
-        Ok(Answer::Checked { violations, unchecked, coverage, suppressed }) => {
+        Ok(CheckResult::Checked { violations, unchecked, coverage, suppressed }) => {
             let refusals = registry::find(&enabled.name).map_or(&[][..], |entry| entry.refusals);
             report.findings = place(violations, plan, mode, refusals);
             report.status = status(&report.findings, !unchecked.is_empty());
@@ -225,7 +225,7 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
             report.suppressed = suppressed;
             unchecked
         }
-        Ok(Answer::Skipped(reason)) => {
+        Ok(CheckResult::Skipped(reason)) => {
             report.status = CheckStatus::Skipped;
             report.message = Some(reason);
             Vec::new()
@@ -239,23 +239,23 @@ fn weigh(enabled: &Enabled, answer: Result<Answer, CouldNotCheck>, plan: &Plan, 
 
 /// Whether the deploy or OLM writes the subject of a violation. A deploy that does not change an object neither causes
 /// nor fixes what is wrong with it, so blocking would only hold up the rest of the deploy.
-fn is_written(subject: &Subject, plan: &Plan) -> bool {
+fn is_written(subject: &ViolationSubject, plan: &Plan) -> bool {
     match subject {
-        Subject::Change(index) => !plan.changes[*index].action.leaves_alone(),
+        ViolationSubject::Change(index) => !plan.changes[*index].action.leaves_alone(),
         // OLM writes it.
-        Subject::Unplaced(_) | Subject::Bundle(_) => true,
-        Subject::Object(_) | Subject::Plan => plan.has_effect(),
+        ViolationSubject::Unplaced(_) | ViolationSubject::Bundle(_) => true,
+        ViolationSubject::Object(_) | ViolationSubject::Plan => plan.has_effect(),
     }
 }
 
 /// Whether this deploy itself sends requests for the subject of a violation, so that a refusal ends it half way. What
 /// OLM writes is refused to OLM.
-fn is_sent(subject: &Subject, plan: &Plan) -> bool {
+fn is_sent(subject: &ViolationSubject, plan: &Plan) -> bool {
     match subject {
-        Subject::Change(index) => plan.changes[*index].is_written(),
-        Subject::Unplaced(_) => true,
-        Subject::Bundle(_) => false,
-        Subject::Object(_) | Subject::Plan => plan.has_effect(),
+        ViolationSubject::Change(index) => plan.changes[*index].is_written(),
+        ViolationSubject::Unplaced(_) => true,
+        ViolationSubject::Bundle(_) => false,
+        ViolationSubject::Object(_) | ViolationSubject::Plan => plan.has_effect(),
     }
 }
 
@@ -285,30 +285,30 @@ fn kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
 ///
 /// `refusals` are the rules of the check whose findings predict that the server refuses a request.
 fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]) -> Vec<Finding> {
-    let mut by_subject: BTreeMap<Subject, Vec<Violation>> = BTreeMap::new();
+    let mut by_subject: BTreeMap<ViolationSubject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
         by_subject.entry(violation.subject.clone()).or_default().push(violation);
     }
-    let groups: Vec<(Subject, Vec<Violation>)> = by_subject.into_iter().collect();
+    let groups: Vec<(ViolationSubject, Vec<Violation>)> = by_subject.into_iter().collect();
     let places = crate::parallel::in_parallel(&groups, |(subject, violations)| {
         let (object, spans) = match subject {
-            Subject::Change(index) => {
+            ViolationSubject::Change(index) => {
                 let desired = &plan.changes[*index].desired;
                 (Some(&*desired.object), Some(Spans::of(&desired.origin)))
             }
-            Subject::Unplaced(index) => {
+            ViolationSubject::Unplaced(index) => {
                 let manifest = &plan.unplaced[*index].manifest;
                 (Some(&*manifest.object), Some(Spans::of(&manifest.origin)))
             }
-            Subject::Bundle(index) => match &plan.bundles[*index].csv {
+            ViolationSubject::Bundle(index) => match &plan.bundles[*index].csv {
                 Some(csv) => (Some(&*csv.object), Some(Spans::of(&csv.origin))),
                 None => (None, None),
             },
-            Subject::Object(object) => (Some(object), None),
-            Subject::Plan => (None, None),
+            ViolationSubject::Object(object) => (Some(object), None),
+            ViolationSubject::Plan => (None, None),
         };
         let removed = match subject {
-            Subject::Change(index) => Some(Removed::of(&plan.changes[*index])),
+            ViolationSubject::Change(index) => Some(RemovedPartLocator::of(&plan.changes[*index])),
             _ => None,
         };
         let sources = |violation: &Violation| -> [Option<Source>; 2] {
@@ -376,14 +376,14 @@ mod tests {
     use super::super::{CheckFuture, FindLookups};
     use super::*;
     use crate::cluster::dir::DirTarget;
-    use crate::ui::progress::Progress;
+    use crate::ui::progress::ProgressDisplay;
 
     /// A check that needs the lookups of all checks, one of which becomes known only after the other check has run.
     struct Asking(Mutex<Option<Receiver<()>>>);
 
     impl Check for Asking {
         fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
-            Box::pin(async move { context.look_ahead().await.map(|_| Answer::checked(Vec::new(), Vec::new())) })
+            Box::pin(async move { context.look_ahead().await.map(|_| CheckResult::checked(Vec::new(), Vec::new())) })
         }
 
         fn lookups(&self, _: &Plan, _: &Arc<Proofs>) -> FindLookups {
@@ -401,7 +401,7 @@ mod tests {
         fn run<'a>(&'a self, _: Context<'a>) -> CheckFuture<'a> {
             Box::pin(async move {
                 self.0.send(()).expect("the other check waits");
-                Ok(Answer::checked(Vec::new(), Vec::new()))
+                Ok(CheckResult::checked(Vec::new(), Vec::new()))
             })
         }
     }
@@ -439,7 +439,7 @@ mod tests {
         ];
         let folder = tempfile::tempdir().unwrap();
         let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
-        let stage = Progress::Hidden.stage("checking", None);
+        let stage = ProgressDisplay::Hidden.stage("checking", None);
         let options = RunOptions {
             warn_only: false,
             redact: false,

@@ -77,7 +77,7 @@ fn place(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{CheckStatus, Complaint, Mode};
+    use crate::finding::{CheckStatus, Mode, ServerRefusal};
     use crate::resource::ObjectRef;
 
     fn report(name: &str, findings: Vec<Finding>) -> CheckReport {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    fn finding(rule: &str, says: Option<Complaint>) -> Finding {
+    fn finding(rule: &str, says: Option<ServerRefusal>) -> Finding {
         let object = ObjectRef {
             api_version: "example.com/v1".into(),
             kind: "Widget".into(),
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     fn the_server_is_left_out_where_it_has_same_section() {
         let said = |size: i32| format!("spec.size: Invalid value: {size}: spec.size in body should be greater than 1");
-        let refused = |text: String| Some(Complaint::Refused(text));
-        let unknown = Some(Complaint::UnknownField);
+        let refused = |text: String| Some(ServerRefusal::Refused(text));
+        let unknown = Some(ServerRefusal::UnknownField);
         for (by_server, by_validator, left) in [
             (refused(said(0)), refused(said(0)), 0),
             (refused(format!("Widget \"w\" is\n invalid: {}", said(0))), refused(said(0)), 0),

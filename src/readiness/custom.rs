@@ -1,7 +1,7 @@
 //! Readiness of custom resources, by the conditions of kstatus.
 
-use super::State;
-use super::view::View;
+use super::Readiness;
+use super::view::LiveObjectView;
 
 /// The conditions that determine whether a resource is ready; the first one that exists decides.
 pub const CONDITIONS: [&str; 3] = ["Ready", "Available", "Succeeded"];
@@ -18,20 +18,20 @@ pub fn is_of_kapp_controller(group: &str, kind: &str) -> bool {
 /// `Reconciling`, `ReconcileFailed` and `DeleteFailed` decide. A paused one has none of them, and is ready.
 ///
 /// Source: `pkg/kapp/resourcesmisc` of kapp
-pub fn of_kapp_controller(view: View<'_>) -> State {
+pub fn of_kapp_controller(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     if let Some(condition) = view.holds("Reconciling") {
-        return State::in_progress(&condition.explain());
+        return Readiness::in_progress(&condition.explain());
     }
-    failed_in_kapp_controller(view).unwrap_or(State::READY)
+    failed_in_kapp_controller(view).unwrap_or(Readiness::READY)
 }
 
 /// The failure that kapp-controller reports; `usefulErrorMessage` has the error of the failed program.
-pub fn failed_in_kapp_controller(view: View<'_>) -> Option<State> {
+pub fn failed_in_kapp_controller(view: LiveObjectView<'_>) -> Option<Readiness> {
     let condition = ["ReconcileFailed", "DeleteFailed"].into_iter().find_map(|name| view.holds(name))?;
-    Some(State::failed(&match view.text("/status/usefulErrorMessage") {
+    Some(Readiness::failed(&match view.text("/status/usefulErrorMessage") {
         "" => condition.with_name(),
         text => format!("{} is True: {text}", condition.name()),
     }))
@@ -43,34 +43,34 @@ pub fn is_of_flux(group: &str) -> bool {
 }
 
 /// The kinds of Flux, which follow the conventions. A suspended one is not reconciled, so nothing changes its status.
-pub fn of_flux(view: View<'_>) -> State {
+pub fn of_flux(view: LiveObjectView<'_>) -> Readiness {
     let state = resource(view);
     if !view.is_true("/spec/suspend") {
         return state;
     }
     match state {
-        State::Ready { .. } if view.condition(CONDITIONS[0]).is_some() => State::noted("suspended"),
-        State::Failed(_) => state,
-        State::Ready { .. } | State::InProgress(_) => {
-            State::in_progress("suspended: Flux does not reconcile it while spec.suspend is true")
+        Readiness::Ready { .. } if view.condition(CONDITIONS[0]).is_some() => Readiness::noted("suspended"),
+        Readiness::Failed(_) => state,
+        Readiness::Ready { .. } | Readiness::InProgress(_) => {
+            Readiness::in_progress("suspended: Flux does not reconcile it while spec.suspend is true")
         }
     }
 }
 
 /// `Stalled` and `Reconciling` decide first, then the first of `Ready`, `Available` and `Succeeded` that exists. A
 /// resource with none of them is ready.
-pub fn resource(view: View<'_>) -> State {
+pub fn resource(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(false) {
         return state;
     }
     if let Some(condition) = view.holds("Stalled") {
-        return State::failed(&condition.explain());
+        return Readiness::failed(&condition.explain());
     }
     if let Some(condition) = view.holds("Reconciling") {
-        return State::in_progress(&condition.explain());
+        return Readiness::in_progress(&condition.explain());
     }
     match CONDITIONS.into_iter().find_map(|name| view.condition(name)) {
-        Some(condition) if condition.status() != "True" => State::in_progress(&condition.explain()),
-        _ => State::READY,
+        Some(condition) if condition.status() != "True" => Readiness::in_progress(&condition.explain()),
+        _ => Readiness::READY,
     }
 }

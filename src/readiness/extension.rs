@@ -7,8 +7,8 @@
 use gantry_catalog::resolve::{InstalledBundle, range_of, version_of};
 use gantry_catalog::version::VersionRelease;
 
-use super::State;
-use super::view::{Condition, View};
+use super::Readiness;
+use super::view::{LiveObjectView, StatusCondition};
 use crate::olm::cluster_extension::installed;
 
 /// The reasons with which operator-controller gives up until the object changes (`reconcile.TerminalError`), or reports
@@ -34,18 +34,18 @@ enum Fit {
 }
 
 /// The state of a ClusterExtension. `predicted` is empty if no version was predicted.
-pub fn state(view: View<'_>, predicted: &[String]) -> State {
+pub fn state(view: LiveObjectView<'_>, predicted: &[String]) -> Readiness {
     if let Some(state) = view.unobserved(false) {
         return state;
     }
     let conditions = ["Progressing", "Resolved", "Installed"].map(|name| view.condition(name));
     if conditions.iter().all(Option::is_none) {
-        return State::in_progress("operator-controller has not seen it yet");
+        return Readiness::in_progress("operator-controller has not seen it yet");
     }
     let generation = view.integer("/metadata/generation").unwrap_or_default();
-    let is_old = |condition: &Condition<'_>| ![0, generation].contains(&condition.generation());
+    let is_old = |condition: &StatusCondition<'_>| ![0, generation].contains(&condition.generation());
     if conditions.iter().flatten().any(is_old) {
-        return State::in_progress(&format!("its conditions are older than generation {generation}"));
+        return Readiness::in_progress(&format!("its conditions are older than generation {generation}"));
     }
     let [progressing, resolved, is_installed] = conditions;
     let under_way = progressing.filter(|condition| condition.reason() != "Succeeded");
@@ -53,25 +53,25 @@ pub fn state(view: View<'_>, predicted: &[String]) -> State {
         Some(_) => Expected::of(view, predicted).fit(installed(view.0)),
         None => Fit::Not(is_installed.map_or("not Installed yet".to_owned(), |condition| condition.explain())),
     };
-    let has_given_up = |condition: &Condition<'_>| {
+    let has_given_up = |condition: &StatusCondition<'_>| {
         condition.status() == "False" && TERMINAL.iter().any(|reason| *reason == condition.reason())
     };
     match (fit, under_way) {
         (Fit::GoesOn, _) | (Fit::Last, None) => match view.holds("Deprecated") {
-            Some(condition) => State::noted(&condition.explain()),
-            None => State::READY,
+            Some(condition) => Readiness::noted(&condition.explain()),
+            None => Readiness::READY,
         },
-        (_, Some(condition)) if has_given_up(&condition) => State::failed(&condition.explain()),
-        (_, Some(condition)) => State::in_progress(&condition.explain()),
+        (_, Some(condition)) if has_given_up(&condition) => Readiness::failed(&condition.explain()),
+        (_, Some(condition)) => Readiness::in_progress(&condition.explain()),
         (Fit::Not(why), None) => match resolved.filter(|condition| condition.status() == "False") {
-            Some(condition) => State::in_progress(&condition.explain()),
-            None => State::in_progress(&why),
+            Some(condition) => Readiness::in_progress(&condition.explain()),
+            None => Readiness::in_progress(&why),
         },
     }
 }
 
 impl<'a> Expected<'a> {
-    fn of(view: View<'a>, predicted: &'a [String]) -> Self {
+    fn of(view: LiveObjectView<'a>, predicted: &'a [String]) -> Self {
         match predicted {
             [] => {
                 // The field of v1, or that of v1alpha1.
@@ -152,7 +152,7 @@ mod tests {
     #[track_caller]
     fn check(object: &Value, predicted: &[&str], word: &str, reason: &str) {
         let predicted: Vec<String> = predicted.iter().map(|version| (*version).to_owned()).collect();
-        let state = state(View(object), &predicted);
+        let state = state(LiveObjectView(object), &predicted);
         assert_eq!((state.word(), state.reason().unwrap_or_default()), (word, reason), "{object}");
     }
 

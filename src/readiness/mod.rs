@@ -19,13 +19,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::matcher::{self, Facts};
+use crate::matcher::{self, MatchableObject};
 use crate::olm::cluster_catalog;
 use crate::olm::cluster_extension::KIND as EXTENSION;
 use crate::resource::{ObjectRef, Resource};
 use crate::text::{cut, sanitize};
-use rules::{Verdict, WaitRule};
-use view::View;
+use rules::{ReadinessVerdict, WaitRule};
+use view::LiveObjectView;
 pub use workloads::is_minimum;
 
 /// kapp does not wait for objects with this annotation, for any value.
@@ -36,7 +36,7 @@ const LONGEST: usize = 240;
 
 /// The readiness of a live object. Reasons are one line and safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum Readiness {
     /// It is ready; the note has other information.
     Ready { note: Option<String> },
     /// Its controller is working, or waits for something.
@@ -45,44 +45,44 @@ pub enum State {
     Failed(String),
 }
 
-impl State {
-    pub(in crate::readiness) const READY: State = State::Ready { note: None };
+impl Readiness {
+    pub(in crate::readiness) const READY: Readiness = Readiness::Ready { note: None };
 
     pub(in crate::readiness) fn noted(text: &str) -> Self {
-        State::Ready { note: Some(one_line(text)) }
+        Readiness::Ready { note: Some(one_line(text)) }
     }
 
     pub(in crate::readiness) fn in_progress(text: &str) -> Self {
-        State::InProgress(one_line(text))
+        Readiness::InProgress(one_line(text))
     }
 
     pub(in crate::readiness) fn failed(text: &str) -> Self {
-        State::Failed(one_line(text))
+        Readiness::Failed(one_line(text))
     }
 
     /// `yes`, `no` or `failed`.
     pub fn word(&self) -> &'static str {
         match self {
-            State::Ready { .. } => "yes",
-            State::InProgress(_) => "no",
-            State::Failed(_) => "failed",
+            Readiness::Ready { .. } => "yes",
+            Readiness::InProgress(_) => "no",
+            Readiness::Failed(_) => "failed",
         }
     }
 
     /// The reason why it is not ready, or the note of a ready object.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            State::Ready { note } => note.as_deref(),
-            State::InProgress(reason) | State::Failed(reason) => Some(reason),
+            Readiness::Ready { note } => note.as_deref(),
+            Readiness::InProgress(reason) | Readiness::Failed(reason) => Some(reason),
         }
     }
 
     /// The state as JSON: `{"state": "ready|inProgress|failed", "reason": …}`.
     pub fn json(&self) -> Value {
         let state = match self {
-            State::Ready { .. } => "ready",
-            State::InProgress(_) => "inProgress",
-            State::Failed(_) => "failed",
+            Readiness::Ready { .. } => "ready",
+            Readiness::InProgress(_) => "inProgress",
+            Readiness::Failed(_) => "failed",
         };
         match self.reason() {
             Some(reason) => json!({"state": state, "reason": reason}),
@@ -101,21 +101,21 @@ fn one_line(text: &str) -> String {
 /// The state of an object from a list, by the first rule that matches it or by its kind.
 ///
 /// Only the relevant parts are parsed into a tree, so `managedFields` and the schemas of a CRD cost nothing.
-pub fn evaluate_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> State {
-    if let Some(rule) = rules::find(rules, &Facts::of_json(object, json)) {
+pub fn evaluate_json(json: &str, object: &ObjectRef, resource: &Resource, rules: &[WaitRule]) -> Readiness {
+    if let Some(rule) = rules::find(rules, &MatchableObject::of_json(object, json)) {
         let value = serde_json::from_str(json).unwrap_or_default();
-        let before = before_all(&resource.group, &resource.kind, View(&value));
+        let before = before_all(&resource.group, &resource.kind, LiveObjectView(&value));
         return before.unwrap_or_else(|| rule.evaluate(&value).state);
     }
     evaluate_parts(json, resource)
 }
 
 /// The state of an object from a list, by its kind.
-fn evaluate_parts(json: &str, resource: &Resource) -> State {
+fn evaluate_parts(json: &str, resource: &Resource) -> Readiness {
     #[derive(Deserialize)]
-    struct Parts<'a> {
+    struct ReadinessParts<'a> {
         #[serde(default)]
-        metadata: Metadata,
+        metadata: ReadinessMetadata,
         #[serde(borrow, default)]
         spec: Option<&'a RawValue>,
         #[serde(default)]
@@ -123,20 +123,20 @@ fn evaluate_parts(json: &str, resource: &Resource) -> State {
     }
     #[derive(Default, Deserialize)]
     #[serde(default, rename_all = "camelCase")]
-    struct Metadata {
+    struct ReadinessMetadata {
         deletion_timestamp: Value,
         finalizers: Value,
         generation: Value,
         annotations: Value,
     }
-    let Ok(Parts { metadata, spec, status }) = serde_json::from_str(json) else {
-        return State::in_progress("its status cannot be read");
+    let Ok(ReadinessParts { metadata, spec, status }) = serde_json::from_str(json) else {
+        return Readiness::in_progress("its status cannot be read");
     };
     let group = resource.group.as_str();
     let has_state_in_spec = ["", "apps", "batch", cluster_catalog::GROUP].contains(&group) || custom::is_of_flux(group);
     let spec = spec.filter(|_| has_state_in_spec);
     let spec: Value = spec.and_then(|spec| serde_json::from_str(spec.get()).ok()).unwrap_or_default();
-    let Metadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
+    let ReadinessMetadata { deletion_timestamp, finalizers, generation, annotations } = metadata;
     let metadata = json!({"deletionTimestamp": deletion_timestamp, "finalizers": finalizers, "generation": generation,
         "annotations": annotations});
     evaluate(&resource.group, &resource.kind, &json!({"metadata": metadata, "spec": spec, "status": status}))
@@ -144,20 +144,20 @@ fn evaluate_parts(json: &str, resource: &Resource) -> State {
 
 /// The container of a Pod whose log may show why the Pod is not ready.
 pub fn logging_container(pod: &Value) -> Option<String> {
-    pods::logging_container(View(pod))
+    pods::logging_container(LiveObjectView(pod))
 }
 
 /// The verdict about a live object, by the first rule that matches it or by its kind.
-pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Verdict {
-    match rules::find(rules, &Facts::of_live(object, value)) {
-        Some(rule) => match before_all(object.group(), &object.kind, View(value)) {
+pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> ReadinessVerdict {
+    match rules::find(rules, &MatchableObject::of_live(object, value)) {
+        Some(rule) => match before_all(object.group(), &object.kind, LiveObjectView(value)) {
             Some(state) => state.into(),
             None => rule.evaluate(value),
         },
         None => {
             let state = evaluate(object.group(), &object.kind, value);
             let fails_after = replica_failure(object, &state, value);
-            Verdict { fails_after, ..state.into() }
+            ReadinessVerdict { fails_after, ..state.into() }
         }
     }
 }
@@ -166,9 +166,9 @@ pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Ver
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 
 /// The verdict about a new custom resource that has no status yet.
-pub fn without_status() -> Verdict {
-    let state = State::in_progress("it has no status yet, unlike other objects of its kind");
-    Verdict { ready_after: Some(FIRST_STATUS), ..state.into() }
+pub fn without_status() -> ReadinessVerdict {
+    let state = Readiness::in_progress("it has no status yet, unlike other objects of its kind");
+    ReadinessVerdict { ready_after: Some(FIRST_STATUS), ..state.into() }
 }
 
 /// Whether an object counts as ready only because it has no status. A wait rule takes precedence.
@@ -176,20 +176,20 @@ pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bo
     let is_empty = |status: &Value| status.is_null() || status.as_object().is_some_and(Map::is_empty);
     matcher::is_custom(object)
         && value.get("status").is_none_or(is_empty)
-        && rules::find(rules, &Facts::of_live(object, value)).is_none()
-        && evaluate(object.group(), &object.kind, value) == State::READY
+        && rules::find(rules, &MatchableObject::of_live(object, value)).is_none()
+        && evaluate(object.group(), &object.kind, value) == Readiness::READY
 }
 
 /// Whether an object from a list has one of the conditions that determine the readiness of custom resources.
 pub fn tells_ready(json: &str) -> bool {
     #[derive(Deserialize)]
-    struct Parts {
+    struct StatusPart {
         #[serde(default)]
         status: Value,
     }
-    let Ok(Parts { status }) = serde_json::from_str(json) else { return false };
+    let Ok(StatusPart { status }) = serde_json::from_str(json) else { return false };
     let object = json!({ "status": status });
-    custom::CONDITIONS.iter().any(|name| View(&object).condition(name).is_some())
+    custom::CONDITIONS.iter().any(|name| LiveObjectView(&object).condition(name).is_some())
 }
 
 /// How long `ReplicaFailure` must last before it counts as a failure: quotas and webhooks may refuse Pods only for a
@@ -197,19 +197,19 @@ pub fn tells_ready(json: &str) -> bool {
 const REPLICA_FAILURE: Duration = Duration::from_secs(30);
 
 /// The failure of a workload whose Pods cannot be created, from the condition `ReplicaFailure`.
-fn replica_failure(object: &ObjectRef, state: &State, value: &Value) -> Option<(String, Duration)> {
+fn replica_failure(object: &ObjectRef, state: &Readiness, value: &Value) -> Option<(String, Duration)> {
     let is_one = matches!(
         (object.group(), object.kind.as_str()),
         ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController")
     );
-    let condition = View(value).holds("ReplicaFailure").filter(|_| is_one)?;
-    matches!(state, State::InProgress(_)).then(|| (condition.explain(), REPLICA_FAILURE))
+    let condition = LiveObjectView(value).holds("ReplicaFailure").filter(|_| is_one)?;
+    matches!(state, Readiness::InProgress(_)).then(|| (condition.explain(), REPLICA_FAILURE))
 }
 
 /// The state that takes precedence over rules and kinds: of an object that is not awaited, or is being deleted.
-fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
+fn before_all(group: &str, kind: &str, view: LiveObjectView<'_>) -> Option<Readiness> {
     if view.at("/metadata/annotations").is_some_and(|annotations| annotations.get(DISABLE_WAIT).is_some()) {
-        return Some(State::noted(&format!("not awaited ({DISABLE_WAIT})")));
+        return Some(Readiness::noted(&format!("not awaited ({DISABLE_WAIT})")));
     }
     if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
         if let Some(state) = custom::failed_in_kapp_controller(view)
@@ -222,7 +222,7 @@ fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
         let of_spec = (group, kind) == ("", "Namespace");
         let finalizers = lists[..1 + usize::from(of_spec)].iter().flat_map(|list| view.list(list));
         let names: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
-        return Some(State::in_progress(&match names.is_empty() {
+        return Some(Readiness::in_progress(&match names.is_empty() {
             true => "terminating".to_owned(),
             false => format!("terminating, finalizers: {}", names.join(", ")),
         }));
@@ -231,8 +231,8 @@ fn before_all(group: &str, kind: &str, view: View<'_>) -> Option<State> {
 }
 
 /// The state of an object by its group (empty for the core group) and kind.
-fn evaluate(group: &str, kind: &str, object: &Value) -> State {
-    let view = View(object);
+fn evaluate(group: &str, kind: &str, object: &Value) -> Readiness {
+    let view = LiveObjectView(object);
     if let Some(state) = before_all(group, kind, view) {
         return state;
     }
@@ -250,7 +250,7 @@ fn evaluate(group: &str, kind: &str, object: &Value) -> State {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => resources::crd(view),
         ("apiregistration.k8s.io", "APIService") => resources::api_service(view),
         ("autoscaling", "HorizontalPodAutoscaler") => resources::autoscaler(view),
-        ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(State::READY),
+        ("policy", "PodDisruptionBudget") => view.unobserved(true).unwrap_or(Readiness::READY),
         ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy") => resources::admission_policy(view),
         (cluster_catalog::GROUP, EXTENSION) => extension::state(view, &[]),
         _ if custom::is_of_flux(group) => custom::of_flux(view),

@@ -1,41 +1,41 @@
 //! Readiness of built-in kinds that do not run Pods.
 
-use super::State;
-use super::view::View;
+use super::Readiness;
+use super::view::LiveObjectView;
 
 /// `CustomResourceDefinition`: the conditions `Established` and `NamesAccepted`; `NonStructuralSchema` and
 /// `KubernetesAPIApprovalPolicyConformant` are noted.
-pub fn crd(view: View<'_>) -> State {
+pub fn crd(view: LiveObjectView<'_>) -> Readiness {
     if let Some(condition) = view.denies("NamesAccepted") {
-        return State::failed(&condition.explain());
+        return Readiness::failed(&condition.explain());
     }
     for name in ["NamesAccepted", "Established"] {
         if view.holds(name).is_none() {
-            return State::in_progress(
+            return Readiness::in_progress(
                 &view.condition(name).map_or(format!("not {name} yet"), |found| found.explain()),
             );
         }
     }
     let noted = view.holds("NonStructuralSchema").or_else(|| view.denies("KubernetesAPIApprovalPolicyConformant"));
-    noted.map_or(State::READY, |condition| State::noted(&condition.explain()))
+    noted.map_or(Readiness::READY, |condition| Readiness::noted(&condition.explain()))
 }
 
 /// `APIService`: the condition `Available`.
-pub fn api_service(view: View<'_>) -> State {
+pub fn api_service(view: LiveObjectView<'_>) -> Readiness {
     match view.condition("Available") {
-        Some(condition) if condition.status() == "True" => State::READY,
-        Some(condition) => State::in_progress(&condition.explain()),
-        None => State::in_progress("not Available yet"),
+        Some(condition) if condition.status() == "True" => Readiness::READY,
+        Some(condition) => Readiness::in_progress(&condition.explain()),
+        None => Readiness::in_progress("not Available yet"),
     }
 }
 
 /// `PersistentVolumeClaim`: `status.phase`. A storage class with `WaitForFirstConsumer` binds only when a Pod uses the
 /// claim; the claim itself does not show this.
-pub fn claim(view: View<'_>) -> State {
+pub fn claim(view: LiveObjectView<'_>) -> Readiness {
     match view.text("/status/phase") {
-        "Bound" => State::READY,
-        "Lost" => State::failed("Lost: its volume is gone"),
-        phase => State::in_progress(&format!(
+        "Bound" => Readiness::READY,
+        "Lost" => Readiness::failed("Lost: its volume is gone"),
+        phase => Readiness::in_progress(&format!(
             "{}, not bound; with WaitForFirstConsumer it is bound when a Pod uses it",
             if phase.is_empty() { "Pending" } else { phase }
         )),
@@ -43,57 +43,57 @@ pub fn claim(view: View<'_>) -> State {
 }
 
 /// `PersistentVolume`: `status.phase`.
-pub fn volume(view: View<'_>) -> State {
+pub fn volume(view: LiveObjectView<'_>) -> Readiness {
     match view.text("/status/phase") {
-        "Available" | "Bound" => State::READY,
+        "Available" | "Bound" => Readiness::READY,
         "Failed" => {
             let said = [view.text("/status/reason"), view.text("/status/message")];
             let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
-            State::failed(&if said.is_empty() { "Failed".to_owned() } else { said.join(": ") })
+            Readiness::failed(&if said.is_empty() { "Failed".to_owned() } else { said.join(": ") })
         }
-        "" => State::in_progress("Pending"),
-        phase => State::in_progress(phase),
+        "" => Readiness::in_progress("Pending"),
+        phase => Readiness::in_progress(phase),
     }
 }
 
 /// `Namespace`: `status.phase`.
-pub fn namespace(view: View<'_>) -> State {
+pub fn namespace(view: LiveObjectView<'_>) -> Readiness {
     match view.text("/status/phase") {
-        "Active" => State::READY,
-        "" => State::in_progress("not Active yet"),
-        phase => State::in_progress(phase),
+        "Active" => Readiness::READY,
+        "" => Readiness::in_progress("not Active yet"),
+        phase => Readiness::in_progress(phase),
     }
 }
 
 /// `Service`: `spec.clusterIP`, and `status.loadBalancer.ingress` for the type `LoadBalancer`.
-pub fn service(view: View<'_>) -> State {
+pub fn service(view: LiveObjectView<'_>) -> Readiness {
     let (kind, address) = (view.text("/spec/type"), view.text("/spec/clusterIP"));
     match kind {
-        "ExternalName" => State::READY,
-        _ if address.is_empty() => State::in_progress("no cluster IP yet"),
+        "ExternalName" => Readiness::READY,
+        _ if address.is_empty() => Readiness::in_progress("no cluster IP yet"),
         "LoadBalancer" if view.list("/status/loadBalancer/ingress").is_empty() => {
-            State::in_progress("it has no load balancer address yet")
+            Readiness::in_progress("it has no load balancer address yet")
         }
-        _ => State::READY,
+        _ => Readiness::READY,
     }
 }
 
 /// `HorizontalPodAutoscaler`: ready immediately; the condition `ScalingActive` is noted if it is false.
-pub fn autoscaler(view: View<'_>) -> State {
-    view.denies("ScalingActive").map_or(State::READY, |condition| State::noted(&condition.explain()))
+pub fn autoscaler(view: LiveObjectView<'_>) -> Readiness {
+    view.denies("ScalingActive").map_or(Readiness::READY, |condition| Readiness::noted(&condition.explain()))
 }
 
 /// `ValidatingAdmissionPolicy`: `status.observedGeneration` shows that its expressions were type-checked;
 /// `status.typeChecking.expressionWarnings` is noted.
-pub fn admission_policy(view: View<'_>) -> State {
+pub fn admission_policy(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     let warnings = view.list("/status/typeChecking/expressionWarnings");
-    let Some(first) = warnings.first().map(View) else { return State::READY };
+    let Some(first) = warnings.first().map(LiveObjectView) else { return Readiness::READY };
     let more = match warnings.len() {
         1 => String::new(),
         number => format!(" (1 of {number} warnings)"),
     };
-    State::noted(&format!("type checking{more}: {}: {}", first.text("/fieldRef"), first.text("/warning")))
+    Readiness::noted(&format!("type checking{more}: {}: {}", first.text("/fieldRef"), first.text("/warning")))
 }

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use gantry_schema::cel::{Budget, Expression};
+use gantry_schema::cel::{CelBudget, CelExpression};
 use serde_json::Value;
 
-use super::view::{Condition, View};
-use super::{State, extension};
-use crate::matcher::{self, Facts, Matcher};
+use super::view::{LiveObjectView, StatusCondition};
+use super::{Readiness, extension};
+use crate::matcher::{self, MatchableObject, Matcher};
 use crate::olm::cluster_catalog::GROUP;
 use crate::olm::cluster_extension::KIND;
 
@@ -22,12 +22,12 @@ pub struct WaitRule {
     pub matchers: Vec<Matcher>,
     /// The controller sets `status.observedGeneration`: until that is the latest generation, the objects are not ready.
     pub observes_generation: bool,
-    pub test: Test,
+    pub test: ReadinessTest,
 }
 
 /// The test of a rule.
 #[derive(Debug, Clone)]
-pub enum Test {
+pub enum ReadinessTest {
     Conditions(Vec<ConditionMatcher>),
     Expressions(Box<Expressions>),
     /// For a ClusterExtension: the versions that OLM will install, one after another. The first is enough.
@@ -58,15 +58,15 @@ impl ConditionMatcher {
 /// CEL expressions over `object`. An expression that cannot be evaluated counts as false.
 #[derive(Debug, Clone)]
 pub struct Expressions {
-    pub success: Expression,
-    pub failure: Option<Expression>,
-    pub unblocks: Option<Expression>,
+    pub success: CelExpression,
+    pub failure: Option<CelExpression>,
+    pub unblocks: Option<CelExpression>,
 }
 
 /// The readiness of an object for objects that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    pub state: State,
+pub struct ReadinessVerdict {
+    pub state: Readiness,
     /// It is not ready, but objects that wait for it can be written.
     pub unblocks: bool,
     /// It has failed if this condition lasts this long.
@@ -75,14 +75,14 @@ pub struct Verdict {
     pub ready_after: Option<Duration>,
 }
 
-impl From<State> for Verdict {
-    fn from(state: State) -> Self {
-        Verdict { state, unblocks: false, fails_after: None, ready_after: None }
+impl From<Readiness> for ReadinessVerdict {
+    fn from(state: Readiness) -> Self {
+        ReadinessVerdict { state, unblocks: false, fails_after: None, ready_after: None }
     }
 }
 
 /// The first rule that matches an object.
-pub fn find<'r>(rules: &'r [WaitRule], facts: &Facts<'_>) -> Option<&'r WaitRule> {
+pub fn find<'r>(rules: &'r [WaitRule], facts: &MatchableObject<'_>) -> Option<&'r WaitRule> {
     rules.iter().find(|rule| matcher::any(&rule.matchers, facts) == Some(true))
 }
 
@@ -93,27 +93,27 @@ impl WaitRule {
         let is_one = Matcher::GroupKind { group: GROUP.to_owned(), kind: kind.clone() };
         let is_it = Matcher::Name { kind, namespace: String::new(), name: extension.to_owned() };
         let matchers = vec![Matcher::And(vec![is_one, is_it])];
-        WaitRule { matchers, observes_generation: false, test: Test::Predicted(versions) }
+        WaitRule { matchers, observes_generation: false, test: ReadinessTest::Predicted(versions) }
     }
 
     /// The verdict about a live object that is not being deleted.
-    pub fn evaluate(&self, object: &Value) -> Verdict {
-        let view = View(object);
+    pub fn evaluate(&self, object: &Value) -> ReadinessVerdict {
+        let view = LiveObjectView(object);
         match view.unobserved(true).filter(|_| self.observes_generation) {
             Some(state) => state.into(),
             None => match &self.test {
-                Test::Conditions(matchers) => by_conditions(matchers, view),
-                Test::Expressions(expressions) => expressions.evaluate(object),
-                Test::Predicted(versions) => extension::state(view, versions).into(),
+                ReadinessTest::Conditions(matchers) => by_conditions(matchers, view),
+                ReadinessTest::Expressions(expressions) => expressions.evaluate(object),
+                ReadinessTest::Predicted(versions) => extension::state(view, versions).into(),
             },
         }
     }
 }
 
-fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
+fn by_conditions(matchers: &[ConditionMatcher], view: LiveObjectView<'_>) -> ReadinessVerdict {
     let mut is_late = false;
     let generation = view.integer("/metadata/generation").unwrap_or_default();
-    let mut holding: Vec<(&ConditionMatcher, Condition<'_>)> = Vec::new();
+    let mut holding: Vec<(&ConditionMatcher, StatusCondition<'_>)> = Vec::new();
     for matcher in matchers {
         if let Some(condition) = view.condition(&matcher.name).filter(|found| found.status() == matcher.status) {
             match matcher.observes_generation && condition.generation() != generation {
@@ -122,47 +122,50 @@ fn by_conditions(matchers: &[ConditionMatcher], view: View<'_>) -> Verdict {
             }
         }
     }
-    let said = |condition: Condition<'_>| condition.with_name();
+    let said = |condition: StatusCondition<'_>| condition.with_name();
     if let Some((matcher, condition)) = holding.iter().find(|(matcher, _)| matcher.is_failure()) {
         let text = said(*condition);
         return match matcher.timeout {
-            None => State::failed(&text).into(),
-            Some(timeout) => Verdict {
+            None => Readiness::failed(&text).into(),
+            Some(timeout) => ReadinessVerdict {
                 fails_after: Some((format!("{}={}", matcher.name, matcher.status), timeout)),
-                ..State::in_progress(&text).into()
+                ..Readiness::in_progress(&text).into()
             },
         };
     }
     if holding.iter().any(|(matcher, _)| matcher.success) {
-        return State::READY.into();
+        return Readiness::READY.into();
     }
     if is_late {
-        return State::in_progress(&format!("its conditions are older than generation {generation}")).into();
+        return Readiness::in_progress(&format!("its conditions are older than generation {generation}")).into();
     }
     match holding.iter().find(|(matcher, _)| matcher.unblocks) {
-        Some((_, condition)) => Verdict { unblocks: true, ..State::in_progress(&said(*condition)).into() },
+        Some((_, condition)) => ReadinessVerdict { unblocks: true, ..Readiness::in_progress(&said(*condition)).into() },
         None => {
             let wanted = matchers.iter().filter(|matcher| matcher.success);
             let wanted: Vec<String> = wanted.map(|matcher| format!("{}={}", matcher.name, matcher.status)).collect();
-            State::in_progress(&format!("waiting for {}", wanted.join(" or "))).into()
+            Readiness::in_progress(&format!("waiting for {}", wanted.join(" or "))).into()
         }
     }
 }
 
 impl Expressions {
-    fn evaluate(&self, object: &Value) -> Verdict {
-        let holds = |expression: &Expression| {
-            expression.holds(&[(VARIABLES[0], object)], &mut Budget::default()).unwrap_or_default()
+    fn evaluate(&self, object: &Value) -> ReadinessVerdict {
+        let holds = |expression: &CelExpression| {
+            expression.holds(&[(VARIABLES[0], object)], &mut CelBudget::default()).unwrap_or_default()
         };
-        let holds_too = |expression: &Option<Expression>| expression.as_ref().is_some_and(holds);
+        let holds_too = |expression: &Option<CelExpression>| expression.as_ref().is_some_and(holds);
         if holds_too(&self.failure) {
-            return State::failed("the failure expression of its wait rule is true").into();
+            return Readiness::failed("the failure expression of its wait rule is true").into();
         }
         if holds(&self.success) {
-            return State::READY.into();
+            return Readiness::READY.into();
         }
         let unblocks = holds_too(&self.unblocks);
-        Verdict { unblocks, ..State::in_progress("the success expression of its wait rule is not true yet").into() }
+        ReadinessVerdict {
+            unblocks,
+            ..Readiness::in_progress("the success expression of its wait rule is not true yet").into()
+        }
     }
 }
 
@@ -172,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    fn rule(test: Test) -> WaitRule {
+    fn rule(test: ReadinessTest) -> WaitRule {
         WaitRule { matchers: vec![Matcher::All], observes_generation: false, test }
     }
 
@@ -185,7 +188,7 @@ mod tests {
         let success = ConditionMatcher { success: true, ..matcher("ReconcileSucceeded", "True") };
         let failure = ConditionMatcher { failure: true, ..matcher("ReconcileFailed", "True") };
         let unblocks = ConditionMatcher { unblocks: true, ..matcher("Reconciling", "True") };
-        rule(Test::Conditions(vec![success, failure, unblocks]))
+        rule(ReadinessTest::Conditions(vec![success, failure, unblocks]))
     }
 
     fn object(conditions: &[(&str, &str)]) -> Value {
@@ -195,7 +198,7 @@ mod tests {
     }
 
     fn said(rule: &WaitRule, conditions: &[(&str, &str)]) -> (&'static str, String, bool) {
-        let Verdict { state, unblocks, .. } = rule.evaluate(&object(conditions));
+        let ReadinessVerdict { state, unblocks, .. } = rule.evaluate(&object(conditions));
         (state.word(), state.reason().unwrap_or_default().to_owned(), unblocks)
     }
 
@@ -217,13 +220,13 @@ mod tests {
         rule.observes_generation = true;
         assert_eq!(said(&rule, &[done]).1, "its controller has seen generation 1 of 2");
         let mut rule = of_app();
-        if let Test::Conditions(matchers) = &mut rule.test {
+        if let ReadinessTest::Conditions(matchers) = &mut rule.test {
             matchers.iter_mut().for_each(|matcher| matcher.observes_generation = true);
         }
         assert_eq!(said(&rule, &[done]), ("no", "its conditions are older than generation 2".into(), false));
         let mut latest = object(&[done]);
         latest["status"]["conditions"][0]["observedGeneration"] = 2.into();
-        assert_eq!(rule.evaluate(&latest).state, State::READY);
+        assert_eq!(rule.evaluate(&latest).state, Readiness::READY);
     }
 
     #[test]
@@ -231,7 +234,7 @@ mod tests {
         let timeout = Some(Duration::from_secs(30));
         for failure in [true, false] {
             let failure = ConditionMatcher { failure, timeout, ..matcher("Ready", "False") };
-            let rule = rule(Test::Conditions(vec![failure]));
+            let rule = rule(ReadinessTest::Conditions(vec![failure]));
             let verdict = rule.evaluate(&object(&[("Ready", "False")]));
             assert_eq!(verdict.state.word(), "no");
             assert_eq!(verdict.fails_after, Some(("Ready=False".into(), Duration::from_secs(30))));
@@ -240,14 +243,14 @@ mod tests {
 
     #[test]
     fn expressions_look_at_any_field() {
-        let compile = |source: &str| Expression::condition(source, VARIABLES).unwrap();
-        let rule = rule(Test::Expressions(Box::new(Expressions {
+        let compile = |source: &str| CelExpression::condition(source, VARIABLES).unwrap();
+        let rule = rule(ReadinessTest::Expressions(Box::new(Expressions {
             success: compile("object.status.phase == 'Running'"),
             failure: Some(compile("object.status.phase == 'Failed'")),
             unblocks: Some(compile("object.status.phase == 'Starting'")),
         })));
         let evaluate = |status: Value| {
-            let Verdict { state, unblocks, .. } = rule.evaluate(&json!({"metadata": {}, "status": status}));
+            let ReadinessVerdict { state, unblocks, .. } = rule.evaluate(&json!({"metadata": {}, "status": status}));
             (state.word(), unblocks)
         };
         assert_eq!(evaluate(json!({"phase": "Running"})), ("yes", false));

@@ -329,10 +329,10 @@ fn reasons_are_one_short_line() {
 #[test]
 fn what_cannot_be_read_is_not_ready() {
     let resource = Resource::crd();
-    assert_eq!(evaluate_parts("{", &resource), State::InProgress("its status cannot be read".into()));
+    assert_eq!(evaluate_parts("{", &resource), Readiness::InProgress("its status cannot be read".into()));
     assert_eq!(evaluate_parts(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");
-    assert_eq!(State::READY.json(), json!({"state": "ready"}));
-    assert_eq!(State::failed("x").json(), json!({"state": "failed", "reason": "x"}));
+    assert_eq!(Readiness::READY.json(), json!({"state": "ready"}));
+    assert_eq!(Readiness::failed("x").json(), json!({"state": "failed", "reason": "x"}));
 }
 
 #[test]

@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::State;
+use super::Readiness;
 
 /// A live object.
 #[derive(Clone, Copy)]
-pub struct View<'a>(pub &'a Value);
+pub struct LiveObjectView<'a>(pub &'a Value);
 
 /// One entry of `status.conditions`.
 #[derive(Clone, Copy)]
-pub struct Condition<'a>(&'a Value);
+pub struct StatusCondition<'a>(&'a Value);
 
-impl<'a> View<'a> {
+impl<'a> LiveObjectView<'a> {
     /// The value at a JSON pointer.
     pub fn at(self, pointer: &str) -> Option<&'a Value> {
         self.0.pointer(pointer)
@@ -46,35 +46,35 @@ impl<'a> View<'a> {
         self.integer("/spec/replicas").unwrap_or(1).max(0)
     }
 
-    pub fn condition(self, name: &str) -> Option<Condition<'a>> {
-        self.list("/status/conditions").iter().map(Condition).find(|condition| condition.text("type") == name)
+    pub fn condition(self, name: &str) -> Option<StatusCondition<'a>> {
+        self.list("/status/conditions").iter().map(StatusCondition).find(|condition| condition.text("type") == name)
     }
 
     /// The condition of this name, if it is true.
-    pub fn holds(self, name: &str) -> Option<Condition<'a>> {
+    pub fn holds(self, name: &str) -> Option<StatusCondition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "True")
     }
 
     /// The condition of this name, if it is false.
-    pub fn denies(self, name: &str) -> Option<Condition<'a>> {
+    pub fn denies(self, name: &str) -> Option<StatusCondition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "False")
     }
 
     /// In progress while `status.observedGeneration` is not `metadata.generation`, because the rest of the status is
     /// that of an older spec.
-    pub fn unobserved(self, is_required: bool) -> Option<State> {
+    pub fn unobserved(self, is_required: bool) -> Option<Readiness> {
         let latest = self.integer("/metadata/generation")?;
         match self.integer("/status/observedGeneration") {
             Some(seen) if seen != latest => {
-                Some(State::in_progress(&format!("its controller has seen generation {seen} of {latest}")))
+                Some(Readiness::in_progress(&format!("its controller has seen generation {seen} of {latest}")))
             }
-            None if is_required => Some(State::in_progress("its controller has not seen it yet")),
+            None if is_required => Some(Readiness::in_progress("its controller has not seen it yet")),
             _ => None,
         }
     }
 }
 
-impl<'a> Condition<'a> {
+impl<'a> StatusCondition<'a> {
     fn text(self, field: &str) -> &'a str {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ impl<'a> Condition<'a> {
 
     /// The generation that it was set for; 0 if it has none.
     pub fn generation(self) -> i64 {
-        View(self.0).integer("/observedGeneration").unwrap_or_default()
+        LiveObjectView(self.0).integer("/observedGeneration").unwrap_or_default()
     }
 
     /// `Ready is False: Reason: message`, without missing parts.

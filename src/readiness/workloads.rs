@@ -1,16 +1,16 @@
 //! Readiness of workloads that run Pods, by the counts in `status` of the controllers of `apps` and `batch`.
 
-use super::State;
-use super::view::View;
+use super::Readiness;
+use super::view::LiveObjectView;
 
-fn of(number: i64, all: i64, what: &str) -> State {
+fn of(number: i64, all: i64, what: &str) -> Readiness {
     let word = if all == 1 { "replica" } else { "replicas" };
-    State::in_progress(&format!("{number} of {all} {word} {what}"))
+    Readiness::in_progress(&format!("{number} of {all} {word} {what}"))
 }
 
 /// Ready, with a note if the workload is scaled to 0.
-fn running(replicas: i64) -> State {
-    if replicas == 0 { State::noted("scaled to 0") } else { State::READY }
+fn running(replicas: i64) -> Readiness {
+    if replicas == 0 { Readiness::noted("scaled to 0") } else { Readiness::READY }
 }
 
 /// The annotations with the minimum number of available Pods of the new template for a Deployment: a number, or a share
@@ -22,7 +22,7 @@ const MINIMUM: [&str; 2] = [
 
 /// The minimum number of available replicas, not more than the desired number. `None` without an annotation, or if its
 /// value is not a number: then all replicas are awaited.
-fn minimum(view: View<'_>, wanted: i64) -> Option<i64> {
+fn minimum(view: LiveObjectView<'_>, wanted: i64) -> Option<i64> {
     let text = MINIMUM.iter().map(|pointer| view.text(pointer)).find(|text| !text.is_empty())?.trim();
     let minimum = match number(text)? {
         (share, true) => wanted.saturating_mul(share.min(100)).saturating_add(99) / 100,
@@ -45,18 +45,18 @@ fn number(text: &str) -> Option<(i64, bool)> {
 
 /// `Deployment.apps`: `updatedReplicas`, `replicas`, `availableReplicas`, and the conditions `Progressing` and
 /// `ReplicaFailure`.
-pub fn deployment(view: View<'_>) -> State {
+pub fn deployment(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     if view.is_true("/spec/paused") {
-        return State::noted("paused: changes to the Pod template are not rolled out");
+        return Readiness::noted("paused: changes to the Pod template are not rolled out");
     }
     let stuck = view.denies("Progressing");
     if let Some(stuck) = stuck.filter(|condition| condition.reason() == "ProgressDeadlineExceeded") {
         // The reason why the ReplicaSet cannot create Pods is more useful than the expired deadline.
         let why = view.holds("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
-        return State::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
+        return Readiness::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
     }
     let wanted = view.replicas();
     let (all, updated) = (view.count("/status/replicas"), view.count("/status/updatedReplicas"));
@@ -66,17 +66,17 @@ pub fn deployment(view: View<'_>) -> State {
         // Old Pods are included in the available ones, so this is a lower bound of the available new Pods.
         let of_new = available.saturating_sub(all.saturating_sub(updated)).clamp(0, updated);
         if of_new >= minimum && (of_new < wanted || all > updated) {
-            return State::noted(&format!("{of_new} of {wanted} replicas available; the minimum is {minimum}"));
+            return Readiness::noted(&format!("{of_new} of {wanted} replicas available; the minimum is {minimum}"));
         }
     }
     if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
-        return State::in_progress(&condition.explain());
+        return Readiness::in_progress(&condition.explain());
     }
     let old = all.saturating_sub(updated.min(wanted));
     if updated < wanted {
         of(updated, wanted, "updated")
     } else if old > 0 {
-        State::in_progress(&format!("{old} of {all} replicas still to be terminated"))
+        Readiness::in_progress(&format!("{old} of {all} replicas still to be terminated"))
     } else if available < wanted {
         of(available, wanted, "available")
     } else {
@@ -86,12 +86,12 @@ pub fn deployment(view: View<'_>) -> State {
 
 /// `StatefulSet.apps`: `updatedReplicas`, `readyReplicas`, `replicas`, and the revisions if no partition holds Pods
 /// back.
-pub fn stateful_set(view: View<'_>) -> State {
+pub fn stateful_set(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     if view.text("/spec/updateStrategy/type") == "OnDelete" {
-        return State::noted("OnDelete: Pods are replaced when they are deleted");
+        return Readiness::noted("OnDelete: Pods are replaced when they are deleted");
     }
     let wanted = view.replicas();
     let partition = view.count("/spec/updateStrategy/rollingUpdate/partition");
@@ -104,65 +104,67 @@ pub fn stateful_set(view: View<'_>) -> State {
     } else if ready < wanted {
         of(ready, wanted, "ready")
     } else if all > wanted {
-        State::in_progress(&format!("{} of {all} replicas still to be terminated", all - wanted))
+        Readiness::in_progress(&format!("{} of {all} replicas still to be terminated", all - wanted))
     } else if partition > 0 {
-        State::noted(&format!("partition {partition}: Pods below it are not updated"))
+        Readiness::noted(&format!("partition {partition}: Pods below it are not updated"))
     } else if revisions.0 != revisions.1 {
-        State::in_progress(&format!("moving from revision {} to {}", revisions.0, revisions.1))
+        Readiness::in_progress(&format!("moving from revision {} to {}", revisions.0, revisions.1))
     } else {
         running(wanted)
     }
 }
 
 /// `DaemonSet.apps`: `updatedNumberScheduled`, `desiredNumberScheduled`, `numberUnavailable`.
-pub fn daemon_set(view: View<'_>) -> State {
+pub fn daemon_set(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     if view.text("/spec/updateStrategy/type") == "OnDelete" {
-        return State::noted("OnDelete: Pods are replaced when they are deleted");
+        return Readiness::noted("OnDelete: Pods are replaced when they are deleted");
     }
     let (wanted, updated) =
         (view.integer("/status/desiredNumberScheduled"), view.count("/status/updatedNumberScheduled"));
     let unavailable = view.count("/status/numberUnavailable");
     match wanted {
-        None => State::in_progress("its controller has not counted nodes yet"),
-        Some(wanted) if updated < wanted => State::in_progress(&format!("{updated} of {wanted} Pods updated")),
-        Some(wanted) if unavailable > 0 => State::in_progress(&format!("{unavailable} of {wanted} Pods not available")),
-        Some(0) => State::noted("no node to run on"),
-        Some(_) => State::READY,
+        None => Readiness::in_progress("its controller has not counted nodes yet"),
+        Some(wanted) if updated < wanted => Readiness::in_progress(&format!("{updated} of {wanted} Pods updated")),
+        Some(wanted) if unavailable > 0 => {
+            Readiness::in_progress(&format!("{unavailable} of {wanted} Pods not available"))
+        }
+        Some(0) => Readiness::noted("no node to run on"),
+        Some(_) => Readiness::READY,
     }
 }
 
 /// `ReplicaSet.apps` and `ReplicationController`: `availableReplicas`, and the condition `ReplicaFailure`.
-pub fn replica_set(view: View<'_>) -> State {
+pub fn replica_set(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
     if let Some(condition) = view.holds("ReplicaFailure") {
-        return State::in_progress(&condition.explain());
+        return Readiness::in_progress(&condition.explain());
     }
     let (wanted, available) = (view.replicas(), view.count("/status/availableReplicas"));
     if available < wanted { of(available, wanted, "available") } else { running(wanted) }
 }
 
 /// `Job.batch`: the conditions `Complete`, `SuccessCriteriaMet`, `Failed` and `FailureTarget`.
-pub fn job(view: View<'_>) -> State {
+pub fn job(view: LiveObjectView<'_>) -> Readiness {
     if let Some(condition) = view.holds("Failed") {
-        return State::failed(&condition.explain());
+        return Readiness::failed(&condition.explain());
     }
     if view.holds("Complete").or_else(|| view.holds("SuccessCriteriaMet")).is_some() {
-        return State::READY;
+        return Readiness::READY;
     }
     // The running Pods are being terminated; then the Job fails.
     if let Some(condition) = view.holds("FailureTarget") {
-        return State::in_progress(&format!("failing: {}", condition.explain()));
+        return Readiness::in_progress(&format!("failing: {}", condition.explain()));
     }
     if view.is_true("/spec/suspend") {
-        return State::noted("suspended");
+        return Readiness::noted("suspended");
     }
     let count = |field: &str| view.count(&format!("/status/{field}"));
     let (active, succeeded, failed) = (count("active"), count("succeeded"), count("failed"));
     let of_all = view.integer("/spec/completions").map(|all| format!(" of {all}")).unwrap_or_default();
-    State::in_progress(&format!("{active} active, {succeeded}{of_all} succeeded, {failed} failed"))
+    Readiness::in_progress(&format!("{active} active, {succeeded}{of_all} succeeded, {failed} failed"))
 }

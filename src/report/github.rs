@@ -4,15 +4,15 @@
 
 use std::io::{self, Write};
 
-use super::places::Place;
-use super::{Report, Surroundings, words};
+use super::places::CodePosition;
+use super::{Report, ReportContext, words};
 use crate::finding::{CheckStatus, Finding, Severity};
 use crate::text;
 
 const LONGEST_MESSAGE: usize = 1000;
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (check, message, help) in words::unchecked(report) {
         let title = format!("{} could not check", words::line(&check.name, 100));
         let help = help.map(|help| format!("\n{help}")).unwrap_or_default();
@@ -55,7 +55,13 @@ fn message(finding: &Finding) -> String {
 }
 
 /// `::error file=a.yaml,line=1,col=2,title=Rule::message`
-fn command(out: &mut dyn Write, name: &str, place: Option<&Place>, title: &str, message: &str) -> io::Result<()> {
+fn command(
+    out: &mut dyn Write,
+    name: &str,
+    place: Option<&CodePosition>,
+    title: &str,
+    message: &str,
+) -> io::Result<()> {
     let mut properties = Vec::new();
     if let Some(place) = place {
         properties.push(format!("file={}", property(&place.path)));

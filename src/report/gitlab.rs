@@ -8,34 +8,34 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::places::Place;
-use super::{Report, Surroundings, json, words};
+use super::places::CodePosition;
+use super::{Report, ReportContext, json, words};
 use crate::finding::{Finding, Fingerprint, Severity};
 use crate::hash::fnv128;
 
 #[derive(Serialize)]
-struct Entry {
+struct CodeQualityEntry {
     description: String,
     check_name: String,
     fingerprint: String,
     severity: &'static str,
-    location: Location,
+    location: GitlabLocation,
 }
 
 #[derive(Serialize)]
-struct Location {
+struct GitlabLocation {
     path: String,
-    lines: Lines,
+    lines: GitlabLines,
 }
 
 #[derive(Serialize)]
-struct Lines {
+struct GitlabLines {
     begin: usize,
 }
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut entries: Vec<CodeQualityEntry> = Vec::new();
     let somewhere = || location(around.places.somewhere(report));
     for (check, message, _) in words::unchecked(report) {
         let name = words::line(&check.name, 100);
@@ -51,7 +51,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
         // Accepted findings need not be fixed.
         let Some(severity) = severity(finding) else { continue };
         let number = times.entry(Fingerprint::of(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
-        entries.push(Entry {
+        entries.push(CodeQualityEntry {
             description: description(finding),
             check_name: words::line(&finding.rule, 100),
             fingerprint: Fingerprint::of(finding).numbered(*number).to_string(),
@@ -63,9 +63,9 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
 }
 
 /// An entry for an error that is not a finding.
-fn stopped(description: String, check_name: String, location: Location) -> Entry {
+fn stopped(description: String, check_name: String, location: GitlabLocation) -> CodeQualityEntry {
     let fingerprint = format!("{:032x}", fnv128(format!("{check_name}\n{description}").as_bytes()));
-    Entry { description, check_name, fingerprint, severity: "blocker", location }
+    CodeQualityEntry { description, check_name, fingerprint, severity: "blocker", location }
 }
 
 fn description(finding: &Finding) -> String {
@@ -87,8 +87,8 @@ fn severity(finding: &Finding) -> Option<&'static str> {
     }
 }
 
-fn location(place: Place) -> Location {
-    Location { path: place.path, lines: Lines { begin: place.line.unwrap_or(1) } }
+fn location(place: CodePosition) -> GitlabLocation {
+    GitlabLocation { path: place.path, lines: GitlabLines { begin: place.line.unwrap_or(1) } }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub trait Excerpts {
 
 /// The command of the report, which determines the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ReportPurpose {
     Deploy,
     Delete,
     DryRun,
@@ -64,7 +64,7 @@ pub struct HumanOptions {
     pub redact: bool,
     /// Whether the run may use another cluster than kubectl does by default.
     pub is_other_cluster: bool,
-    pub purpose: Purpose,
+    pub purpose: ReportPurpose,
 }
 
 impl Default for HumanOptions {
@@ -77,7 +77,7 @@ impl Default for HumanOptions {
             quiet: false,
             redact: false,
             is_other_cluster: false,
-            purpose: Purpose::Deploy,
+            purpose: ReportPurpose::Deploy,
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 /// JSON allows most characters that control a terminal or change the direction of text. They are written as escapes,
 /// which mean the same to every reader.
 pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    value.serialize(&mut Serializer::with_formatter(&mut *out, Harmless(PrettyFormatter::new())))?;
+    value.serialize(&mut Serializer::with_formatter(&mut *out, EscapingFormatter(PrettyFormatter::new())))?;
     out.write_all(b"\n")
 }
 
@@ -50,9 +50,9 @@ fn write_harmless<W: ?Sized + Write>(text: &str, out: &mut W) -> io::Result<()> 
 }
 
 /// serde_json's indentation, with hostile characters escaped.
-struct Harmless<'a>(PrettyFormatter<'a>);
+struct EscapingFormatter<'a>(PrettyFormatter<'a>);
 
-impl Formatter for Harmless<'_> {
+impl Formatter for EscapingFormatter<'_> {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         write_harmless(fragment, out)
     }

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Suites, TestCase, TestCaseStatus, TestSuite, XmlString};
 
-use super::places::Places;
-use super::{ErrorEntry, Report, ReportList, Surroundings, words};
+use super::places::ReportPaths;
+use super::{ErrorEntry, Report, ReportContext, ReportList, words};
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
@@ -19,14 +19,14 @@ use crate::text;
 const WRITTEN: usize = 100;
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
     add(&mut suites, "", report, around.places);
     suites.serialize(out).map_err(io::Error::other)
 }
 
 /// Writes the reports of many clusters: the names of suites and classes begin with the name of the cluster.
-pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
     for cluster in &list.clusters {
         add(&mut suites, &format!("{}: ", words::line(&cluster.name, 200)), &cluster.report, around.places);
@@ -37,7 +37,7 @@ pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Wri
     suites.serialize(out).map_err(io::Error::other)
 }
 
-fn add(suites: &mut Suites, prefix: &str, report: &Report, places: &Places) {
+fn add(suites: &mut Suites, prefix: &str, report: &Report, places: &ReportPaths) {
     suites.add_test_suites(report.checks.iter().map(|check| suite(prefix, check, places)));
     if !report.errors.is_empty() {
         suites.add_test_suite(stopped(&format!("{prefix}gantry"), &report.errors, places));
@@ -45,7 +45,7 @@ fn add(suites: &mut Suites, prefix: &str, report: &Report, places: &Places) {
 }
 
 /// One check.
-fn suite(prefix: &str, check: &CheckReport, places: &Places) -> TestSuite {
+fn suite(prefix: &str, check: &CheckReport, places: &ReportPaths) -> TestSuite {
     let name = format!("{prefix}{}", words::line(&check.name, 200));
     let mut suite = TestSuite::new(xml(&name));
     if check.status == CheckStatus::Skipped {
@@ -89,7 +89,7 @@ fn by_object(check: &CheckReport) -> Vec<(Option<&ObjectRef>, Vec<&Finding>)> {
     objects
 }
 
-fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], places: &Places) -> TestCase {
+fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], places: &ReportPaths) -> TestCase {
     let name = object.map_or_else(|| "the plan".to_owned(), ToString::to_string);
     let (errors, others): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.severity == Severity::Error);
@@ -124,7 +124,7 @@ fn written(findings: &[&Finding]) -> String {
 }
 
 /// The errors of the run, apart from findings.
-fn stopped(name: &str, errors: &[ErrorEntry], places: &Places) -> TestSuite {
+fn stopped(name: &str, errors: &[ErrorEntry], places: &ReportPaths) -> TestSuite {
     let mut suite = TestSuite::new(xml(name));
     for (number, error) in errors.iter().enumerate() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);

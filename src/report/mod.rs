@@ -33,8 +33,8 @@ use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 pub use human::list::names;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
-pub use places::Places;
-pub use surroundings::{RuleText, Rules, Surroundings};
+pub use places::ReportPaths;
+pub use surroundings::{ReportContext, RuleText, RuleTexts};
 
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
 pub const KIND: &str = "Report";

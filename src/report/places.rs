@@ -14,7 +14,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// The folder that paths are relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct ReportPaths {
     working_directory: PathBuf,
     root: PathBuf,
     /// For rendered texts, by name: what they were rendered from.
@@ -23,7 +23,7 @@ pub struct Places {
 
 /// A file and a place in it, as code hosts name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CodePosition {
     /// With `/` as separator; relative to the root if it is below that.
     pub path: String,
     /// From 1; `None` for the whole file.
@@ -32,10 +32,10 @@ pub struct Place {
     pub column: Option<usize>,
 }
 
-impl Places {
+impl ReportPaths {
     /// `root` is the root of the repository; without one, the working directory.
     pub fn new(working_directory: &Path, root: &Path) -> Self {
-        Places {
+        ReportPaths {
             working_directory: working_directory.to_owned(),
             root: root.to_owned(),
             rendered_from: BTreeMap::new(),
@@ -44,21 +44,21 @@ impl Places {
 
     /// Adds rendered texts, each with what it was rendered from.
     pub fn rendered(self, rendered_from: BTreeMap<String, PathBuf>) -> Self {
-        Places { rendered_from, ..self }
+        ReportPaths { rendered_from, ..self }
     }
 
     /// A place in a file. For a rendered text, it is the whole source that it was rendered from.
-    pub fn of(&self, source: &Source) -> Place {
+    pub fn of(&self, source: &Source) -> CodePosition {
         if self.rendered_from.contains_key(&*source.file) {
-            return Place { path: self.path(&source.file), line: None, column: None };
+            return CodePosition { path: self.path(&source.file), line: None, column: None };
         }
         let line = (source.line > 0).then_some(source.line);
-        Place { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
+        CodePosition { path: self.path(&source.file), line, column: source.column.filter(|_| line.is_some()) }
     }
 
     /// The place where a finding is shown: the nearest line of the change. Without a place of its own it is shown at
     /// the manifest of its object, or else at the first file of the report, because code hosts require a place.
-    pub fn of_finding(&self, finding: &Finding, report: &Report) -> Place {
+    pub fn of_finding(&self, finding: &Finding, report: &Report) -> CodePosition {
         let manifest = || {
             let object = finding.object.as_ref()?;
             report.changes.iter().find(|change| *change.object == *object)?.source.as_ref()
@@ -70,11 +70,11 @@ impl Places {
     }
 
     /// The first file that the report names.
-    pub fn somewhere(&self, report: &Report) -> Place {
+    pub fn somewhere(&self, report: &Report) -> CodePosition {
         let changes = report.changes.iter().filter_map(|change| change.source.as_ref());
         let findings = report.checks.iter().flat_map(|check| &check.findings).filter_map(|found| found.source.as_ref());
         let first = changes.chain(findings).next();
-        Place { path: self.path(first.map_or("-", |source| &source.file)), line: None, column: None }
+        CodePosition { path: self.path(first.map_or("-", |source| &source.file)), line: None, column: None }
     }
 
     fn path(&self, file: &str) -> String {
@@ -89,7 +89,7 @@ impl Places {
     }
 }
 
-impl Place {
+impl CodePosition {
     /// The path as a URI reference, and whether it is relative to the root.
     pub fn uri(&self) -> (String, bool) {
         let escaped = utf8_percent_encode(&self.path, ESCAPED);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn paths_are_counted_from_the_root() {
-        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref());
         let of = |file: &str| places.of(&samples::source(file, 3, 0));
         for (file, path, uri) in [
             ("crd.yaml", "deploy/crd.yaml", "deploy/crd.yaml"),
@@ -137,21 +137,24 @@ mod tests {
             assert_eq!((place.path.as_str(), place.uri()), (path, (uri.to_owned(), !path.starts_with('/'))));
         }
         assert_eq!(of("x").line, Some(3));
-        assert_eq!(places.of(&samples::source("x", 0, 4)), Place { path: "deploy/x".into(), line: None, column: None });
+        assert_eq!(
+            places.of(&samples::source("x", 0, 4)),
+            CodePosition { path: "deploy/x".into(), line: None, column: None }
+        );
     }
 
     #[test]
     fn what_was_rendered_is_shown_where_it_was_rendered_from() {
         let rendered = BTreeMap::from([("prod (rendered)".to_owned(), PathBuf::from("./prod/kustomization.yaml"))]);
-        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
-        let whole = Place { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
+        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
+        let whole = CodePosition { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
         assert_eq!(places.of(&samples::source("prod (rendered)", 3, 4)), whole);
         assert_eq!(places.of(&samples::source("prod", 3, 4)).line, Some(3));
     }
 
     #[test]
     fn what_is_about_no_manifest_is_shown_at_one() {
-        let places = Places::new("/r".as_ref(), "/r".as_ref());
+        let places = ReportPaths::new("/r".as_ref(), "/r".as_ref());
         let mut report = samples::blocked();
         let mut finding = samples::removed_field("v1", 24);
         assert_eq!(places.of_finding(&finding, &report).line, Some(24));

@@ -1,24 +1,24 @@
 //! What a format for programs or browsers needs in addition to the report.
 
-use super::human::{Excerpts, Purpose, list, outcome};
-use super::places::Places;
+use super::human::{Excerpts, ReportPurpose, list, outcome};
+use super::places::ReportPaths;
 use super::{Report, ReportList};
 use crate::finding::Severity;
 
 /// Data that is not part of the report.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
-    pub rules: &'a dyn Rules,
-    pub places: &'a Places,
+pub struct ReportContext<'a> {
+    pub rules: &'a dyn RuleTexts,
+    pub places: &'a ReportPaths,
     pub excerpts: &'a dyn Excerpts,
-    pub purpose: Purpose,
+    pub purpose: ReportPurpose,
     /// Shows no lines of manifests except CRDs.
     pub redact: bool,
     /// The clusters of a combined report.
     pub list: Option<&'a ReportList>,
 }
 
-impl Surroundings<'_> {
+impl ReportContext<'_> {
     /// The last line of the human report: the outcome.
     pub fn verdict(&self, report: &Report) -> String {
         match self.list {
@@ -29,7 +29,7 @@ impl Surroundings<'_> {
 }
 
 /// The documentation of rules.
-pub trait Rules {
+pub trait RuleTexts {
     /// The rule of this name. `None` for rules of custom checks.
     fn rule(&self, name: &str) -> Option<RuleText>;
 }
@@ -67,7 +67,7 @@ pub mod tests {
     /// One rule is known.
     pub struct One;
 
-    impl Rules for One {
+    impl RuleTexts for One {
         fn rule(&self, name: &str) -> Option<RuleText> {
             (name == "NoExistingFieldRemoved").then(|| RuleText {
                 summary: "A field is removed".into(),
@@ -82,14 +82,14 @@ pub mod tests {
     /// Writes a report in a format as text.
     pub fn written(
         report: &crate::report::Report,
-        write: fn(&crate::report::Report, Surroundings<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
+        write: fn(&crate::report::Report, ReportContext<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
     ) -> String {
-        let places = Places::new("/repo/deploy".as_ref(), "/repo".as_ref());
-        let around = Surroundings {
+        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let around = ReportContext {
             rules: &One,
             places: &places,
             excerpts: &Numbered,
-            purpose: Purpose::Check,
+            purpose: ReportPurpose::Check,
             redact: false,
             list: None,
         };

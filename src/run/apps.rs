@@ -12,21 +12,21 @@ use super::prepare::{connection, impersonate, loader};
 use super::{pretty, write};
 use crate::app::PART_OF;
 use crate::app::children::{self, Children};
-use crate::app::members::{self, Facts, Found};
+use crate::app::members::{self, AppObject, LiveMetadata};
 use crate::app::{App, Parent, check_name, config_maps, parent};
 use crate::apply::delete;
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
 use crate::cluster::patience::Patience;
-use crate::cluster::{Desired, IN_FLIGHT, ListError, ListRequest, Target};
+use crate::cluster::{DesiredSource, IN_FLIGHT, ListError, ListRequest, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::finding::Action;
 use crate::options::{ListFormat, TargetSpec};
-use crate::plan::graph::Step;
+use crate::plan::graph::ApplyStep;
 use crate::plan::removal::Removal;
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
-use crate::readiness::State;
-use crate::resource::{Live, ObjectRef};
+use crate::readiness::Readiness;
+use crate::resource::{LiveObject, ObjectRef};
 use crate::text::{self, sanitize, table};
 
 const PAGE: u32 = 500;
@@ -51,7 +51,8 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
         return Err(Error::usage(Problem::new("a folder or a commit cannot keep the records of apps")));
     }
     let target =
-        Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), Desired::default()).await?;
+        Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), DesiredSource::default())
+            .await?;
     Ok((settings, target))
 }
 
@@ -110,9 +111,9 @@ pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     Err(Error::Failed(problems))
 }
 
-type Listed = (App, std::result::Result<Parent, Problem>);
+type ListedApp = (App, std::result::Result<Parent, Problem>);
 
-fn listed(found: &[Listed]) -> String {
+fn listed(found: &[ListedApp]) -> String {
     let mut rows = vec![["NAMESPACE", "NAME", "OBJECTS", "LAST DEPLOY", "OUTCOME", "BY"].map(str::to_owned)];
     for (app, parent) in found {
         let mut row =
@@ -133,15 +134,15 @@ fn listed(found: &[Listed]) -> String {
     if found.is_empty() { "no apps\n".to_owned() } else { table(&rows) }
 }
 
-fn word(outcome: parent::Outcome) -> &'static str {
+fn word(outcome: parent::RunOutcome) -> &'static str {
     match outcome {
-        parent::Outcome::Started => "unfinished",
-        parent::Outcome::Applied => "applied",
-        parent::Outcome::Failed => "failed",
+        parent::RunOutcome::Started => "unfinished",
+        parent::RunOutcome::Applied => "applied",
+        parent::RunOutcome::Failed => "failed",
     }
 }
 
-fn entry((app, parent): &Listed) -> Value {
+fn entry((app, parent): &ListedApp) -> Value {
     let mut entry = json!({"name": app.name, "namespace": app.namespace, "id": app.id()});
     match parent {
         Ok(parent) => {
@@ -157,7 +158,7 @@ fn entry((app, parent): &Listed) -> Value {
 ///
 /// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by
 /// their end, so the metadata of all ConfigMaps is listed.
-async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<Listed>, Problem> {
+async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<ListedApp>, Problem> {
     let config_maps = config_maps();
     let labelled =
         ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };
@@ -175,13 +176,14 @@ async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Ve
         let live = Parent::unlabelled(&app, target).await.map_err(first)?;
         found.extend(live.map(|live| ((app.namespace.clone(), app.name.clone()), (app, live))));
     }
-    let whole = async |(app, live): (App, Live)| {
+    let whole = async |(app, live): (App, LiveObject)| {
         let parent = Parent::whole(&app, live, target).await;
         let parent = parent.map_err(first);
         // It may have been deleted meanwhile.
         parent.transpose().map(|parent| (app, parent))
     };
-    let found: Vec<Option<Listed>> = stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT).collect().await;
+    let found: Vec<Option<ListedApp>> =
+        stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT).collect().await;
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -209,7 +211,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
     let uids: BTreeMap<&str, bool> =
         parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
     let id = parent.app.id();
-    let state = |facts: &Facts| {
+    let state = |facts: &LiveMetadata| {
         let is_labelled = facts.labels.get(PART_OF) == Some(&id);
         match (is_labelled, uids.get(facts.uid.as_str())) {
             _ if facts.deleted.is_some() => "terminating",
@@ -222,10 +224,10 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
         }
     };
     if args.output == Some(ListFormat::Json) {
-        let object = |found: &Found| {
+        let object = |found: &AppObject| {
             let mut entry = json!({"object": found.object, "uid": found.facts.uid, "state": state(&found.facts),
                 "created": found.facts.created, "finalizers": found.facts.finalizers,
-                "readiness": found.facts.readiness.as_ref().map(State::json)});
+                "readiness": found.facts.readiness.as_ref().map(Readiness::json)});
             if args.tree {
                 entry["owned"] = children.json(&found.facts.uid);
             }
@@ -238,8 +240,8 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
             "last": parent.last, "objects": objects, "gone": gone, "complete": live.unread.is_empty()})));
     }
     let mut rows = vec![["NAMESPACE", "OBJECT", "STATE", "READY", "CREATED", "REASON"].map(str::to_owned)];
-    let row = |depth: usize, found: &Found, state: &str| {
-        let Found { object, facts, .. } = found;
+    let row = |depth: usize, found: &AppObject, state: &str| {
+        let AppObject { object, facts, .. } = found;
         let namespace = object.namespace.clone().unwrap_or_else(|| "-".to_owned());
         let name = ObjectRef { namespace: None, ..(**object).clone() };
         let branch = if depth == 0 { String::new() } else { format!("{}└─ ", "   ".repeat(depth - 1)) };
@@ -286,7 +288,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
         if let Some(problem) = parent.undeletable(false) {
             return Err(Error::failed(problem));
         }
-        let live = members::find(&parent, &target, members::Wanted::NOTHING).await?;
+        let live = members::find(&parent, &target, members::KeptContent::NOTHING).await?;
         Ok((parent, lock, live))
     };
     let (parent, lock, live) = until(&stop, work).await?;
@@ -297,7 +299,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
     let id = parent.app.id();
     let labelled = live.found.into_iter().filter(|found| found.facts.labels.get(PART_OF) == Some(&id));
     let removals: Vec<Removal> = labelled
-        .map(|members::Found { object, resource, facts }| Removal {
+        .map(|members::AppObject { object, resource, facts }| Removal {
             object,
             resource,
             facts,
@@ -310,7 +312,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
         write::needs_terminal(host, "go on without confirmation: --yes")?;
         write::confirm(host, &format!("Forget the app {name} and release {objects} in {}?", target.describe())).await?;
     }
-    let all = Step { members: (0..removals.len()).collect(), ..Step::default() };
+    let all = ApplyStep { members: (0..removals.len()).collect(), ..ApplyStep::default() };
     let timeout = settings.timeouts.delete;
     let removed = delete::run(&removals, &[all], &target, &settings.field_manager, timeout, &stop, &|_| ()).await;
     if !removed.problems.is_empty() {

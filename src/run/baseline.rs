@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::reports::{self, Read};
+use super::reports::{self, ReportFile};
 use crate::finding::Baseline;
 use crate::problem::{Error, Problem, Result};
 
@@ -47,10 +47,10 @@ impl Baselines {
 pub fn read(name: &Path, working_directory: &Path) -> Result<Baselines> {
     let file = name.display().to_string();
     Ok(match reports::read("--baseline ", name, working_directory, HELP).map_err(Error::usage)? {
-        Read::One(report) => {
+        ReportFile::One(report) => {
             Baselines { any: Some(Baseline::new(file.clone(), report.checks)), file, ..Baselines::default() }
         }
-        Read::Many(list) => {
+        ReportFile::Many(list) => {
             let of = |cluster: crate::report::ClusterReport| {
                 (cluster.name, Baseline::new(file.clone(), cluster.report.checks))
             };

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::last_applied::{self, LastApplied, Mark};
-use crate::app::members::{self, Live, Place};
-use crate::app::{App, Outcome, Parent, versions};
+use crate::app::members::{self, LiveMembers, MemberKey};
+use crate::app::{App, Parent, RunOutcome, versions};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::config::Settings;
 use crate::manifest::Manifest;
-use crate::matcher::Facts;
+use crate::matcher::MatchableObject;
 use crate::options::TargetSpec;
 use crate::parallel::in_parallel;
 use crate::problem::Result;
@@ -21,10 +21,10 @@ use crate::resource;
 const FEW: usize = 64;
 
 /// The record of an app, and its members. Of most kinds that can have a mark, only the metadata is read.
-pub struct Before {
+pub struct RecordedApp {
     pub parent: Parent,
     /// `None` if the last run had other files, or did not complete.
-    pub live: Option<Live>,
+    pub live: Option<LiveMembers>,
 }
 
 /// Reads the record of the app, and its members if the last run completed with the same files. `input` is
@@ -32,7 +32,12 @@ pub struct Before {
 ///
 /// # Errors
 /// The record cannot be read, or the server cannot be reached.
-pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, target: &Target) -> Result<Option<Before>> {
+pub async fn look_ahead(
+    settings: &Settings,
+    flags: &AppFlags,
+    input: &str,
+    target: &Target,
+) -> Result<Option<RecordedApp>> {
     let Some(name) = &settings.app else { return Ok(None) };
     let takes_over = flags.from_kapp.is_some() || flags.take_over_app;
     if takes_over || !settings.rules.rebases.is_empty() || settings.target != TargetSpec::Kube {
@@ -40,29 +45,29 @@ pub async fn look_ahead(settings: &Settings, flags: &AppFlags, input: &str, targ
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
     let Some(parent) = Parent::read(&app, target).await? else { return Ok(None) };
-    let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
+    let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == RunOutcome::Applied);
     let is_same = parent.last_applied.as_ref().is_some_and(|last_applied| last_applied.input == input);
     if !is_whole || !is_same {
-        return Ok(Some(Before { parent, live: None }));
+        return Ok(Some(RecordedApp { parent, live: None }));
     }
     let members: BTreeSet<_> = parent.members.iter().map(|member| member.identity()).collect();
-    let wanted = members::Wanted {
+    let wanted = members::KeptContent {
         objects: &|object| members.contains(&object.identity()),
         whole: &|resource| !last_applied::is_kept(&resource.group, &resource.kind),
     };
     let live = members::find(&parent, target, wanted).await?;
     drop(members);
-    Ok(Some(Before { parent, live: Some(live) }))
+    Ok(Some(RecordedApp { parent, live: Some(live) }))
 }
 
 /// The members that nobody changed since the last run and that match the manifests. `None` if too many have changed, so
 /// that listing all is cheaper.
 pub fn as_applied(
-    before: &Before,
+    before: &RecordedApp,
     manifests: &[Manifest],
     settings: &Settings,
     namespace: &str,
-) -> Option<BTreeMap<Place, resource::Live>> {
+) -> Option<BTreeMap<MemberKey, resource::LiveObject>> {
     let (live, LastApplied { marks, .. }) = (before.live.as_ref()?, before.parent.last_applied.as_ref()?);
     if manifests.iter().any(versions::is_versioned) {
         return None;
@@ -81,17 +86,18 @@ pub fn as_applied(
             return None;
         }
         // A wait rule may judge it not ready.
-        let is_awaited = || rules::find(&settings.rules.waits, &Facts::of_json(object, &manifest.raw.json())).is_some();
+        let is_awaited =
+            || rules::find(&settings.rules.waits, &MatchableObject::of_json(object, &manifest.raw.json())).is_some();
         if !settings.rules.waits.is_empty() && is_awaited() {
             return None;
         }
         let raw = last_applied::whole(&manifest.raw, &metadata)?;
-        Some(((*place).clone(), resource::Live { raw, ..(*live).clone() }))
+        Some(((*place).clone(), resource::LiveObject { raw, ..(*live).clone() }))
     };
-    let fitting: BTreeMap<Place, resource::Live> = in_parallel(&kept, fits).into_iter().flatten().collect();
+    let fitting: BTreeMap<MemberKey, resource::LiveObject> = in_parallel(&kept, fits).into_iter().flatten().collect();
     (kept.len() - fitting.len() <= FEW).then_some(fitting)
 }
 
-fn key((resource, namespace, name): &Place) -> (&str, &str, Option<&str>, &str) {
+fn key((resource, namespace, name): &MemberKey) -> (&str, &str, Option<&str>, &str) {
     (&resource.group, &resource.kind, namespace.as_deref(), name)
 }

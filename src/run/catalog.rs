@@ -4,17 +4,19 @@ mod live;
 
 use std::io::{self, Write};
 
-use gantry_catalog::graph::{Graph, Installed};
+use gantry_catalog::graph::{InstalledBundleRef, UpgradeGraph};
 use gantry_catalog::mistakes::mistakes;
-use gantry_catalog::{Blob, Bundle, Catalog, Channel, Csvs, Keep, Package, Schema, VersionRelease};
+use gantry_catalog::{
+    Blob, BlobSchema, Catalog, Channel, Csvs, KeptCatalogParts, Package, PackageBundle, VersionRelease,
+};
 use serde_json::json;
 
-use self::live::Live;
+use self::live::LiveCatalogs;
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::prepare::loader;
 use crate::catalog;
-use crate::ci_log::{Guarded, Syntax};
+use crate::ci_log::{Guarded, OutputSyntax};
 use crate::cli::CatalogArgs;
 use crate::cluster::Target;
 use crate::config::{CatalogSource, Loader, Overrides, Settings};
@@ -44,18 +46,18 @@ pub async fn run(args: &CatalogArgs, host: &mut Host) -> Exit {
 
 /// What is printed, and what could not be read.
 #[derive(Default)]
-struct Answer {
+struct CatalogPrintout {
     text: String,
     problems: Vec<Problem>,
 }
 
-impl From<String> for Answer {
+impl From<String> for CatalogPrintout {
     fn from(text: String) -> Self {
-        Answer { text, problems: Vec::new() }
+        CatalogPrintout { text, problems: Vec::new() }
     }
 }
 
-async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
+async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
     check(args)?;
     let overrides = Overrides {
         catalogs: args.catalogs.clone(),
@@ -76,11 +78,11 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
         true => until(&host.stop, live::find(&settings)).await?,
-        false => Live::default(),
+        false => LiveCatalogs::default(),
     };
     host.notices(&live.notices);
     let is_blobs = args.output == Some(CatalogFormat::Json) && !args.supported && args.from.is_none();
-    let keep = Keep {
+    let keep = KeptCatalogParts {
         properties_of: args.package.iter().filter(|_| !is_blobs).cloned().collect(),
         csv: match (args.supported, &args.package, &args.item) {
             (true, None, _) => Csvs::All,
@@ -88,20 +90,20 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
             (_, Some(_), Some(_)) if !is_blobs && args.from.is_none() => Csvs::Kept,
             _ => Csvs::None,
         },
-        ..Keep::default()
+        ..KeptCatalogParts::default()
     };
     let printed = is_blobs.then(|| (args.package.clone(), args.item.clone()));
     let catalogs = read(&settings, &live, keep, printed, host).await?;
-    let found = Found { args, catalogs: &catalogs };
+    let found = CatalogQuery { args, catalogs: &catalogs };
     let answer = match &args.package {
         // None of the catalogs could be read.
-        _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(Answer::default()),
+        _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(CatalogPrintout::default()),
         None => Ok(found.all(is_blobs)),
         Some(package) => found.of_package(package, is_blobs, host),
     };
     // The package may be in the catalogs that could not be read.
     match answer {
-        Ok(answer) => Ok(Answer { problems: [live.unread, answer.problems].concat(), ..answer }),
+        Ok(answer) => Ok(CatalogPrintout { problems: [live.unread, answer.problems].concat(), ..answer }),
         Err(Error::Failed(problems)) => Err(Error::Failed([live.unread, problems].concat())),
         Err(usage) => Err(usage),
     }
@@ -109,7 +111,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<Answer> {
 
 /// A catalog to read.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum CatalogToRead<'a> {
     Configured(&'a CatalogSource),
     Live(&'a ClusterCatalog, &'a Target),
 }
@@ -131,9 +133,9 @@ fn check(args: &CatalogArgs) -> Result<()> {
 }
 
 /// Gets each blob.
-struct Reading {
+struct BlobPrinter {
     catalog: Catalog,
-    keep: Keep,
+    keep: KeptCatalogParts,
     /// Which blobs are printed: all packages, everything of one package, or one item of it.
     printed: Option<(Option<String>, Option<String>)>,
     out: Box<dyn Write + Send>,
@@ -144,7 +146,7 @@ struct Reading {
 /// The error that ends reading once the output is closed.
 const CLOSED: &str = "the output was closed";
 
-impl Reading {
+impl BlobPrinter {
     fn add(&mut self, blob: &Blob<'_>) -> std::result::Result<(), String> {
         self.catalog.add(blob, &self.keep)?;
         if !self.is_printed(blob) {
@@ -161,12 +163,12 @@ impl Reading {
     fn is_printed(&self, blob: &Blob<'_>) -> bool {
         match &self.printed {
             None => false,
-            Some((None, _)) => blob.kind() == Schema::Package,
+            Some((None, _)) => blob.kind() == BlobSchema::Package,
             Some((Some(package), _)) if blob.of_package() != package => false,
             Some((_, None)) => true,
             Some((Some(package), Some(item))) => match blob.kind() {
-                Schema::Channel => blob.name == *item,
-                Schema::Bundle => {
+                BlobSchema::Channel => blob.name == *item,
+                BlobSchema::Bundle => {
                     let bundle =
                         self.catalog.packages.get(package).and_then(|package| package.bundles.get(&*blob.name));
                     bundle.is_some_and(|bundle| is_meant(bundle, item))
@@ -180,18 +182,19 @@ impl Reading {
 /// Reads all catalogs, one after another.
 async fn read(
     settings: &Settings,
-    live: &Live,
-    keep: Keep,
+    live: &LiveCatalogs,
+    keep: KeptCatalogParts,
     printed: Option<(Option<String>, Option<String>)>,
     host: &mut Host,
 ) -> Result<Vec<(String, Catalog)>> {
     let (mut catalogs, mut problems) = (Vec::new(), Vec::new());
-    let configured = settings.catalogs.iter().map(Source::Configured);
+    let configured = settings.catalogs.iter().map(CatalogToRead::Configured);
     let target = live.target.iter();
-    let of_cluster = target.flat_map(|target| live.catalogs.iter().map(move |catalog| Source::Live(catalog, target)));
+    let of_cluster =
+        target.flat_map(|target| live.catalogs.iter().map(move |catalog| CatalogToRead::Live(catalog, target)));
     for source in configured.chain(of_cluster) {
-        let out = Guarded::new(std::mem::replace(&mut host.stdout, Box::new(io::sink())), Syntax::Json);
-        let state = Reading {
+        let out = Guarded::new(std::mem::replace(&mut host.stdout, Box::new(io::sink())), OutputSyntax::Json);
+        let state = BlobPrinter {
             catalog: Catalog::default(),
             keep: keep.clone(),
             printed: printed.clone(),
@@ -209,32 +212,33 @@ async fn read(
             None => {}
         }
         problems.extend(read.err());
-        let (Source::Configured(CatalogSource { name, .. }) | Source::Live(ClusterCatalog { name, .. }, _)) = source;
+        let (CatalogToRead::Configured(CatalogSource { name, .. })
+        | CatalogToRead::Live(ClusterCatalog { name, .. }, _)) = source;
         catalogs.push((name.clone(), state.catalog));
     }
     if problems.is_empty() { Ok(catalogs) } else { Err(Error::Failed(problems)) }
 }
 
 async fn one(
-    source: Source<'_>,
+    source: CatalogToRead<'_>,
     settings: &Settings,
-    state: Reading,
+    state: BlobPrinter,
     host: &Host,
-) -> Result<(Option<Reading>, std::result::Result<(), Problem>)> {
+) -> Result<(Option<BlobPrinter>, std::result::Result<(), Problem>)> {
     let timeout = settings.timeouts.request;
     let read = async {
         Ok(match source {
-            Source::Configured(source) => {
-                catalog::read(source, &host.working_directory, timeout, state, Reading::add).await
+            CatalogToRead::Configured(source) => {
+                catalog::read(source, &host.working_directory, timeout, state, BlobPrinter::add).await
             }
-            Source::Live(catalog, target) => catalog::read_live(catalog, target, state, Reading::add).await,
+            CatalogToRead::Live(catalog, target) => catalog::read_live(catalog, target, state, BlobPrinter::add).await,
         })
     };
     until(&host.stop, read).await
 }
 
 /// Whether `item` is the name or the version of the bundle.
-fn is_meant(bundle: &Bundle, item: &str) -> bool {
+fn is_meant(bundle: &PackageBundle, item: &str) -> bool {
     if bundle.name == item || bundle.version == item {
         return true;
     }
@@ -245,20 +249,20 @@ fn is_meant(bundle: &Bundle, item: &str) -> bool {
 }
 
 /// What was read, and the arguments.
-struct Found<'a> {
+struct CatalogQuery<'a> {
     args: &'a CatalogArgs,
     catalogs: &'a [(String, Catalog)],
 }
 
 /// What the argument after the package names.
-enum Item<'a> {
+enum CatalogItem<'a> {
     Channel(&'a Channel),
-    Bundles(Vec<&'a Bundle>),
+    Bundles(Vec<&'a PackageBundle>),
 }
 
-impl<'a> Found<'a> {
+impl<'a> CatalogQuery<'a> {
     /// Prints all packages.
-    fn all(&self, is_blobs: bool) -> Answer {
+    fn all(&self, is_blobs: bool) -> CatalogPrintout {
         let packages =
             self.catalogs.iter().flat_map(|(catalog, found)| found.packages.values().map(move |p| (catalog, p)));
         let problems = packages.filter_map(|(catalog, package)| broken(catalog, package)).collect();
@@ -267,14 +271,14 @@ impl<'a> Found<'a> {
             (_, true) => String::new(),
             _ => shown::packages(self.catalogs),
         };
-        Answer { text, problems }
+        CatalogPrintout { text, problems }
     }
 
     fn supported(&self, package: Option<&str>) -> String {
         let mut bundles = Vec::new();
         for (catalog, found) in self.catalogs {
             for of in found.packages.values().filter(|of| package.is_none_or(|package| of.name == package)) {
-                let is_supported = |bundle: &&Bundle| {
+                let is_supported = |bundle: &&PackageBundle| {
                     let csv = bundle.csv.as_ref();
                     csv.is_some_and(|csv| {
                         csv.supports_all_namespaces() && csv.webhooks.is_none_or(|number| number == 0)
@@ -287,7 +291,7 @@ impl<'a> Found<'a> {
         if self.args.output != Some(CatalogFormat::Json) {
             return shown::supported(self.catalogs, &bundles);
         }
-        let line = |(_, package, bundle): &(&str, &str, &Bundle)| {
+        let line = |(_, package, bundle): &(&str, &str, &PackageBundle)| {
             let csv = bundle.csv.as_ref();
             let version = csv.map(|csv| &csv.version).filter(|version| !version.is_empty());
             let mut line = json!({"package": package, "version": version.unwrap_or(&bundle.version)});
@@ -300,7 +304,7 @@ impl<'a> Found<'a> {
     }
 
     /// Prints one package.
-    fn of_package(&self, name: &str, is_blobs: bool, host: &mut Host) -> Result<Answer> {
+    fn of_package(&self, name: &str, is_blobs: bool, host: &mut Host) -> Result<CatalogPrintout> {
         let found =
             self.catalogs.iter().filter_map(|(catalog, found)| Some((catalog.as_str(), found.packages.get(name)?)));
         let found: Vec<(&str, &Package)> = found.collect();
@@ -322,30 +326,32 @@ impl<'a> Found<'a> {
         }
         let Some(item) = &self.args.item else {
             return Ok(match self.args.output {
-                _ if is_blobs => Answer::default(),
+                _ if is_blobs => CatalogPrintout::default(),
                 Some(CatalogFormat::Mermaid) => pictures(&found, shown::picture::mermaid),
                 Some(CatalogFormat::Dot) => pictures(&found, shown::picture::dot),
                 _ => joined(found.iter().map(|(catalog, package)| shown::package(catalog, package))),
             });
         };
-        let items: Vec<(&str, &Package, Item)> =
+        let items: Vec<(&str, &Package, CatalogItem)> =
             found.iter().filter_map(|(catalog, package)| Some((*catalog, *package, item_of(package, item)?))).collect();
         if items.is_empty() {
             return Err(Error::failed(no_item(&found, item)));
         }
         if is_blobs {
-            return Ok(Answer::default());
+            return Ok(CatalogPrintout::default());
         }
         let mut texts = Vec::new();
         for (catalog, package, item) in items {
             texts.push(match (item, self.args.output) {
-                (Item::Channel(channel), Some(CatalogFormat::Mermaid)) => shown::picture::mermaid(package, &[channel]),
-                (Item::Channel(channel), Some(CatalogFormat::Dot)) => shown::picture::dot(package, &[channel]),
-                (Item::Channel(channel), _) => shown::channel(catalog, package, channel),
-                (Item::Bundles(_), Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) => {
+                (CatalogItem::Channel(channel), Some(CatalogFormat::Mermaid)) => {
+                    shown::picture::mermaid(package, &[channel])
+                }
+                (CatalogItem::Channel(channel), Some(CatalogFormat::Dot)) => shown::picture::dot(package, &[channel]),
+                (CatalogItem::Channel(channel), _) => shown::channel(catalog, package, channel),
+                (CatalogItem::Bundles(_), Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) => {
                     return Err(Error::usage(Problem::new("a graph shows a package or a channel, not a bundle")));
                 }
-                (Item::Bundles(bundles), _) => {
+                (CatalogItem::Bundles(bundles), _) => {
                     let bundles = bundles.iter().map(|bundle| shown::bundle(catalog, package, bundle));
                     bundles.collect::<Vec<_>>().join("\n")
                 }
@@ -354,7 +360,7 @@ impl<'a> Found<'a> {
         Ok(joined(texts))
     }
 
-    fn ways(&self, found: &[(&str, &'a Package)], from: &str) -> Result<Answer> {
+    fn ways(&self, found: &[(&str, &'a Package)], from: &str) -> Result<CatalogPrintout> {
         let (mut texts, mut problems) = (Vec::new(), Vec::new());
         for (catalog, package) in found {
             let channels: Vec<String> = self.args.item.iter().cloned().collect();
@@ -378,12 +384,12 @@ impl<'a> Found<'a> {
         channels: &[String],
         from: &str,
     ) -> std::result::Result<String, Problem> {
-        let graph = Graph::new(package, channels);
+        let graph = UpgradeGraph::new(package, channels);
         let named =
             package.bundles.get(from).into_iter().chain(package.by_version().into_iter().filter(|b| is_meant(b, from)));
         let start = match (named.into_iter().next(), VersionRelease::parse(from)) {
             (Some(bundle), _) => graph.installed(&bundle.name),
-            (None, Ok(version)) => Installed { name: None, version: Some(version.version) },
+            (None, Ok(version)) => InstalledBundleRef { name: None, version: Some(version.version) },
             (None, Err(_)) => return Err(no_version(catalog, package, from)),
         };
         let to = match &self.args.to {
@@ -415,21 +421,22 @@ impl<'a> Found<'a> {
     }
 }
 
-fn pictures(found: &[(&str, &Package)], draw: fn(&Package, &[&Channel]) -> String) -> Answer {
+fn pictures(found: &[(&str, &Package)], draw: fn(&Package, &[&Channel]) -> String) -> CatalogPrintout {
     let of = |package: &Package| draw(package, &package.channels.values().collect::<Vec<_>>());
     joined(found.iter().map(|(_, package)| of(package)))
 }
 
-fn joined(texts: impl IntoIterator<Item = String>) -> Answer {
+fn joined(texts: impl IntoIterator<Item = String>) -> CatalogPrintout {
     texts.into_iter().collect::<Vec<_>>().join("\n").into()
 }
 
-fn item_of<'a>(package: &'a Package, item: &str) -> Option<Item<'a>> {
+fn item_of<'a>(package: &'a Package, item: &str) -> Option<CatalogItem<'a>> {
     if let Some(channel) = package.channels.get(item) {
-        return Some(Item::Channel(channel));
+        return Some(CatalogItem::Channel(channel));
     }
-    let bundles: Vec<&Bundle> = package.by_version().into_iter().filter(|bundle| is_meant(bundle, item)).collect();
-    (!bundles.is_empty()).then_some(Item::Bundles(bundles))
+    let bundles: Vec<&PackageBundle> =
+        package.by_version().into_iter().filter(|bundle| is_meant(bundle, item)).collect();
+    (!bundles.is_empty()).then_some(CatalogItem::Bundles(bundles))
 }
 
 /// `catalog a`, `catalogs a, b`

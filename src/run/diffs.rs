@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::cluster::Target;
 use crate::config::{FieldRule, Settings};
-use crate::diff::{self, Hiding, Marks};
+use crate::diff::{self, HiddenValueMarks, Hiding};
 use crate::finding::{Action, redact};
-use crate::matcher::{self, Facts};
+use crate::matcher::{self, MatchableObject};
 use crate::options::DiffKind;
 use crate::plan::Plan;
 use crate::plan::predicted::{self, Predicted, Writing};
@@ -15,16 +15,16 @@ use crate::report::Report;
 
 /// Which diffs the user asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct DiffRequest {
     pub kind: DiffKind,
     /// Shows everything, without folding.
     pub all: bool,
 }
 
 /// Fills in the diff of each change. Reads only.
-pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wanted, report: &mut Report) {
-    let Wanted { kind, all } = wanted;
-    let mut marks = Marks::default();
+pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: DiffRequest, report: &mut Report) {
+    let DiffRequest { kind, all } = wanted;
+    let mut marks = HiddenValueMarks::default();
     let is_line = |action| matches!(action, Action::Create | Action::Replace | Action::Delete | Action::Orphan);
     for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
         entry.diff = Some(Box::default());
@@ -40,7 +40,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Wan
             () if settings.redact && !object.is_crd() => Hiding::All,
             () => Hiding::Nothing,
         };
-        let facts = Facts::of_live(object, &next);
+        let facts = MatchableObject::of_live(object, &next);
         let fits = |rule: &&FieldRule| matcher::any(&rule.matchers, &facts) == Some(true);
         let masks: Vec<&FieldRule> = settings.rules.masks.iter().filter(fits).collect();
         let unseen: Vec<&FieldRule> = settings.rules.unseen.iter().filter(fits).collect();

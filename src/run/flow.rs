@@ -7,12 +7,12 @@ use super::fleet;
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::output::Output;
-use super::prepare::{Opened, loader, open};
+use super::prepare::{PreparedRun, loader, open};
 use crate::cli::{DeleteArgs, FlowArgs};
 use crate::options::TargetSpec;
 use crate::problem::Result;
 use crate::report::Report;
-use crate::report::human::Purpose;
+use crate::report::human::ReportPurpose;
 
 pub(super) mod configured;
 mod gate;
@@ -21,32 +21,32 @@ pub(super) mod target;
 
 use self::configured::prepare;
 pub use self::goal::Goal;
-use self::target::{At, detailed, on_target};
+use self::target::{OpenedTarget, detailed, on_target};
 
 /// Deletes an app: a deploy of no manifests, which prunes all members.
 pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
     let deploy = args.deploy();
-    let purpose = if args.dry_run { Purpose::DryRun } else { Purpose::Delete };
+    let purpose = if args.dry_run { ReportPurpose::DryRun } else { ReportPurpose::Delete };
     report(&deploy.flow, Goal::Delete(&deploy), purpose, host).await
 }
 
 /// Runs the flow and prints the result.
 pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
     let purpose = match goal {
-        Goal::Check => Purpose::Check,
-        Goal::Diff => Purpose::Diff,
-        Goal::Deploy(deploy) if deploy.dry_run => Purpose::DryRun,
-        Goal::Deploy(_) | Goal::Delete(_) => Purpose::Deploy,
+        Goal::Check => ReportPurpose::Check,
+        Goal::Diff => ReportPurpose::Diff,
+        Goal::Deploy(deploy) if deploy.dry_run => ReportPurpose::DryRun,
+        Goal::Deploy(_) | Goal::Delete(_) => ReportPurpose::Deploy,
     };
     report(args, goal, purpose, host).await
 }
 
-async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Host) -> Exit {
+async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &mut Host) -> Exit {
     let mut output = Output::new(&args.output, purpose);
     let mut report = Report::default();
     let exit = match Box::pin(steps(args, goal, host, &mut output, &mut report)).await {
-        Ok(Ended::OnMany(ended)) => {
-            let fleet::Ended { list, exit, fresh } = *ended;
+        Ok(FlowOutcome::OnMany(ended)) => {
+            let fleet::FleetOutcome { list, exit, fresh } = *ended;
             return match output.finish_list(host, &list, fresh.as_ref()) {
                 Ok(()) => exit,
                 Err(error) => {
@@ -55,8 +55,8 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
                 }
             };
         }
-        Ok(Ended::OnOne(exit)) if args.detailed_exitcode => detailed(exit, &report),
-        Ok(Ended::OnOne(exit)) => exit,
+        Ok(FlowOutcome::OnOne(exit)) if args.detailed_exitcode => detailed(exit, &report),
+        Ok(FlowOutcome::OnOne(exit)) => exit,
         Err(error) => {
             output.add_to(&mut report, &error);
             output.problems(host, error.problems());
@@ -84,9 +84,9 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: Purpose, host: &mut Ho
 }
 
 /// How a run ended.
-enum Ended {
+enum FlowOutcome {
     OnOne(Exit),
-    OnMany(Box<fleet::Ended>),
+    OnMany(Box<fleet::FleetOutcome>),
 }
 
 async fn steps(
@@ -95,19 +95,19 @@ async fn steps(
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
-) -> Result<Ended> {
+) -> Result<FlowOutcome> {
     let (mut run, input) = prepare(args, goal, host, output, report).await?;
     let stop = host.stop.clone();
     if !run.deletes()
         && let Some(contexts) = until(&stop, fleet::find(&run, &host.working_directory)).await?
     {
-        return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(Ended::OnMany);
+        return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
     }
     let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);
     let opening = Box::pin(open(&run.settings, input, run.last(), &run.progress));
-    let Opened { mut loaded, target, ahead, before } = until(&stop, opening).await?;
+    let PreparedRun { mut loaded, target, ahead, before } = until(&stop, opening).await?;
     run.take_in(&mut loaded)?;
-    let at = At { target, ahead, before, baseline: baseline.as_ref() };
-    Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(Ended::OnOne)
+    let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref() };
+    Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(FlowOutcome::OnOne)
 }

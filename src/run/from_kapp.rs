@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::app::foreseen::{Foreseen, listed};
-use crate::app::kapp::{self, Members, Record};
-use crate::app::members::Found;
+use super::app::foreseen::{AppForecast, listed};
+use crate::app::kapp::{self, KappAppRecord, KappMembers};
+use crate::app::members::AppObject;
 use crate::app::{App, Parent, config_maps};
 use crate::cli::AppFlags;
 use crate::cluster::Target;
@@ -27,8 +27,8 @@ pub struct FromKapp {
     app: App,
     name: String,
     /// `None` if it was taken over by an earlier run.
-    record: Option<Record>,
-    members: Members,
+    record: Option<KappAppRecord>,
+    members: KappMembers,
     /// The uids of the app's inventory: objects that were taken over already.
     ours: BTreeSet<String>,
     /// Objects that the manifests do not have are deleted.
@@ -39,7 +39,7 @@ pub struct FromKapp {
 
 /// What happens to an object that carries kapp's label.
 #[derive(Debug, PartialEq, Eq)]
-enum Fate {
+enum KappObjectFate {
     /// It is in the manifests and joins the app.
     Joins,
     Leaves,
@@ -49,29 +49,29 @@ enum Fate {
     Copy,
 }
 
-type Identity<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
+type PlannedObjectKey<'a> = (&'a str, &'a str, Option<&'a str>, &'a str);
 
 /// The objects of a plan, for lookups.
-struct Named<'a> {
-    changes: BTreeMap<Identity<'a>, &'a Change>,
+struct PlanLookup<'a> {
+    changes: BTreeMap<PlannedObjectKey<'a>, &'a Change>,
     uids: BTreeSet<&'a str>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> PlanLookup<'a> {
     fn of(plan: &'a Plan) -> Self {
         let changes = plan.changes.iter().map(|change| (change.desired.object.identity(), change)).collect();
         let uids = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
-        Named { changes, uids }
+        PlanLookup { changes, uids }
     }
 
-    fn has(&self, Found { object, facts, .. }: &Found) -> bool {
+    fn has(&self, AppObject { object, facts, .. }: &AppObject) -> bool {
         self.changes.contains_key(&object.identity()) || self.uids.contains(facts.uid.as_str())
     }
 }
 
 /// The lookups for other records with the same label, and for kapp's records of app changes, which are deleted with the
 /// app's record. Their names are generated.
-fn lists_records(record: &Record) -> impl Iterator<Item = ObjectLookup> {
+fn lists_records(record: &KappAppRecord) -> impl Iterator<Item = ObjectLookup> {
     let object = Arc::new(record.object().clone());
     record.namespaces().into_iter().map(move |namespace| ObjectLookup {
         object: object.clone(),
@@ -84,8 +84,8 @@ fn lists_records(record: &Record) -> impl Iterator<Item = ObjectLookup> {
 }
 
 /// The requests that remove kapp's marks from an object that the plan does not write.
-fn to_release(found: &Found) -> impl Iterator<Item = ObjectLookup> {
-    let Found { object, resource, .. } = found;
+fn to_release(found: &AppObject) -> impl Iterator<Item = ObjectLookup> {
+    let AppObject { object, resource, .. } = found;
     ["get", "patch"].into_iter().map(|verb| ObjectLookup {
         object: object.clone(),
         resource: (**resource).clone(),
@@ -112,7 +112,7 @@ impl FromKapp {
     ) -> Result<Option<Self>> {
         let Some(name) = &flags.from_kapp else { return Ok(None) };
         let name = if name.is_empty() { app.name.clone() } else { name.clone() };
-        let record = Record::read(&name, &app.namespace, target).await?;
+        let record = KappAppRecord::read(&name, &app.namespace, target).await?;
         if record.is_none() && parent.is_none() {
             let message = format!("there is no app {name} of kapp in namespace {}", app.namespace);
             let help = "kapp ls -A lists the existing ones; -n or --app-namespace names the namespace of its record";
@@ -120,7 +120,7 @@ impl FromKapp {
         }
         let members = match &record {
             Some(record) => record.members(target).await?,
-            None => Members::default(),
+            None => KappMembers::default(),
         };
         let deletes = flags.prune == Some(PruneFlag::Kapp) || asks && prune != Some(Prune::No);
         let ours = parent.iter().flat_map(|parent| &parent.members).map(|member| member.uid.clone()).collect();
@@ -135,7 +135,7 @@ impl FromKapp {
     }
 
     /// The objects that carry the label.
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[AppObject] {
         &self.members.found
     }
 
@@ -144,21 +144,21 @@ impl FromKapp {
         &self.members.unread
     }
 
-    fn fate(&self, found: &Found, named: &Named<'_>) -> Fate {
-        let Found { object, facts, .. } = found;
+    fn fate(&self, found: &AppObject, named: &PlanLookup<'_>) -> KappObjectFate {
+        let AppObject { object, facts, .. } = found;
         match () {
-            () if named.has(found) => Fate::Joins,
-            () if !kapp::is_member(object, facts) => Fate::Copy,
+            () if named.has(found) => KappObjectFate::Joins,
+            () if !kapp::is_member(object, facts) => KappObjectFate::Copy,
             () if removal::is_protected(object, &self.app) => {
-                Fate::Stays("gantry never deletes such a namespace or an app's own record".into())
+                KappObjectFate::Stays("gantry never deletes such a namespace or an app's own record".into())
             }
-            () => removal::kept(facts).map_or(Fate::Leaves, Fate::Stays),
+            () => removal::kept(facts).map_or(KappObjectFate::Leaves, KappObjectFate::Stays),
         }
     }
 
     /// Adds the objects that leave kapp's app to the plan. Returns how many are deleted, and how many members the app
     /// has.
-    pub fn plan(&self, plan: &mut Plan, foreseen: &mut Foreseen, prune: Option<Prune>) -> (usize, usize) {
+    pub fn plan(&self, plan: &mut Plan, foreseen: &mut AppForecast, prune: Option<Prune>) -> (usize, usize) {
         let App { name, namespace } = &self.app;
         if self.record.is_none() {
             let message = format!("there is no app {} of kapp in namespace {namespace} any more", self.name);
@@ -184,19 +184,19 @@ impl FromKapp {
         // Nobody may lose objects or labels because of a record that is not theirs.
         foreseen.hindrances.extend(self.members.doubts.iter().cloned());
         plan.lookups.extend(self.record.iter().flat_map(lists_records));
-        let fates: Vec<Fate> = {
-            let named = Named::of(plan);
+        let fates: Vec<KappObjectFate> = {
+            let named = PlanLookup::of(plan);
             self.members.found.iter().map(|found| self.fate(found, &named)).collect()
         };
         let (mut leaving, mut members) = (Vec::new(), 0);
         for (found, fate) in self.members.found.iter().zip(fates) {
-            members += usize::from(fate != Fate::Copy);
-            if matches!(fate, Fate::Leaves | Fate::Stays(_)) {
+            members += usize::from(fate != KappObjectFate::Copy);
+            if matches!(fate, KappObjectFate::Leaves | KappObjectFate::Stays(_)) {
                 foreseen.hindrances.extend(self.record.as_ref().and_then(|record| record.outside(found)));
             }
             match fate {
-                Fate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
-                Fate::Stays(why) => {
+                KappObjectFate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
+                KappObjectFate::Stays(why) => {
                     foreseen.notices.push(Problem::new(format!(
                         "{} leaves kapp's app {} and stays in the cluster: {why}",
                         found.object, self.name
@@ -217,7 +217,7 @@ impl FromKapp {
             return (0, members);
         }
         let number = leaving.len();
-        let removals = leaving.into_iter().map(|Found { object, resource, facts }| Removal {
+        let removals = leaving.into_iter().map(|AppObject { object, resource, facts }| Removal {
             object: object.clone(),
             resource: resource.clone(),
             facts: facts.clone(),
@@ -258,16 +258,16 @@ impl FromKapp {
     /// Objects that still have kapp's marks.
     pub async fn end(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
         let Some(record) = &self.record else { return Ok(()) };
-        let named = Named::of(plan);
+        let named = PlanLookup::of(plan);
         let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-        let deleted: BTreeSet<Identity<'_>> = deleted.map(|removal| removal.object.identity()).collect();
+        let deleted: BTreeSet<PlannedObjectKey<'_>> = deleted.map(|removal| removal.object.identity()).collect();
         let is_deleted = |object: &ObjectRef| deleted.contains(&object.identity());
         let (mut released, mut is_whole) = (Vec::new(), self.members.unread.is_empty());
         for found in self.members.found.iter().filter(|found| !is_deleted(&found.object)) {
             match self.fate(found, &named) {
-                Fate::Joins | Fate::Stays(_) => released.push(found),
-                Fate::Leaves => is_whole = false,
-                Fate::Copy => {}
+                KappObjectFate::Joins | KappObjectFate::Stays(_) => released.push(found),
+                KappObjectFate::Leaves => is_whole = false,
+                KappObjectFate::Copy => {}
             }
         }
         // The manifest sets it itself.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::ci_log::{self, Guarded, Syntax};
+use crate::ci_log::{self, Guarded, OutputSyntax};
 use crate::date::Date;
 use crate::options::ColorChoice;
 use crate::problem::{Error, Problem};
@@ -36,22 +36,22 @@ pub struct Host {
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
     /// How much the run has written, for a caller that ends the process.
-    pub writes: Arc<Writes>,
+    pub writes: Arc<WriteProgress>,
 }
 
 /// How many changes of a deploy are done: objects written, deleted, released.
 #[derive(Debug, Default)]
-pub struct Writes {
+pub struct WriteProgress {
     total: AtomicUsize,
     done: AtomicUsize,
     /// The counts of single clusters, which are added.
-    parts: Mutex<Vec<Arc<Writes>>>,
+    parts: Mutex<Vec<Arc<WriteProgress>>>,
 }
 
-impl Writes {
+impl WriteProgress {
     /// A separate count for one cluster.
-    fn part(&self) -> Arc<Writes> {
-        let part = Arc::new(Writes::default());
+    fn part(&self) -> Arc<WriteProgress> {
+        let part = Arc::new(WriteProgress::default());
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&part));
         part
     }
@@ -74,7 +74,7 @@ impl Writes {
     }
 }
 
-impl fmt::Display for Writes {
+impl fmt::Display for WriteProgress {
     /// The message if the process ends now.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (done, total) = self.count();
@@ -142,13 +142,13 @@ impl Host {
     pub(super) fn guard_stderr(&mut self) {
         if !self.stderr_is_terminal || ci_log::is_detected(&self.environment) {
             let stderr = std::mem::replace(&mut self.stderr, Box::new(io::sink()));
-            self.stderr = Box::new(Guarded::new(stderr, Syntax::Text));
+            self.stderr = Box::new(Guarded::new(stderr, OutputSyntax::Text));
         }
     }
 
     /// Standard output for a report or an answer in this syntax, with the commands of CI hosts escaped. Only this
     /// writes to standard output.
-    pub(super) fn stdout(&mut self, syntax: Syntax) -> Guarded<&mut (dyn Write + Send)> {
+    pub(super) fn stdout(&mut self, syntax: OutputSyntax) -> Guarded<&mut (dyn Write + Send)> {
         Guarded::new(&mut *self.stdout, syntax)
     }
 
@@ -181,7 +181,7 @@ impl Host {
 
     /// Prints the whole answer of a command.
     pub(super) fn say(&mut self, text: &str) -> Exit {
-        let mut out = self.stdout(Syntax::of(text));
+        let mut out = self.stdout(OutputSyntax::of(text));
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Exit::Success,
             // The reader closed the pipe (`gantry rules | head`).

@@ -3,41 +3,41 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::app::Managed;
+use super::app::ManagedApp;
 use super::diffs;
-use super::verdict::Foreseen;
+use super::verdict::DeployForecast;
 use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::config::{CRD_UPGRADE_SAFETY, Place, Settings};
+use crate::config::{CRD_UPGRADE_SAFETY, SettingOrigin, Settings};
 use crate::finding::{Baseline, CheckReport, CheckStatus, Source};
 use crate::manifest::Manifest;
-use crate::options::Wait;
+use crate::options::WaitPolicy;
 use crate::plan::filter::{self, Filter};
 use crate::plan::predicted::Writing;
 use crate::plan::refusals::Reported;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, Desired, Plan, PlanOptions, Prefetch, apps_of_gantry, autoscaled, bundles, conflicts, graph,
+    self, Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, autoscaled, bundles, conflicts, graph,
     handover, only_defaults, outside_commit, owner, rebase, records, refusals, storage_classes, strategy,
 };
-use crate::preflight::proofs::Known;
+use crate::preflight::proofs::ProofCache;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
 use crate::text;
-use crate::ui::progress::Progress;
+use crate::ui::progress::ProgressDisplay;
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
 pub struct Checking<'a> {
-    pub app: Option<&'a Managed>,
+    pub app: Option<&'a ManagedApp>,
     pub enabled: &'a [Enabled],
     pub waivers: Waivers<'a>,
     pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
     /// Proofs that other clusters share.
-    pub known: Option<&'a Arc<Known>>,
+    pub known: Option<&'a Arc<ProofCache>>,
     pub showing: Showing<'a>,
 }
 
@@ -45,7 +45,7 @@ pub struct Checking<'a> {
 #[derive(Clone, Copy)]
 pub struct Showing<'a> {
     pub filters: &'a [Filter],
-    pub diff: Option<diffs::Wanted>,
+    pub diff: Option<diffs::DiffRequest>,
     pub drops_kapp_selector: bool,
     /// Also details that most users do not need.
     pub verbose: bool,
@@ -54,13 +54,13 @@ pub struct Showing<'a> {
 /// Everything from the manifests to the report. It only reads.
 pub async fn look(
     settings: &Settings,
-    mut desired: Desired,
+    mut desired: DesiredState,
     ahead: Prefetch,
     target: &Target,
     checking: Checking<'_>,
-    progress: &Progress,
+    progress: &ProgressDisplay,
     report: &mut Report,
-) -> Result<(Plan, Foreseen, Vec<Problem>)> {
+) -> Result<(Plan, DeployForecast, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers, baseline, catalogs, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
@@ -73,11 +73,11 @@ pub async fn look(
         settles_doubts: true,
         rebases: &settings.rules.rebases,
         app: id.as_deref(),
-        known: app.map_or(&none, Managed::content),
-        as_applied: app.map_or(&none, Managed::as_applied),
-        taken: &owner::Taken::new(&settings.take_ownership)
+        known: app.map_or(&none, ManagedApp::content),
+        as_applied: app.map_or(&none, ManagedApp::as_applied),
+        taken: &owner::TakeoverPatterns::new(&settings.take_ownership)
             .dropping_kapp_selector(showing.drops_kapp_selector)
-            .with_kapp(app.and_then(Managed::kapp_id)),
+            .with_kapp(app.and_then(ManagedApp::kapp_id)),
         keeps_answers: showing.diff.is_some(),
     };
     let may_match = |manifest: &Manifest| filter::may_match(showing.filters, &manifest.object);
@@ -98,7 +98,7 @@ pub async fn look(
     plan.is_awaited = super::app::waits(settings);
     plan.ignores_failing_apis = settings.ignore_failing_api_services;
     plan.shows_logs = super::app::shows_logs(settings);
-    plan.deletes_app = app.is_some_and(Managed::deletes);
+    plan.deletes_app = app.is_some_and(ManagedApp::deletes);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
@@ -131,7 +131,7 @@ pub async fn look(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
     only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let means = strategy::Means { waits: plan.is_awaited, has_app: app.is_some() };
+    let means = strategy::StrategySettings { waits: plan.is_awaited, has_app: app.is_some() };
     let strategy::NotHonoured { blocks, notices: left_out } =
         strategy::not_honoured(&plan, means, &settings.field_manager);
     let (autoscaled, classes) =
@@ -145,7 +145,7 @@ pub async fn look(
         .chain(handover::notices(&plan, &settings.field_manager))
         .chain(left_out)
         .chain(order.notices)
-        .chain(order.unawaited.into_iter().filter(|_| settings.wait == Wait::Crds))
+        .chain(order.unawaited.into_iter().filter(|_| settings.wait == WaitPolicy::Crds))
         .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
         .chain(upgrades_without_check(settings, &plan, enabled))
@@ -154,13 +154,13 @@ pub async fn look(
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
         notices.push(Problem::new("no object of the manifests matches --filter"));
     }
-    let mut foreseen = Foreseen {
+    let mut foreseen = DeployForecast {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
         owned: owned(&plan, settings, app, showing.verbose),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
-        ..Foreseen::default()
+        ..DeployForecast::default()
     };
     let is_enabled = |name: &str| enabled.iter().any(|enabled| enabled.name == name);
     let reported = Reported { dry_runs: is_enabled("AdmissionDryRun"), crds: is_enabled("CRDUpgradeSafety") };
@@ -169,8 +169,9 @@ pub async fn look(
         let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
         let known = refusals::foresee(&plan, target, writing, reported).await;
         foreseen.refusals = known.problems;
-        let is_new = |found: &conflicts::Foreseen| !foreseen.conflicts.iter().any(|known| known.change == found.change);
-        let new: Vec<conflicts::Foreseen> = known.conflicts.into_iter().filter(is_new).collect();
+        let is_new =
+            |found: &conflicts::ChangeConflicts| !foreseen.conflicts.iter().any(|known| known.change == found.change);
+        let new: Vec<conflicts::ChangeConflicts> = known.conflicts.into_iter().filter(is_new).collect();
         foreseen.conflicts.extend(new);
         notices.extend(known.notices);
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan, &settings.field_manager));
@@ -199,18 +200,20 @@ fn upgrades_without_check(settings: &Settings, plan: &Plan, enabled: &[Enabled])
     };
     let message = format!("{CRD_UPGRADE_SAFETY} does not run, so the upgrade of CRD {first}{more} is not checked");
     let help = match place {
-        Place::Flag(_) | Place::Variable(_) => {
+        SettingOrigin::Flag(_) | SettingOrigin::Variable(_) => {
             let names = enabled.iter().filter(|enabled| settings.checks.iter().any(|check| check.name == enabled.name));
             let names: Vec<&str> = names.map(|enabled| enabled.name.as_str()).collect();
             format!("--preflight {},{CRD_UPGRADE_SAFETY} also runs it", names.join(","))
         }
-        Place::File(_) | Place::Default => format!("enable it in preflightRules: - name: {CRD_UPGRADE_SAFETY}"),
+        SettingOrigin::File(_) | SettingOrigin::Default => {
+            format!("enable it in preflightRules: - name: {CRD_UPGRADE_SAFETY}")
+        }
     };
     Some(place.problem(message).help(help))
 }
 
 /// Objects that belong to another tool, and the records of apps: nothing is written to them.
-fn owned(plan: &Plan, settings: &Settings, app: Option<&Managed>, verbose: bool) -> Vec<Problem> {
+fn owned(plan: &Plan, settings: &Settings, app: Option<&ManagedApp>, verbose: bool) -> Vec<Problem> {
     let records = records::refused(plan, app.map(|managed| &managed.app), &settings.field_manager);
     records.into_iter().chain(owner::refused(plan, verbose)).collect()
 }

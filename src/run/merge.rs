@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use super::fleet::worst;
 use super::host::{Exit, Host};
 use super::output::Output;
-use super::reports::{self, Read};
+use super::reports::{self, ReportFile};
 use crate::cli::MergeArgs;
 use crate::finding::ApplyResult;
 use crate::options::{ColorChoice, TargetSpec};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::Purpose;
+use crate::report::human::ReportPurpose;
 use crate::report::{ClusterReport, Outcome, Report, ReportList, WaitState};
 
 const HELP: &str = "merge what gantry wrote with -o json";
 
 pub fn run(args: &MergeArgs, host: &mut Host) -> Exit {
-    let mut output = Output::new(&args.output, Purpose::Check);
+    let mut output = Output::new(&args.output, ReportPurpose::Check);
     let merged = merge(args, host, &mut output).and_then(|(list, exit)| {
         output.finish_list(host, &list, None)?;
         Ok(exit)
@@ -40,8 +40,8 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
     let mut origin_of: BTreeMap<String, &Path> = BTreeMap::new();
     for file in &files {
         let found = match reports::read("", file, &host.working_directory, HELP) {
-            Ok(Read::One(report)) => vec![of_one(*report, file)],
-            Ok(Read::Many(list)) => {
+            Ok(ReportFile::One(report)) => vec![of_one(*report, file)],
+            Ok(ReportFile::Many(list)) => {
                 errors.extend(list.errors);
                 list.clusters
             }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::file;
 use super::host::Host;
 use super::own_report;
-use crate::ci_log::{Guarded, Syntax};
+use crate::ci_log::{Guarded, OutputSyntax};
 use crate::cli::OutputArgs;
 use crate::finding::{CheckReport, Severity};
-use crate::manifest::{Source, is_manifest_file};
-use crate::options::{ColorChoice, Format, OutputSpec, TargetSpec};
+use crate::manifest::{ManifestSource, is_manifest_file};
+use crate::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::{self, HumanOptions, Purpose, Sources};
+use crate::report::human::{self, HumanOptions, ReportPurpose, Sources};
 use crate::report::{
-    ClusterReport, ErrorEntry, Outcome, Places, Report, ReportList, RuleText, Rules, Surroundings, github, gitlab,
-    html, json, junit, markdown, sarif,
+    ClusterReport, ErrorEntry, Outcome, Report, ReportContext, ReportList, ReportPaths, RuleText, RuleTexts, github,
+    gitlab, html, json, junit, markdown, sarif,
 };
 use crate::ui;
 
@@ -44,7 +44,7 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(args: &OutputArgs, purpose: Purpose) -> Self {
+    pub fn new(args: &OutputArgs, purpose: ReportPurpose) -> Self {
         Output {
             specs: args.specs.clone(),
             color: args.color.unwrap_or(ColorChoice::Auto),
@@ -221,7 +221,7 @@ impl Output {
     }
 
     /// Keeps the text of a manifest file for excerpts.
-    pub fn add_source(&mut self, source: Arc<Source>) {
+    pub fn add_source(&mut self, source: Arc<ManifestSource>) {
         self.sources.add(source);
     }
 
@@ -352,11 +352,11 @@ impl Output {
         &mut self,
         host: &mut Host,
         list: Option<&ReportList>,
-        write: impl Fn(Format, Surroundings<'_>, &mut dyn Write) -> io::Result<()>,
+        write: impl Fn(ReportFormat, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
-        let places = Places::new(&host.working_directory, root_of(&host.working_directory))
+        let places = ReportPaths::new(&host.working_directory, root_of(&host.working_directory))
             .rendered(self.sources.rendered_from());
-        let around = Surroundings {
+        let around = ReportContext {
             rules: &OfGantry,
             places: &places,
             excerpts: &self.sources,
@@ -365,7 +365,7 @@ impl Output {
             list,
         };
         let mut failed = Vec::new();
-        for spec in self.specs.iter().filter(|spec| spec.format != Format::Human) {
+        for spec in self.specs.iter().filter(|spec| spec.format != ReportFormat::Human) {
             let written = match &spec.file {
                 None => {
                     let mut out = host.stdout(syntax_of(spec.format));
@@ -394,9 +394,9 @@ impl Output {
         write: impl Fn(&HumanOptions, &Sources, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         // Without `-o`, the human report is printed.
-        let default = [OutputSpec { format: Format::Human, file: None }];
+        let default = [OutputSpec { format: ReportFormat::Human, file: None }];
         let specs = if self.specs.is_empty() { &default[..] } else { &self.specs };
-        for spec in specs.iter().filter(|spec| spec.format == Format::Human) {
+        for spec in specs.iter().filter(|spec| spec.format == ReportFormat::Human) {
             match &spec.file {
                 None => {
                     let options = HumanOptions {
@@ -405,7 +405,8 @@ impl Output {
                         wraps_titles: host.stdout_is_terminal,
                         ..self.options
                     };
-                    write(&options, &self.sources, &mut host.stdout(Syntax::Text)).map_err(|error| lost(&error))?;
+                    write(&options, &self.sources, &mut host.stdout(OutputSyntax::Text))
+                        .map_err(|error| lost(&error))?;
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
@@ -414,54 +415,59 @@ impl Output {
                         if self.marks_human && is_new {
                             writeln!(out, "{}", own_report::MARK)?;
                         }
-                        write(&self.options, &self.sources, &mut Guarded::new(out, Syntax::Text))
+                        write(&self.options, &self.sources, &mut Guarded::new(out, OutputSyntax::Text))
                     });
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))?;
                 }
             }
         }
-        host.stdout(Syntax::Text).flush().map_err(|error| lost(&error))
+        host.stdout(OutputSyntax::Text).flush().map_err(|error| lost(&error))
     }
 }
 
 /// Writes a whole report.
-type WriteWhole = fn(&Report, Surroundings<'_>, &mut dyn Write) -> io::Result<()>;
+type WriteWhole = fn(&Report, ReportContext<'_>, &mut dyn Write) -> io::Result<()>;
 
 /// The writer for a report at the end of the run. `None` for the human report, which is written in two parts.
-fn whole(format: Format) -> Option<WriteWhole> {
+fn whole(format: ReportFormat) -> Option<WriteWhole> {
     match format {
-        Format::Human => None,
-        Format::Json => Some(|report, _, out| json::write(report, out)),
-        Format::Sarif => Some(sarif::write),
-        Format::Junit => Some(junit::write),
-        Format::Markdown => Some(markdown::write),
-        Format::Github => Some(github::write),
-        Format::Gitlab => Some(gitlab::write),
-        Format::Html => Some(html::write),
+        ReportFormat::Human => None,
+        ReportFormat::Json => Some(|report, _, out| json::write(report, out)),
+        ReportFormat::Sarif => Some(sarif::write),
+        ReportFormat::Junit => Some(junit::write),
+        ReportFormat::Markdown => Some(markdown::write),
+        ReportFormat::Github => Some(github::write),
+        ReportFormat::Gitlab => Some(gitlab::write),
+        ReportFormat::Html => Some(html::write),
     }
 }
 
 /// The syntax of a format, for escaping in it.
-fn syntax_of(format: Format) -> Syntax {
+fn syntax_of(format: ReportFormat) -> OutputSyntax {
     match format {
-        Format::Human | Format::Markdown => Syntax::Text,
-        Format::Json | Format::Sarif | Format::Gitlab => Syntax::Json,
-        Format::Junit | Format::Html => Syntax::Xml,
-        Format::Github => Syntax::Commands,
+        ReportFormat::Human | ReportFormat::Markdown => OutputSyntax::Text,
+        ReportFormat::Json | ReportFormat::Sarif | ReportFormat::Gitlab => OutputSyntax::Json,
+        ReportFormat::Junit | ReportFormat::Html => OutputSyntax::Xml,
+        ReportFormat::Github => OutputSyntax::Commands,
     }
 }
 
 /// Writes the reports of many clusters in a format for programs or browsers.
-fn write_list(format: Format, list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_list(
+    format: ReportFormat,
+    list: &ReportList,
+    around: ReportContext<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match format {
-        Format::Human => Ok(()),
-        Format::Json => json::write_value(list, out),
-        Format::Sarif => sarif::write_list(list, around, out),
-        Format::Junit => junit::write_list(list, around, out),
-        Format::Markdown => markdown::write(&list.combined(), around, out),
-        Format::Github => github::write(&list.combined(), around, out),
-        Format::Gitlab => gitlab::write(&list.combined(), around, out),
-        Format::Html => html::write(&list.combined(), around, out),
+        ReportFormat::Human => Ok(()),
+        ReportFormat::Json => json::write_value(list, out),
+        ReportFormat::Sarif => sarif::write_list(list, around, out),
+        ReportFormat::Junit => junit::write_list(list, around, out),
+        ReportFormat::Markdown => markdown::write(&list.combined(), around, out),
+        ReportFormat::Github => github::write(&list.combined(), around, out),
+        ReportFormat::Gitlab => gitlab::write(&list.combined(), around, out),
+        ReportFormat::Html => html::write(&list.combined(), around, out),
     }
 }
 
@@ -482,7 +488,7 @@ fn root_of(folder: &Path) -> &Path {
 /// What `gantry rules` knows.
 struct OfGantry;
 
-impl Rules for OfGantry {
+impl RuleTexts for OfGantry {
     fn rule(&self, name: &str) -> Option<RuleText> {
         let rule = explain::rule(name)?;
         Some(RuleText {

@@ -18,29 +18,29 @@ use crate::app::{App, config_maps, kapp};
 use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Overrides, Settings};
 use crate::olm::cluster_extension::Extension;
-use crate::options::Purpose;
+use crate::options::PermissionPurpose;
 use crate::parallel::apart;
-use crate::plan::bundles::Bundle;
-use crate::plan::owner::Taken;
+use crate::plan::bundles::PlannedBundle;
+use crate::plan::owner::TakeoverPatterns;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
-use crate::cluster::{Desired, Target};
+use crate::cluster::{DesiredSource, Target};
 use crate::preflight::deletion_safety;
-use crate::preflight::olm::Olm;
+use crate::preflight::olm::OlmState;
 use crate::preflight::permission_validation::{
-    Grants, Need, Needed, Occasion, Right, Subject, needed_by_olm, needs_of, of_logs, of_waiting,
+    Grants, InstallerRights, Need, RbacSubject, Right, RightsOccasion, needed_by_olm, needs_of, of_logs, of_waiting,
 };
 use crate::preflight::proofs::Proofs;
-use crate::preflight::{Check, FindLookups, Lookup, UNKNOWN_LOOKUPS, registry};
+use crate::preflight::{Check, CheckLookup, FindLookups, UNKNOWN_LOOKUPS, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::{self, Atom};
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{LiveObject, ObjectRef, Resource};
 use crate::text;
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     check_name(name_of(args))?;
-    if args.purpose == Some(Purpose::Snapshot) {
+    if args.purpose == Some(PermissionPurpose::Snapshot) {
         return of_snapshot::run(args, host).await;
     }
     if args.input.files.is_empty() {
@@ -70,7 +70,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let desired = Desired { files: &args.input.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
+        let desired =
+            DesiredSource { files: &args.input.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
@@ -79,7 +80,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             keep_unplaced: false,
             // An update that may change nothing needs the same rights.
             settles_doubts: false,
-            taken: &Taken::new(&settings.take_ownership),
+            taken: &TakeoverPatterns::new(&settings.take_ownership),
             rebases: &settings.rules.rebases,
             app: None,
             known: &BTreeMap::new(),
@@ -114,7 +115,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 /// What the roles and bindings are called.
 fn name_of(args: &PermissionsArgs) -> &str {
     let default = match args.purpose {
-        Some(Purpose::Snapshot) => "gantry-snapshot",
+        Some(PermissionPurpose::Snapshot) => "gantry-snapshot",
         _ => "gantry-deploy",
     };
     args.name.as_deref().unwrap_or(default)
@@ -134,22 +135,22 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// The user or service account that `--as` or the configuration names.
-fn named_user(settings: &Settings) -> Result<Option<Subject>> {
-    let named = settings.user.as_deref().map(Subject::user).transpose();
+fn named_user(settings: &Settings) -> Result<Option<RbacSubject>> {
+    let named = settings.user.as_deref().map(RbacSubject::user).transpose();
     named.map_err(|why| Error::usage(Problem::new(why).help("correct --as")))
 }
 
 /// The subject of the bindings.
-async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<Subject>> {
+async fn subjects(settings: &Settings, target: &Target) -> Result<Vec<RbacSubject>> {
     if let Some(subject) = named_user(settings)? {
         return Ok(vec![subject]);
     }
     if !settings.groups.is_empty() {
-        return Ok(settings.groups.iter().cloned().map(Subject::Group).collect());
+        return Ok(settings.groups.iter().cloned().map(RbacSubject::Group).collect());
     }
     let nobody = "name the identity that needs the rights with --as or --as-group";
     match target.user().await {
-        Some(Ok(user)) => match Subject::user(&user) {
+        Some(Ok(user)) => match RbacSubject::user(&user) {
             Ok(subject) => Ok(vec![subject]),
             Err(why) => Err(Error::failed(Problem::new(why).help(nobody))),
         },
@@ -166,7 +167,7 @@ async fn print(
     settings: &Settings,
     plan: &Plan,
     target: &Target,
-    subjects: &[Subject],
+    subjects: &[RbacSubject],
 ) -> std::result::Result<(String, Vec<Problem>), Problem> {
     let checks = settings.checks.iter().filter_map(|selected| {
         let entry = registry::find(&selected.name)?;
@@ -175,14 +176,14 @@ async fn print(
     let checks: Vec<Box<dyn Check>> = checks.collect();
     let mut lookups = lookups(&checks, plan).await;
     let mut unknown = Vec::new();
-    let olm = Olm::new(plan, target, &settings.field_manager, &settings.catalogs, false);
+    let olm = OlmState::new(plan, target, &settings.field_manager, &settings.catalogs, false);
     for check in &checks {
         match check.live_lookups(plan, &olm).await {
             Ok(found) => lookups.extend(found),
             Err(problem) => unknown.push(problem),
         }
     }
-    let mut needs = needs_of(plan, target, &lookups, Occasion::Always).await?;
+    let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Always).await?;
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
         needs.extend(needs_of_app(&app, plan));
@@ -192,10 +193,10 @@ async fn print(
         }
     }
     if super::app::waits(settings) {
-        needs.extend(of_waiting(plan, Occasion::Always));
+        needs.extend(of_waiting(plan, RightsOccasion::Always));
     }
     if super::app::shows_logs(settings) {
-        needs.extend(of_logs(plan, Occasion::Always));
+        needs.extend(of_logs(plan, RightsOccasion::Always));
     }
     let yaml = Grants::for_all(plan, &needs).yaml(name_of(args), subjects);
     let names: Vec<String> = settings.checks.iter().map(|check| check.name.clone()).collect();
@@ -210,9 +211,9 @@ async fn print(
 
 /// The rights that OLM needs to install the bundles, for the service account that it installs them with.
 async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan, target: &Target) -> Result<String> {
-    let account = plan.bundles.iter().find_map(Bundle::extension).and_then(Extension::account);
+    let account = plan.bundles.iter().find_map(PlannedBundle::extension).and_then(Extension::account);
     let of_extension = account.map(|(namespace, name)| {
-        vec![Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }]
+        vec![RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }]
     });
     let subjects = match of_extension.filter(|_| settings.user.is_none() && settings.groups.is_empty()) {
         Some(subjects) => subjects,
@@ -220,12 +221,12 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     };
     // OLM expects the service account in the namespace that it installs to.
     let of_account = subjects.iter().find_map(|subject| match subject {
-        Subject::ServiceAccount { namespace, .. } => Some(namespace.as_str()),
+        RbacSubject::ServiceAccount { namespace, .. } => Some(namespace.as_str()),
         _ => None,
     });
     let default = || settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let namespace = of_account.unwrap_or_else(default);
-    let Needed { grants, has_hashes, has_certificates, is_nameless } = needed_by_olm(plan, namespace);
+    let InstallerRights { grants, has_hashes, has_certificates, is_nameless } = needed_by_olm(plan, namespace);
     let mut head = String::new();
     for bundle in &plan.bundles {
         let install = text::sanitize(bundle.namespace().unwrap_or(namespace));
@@ -309,7 +310,7 @@ fn namespaces_of(plan: &Plan) -> String {
 /// The rights to take over an app of kapp: to find its members, to write or delete them, and to delete its record.
 async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::Result<Vec<Need>, Problem> {
     let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
-    let Some(record) = kapp::Record::read(name, &app.namespace, target).await.map_err(first)? else {
+    let Some(record) = kapp::KappAppRecord::read(name, &app.namespace, target).await.map_err(first)? else {
         let problem = Problem::new(format!("there is no app {name} of kapp in namespace {}", app.namespace));
         return Err(problem.help("kapp ls -A lists the existing ones"));
     };
@@ -349,8 +350,8 @@ fn unknown_parameters(plan: &Plan, needs: &[Need]) -> String {
 }
 
 /// The lookups of the checks in a deploy of the plan, in a first deploy to an empty target, and in a later deploy.
-async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
-    let with = |action, live: fn(&Change) -> Option<Live>| {
+async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<CheckLookup> {
+    let with = |action, live: fn(&Change) -> Option<LiveObject>| {
         let changes = plan.changes.iter().map(|change| Change {
             action,
             live: live(change),
@@ -363,7 +364,7 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let before = with(Action::Create, |_| None);
     let after = with(Action::Unchanged, |change| {
         let raw = change.desired.raw.clone();
-        Some(Live { raw, uid: String::new(), resource_version: String::new() })
+        Some(LiveObject { raw, uid: String::new(), resource_version: String::new() })
     });
     // A lookup that a proof makes unnecessary today may be needed for the next upgrade.
     let proofs = Arc::new(Proofs::none());
@@ -371,7 +372,7 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<Lookup> {
     let work: Vec<FindLookups> =
         plans.iter().flat_map(|plan| checks.iter().map(|check| check.lookups(plan, &proofs))).collect();
     let find_all = move || {
-        let mut lookups: Vec<Lookup> = Vec::new();
+        let mut lookups: Vec<CheckLookup> = Vec::new();
         for lookup in work.into_iter().flat_map(|find| find()) {
             if !lookups.contains(&lookup) {
                 lookups.push(lookup);

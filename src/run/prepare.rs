@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use futures::{FutureExt, try_join};
 
-use super::before::{self, Before};
+use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::app::label;
 use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
-use crate::cluster::{Connection, Desired, Impersonate, Target};
+use crate::cluster::{Connection, DesiredSource, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings};
-use crate::manifest::{Input, Loaded, Unreadable, shown};
+use crate::manifest::{Input, LoadedManifests, ManifestInputError, shown};
 use crate::options::TargetSpec;
 use crate::parallel::apart;
 use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
-use crate::ui::progress::Progress;
+use crate::ui::progress::ProgressDisplay;
 
 /// Reads the texts of the manifests, or renders them with the program that the configuration names.
 pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
@@ -135,19 +135,19 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
 
 /// What is needed to compare an app with its last deploy.
 #[derive(Clone, Copy)]
-pub struct Last<'a> {
+pub struct LastDeployInput<'a> {
     pub flags: &'a AppFlags,
     /// See [`Input::sum`].
     pub input: &'a str,
 }
 
 /// The manifests and the target.
-pub struct Opened {
-    pub loaded: Loaded,
+pub struct PreparedRun {
+    pub loaded: LoadedManifests,
     pub target: Target,
     pub ahead: Prefetch,
     /// The app, if it was read.
-    pub before: Option<Before>,
+    pub before: Option<RecordedApp>,
 }
 
 /// Reads the manifests and opens the target. If there is much to read, live CRDs are requested in parallel. Problems of
@@ -157,24 +157,24 @@ pub struct Opened {
 pub async fn open(
     settings: &Settings,
     input: Option<Input>,
-    last: Option<Last<'_>>,
-    progress: &Progress,
-) -> Result<Opened> {
+    last: Option<LastDeployInput<'_>>,
+    progress: &ProgressDisplay,
+) -> Result<PreparedRun> {
     let connection = connection(settings, impersonate(settings)?);
     let Some(input) = input else {
-        let target = Target::open(&settings.target, &connection, Desired::default()).await?;
-        return Ok(Opened { loaded: Loaded::default(), target, ahead: Prefetch::none(), before: None });
+        let target = Target::open(&settings.target, &connection, DesiredSource::default()).await?;
+        return Ok(PreparedRun { loaded: LoadedManifests::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
     // Objects that moved are searched for in a commit, so the manifests are read first.
     let is_long = !names.is_empty() && !matches!(settings.target, TargetSpec::Git(_));
     let arguments = input.arguments().to_vec();
     let reading = read_manifests(settings, input);
-    let opening = async |loaded: Option<&Loaded>| {
-        let desired = Desired { files: &arguments, render: settings.render.as_ref(), loaded };
+    let opening = async |loaded: Option<&LoadedManifests>| {
+        let desired = DesiredSource { files: &arguments, render: settings.render.as_ref(), loaded };
         let target = Target::open(&settings.target, &connection, desired).await?;
         let stage = progress.stage("reading live objects", None);
-        if let Some(Last { flags, input }) = &last
+        if let Some(LastDeployInput { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?
         {
             return Ok::<_, Error>((target, Prefetch::none(), Some(before)));
@@ -193,16 +193,16 @@ pub async fn open(
             (loaded, opened?)
         }
     };
-    Ok(Opened { loaded, target, ahead, before })
+    Ok(PreparedRun { loaded, target, ahead, before })
 }
 
 /// Reads the manifests, and reports what is wrong with them on any target.
-pub async fn read_manifests(settings: &Settings, input: Input) -> Result<Loaded> {
+pub async fn read_manifests(settings: &Settings, input: Input) -> Result<LoadedManifests> {
     let configs = input.configs().count();
     let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
     let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
     let read = match (read, &settings.app) {
-        (Err(Unreadable { problems, is_empty: true }), Some(app)) => {
+        (Err(ManifestInputError { problems, is_empty: true }), Some(app)) => {
             let problems = problems.into_iter().map(|problem| problem.help(delete_instead(app, settings)));
             return Err(Error::Usage(problems.collect()));
         }
@@ -227,7 +227,7 @@ fn delete_instead(app: &str, settings: &Settings) -> String {
 }
 
 /// Checks that there is something to deploy, and that all Config documents were found early enough.
-pub fn complete(loaded: Loaded, configs: usize) -> Result<Loaded> {
+pub fn complete(loaded: LoadedManifests, configs: usize) -> Result<LoadedManifests> {
     if let Some(late) = loaded.configs.get(configs) {
         let problem =
             Problem::new("this Config document was detected too late to take effect").at(late.origin.location());

@@ -13,16 +13,16 @@ use super::apps::{Consent, app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until;
 use super::write;
-use crate::app::members::{self, Found};
-use crate::app::parent::{self, Content};
+use crate::app::members::{self, AppObject};
+use crate::app::parent::{self, AppRecordContent};
 use crate::app::parts::RESTORE;
-use crate::app::{App, Outcome, PART_OF, Parent};
+use crate::app::{App, PART_OF, Parent, RunOutcome};
 use crate::cli::ClusterArgs;
 use crate::cluster::again::{Rewritten, write_again};
 use crate::cluster::patience::Patience;
 use crate::cluster::{IN_FLIGHT, Relabel, Target};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::Live;
+use crate::resource::LiveObject;
 use crate::text;
 use futures::stream::{self, StreamExt};
 
@@ -58,7 +58,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         }
         // An earlier run of this command created the record with the same inventory.
         let is_of_this = |after: &Parent| {
-            let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == Outcome::Started);
+            let is_begun = after.last.as_ref().is_some_and(|last| last.outcome == RunOutcome::Started);
             after.inventory().eq(before.inventory()) && (is_begun || after.inventory().next().is_some())
         };
         if after.as_ref().is_some_and(|after| !is_of_this(after)) {
@@ -67,7 +67,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
                 "choose another name; to delete a record of {from} without members: gantry apps forget -a APP -n NAMESPACE"
             ))));
         }
-        let live = members::find(&before, &target, members::Wanted::NOTHING).await?;
+        let live = members::find(&before, &target, members::KeptContent::NOTHING).await?;
         Ok(Some((before, after, new, live, locks)))
     };
     let Some((before, after, new, live, locks)) = until(&stop, work).await? else {
@@ -84,7 +84,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         let question = format!("Rename the app {from} with {objects} to {to} in {}?", target.describe());
         write::confirm(host, &question).await?;
     }
-    let content = |parent: &Parent, last| Content {
+    let content = |parent: &Parent, last| AppRecordContent {
         kinds: parent.kinds.clone(),
         namespaces: parent.namespaces.clone(),
         members: parent.inventory().cloned().collect(),
@@ -93,17 +93,17 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         last_applied: None,
         may_split: false,
     };
-    let started = last(Outcome::Started, &target, host).await;
+    let started = last(RunOutcome::Started, &target, host).await;
     // Lock the old name, so that no deploy of it begins meanwhile.
     let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), patience, &target);
     let locked = locked.await.map_err(|error| Error::failed(error.problem))?;
     let begun = parent::write(&new, after.as_ref(), content(&before, started), patience, &target).await;
     let begun = begun.map_err(|error| Error::failed(error.problem))?;
     relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
-    let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::Last::none));
+    let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::LastRun::none));
     // Keep the outcome of the last deploy, unless the entry was written by an earlier run of this command.
-    if ended.last.outcome == Outcome::Started {
-        ended.last.outcome = Outcome::Failed;
+    if ended.last.outcome == RunOutcome::Started {
+        ended.last.outcome = RunOutcome::Failed;
     }
     let ended = parent::write(&new, Some(&begun), ended, patience, &target).await;
     ended.map_err(|error| Error::failed(error.problem))?;
@@ -113,9 +113,9 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
 
 /// A notice about objects with the label of the app that its inventory does not have. They get the new label like
 /// members.
-fn outside(before: &Parent, found: &[Found], to: &str) -> Option<Problem> {
+fn outside(before: &Parent, found: &[AppObject], to: &str) -> Option<Problem> {
     let (id, uids) = (before.app.id(), uids(before));
-    let is_outside = |found: &&Found| {
+    let is_outside = |found: &&AppObject| {
         let facts = &found.facts;
         facts.labels.get(PART_OF) == Some(&id) && facts.owners.is_empty() && !uids.contains(&*facts.uid)
     };
@@ -138,7 +138,7 @@ fn uids(parent: &Parent) -> BTreeSet<&str> {
 
 /// Sets the label of the members to the new name.
 async fn relabel(
-    found: &[Found],
+    found: &[AppObject],
     before: &Parent,
     new: &App,
     target: &Target,
@@ -146,21 +146,21 @@ async fn relabel(
 ) -> std::result::Result<(), Vec<Problem>> {
     let (old_id, new_id, uids) = (before.app.id(), new.id(), uids(before));
     // A controller updates the copies of a member's label by itself.
-    let is_ours = |found: &&Found| {
+    let is_ours = |found: &&AppObject| {
         found.facts.labels.get(PART_OF) == Some(&old_id)
             && (found.facts.owners.is_empty() || uids.contains(&*found.facts.uid))
     };
-    let one = async |found: &Found| {
-        let Found { object, resource, facts } = found;
+    let one = async |found: &AppObject| {
+        let AppObject { object, resource, facts } = found;
         let remains = |why: String| {
             Problem::new(format!("{object} could not get the label of the app {}: {why}", new.name))
                 .help("run the same command again: both records still exist")
         };
-        let is_same = |live: &Live| {
+        let is_same = |live: &LiveObject| {
             let label = members::read(&live.raw.json(), resource).map(|found| found.facts.labels);
             live.uid == facts.uid && label.is_some_and(|labels| labels.get(PART_OF) == Some(&old_id))
         };
-        let relabel = async |live: &Live| {
+        let relabel = async |live: &LiveObject| {
             target.relabel(&Relabel { resource, object, live, label: PART_OF, value: &new_id, field_manager }).await
         };
         match write_again(target, (resource, object), None, is_same, relabel).await {

@@ -13,7 +13,7 @@ use crate::report::{API_VERSION, KIND, LIST_KIND, Report, ReportList};
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// The content of a file.
-pub enum Read {
+pub enum ReportFile {
     One(Box<Report>),
     Many(Box<ReportList>),
 }
@@ -21,7 +21,7 @@ pub enum Read {
 /// The fields that identify a report and its version.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct ReportHead {
     api_version: Option<String>,
     kind: Option<String>,
 }
@@ -30,7 +30,7 @@ struct Head {
 ///
 /// # Errors
 /// It cannot be read, or it is not a report of this version.
-pub fn read(what: &str, name: &Path, working_directory: &Path, help: &str) -> Result<Read, Problem> {
+pub fn read(what: &str, name: &Path, working_directory: &Path, help: &str) -> Result<ReportFile, Problem> {
     let shown = name.display().to_string();
     let cannot = |why: String| Problem::new(format!("{what}{shown}: {why}")).help(help);
     if name == Path::new("-") {
@@ -45,10 +45,14 @@ pub fn read(what: &str, name: &Path, working_directory: &Path, help: &str) -> Re
     };
     // A byte order mark, which some shells write when output is redirected to a file.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
+    let head: ReportHead = serde_json::from_slice(bytes).map_err(wrong)?;
     match (head.api_version.as_deref(), head.kind.as_deref()) {
-        (Some(API_VERSION), Some(KIND)) => serde_json::from_slice(bytes).map(|report| Read::One(Box::new(report))),
-        (Some(API_VERSION), Some(LIST_KIND)) => serde_json::from_slice(bytes).map(|list| Read::Many(Box::new(list))),
+        (Some(API_VERSION), Some(KIND)) => {
+            serde_json::from_slice(bytes).map(|report| ReportFile::One(Box::new(report)))
+        }
+        (Some(API_VERSION), Some(LIST_KIND)) => {
+            serde_json::from_slice(bytes).map(|list| ReportFile::Many(Box::new(list)))
+        }
         (Some(version), Some(KIND | LIST_KIND)) => {
             return Err(cannot(format!("it has apiVersion {version:?}, and this gantry reads {API_VERSION:?}")));
         }

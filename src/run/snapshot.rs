@@ -11,18 +11,18 @@ use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, impersonate, loader, overrides_of_target, read_input};
 use crate::cli::SnapshotArgs;
-use crate::cluster::dir::snapshot::{SnapshotFolder, Written};
-use crate::cluster::{self, Desired, ListError, ListRequest, Target, Wanted};
+use crate::cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
+use crate::cluster::{self, DesiredSource, ListError, ListRequest, ObjectToRead, Target};
 use crate::config::{Loader, Overrides, Settings};
 use crate::crd::Crd;
-use crate::manifest::Loaded;
-use crate::plan::owner::Taken;
+use crate::manifest::LoadedManifests;
+use crate::plan::owner::TakeoverPatterns;
 use crate::plan::{self, Plan, PlanOptions, Prefetch, kinds};
 use crate::preflight::registry;
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 use crate::text;
-use crate::ui::progress::{Progress, Stage};
+use crate::ui::progress::{ProgressDisplay, ProgressStage};
 
 /// The number of objects on a page.
 const PAGE: u32 = 500;
@@ -52,10 +52,11 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     // Before the first request.
     let folder = SnapshotFolder::begin(&host.working_directory.join(&args.output))?;
 
-    let progress = Progress::new(host.stderr_is_terminal, false);
+    let progress = ProgressDisplay::new(host.stderr_is_terminal, false);
     let stop = host.stop.clone();
     let work = async {
-        let desired = Desired { files: &args.files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
+        let desired =
+            DesiredSource { files: &args.files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
         let connection = connection(&settings, impersonate(&settings)?);
         let target = Target::open(&settings.target, &connection, desired).await?;
         let mut taking = Taking {
@@ -93,7 +94,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         Problem { message, help: None, ..problem }
     }));
     host.notices(&notices);
-    let Written { created, changed, unchanged, removed } = folder.publish()?;
+    let SnapshotFileCounts { created, changed, unchanged, removed } = folder.publish()?;
     let mut what = vec![text::count(crds, "CRD")];
     // A custom resource that the manifests name is listed, too, and is one file.
     let objects = (created + changed + unchanged).saturating_sub(crds);
@@ -116,7 +117,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
 struct Taking<'a> {
     target: &'a Target,
     folder: &'a SnapshotFolder,
-    stage: Stage,
+    stage: ProgressStage,
     crds: Vec<Custom>,
     /// What cannot be read.
     unread: Vec<Problem>,
@@ -132,7 +133,7 @@ struct Custom {
 }
 
 impl Custom {
-    fn of(live: &Live) -> std::result::Result<Self, Problem> {
+    fn of(live: &LiveObject) -> std::result::Result<Self, Problem> {
         let crd = Crd::read(&live.raw).map_err(|error| Problem::new(format!("a live CRD cannot be read: {error}")))?;
         let storage = crd.storage().filter(|version| version.served).map(|version| crd.resource(&version.name));
         let resource = storage.or_else(|| crd.resources().next());
@@ -144,20 +145,20 @@ impl Taking<'_> {
     /// Every CRD.
     async fn all_crds(&mut self) -> Result<()> {
         let resource = Resource::crd();
-        let take = |live: &Live| Custom::of(live);
+        let take = |live: &LiveObject| Custom::of(live);
         // A snapshot without them would be useless, so --skip-unreadable does not apply.
         let listed = list(self.target, self.folder, &resource, &self.stage, take).await;
         let needs = "gantry permissions --for snapshot prints the rights that are needed";
         let explain = |error| match error {
-            Unlisted::Refused(problem) => problem.help(needs),
-            Unlisted::Failed(problem) => problem,
+            UnlistedResource::Refused(problem) => problem.help(needs),
+            UnlistedResource::Failed(problem) => problem,
         };
         self.crds = listed.map_err(|error| Error::failed(explain(error)))?;
         Ok(())
     }
 
     /// The live objects that the manifests name, and the CRDs of their kinds.
-    async fn those_of(&mut self, manifests: Loaded, settings: &Settings) -> Result<()> {
+    async fn those_of(&mut self, manifests: LoadedManifests, settings: &Settings) -> Result<()> {
         let (plan, secrets) = plan_of(manifests, settings, self.target).await?;
         self.unread.extend(plan.unread());
         for unplaced in &plan.unplaced {
@@ -186,7 +187,7 @@ impl Taking<'_> {
             let notice = Problem::new(format!("left out of the snapshot: {}", text::count(secrets, "Secret")));
             self.notices.push(notice.help("snapshots never contain Secrets; a check against one treats them as new"));
         }
-        let wanted: Vec<Wanted> = crds.iter().map(|name| Wanted::crd(name)).collect();
+        let wanted: Vec<ObjectToRead> = crds.iter().map(|name| ObjectToRead::crd(name)).collect();
         for read in self.target.read_each(&wanted, &|_, _| ()).await? {
             match read {
                 Ok(Some(live)) => {
@@ -218,8 +219,8 @@ impl Taking<'_> {
         for of_one in listed {
             match of_one {
                 Ok(_) => {}
-                Err(Unlisted::Refused(problem)) => self.unread.push(problem),
-                Err(Unlisted::Failed(problem)) => failed.push(problem),
+                Err(UnlistedResource::Refused(problem)) => self.unread.push(problem),
+                Err(UnlistedResource::Failed(problem)) => failed.push(problem),
             }
         }
         failed.sort();
@@ -230,7 +231,11 @@ impl Taking<'_> {
 
 /// The objects that the manifests name, as they are live, and the number of Secrets, which are left out: they are not
 /// read, so no right to read them is needed.
-pub(super) async fn plan_of(mut manifests: Loaded, settings: &Settings, target: &Target) -> Result<(Plan, usize)> {
+pub(super) async fn plan_of(
+    mut manifests: LoadedManifests,
+    settings: &Settings,
+    target: &Target,
+) -> Result<(Plan, usize)> {
     let all = manifests.manifests.len();
     manifests.manifests.retain(|manifest| !manifest.object.is_secret());
     let secrets = all - manifests.manifests.len();
@@ -240,7 +245,7 @@ pub(super) async fn plan_of(mut manifests: Loaded, settings: &Settings, target: 
         goes_on_unread: true,
         keep_unplaced: true,
         settles_doubts: false,
-        taken: &Taken::new(&settings.take_ownership),
+        taken: &TakeoverPatterns::new(&settings.take_ownership),
         rebases: &settings.rules.rebases,
         app: None,
         known: &BTreeMap::new(),
@@ -251,21 +256,21 @@ pub(super) async fn plan_of(mut manifests: Loaded, settings: &Settings, target: 
 }
 
 /// Converts an item of a list to an object. Items of a folder are complete, and may lack what a server adds.
-fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<Live> {
+fn live_of(target: &Target, item: &str, resource: &Resource) -> Option<LiveObject> {
     match target.is_server() {
         true => cluster::listed(item, resource),
-        false => Some(Live { raw: RawObject::new(item), uid: String::new(), resource_version: String::new() }),
+        false => Some(LiveObject { raw: RawObject::new(item), uid: String::new(), resource_version: String::new() }),
     }
 }
 
 /// Why the objects of a resource are not in the snapshot.
-enum Unlisted {
+enum UnlistedResource {
     /// The server refuses to list them: `--skip-unreadable` leaves them out.
     Refused(Problem),
     Failed(Problem),
 }
 
-impl Unlisted {
+impl UnlistedResource {
     fn of(error: &ListError) -> Self {
         let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early"));
         match error {
@@ -282,9 +287,9 @@ async fn list<T>(
     target: &Target,
     folder: &SnapshotFolder,
     resource: &Resource,
-    stage: &Stage,
-    take: impl Fn(&Live) -> std::result::Result<T, Problem>,
-) -> std::result::Result<Vec<T>, Unlisted> {
+    stage: &ProgressStage,
+    take: impl Fn(&LiveObject) -> std::result::Result<T, Problem>,
+) -> std::result::Result<Vec<T>, UnlistedResource> {
     let mut pages = target.list(&ListRequest::of(resource, PAGE));
     let (mut taken, mut names) = (Vec::new(), Vec::new());
     loop {
@@ -293,10 +298,10 @@ async fn list<T>(
                 for item in page.items() {
                     let live = live_of(target, item, resource).ok_or_else(|| {
                         let message = format!("the list of {} has an object without a version", resource.plural);
-                        Unlisted::Failed(Problem::new(message))
+                        UnlistedResource::Failed(Problem::new(message))
                     })?;
-                    taken.push(take(&live).map_err(Unlisted::Failed)?);
-                    names.push(folder.add(&live).map_err(Unlisted::Failed)?);
+                    taken.push(take(&live).map_err(UnlistedResource::Failed)?);
+                    names.push(folder.add(&live).map_err(UnlistedResource::Failed)?);
                     stage.advance();
                 }
             }
@@ -308,7 +313,7 @@ async fn list<T>(
             }
             Err(error) => {
                 folder.forget(&names);
-                return Err(Unlisted::of(&error));
+                return Err(UnlistedResource::of(&error));
             }
         }
     }

@@ -5,10 +5,10 @@
 
 use super::host::Exit;
 use crate::apply::Applied;
-use crate::apply::delete::Removed;
+use crate::apply::delete::DeletionResults;
 use crate::cluster::FieldConflict;
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
-use crate::plan::conflicts::{self, Foreseen as ForeseenConflict};
+use crate::plan::conflicts::{self, ChangeConflicts as ForeseenConflict};
 use crate::plan::{Change, Plan};
 use crate::preflight::registry;
 use crate::problem::{Error, Location, Problem};
@@ -16,7 +16,7 @@ use crate::report::{ErrorEntry, Outcome};
 
 /// What would stop a deploy at its first object or half way, and is not a finding.
 #[derive(Default)]
-pub struct Foreseen {
+pub struct DeployForecast {
     pub conflicts: Vec<ForeseenConflict>,
     pub refusals: Vec<Problem>,
     /// Annotations that a deploy cannot honour: see [`crate::plan::strategy`].
@@ -40,7 +40,7 @@ pub struct Terms {
 
 /// The verdict before anything is written.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PlanVerdict {
     pub outcome: Outcome,
     /// The exit code, if the run ends here.
     pub exit: Exit,
@@ -53,7 +53,7 @@ pub struct Verdict {
 }
 
 /// Derives the verdict from the checks and from what a deploy would meet.
-pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, terms: Terms) -> Verdict {
+pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &DeployForecast, terms: Terms) -> PlanVerdict {
     let has = |status| checks.iter().any(|check| check.status == status);
     let conflicts = || of_plan(plan, foreseen.conflicts.iter());
     let untold =
@@ -62,7 +62,8 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
         true => conflicts::explain_taken(conflicts),
         false => conflicts::explain_ahead(conflicts),
     };
-    let ends = |outcome, exit, errors| Verdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
+    let ends =
+        |outcome, exit, errors| PlanVerdict { outcome, exit, errors, notices: notices(&untold()), goes_on: false };
 
     // Blocked takes precedence over failed: what blocks is certain, and has to be fixed first.
     let mut blocks =
@@ -95,7 +96,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
         // Without --force-conflicts, conflicts are among these errors.
         let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
         let errors = with_unread(hidden(refused.chain(open()).map(ErrorEntry::from).collect(), terms.redact));
-        return Verdict { outcome: Outcome::Blocked, exit: Exit::Blocked, errors, notices, goes_on: false };
+        return PlanVerdict { outcome: Outcome::Blocked, exit: Exit::Blocked, errors, notices, goes_on: false };
     }
     if has(CheckStatus::Failed) {
         return ends(Outcome::Failed, Exit::Failed, Vec::new());
@@ -107,11 +108,11 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &Foreseen, 
     let notices = if terms.force_conflicts { notices(&untold()) } else { Vec::new() };
     let goes_on = terms.writes && plan.is_written();
     let outcome = if terms.writes && !goes_on { Outcome::Unchanged } else { Outcome::Planned };
-    Verdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }
+    PlanVerdict { outcome, exit: Exit::Success, errors: Vec::new(), notices, goes_on }
 }
 
 /// Derives the outcome, the exit code and the errors from what was written.
-pub fn after_writing(applied: &Applied, removed: &Removed, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
+pub fn after_writing(applied: &Applied, removed: &DeletionResults, redact: bool) -> (Outcome, Exit, Vec<ErrorEntry>) {
     let failed = applied.problems.iter().chain(&removed.problems);
     let is_failed = applied.interrupted || failed.clone().next().is_some();
     let mut errors =

@@ -24,22 +24,22 @@ const DELETIONS: usize = usize::MAX;
 
 /// Prints the lines.
 pub struct WaitLog<'o> {
-    log: Mutex<Log<'o>>,
+    log: Mutex<WaitLogPrinter<'o>>,
     /// Whether waits have lines.
     is_on: bool,
 }
 
-struct Log<'o> {
+struct WaitLogPrinter<'o> {
     out: &'o mut (dyn Write + Send),
     begun: Instant,
     last_line: Instant,
     /// The awaited objects by the key of the wait and the name of the object.
-    awaited: BTreeMap<(usize, String), Awaited>,
+    awaited: BTreeMap<(usize, String), LoggedWait>,
     /// Why objects were sent again, each printed once.
     retries: BTreeSet<String>,
 }
 
-struct Awaited {
+struct LoggedWait {
     since: Instant,
     reason: String,
     printed: Option<Printed>,
@@ -52,7 +52,7 @@ struct Printed {
 }
 
 /// The state of an awaited object.
-struct State<'s> {
+struct AwaitedState<'s> {
     object: &'s ObjectRef,
     reason: &'s str,
     has_failed: bool,
@@ -61,12 +61,12 @@ struct State<'s> {
 impl<'o> WaitLog<'o> {
     /// Without `is_on`, only [`WaitLog::print`] prints.
     pub fn new(out: &'o mut (dyn Write + Send), is_on: bool) -> Self {
-        WaitLog { log: Mutex::new(Log::new(out, Instant::now())), is_on }
+        WaitLog { log: Mutex::new(WaitLogPrinter::new(out, Instant::now())), is_on }
     }
 
     /// Takes in the state of a wait for objects to be ready.
     pub fn update(&self, waiting: Waiting<'_>) {
-        let states = waiting.unready.iter().map(|unready| State {
+        let states = waiting.unready.iter().map(|unready| AwaitedState {
             object: unready.object,
             reason: &unready.reason,
             has_failed: unready.has_failed,
@@ -76,7 +76,7 @@ impl<'o> WaitLog<'o> {
 
     /// Takes in the objects that are being deleted.
     pub fn update_deletions<'s>(&self, objects: impl Iterator<Item = &'s ObjectRef>) {
-        let states = objects.map(|object| State { object, reason: "it is being deleted", has_failed: false });
+        let states = objects.map(|object| AwaitedState { object, reason: "it is being deleted", has_failed: false });
         self.with(|log| log.update(DELETIONS, states, "is gone", Instant::now()));
     }
 
@@ -94,24 +94,24 @@ impl<'o> WaitLog<'o> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).print(line, Instant::now());
     }
 
-    fn with(&self, act: impl FnOnce(&mut Log<'o>)) {
+    fn with(&self, act: impl FnOnce(&mut WaitLogPrinter<'o>)) {
         if self.is_on {
             act(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
 
-impl<'o> Log<'o> {
+impl<'o> WaitLogPrinter<'o> {
     fn new(out: &'o mut (dyn Write + Send), now: Instant) -> Self {
-        Log { out, begun: now, last_line: now, awaited: BTreeMap::new(), retries: BTreeSet::new() }
+        WaitLogPrinter { out, begun: now, last_line: now, awaited: BTreeMap::new(), retries: BTreeSet::new() }
     }
 
-    fn update<'s>(&mut self, wait: usize, states: impl Iterator<Item = State<'s>>, end: &str, now: Instant) {
+    fn update<'s>(&mut self, wait: usize, states: impl Iterator<Item = AwaitedState<'s>>, end: &str, now: Instant) {
         let mut left = BTreeSet::new();
-        for State { object, reason, has_failed } in states {
+        for AwaitedState { object, reason, has_failed } in states {
             let key = (wait, object.to_string());
             left.insert(key.clone());
-            let one = self.awaited.entry(key.clone()).or_insert_with(|| Awaited {
+            let one = self.awaited.entry(key.clone()).or_insert_with(|| LoggedWait {
                 since: now,
                 reason: String::new(),
                 printed: None,
@@ -125,7 +125,7 @@ impl<'o> Log<'o> {
         }
         let ended = self.awaited.keys().filter(|key| key.0 == wait && !left.contains(key));
         for key in ended.cloned().collect::<Vec<_>>() {
-            let Some(Awaited { since, printed: Some(_), .. }) = self.awaited.remove(&key) else { continue };
+            let Some(LoggedWait { since, printed: Some(_), .. }) = self.awaited.remove(&key) else { continue };
             self.print(&format!("{} {end} after {}", key.1, seconds(now - since)), now);
         }
         self.print_new(now);
@@ -188,10 +188,10 @@ mod tests {
     /// The lines after updates at these seconds, each with the objects that are not ready and why.
     fn lines(updates: &[(u64, &[(&str, &str)])]) -> String {
         let (mut out, begun) = (Vec::new(), Instant::now());
-        let mut log = Log::new(&mut out, begun);
+        let mut log = WaitLogPrinter::new(&mut out, begun);
         for (at, objects) in updates {
             let objects: Vec<_> = objects.iter().map(|(name, reason)| (object(name), *reason)).collect();
-            let states = objects.iter().map(|(object, reason)| State {
+            let states = objects.iter().map(|(object, reason)| AwaitedState {
                 object,
                 reason,
                 has_failed: reason.starts_with("failed"),

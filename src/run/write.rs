@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use super::wait_log::WaitLog;
-use crate::apply::{self, Applied, ApplyOptions, Event, Waiting};
+use crate::apply::{self, Applied, ApplyEvent, ApplyOptions, Waiting};
 use crate::cluster::Target;
 use crate::plan::Plan;
 use crate::problem::{Error, Problem, Result};
 use crate::report::{Report, Summary};
 use crate::text;
 use crate::ui::confirm;
-use crate::ui::progress::{Progress, Stage};
+use crate::ui::progress::{ProgressDisplay, ProgressStage};
 
 /// The message when a deploy is interrupted while it writes.
 pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";
@@ -82,14 +82,14 @@ pub async fn resume(
     plan: &Plan,
     target: &Target,
     options: ApplyOptions,
-    progress: &Progress,
+    progress: &ProgressDisplay,
     host: &mut Host,
 ) -> Applied {
     let stage = progress.stage("waiting until objects are ready", None);
     let options = ApplyOptions { shows_waits: progress.shows_waits(), ..options };
     let log = WaitLog::new(&mut host.stderr, progress.is_logged());
-    let on_event = |event: Event<'_>| {
-        if let Event::Ready(waiting) = event {
+    let on_event = |event: ApplyEvent<'_>| {
+        if let ApplyEvent::Ready(waiting) = event {
             stage.set(waiting.ready, Some(waiting.total));
             let lines = lines(&waiting);
             stage.below(lines.iter().map(String::as_str));
@@ -119,20 +119,20 @@ fn lines(waiting: &Waiting<'_>) -> Vec<String> {
 
 /// The waits in progress.
 #[derive(Default)]
-struct Board(Mutex<BTreeMap<usize, Shown>>);
+struct Board(Mutex<BTreeMap<usize, DisplayedWait>>);
 
 /// One wait: how many objects are ready, how many there are, and the lines about those that are not.
-type Shown = (usize, usize, Vec<String>);
+type DisplayedWait = (usize, usize, Vec<String>);
 
 impl Board {
-    fn show(&self, waiting: Waiting<'_>, stage: &Stage) {
+    fn show(&self, waiting: Waiting<'_>, stage: &ProgressStage) {
         let Waiting { step, ready, total, .. } = waiting;
         let mut waits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match ready < total {
             true => drop(waits.insert(step, (ready, total, lines(&waiting)))),
             false => drop(waits.remove(&step)),
         }
-        let sum = |number: fn(&Shown) -> usize| waits.values().map(number).sum::<usize>();
+        let sum = |number: fn(&DisplayedWait) -> usize| waits.values().map(number).sum::<usize>();
         stage.note(&match waits.is_empty() {
             true => String::new(),
             false => format!("waiting until objects are ready: {} of {}", sum(|wait| wait.0), sum(|wait| wait.1)),
@@ -145,7 +145,7 @@ pub async fn write(
     plan: &Plan,
     target: &Target,
     options: ApplyOptions,
-    progress: &Progress,
+    progress: &ProgressDisplay,
     host: &mut Host,
 ) -> Applied {
     let stage = progress.stage("applying", None);
@@ -154,17 +154,19 @@ pub async fn write(
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
     let log = WaitLog::new(&mut host.stderr, progress.is_logged());
-    let on_event = |event: Event<'_>| match event {
-        Event::Applied(done, total) => {
+    let on_event = |event: ApplyEvent<'_>| match event {
+        ApplyEvent::Applied(done, total) => {
             writes.done(done);
             stage.set(done, Some(total));
         }
-        Event::NotYet(why) => {
+        ApplyEvent::NotYet(why) => {
             stage.note(&format!("trying again: {why}"));
             log.retry(why);
         }
-        Event::Established(done, total) => stage.note(&format!("waiting for CRDs to be served: {done} of {total}")),
-        Event::Ready(waiting) => {
+        ApplyEvent::Established(done, total) => {
+            stage.note(&format!("waiting for CRDs to be served: {done} of {total}"))
+        }
+        ApplyEvent::Ready(waiting) => {
             board.show(waiting, &stage);
             log.update(waiting);
         }

@@ -25,7 +25,7 @@ pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_term
 
 /// The role of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum TextRole {
     Error,
     Warning,
     Info,
@@ -52,17 +52,17 @@ impl Paint {
     }
 
     /// `text` in the style of `role`.
-    pub fn text(self, role: Role, text: &str) -> String {
+    pub fn text(self, role: TextRole, text: &str) -> String {
         if !self.on || text.is_empty() {
             return text.to_owned();
         }
         let style = match role {
-            Role::Error => Style::new().bright_red().bold(),
-            Role::Warning => Style::new().yellow().bold(),
-            Role::Info | Role::Frame => Style::new().bright_blue().bold(),
-            Role::Good => Style::new().green().bold(),
-            Role::Heading => Style::new().bold(),
-            Role::Faint => Style::new().dimmed(),
+            TextRole::Error => Style::new().bright_red().bold(),
+            TextRole::Warning => Style::new().yellow().bold(),
+            TextRole::Info | TextRole::Frame => Style::new().bright_blue().bold(),
+            TextRole::Good => Style::new().green().bold(),
+            TextRole::Heading => Style::new().bold(),
+            TextRole::Faint => Style::new().dimmed(),
         };
         style.style(text).to_string()
     }
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn without_colour_text_stays_as_it_is() {
-        assert_eq!(Paint::new(false).text(Role::Error, "no"), "no");
-        let painted = Paint::new(true).text(Role::Error, "no");
+        assert_eq!(Paint::new(false).text(TextRole::Error, "no"), "no");
+        let painted = Paint::new(true).text(TextRole::Error, "no");
         assert!(
             painted.starts_with('\u{1b}') && painted.contains("no") && painted.ends_with("\u{1b}[0m"),
             "{painted:?}"

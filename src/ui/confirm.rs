@@ -11,7 +11,7 @@ const LONGEST_ANSWER: u64 = 256;
 
 /// The answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct UserAnswer {
     pub yes: bool,
     /// Whether the answer ended with a line feed. If not, the next output would continue the line of the question.
     pub line_ended: bool,
@@ -24,18 +24,18 @@ pub fn ask(question: &str, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Reads one line. Only `y` and `yes` are a yes; an empty line, anything else and the end of input are a no.
-pub fn answer(input: &mut dyn BufRead) -> io::Result<Answer> {
+pub fn answer(input: &mut dyn BufRead) -> io::Result<UserAnswer> {
     let mut line = Vec::new();
     input.take(LONGEST_ANSWER).read_until(b'\n', &mut line)?;
     let word = String::from_utf8_lossy(&line).trim().to_lowercase();
-    Ok(Answer { yes: matches!(word.as_str(), "y" | "yes"), line_ended: line.ends_with(b"\n") })
+    Ok(UserAnswer { yes: matches!(word.as_str(), "y" | "yes"), line_ended: line.ends_with(b"\n") })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answered(mut input: &[u8]) -> Answer {
+    fn answered(mut input: &[u8]) -> UserAnswer {
         answer(&mut input).expect("in memory")
     }
 

@@ -19,7 +19,7 @@ const BELOW: &str = "below";
 
 /// Creates stages, which show nothing unless there is a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ProgressDisplay {
     /// Stages are drawn on a terminal.
     Drawn,
     /// Waits are logged line by line.
@@ -28,29 +28,29 @@ pub enum Progress {
     Hidden,
 }
 
-impl Progress {
+impl ProgressDisplay {
     pub fn new(is_terminal: bool, is_quiet: bool) -> Self {
         match (is_terminal, is_quiet) {
-            (_, true) => Progress::Hidden,
-            (true, false) => Progress::Drawn,
-            (false, false) => Progress::Logged,
+            (_, true) => ProgressDisplay::Hidden,
+            (true, false) => ProgressDisplay::Drawn,
+            (false, false) => ProgressDisplay::Logged,
         }
     }
 
     /// Whether waits are logged line by line.
     pub fn is_logged(self) -> bool {
-        self == Progress::Logged
+        self == ProgressDisplay::Logged
     }
 
     /// Whether anything shows what is awaited, so that it is worth finding out.
     pub fn shows_waits(self) -> bool {
-        self != Progress::Hidden
+        self != ProgressDisplay::Hidden
     }
 
     /// Starts a stage, for example `reading live objects`. When it is dropped, it ends and its line is erased.
-    pub fn stage(&self, what: &str, total: Option<usize>) -> Stage {
-        if *self != Progress::Drawn {
-            return Stage { bar: None, below: Arc::default() };
+    pub fn stage(&self, what: &str, total: Option<usize>) -> ProgressStage {
+        if *self != ProgressDisplay::Drawn {
+            return ProgressStage { bar: None, below: Arc::default() };
         }
         let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
         let below = Arc::default();
@@ -58,11 +58,11 @@ impl Progress {
         bar.set_prefix(text::sanitize(what).into_owned());
         // The spinner turns during a slow response, so the user can see that gantry does not hang.
         bar.enable_steady_tick(Duration::from_millis(120));
-        Stage { bar: Some(bar), below }
+        ProgressStage { bar: Some(bar), below }
     }
 }
 
-fn style(counted: bool, below: &Below) -> ProgressStyle {
+fn style(counted: bool, below: &StageLines) -> ProgressStyle {
     let below = Arc::clone(below);
     let write_below = move |_: &ProgressState, out: &mut dyn Write| {
         for line in below.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -81,15 +81,15 @@ fn style(counted: bool, below: &Below) -> ProgressStyle {
 
 /// One stage of the run. It can be shared between threads.
 #[derive(Debug)]
-pub struct Stage {
+pub struct ProgressStage {
     bar: Option<ProgressBar>,
-    below: Below,
+    below: StageLines,
 }
 
 /// The lines that are drawn below the line of the stage.
-type Below = Arc<Mutex<Vec<String>>>;
+type StageLines = Arc<Mutex<Vec<String>>>;
 
-impl Stage {
+impl ProgressStage {
     /// Sets the number of finished items, and the total if it is known.
     pub fn set(&self, done: usize, total: Option<usize>) {
         let Some(bar) = &self.bar else { return };
@@ -140,7 +140,7 @@ impl Stage {
     pub fn finish(self) {}
 }
 
-impl Drop for Stage {
+impl Drop for ProgressStage {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -152,14 +152,14 @@ impl Drop for Stage {
 mod tests {
     use super::*;
 
-    fn hidden(total: Option<u64>) -> Stage {
+    fn hidden(total: Option<u64>) -> ProgressStage {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        Stage { bar: Some(bar), below: Arc::default() }
+        ProgressStage { bar: Some(bar), below: Arc::default() }
     }
 
     #[test]
     fn off_a_terminal_nothing_is_made() {
-        let stage = Progress::Logged.stage("reading", Some(3));
+        let stage = ProgressDisplay::Logged.stage("reading", Some(3));
         assert!(stage.bar.is_none());
         stage.set(1, Some(3));
         stage.note("x");
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_stage_can_be_shared_between_threads() {
         fn shared<T: Send + Sync>() {}
-        shared::<Stage>();
-        shared::<Progress>();
+        shared::<ProgressStage>();
+        shared::<ProgressDisplay>();
     }
 }

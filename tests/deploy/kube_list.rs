@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use crate::support::{ControlPlane, Proxy, When, control_plane, eventually, isolated};
-use gantry::cluster::{Connection, Desired, ListError, ListRequest, MissingRight, Page, Pages, Target};
+use gantry::cluster::{Connection, DesiredSource, ListError, ListPage, ListRequest, MissingRight, Pages, Target};
 use gantry::options::TargetSpec;
 use gantry::resource::Resource;
 use serde_json::{Value, json};
@@ -34,12 +34,12 @@ impl Lister {
     fn open(spec: &TargetSpec, connection: &Connection) -> Self {
         let runtime = Runtime::new().unwrap();
         let target = runtime
-            .block_on(Target::open(spec, connection, Desired::default()))
+            .block_on(Target::open(spec, connection, DesiredSource::default()))
             .unwrap_or_else(|error| panic!("{error}"));
         Lister { runtime, target }
     }
 
-    fn next(&self, pages: &mut Pages) -> Result<Option<Page>, ListError> {
+    fn next(&self, pages: &mut Pages) -> Result<Option<ListPage>, ListError> {
         self.runtime.block_on(pages.next())
     }
 
@@ -54,7 +54,7 @@ impl Lister {
     }
 }
 
-fn names_of(page: &Page) -> Vec<String> {
+fn names_of(page: &ListPage) -> Vec<String> {
     let name = |item: &str| {
         let object: Value = serde_json::from_str(item).unwrap();
         let part = |key: &str| object["metadata"][key].as_str().unwrap().to_owned();

@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::support::{Proxy, Recorded, When, control_plane, eventually, isolated};
 use gantry::cluster::kube::KubeTarget;
 use gantry::cluster::{
-    Apply, ApplyError, Connection, Established, FieldConflict, FormerTools, Gvk, Operation, Pin, Wanted,
+    Apply, ApplyError, Connection, Established, FieldConflict, FormerTools, Gvk, ManagerOperation, ObjectToRead,
+    WritePrecondition,
 };
 use gantry::problem::{Error, Problem};
-use gantry::resource::{Live, ObjectRef, RawObject, Resource};
+use gantry::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -37,19 +38,25 @@ impl Cluster {
         Self::open(&control_plane().kubeconfig("admin"))
     }
 
-    fn read(&self, wanted: &[Wanted]) -> Result<Vec<Option<Live>>, Error> {
+    fn read(&self, wanted: &[ObjectToRead]) -> Result<Vec<Option<LiveObject>>, Error> {
         self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry::cluster::all)
     }
 
-    fn live(&self, thing: &Thing) -> Option<Live> {
+    fn live(&self, thing: &Thing) -> Option<LiveObject> {
         self.read(&[thing.wanted()]).unwrap().remove(0)
     }
 
-    fn apply(&self, thing: &Thing, pin: &Pin) -> Result<Live, ApplyError> {
+    fn apply(&self, thing: &Thing, pin: &WritePrecondition) -> Result<LiveObject, ApplyError> {
         self.apply_as(thing, pin, "gantry", false)
     }
 
-    fn apply_as(&self, thing: &Thing, pin: &Pin, field_manager: &str, force: bool) -> Result<Live, ApplyError> {
+    fn apply_as(
+        &self,
+        thing: &Thing,
+        pin: &WritePrecondition,
+        field_manager: &str,
+        force: bool,
+    ) -> Result<LiveObject, ApplyError> {
         let raw = RawObject::from_value(&thing.manifest);
         self.runtime.block_on(self.kube.apply(&Apply {
             resource: &thing.resource,
@@ -68,8 +75,8 @@ impl Cluster {
     }
 
     /// Applies a CRD and waits until it is served.
-    fn establish(&self, crd: &Thing) -> Live {
-        let live = self.apply(crd, &Pin::Absent).unwrap();
+    fn establish(&self, crd: &Thing) -> LiveObject {
+        let live = self.apply(crd, &WritePrecondition::Absent).unwrap();
         eventually("the CRD is served", || (self.established(crd) == Established::Yes).then_some(()));
         live
     }
@@ -93,8 +100,8 @@ impl Thing {
         Thing { object: ObjectRef { api_version, kind, namespace, name: name.into() }, resource, manifest }
     }
 
-    fn wanted(&self) -> Wanted {
-        Wanted { resource: self.resource.clone().into(), object: self.object.clone().into() }
+    fn wanted(&self) -> ObjectToRead {
+        ObjectToRead { resource: self.resource.clone().into(), object: self.object.clone().into() }
     }
 
     fn path(&self) -> String {
@@ -192,12 +199,12 @@ fn config_map(name: &str, data: Value) -> Thing {
     Thing::new(resource, Some("default"), name, json!({"data": data}))
 }
 
-fn pin(live: &Live) -> Pin {
-    Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
+fn pin(live: &LiveObject) -> WritePrecondition {
+    WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() }
 }
 
 #[track_caller]
-fn refused(result: Result<Live, ApplyError>) -> Problem {
+fn refused(result: Result<LiveObject, ApplyError>) -> Problem {
     match result {
         Err(ApplyError::Refused(problem)) => problem,
         other => panic!("not refused: {other:?}"),
@@ -212,10 +219,11 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
     for (first, second, is_crd) in [crds, config_maps] {
         // The pin expects no object, but the object now exists: refused even if nothing would change.
         // The server's controllers write the status of a new CRD until it is established.
-        let created = if is_crd { cluster.establish(&first) } else { cluster.apply(&first, &Pin::Absent).unwrap() };
-        assert_eq!(cluster.apply(&first, &Pin::Absent).err(), Some(ApplyError::Changed));
-        assert_eq!(cluster.apply(&second, &Pin::Absent).err(), Some(ApplyError::Changed));
-        let by_other = cluster.apply_as(&second, &Pin::Absent, "somebody-else", false);
+        let created =
+            if is_crd { cluster.establish(&first) } else { cluster.apply(&first, &WritePrecondition::Absent).unwrap() };
+        assert_eq!(cluster.apply(&first, &WritePrecondition::Absent).err(), Some(ApplyError::Changed));
+        assert_eq!(cluster.apply(&second, &WritePrecondition::Absent).err(), Some(ApplyError::Changed));
+        let by_other = cluster.apply_as(&second, &WritePrecondition::Absent, "somebody-else", false);
         assert_eq!(by_other.err(), Some(ApplyError::Changed));
 
         // Changed by another writer in the meantime.
@@ -227,7 +235,7 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
         let now = cluster.live(&first).unwrap();
         assert_ne!(now.resource_version, created.resource_version);
         let uid = "11111111-1111-1111-1111-111111111111".into();
-        let other = Pin::At { uid, resource_version: now.resource_version.clone() };
+        let other = WritePrecondition::At { uid, resource_version: now.resource_version.clone() };
         assert_eq!(cluster.apply(&second, &other).err(), Some(ApplyError::Changed));
         assert_eq!(cluster.live(&first).unwrap().resource_version, now.resource_version, "nothing was written");
 
@@ -259,7 +267,7 @@ fn an_apply_of_what_is_live_changes_nothing() {
 fn an_exported_object_can_be_applied_as_it_is() {
     let (cluster, name) = (Cluster::admin(), isolated().namespace);
     let first = config_map(&name, json!({"a": "1"}));
-    let live = cluster.apply(&first, &Pin::Absent).unwrap();
+    let live = cluster.apply(&first, &WritePrecondition::Absent).unwrap();
     let mut exported = first.clone();
     exported.manifest = live.raw.value();
     assert!(exported.manifest["metadata"]["managedFields"].is_array());
@@ -268,17 +276,18 @@ fn an_exported_object_can_be_applied_as_it_is() {
     assert_eq!(updated.raw.value()["data"]["a"], "2");
     // The same when the exported uid and resourceVersion belong to a deleted object.
     assert_eq!(control_plane().delete(&first.path()).0, 200);
-    assert_ne!(cluster.apply(&exported, &Pin::Absent).unwrap().uid, live.uid);
+    assert_ne!(cluster.apply(&exported, &WritePrecondition::Absent).unwrap().uid, live.uid);
 }
 
 #[test]
 fn fields_of_other_managers_are_named_and_can_be_taken() {
     let (cluster, group) = (Cluster::admin(), isolated().group);
     let manager = "some \"other\" manager";
-    let live =
-        cluster.apply_as(&config_map(&group, json!({"a": "1", "b": "1"})), &Pin::Absent, manager, false).unwrap();
+    let live = cluster
+        .apply_as(&config_map(&group, json!({"a": "1", "b": "1"})), &WritePrecondition::Absent, manager, false)
+        .unwrap();
     let mine = config_map(&group, json!({"a": "2", "b": "2"}));
-    let operation = Operation::Apply;
+    let operation = ManagerOperation::Apply;
     let conflicts: Vec<FieldConflict> =
         [".data.a", ".data.b"].map(|field| FieldConflict::new(manager, operation, field)).into();
     assert_eq!(cluster.apply(&mine, &pin(&live)).err(), Some(ApplyError::Conflict(conflicts)));
@@ -292,7 +301,8 @@ fn a_new_crd_is_established_and_its_objects_follow() {
     let (cluster, names) = (Cluster::admin(), isolated());
     let crd = crd(&names.group, &["a"]);
     cluster.establish(&crd);
-    let live = cluster.apply(&sample(&names.group, "default", "one", json!({"a": "x"})), &Pin::Absent).unwrap();
+    let live =
+        cluster.apply(&sample(&names.group, "default", "one", json!({"a": "x"})), &WritePrecondition::Absent).unwrap();
     assert_eq!(live.raw.value()["spec"]["a"], "x");
 
     // A second CRD uses a kind of the first.
@@ -301,7 +311,7 @@ fn a_new_crd_is_established_and_its_objects_follow() {
     other.manifest["metadata"]["name"] = json!(other.object.name);
     other.manifest["spec"]["names"] =
         json!({"plural": "others", "singular": "other", "kind": "Sample", "listKind": "OtherList"});
-    cluster.apply(&other, &Pin::Absent).unwrap();
+    cluster.apply(&other, &WritePrecondition::Absent).unwrap();
     let never = eventually("the server refuses the names", || match cluster.established(&other) {
         Established::NotYet(_) => None,
         decided => Some(decided),
@@ -321,7 +331,7 @@ fn a_field_that_a_crd_just_got_is_kept() {
         cluster.apply(&wider, &pin(&cluster.live(&wider).unwrap())).unwrap();
         assert_eq!(cluster.established(&wider), Established::Yes);
         let sample = sample(&names.group, "default", field, json!({field: "kept"}));
-        assert_eq!(cluster.apply(&sample, &Pin::Absent).unwrap().raw.value()["spec"][field], "kept");
+        assert_eq!(cluster.apply(&sample, &WritePrecondition::Absent).unwrap().raw.value()["spec"][field], "kept");
     }
 }
 
@@ -368,7 +378,7 @@ fn few_crds_are_read_by_name_and_many_by_list() {
         eventually("the CRD is served", || (admin.established(crd) == Established::Yes).then_some(()));
     }
     let cluster = Cluster::open(&proxy.kubeconfig("reader"));
-    let mut wanted: Vec<Wanted> = crds.iter().rev().map(Thing::wanted).collect();
+    let mut wanted: Vec<ObjectToRead> = crds.iter().rev().map(Thing::wanted).collect();
     wanted.push(crd(&format!("absent.{}", names.group), &[]).wanted());
     wanted.push(config_map("kube-root-ca.crt", json!({})).wanted());
 
@@ -379,7 +389,7 @@ fn few_crds_are_read_by_name_and_many_by_list() {
     assert_eq!(lists(&requests), 1, "{requests:?}");
     assert!(requests.iter().all(|request| !request.path.starts_with(&format!("{CRDS}/"))), "{requests:?}");
 
-    let named: Vec<Option<Live>> = wanted.chunks(50).flat_map(|few| cluster.read(few).unwrap()).collect();
+    let named: Vec<Option<LiveObject>> = wanted.chunks(50).flat_map(|few| cluster.read(few).unwrap()).collect();
     assert_eq!(lists(&proxy.requests()), 1);
     for (index, (listed, named)) in listed.iter().zip(&named).enumerate() {
         let name = &wanted[index].object.name;
@@ -427,7 +437,7 @@ fn a_user_without_rights_is_told_which_one_is_missing() {
         )
     );
     let reader = Cluster::open(&cp.kubeconfig("reader"));
-    let problem = refused(reader.apply(&crd, &Pin::Absent));
+    let problem = refused(reader.apply(&crd, &WritePrecondition::Absent));
     assert_eq!(
         problem.message,
         "user \"reader\" may not patch customresourcedefinitions.apiextensions.k8s.io at the cluster scope"
@@ -438,7 +448,7 @@ fn a_user_without_rights_is_told_which_one_is_missing() {
 fn refusals_carry_the_servers_words() {
     let (cluster, names) = (Cluster::admin(), isolated());
     cluster.establish(&crd(&names.group, &["a"]));
-    let apply = |thing: &Thing| refused(cluster.apply(thing, &Pin::Absent)).message;
+    let apply = |thing: &Thing| refused(cluster.apply(thing, &WritePrecondition::Absent)).message;
 
     let typo = sample(&names.group, "default", "typo", json!({"aa": "x"}));
     assert_eq!(apply(&typo), "the API server refused it: .spec.aa: field not declared in schema");
@@ -465,7 +475,7 @@ fn the_servers_warnings_are_kept() {
     };
     for name in ["a", "b"] {
         let thing = Thing::new(endpoints.clone(), Some("default"), &format!("{name}-{}", names.namespace), json!({}));
-        cluster.apply(&thing, &Pin::Absent).unwrap();
+        cluster.apply(&thing, &WritePrecondition::Absent).unwrap();
     }
     let warnings = cluster.kube.take_warnings();
     assert!(matches!(warnings.as_slice(), [only] if only.contains("Endpoints is deprecated")), "{warnings:?}");
@@ -478,7 +488,7 @@ fn a_write_whose_answer_is_lost_is_found_by_the_next_run() {
     let cluster = Cluster::open(&proxy.kubeconfig("admin"));
     let thing = config_map(&names.namespace, json!({"a": "1"}));
     proxy.lose_answer(When::new("PATCH", &names.namespace).nth(1));
-    let answer = cluster.apply(&thing, &Pin::Absent);
+    let answer = cluster.apply(&thing, &WritePrecondition::Absent);
     let Err(ApplyError::Unknown(problem)) = answer else { panic!("not unknown: {answer:?}") };
     assert!(problem.message.ends_with("; it is unknown whether the object was written"), "{problem}");
     let live = cluster.live(&thing).expect("it was written");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::{control_plane, isolated};
-use gantry::preflight::crd_upgrade_safety::crd_fields::{FIELDS, Holder};
+use gantry::preflight::crd_upgrade_safety::crd_fields::{FIELDS, FieldCoverage};
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
 use gantry_schema::keywords::{self, Absent, KEYWORDS};
 use serde_json::{Map, Value, json};
@@ -56,13 +56,13 @@ fn every_holder_is_a_rule_or_a_reason() {
     let rules: BTreeSet<&str> = RULES.iter().map(|rule| rule.doc.name).collect();
     for (kind, field, holder) in FIELDS {
         match holder {
-            Holder::Rules(names) => {
+            FieldCoverage::Rules(names) => {
                 assert!(
                     !names.is_empty() && names.iter().all(|name| rules.contains(name)),
                     "{kind}.{field}: {names:?}"
                 );
             }
-            Holder::Waived(reason) => assert!(!reason.is_empty(), "{kind}.{field}"),
+            FieldCoverage::Waived(reason) => assert!(!reason.is_empty(), "{kind}.{field}"),
         }
     }
 }

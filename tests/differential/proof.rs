@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::generator::{self, Random};
 use crate::support::{Api, control_plane, eventually, isolated};
-use gantry_proof::{self as proof, Difference, Limits, Proof, Verdict, Version};
+use gantry_proof::{self as proof, Difference, Limits, Proof, SchemaRelation, VersionSchema};
 use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
 
@@ -86,7 +86,8 @@ fn updates_and_statuses_do_what_their_witnesses_say() {
     .enumerate()
     {
         let api_version = format!("{group}/v1");
-        let version = |schema, kind| Version { schema, status_subresource: true, api_version: &api_version, kind };
+        let version =
+            |schema, kind| VersionSchema { schema, status_subresource: true, api_version: &api_version, kind };
         let (a, b) = (format!("There{at}"), format!("Here{at}"));
         let proof = proof::prove(&version(live, &a), &version(desired, &b), Limits::default());
         let witness = proof.nodes.iter().find_map(|node| node.witnesses.first()).expect("a witness");
@@ -112,7 +113,7 @@ fn only_content(object: &Value) -> Value {
 }
 
 /// Creates a CRD and the witness's old object, then writes the witness; returns the last answer.
-fn written(api: &Api, group: &str, kind: &str, schema: &Value, witness: &proof::Witness) -> (u16, Value) {
+fn written(api: &Api, group: &str, kind: &str, schema: &Value, witness: &proof::ProofWitness) -> (u16, Value) {
     let singular = kind.to_lowercase();
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -182,10 +183,10 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     let mut proofs: BTreeMap<&String, Proof> = BTreeMap::new();
     for (field, pair) in &pairs {
         let (there, here) = (alone(field, &pair.live), alone(field, &pair.desired));
-        let version = |schema| Version { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+        let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
         let proof = proof::prove(&version(&there), &version(&here), Limits::default());
         *tally.verdicts.entry(format!("{:?}", proof.verdict)).or_default() += 1;
-        if proof.verdict == Verdict::Undecided {
+        if proof.verdict == SchemaRelation::Undecided {
             let reason = proof.reason.rsplit(": ").next().unwrap_or_default().to_owned();
             let example = format!("{}\n    {}\n    {}", proof.reason, pair.live, pair.desired);
             tally.undecided.entry(reason).or_insert((0, example)).0 += 1;
@@ -194,11 +195,12 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     }
     witnesses(&live, &desired, &pairs, &proofs, tally);
     for round in 0..TRIES {
-        let safe = |verdict: Verdict| verdict == Verdict::Equal || verdict == Verdict::Widening;
+        let safe = |verdict: SchemaRelation| verdict == SchemaRelation::Equal || verdict == SchemaRelation::Widening;
         let chosen: Vec<&String> = pairs.keys().filter(|field| safe(proofs[field].verdict)).collect();
         tries(&live, &desired, &pairs, &chosen, |pair| &pair.live, random, tally);
         if round % 2 == 0 {
-            let chosen: Vec<&String> = pairs.keys().filter(|field| proofs[field].verdict == Verdict::Equal).collect();
+            let chosen: Vec<&String> =
+                pairs.keys().filter(|field| proofs[field].verdict == SchemaRelation::Equal).collect();
             tries(&desired, &live, &pairs, &chosen, |pair| &pair.desired, random, tally);
         }
     }

@@ -7,7 +7,7 @@ use std::io::{BufReader, BufWriter, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use gantry_catalog::{Constraint, SkipRange, Version};
+use gantry_catalog::{Constraint, SemanticVersion, SkipRange};
 use gantry_testbed::range_oracle;
 use serde_json::{Deserializer, Value, json};
 
@@ -112,7 +112,7 @@ fn range(random: &mut Random) -> String {
 }
 
 /// gantry's answer to a question for the program.
-fn answer(question: &Value, versions: &[Version]) -> Result<Vec<bool>, String> {
+fn answer(question: &Value, versions: &[SemanticVersion]) -> Result<Vec<bool>, String> {
     let range = question["range"].as_str().expect("a range");
     match question["language"].as_str() {
         Some("blang") => {
@@ -152,7 +152,7 @@ fn generated_ranges_mean_what_the_libraries_say() {
     for (question, theirs) in questions.iter().zip(Deserializer::from_reader(answers).into_iter::<Value>()) {
         let theirs = theirs.expect("an answer");
         let texts = question["versions"].as_array().expect("versions").iter().filter_map(Value::as_str);
-        let read: Vec<Result<Version, String>> = texts.map(Version::parse).collect();
+        let read: Vec<Result<SemanticVersion, String>> = texts.map(SemanticVersion::parse).collect();
         if question["language"] == "version" {
             for (ours, theirs) in read.iter().zip(theirs["read"].as_array().expect("versions")) {
                 assert_eq!(ours.as_ref().err().map(String::as_str), theirs["error"].as_str(), "{question}");
@@ -167,7 +167,7 @@ fn generated_ranges_mean_what_the_libraries_say() {
             continue;
         }
         let are_versions: Vec<bool> = read.iter().map(Result::is_ok).collect();
-        let versions: Vec<Version> = read.into_iter().flatten().collect();
+        let versions: Vec<SemanticVersion> = read.into_iter().flatten().collect();
         let ours = answer(question, &versions);
         assert_eq!(ours.as_ref().err().map(String::as_str), theirs["error"].as_str(), "{question}");
         let Ok(ours) = ours else {

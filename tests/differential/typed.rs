@@ -7,7 +7,7 @@ use crate::generator::{self, Random};
 use crate::support::{Api, control_plane, eventually, isolated};
 use crate::validator::{run_length, seed};
 use gantry::resource::Step;
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use serde_json::{Value, json};
 
 /// Manifests of generated schemas, most of them broken: which parts the server cannot decode by the types of the
@@ -209,7 +209,7 @@ fn what_an_apply_cannot_read_of_built_in_kinds_is_what_the_server_cannot_read() 
 }
 
 /// Compares what is found in an object with the server's answer to an apply.
-fn same_as_server(api: &Api, path: &str, object: &Value, found: &[Unreadable]) {
+fn same_as_server(api: &Api, path: &str, object: &Value, found: &[TypedValueError]) {
     let ours: BTreeSet<String> = found.iter().map(ToString::to_string).collect();
     let theirs = unreadable_by(api, path, object);
     // The server iterates over the fields of a map in random order, and stops at the first unknown one.
@@ -227,7 +227,7 @@ fn same_as_server(api: &Api, path: &str, object: &Value, found: &[Unreadable]) {
 }
 
 /// The path of the map that has an unknown field.
-fn parent(found: &Unreadable) -> String {
+fn parent(found: &TypedValueError) -> String {
     let Some(Step::Key(field)) = found.at.last() else { panic!("an unknown field is a field: {found}") };
     found.path[..found.path.len() - field.len()].to_owned()
 }

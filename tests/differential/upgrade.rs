@@ -14,10 +14,10 @@ use crate::generator::{self, Random};
 use crate::judges::as_live;
 use gantry::finding::Severity;
 use gantry::preflight::Violation;
-use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
-use gantry_proof::{self as proof, Limits, NodeProof, Verdict, Version};
+use gantry::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
+use gantry_proof::{self as proof, Limits, NodeProof, SchemaRelation, VersionSchema};
 use gantry_schema::crd::validate;
-use gantry_schema::{Outcome, Schema};
+use gantry_schema::{ObjectValidationResult, Schema};
 use serde_json::{Value, json};
 
 /// The number of objects tried for each pair that passes.
@@ -146,7 +146,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     }
     tally.pairs += 1;
     let status_of = |crd: &Value| crd["spec"]["versions"][0].get("subresources").is_some();
-    let version = |schema, crd: &Value| Version {
+    let version = |schema, crd: &Value| VersionSchema {
         schema,
         status_subresource: status_of(crd),
         api_version: "example.com/v1",
@@ -154,7 +154,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     };
     let found = proof::prove(&version(&live_schema, &live), &version(&desired_schema, &desired), Limits::shared(1, 1));
     *tally.verdicts.entry(format!("{:?}", found.verdict)).or_default() += 1;
-    if found.verdict == Verdict::Undecided {
+    if found.verdict == SchemaRelation::Undecided {
         let reason = found.reason.rsplit(": ").next().unwrap_or_default().to_owned();
         let example = format!("{}\n    {live_schema}\n    {desired_schema}", found.reason);
         tally.undecided.entry(reason).or_insert((0, example)).0 += 1;
@@ -162,18 +162,20 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     let shown = |said: &str| format!("  {said}\n    live    {live_schema}\n    desired {desired_schema}");
     // A new field with a default is a new field and needs no finding.
     let is_new_default = |node: &&NodeProof| {
-        node.breaks.iter().all(|breaks| *breaks == proof::Breaks::Behaviour)
-            && node.verdict != Verdict::Undecided
+        node.breaks.iter().all(|breaks| *breaks == proof::AffectedParty::Behaviour)
+            && node.verdict != SchemaRelation::Undecided
             && !describes(&live_schema, &node.path)
     };
     let breaking: Vec<&NodeProof> = found
         .nodes
         .iter()
-        .filter(|node| !matches!(node.verdict, Verdict::Equal | Verdict::Widening) && !is_new_default(node))
+        .filter(|node| {
+            !matches!(node.verdict, SchemaRelation::Equal | SchemaRelation::Widening) && !is_new_default(node)
+        })
         .collect();
     let mut is_blocked = false;
     for preset in [Preset::Documented, Preset::Semantic] {
-        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
         let violations = check.judge(&stored.to_string(), &desired.to_string()).expect("CRDs that the server takes");
         let loudest = violations.iter().map(|violation| violation.severity).min();
         let lines = || {
@@ -191,7 +193,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
         let of_subresource =
             violations.iter().any(|violation| violation.path.is_none() && violation.severity != Severity::Info);
         match found.verdict {
-            Verdict::Equal | Verdict::Widening => {
+            SchemaRelation::Equal | SchemaRelation::Widening => {
                 if preset == Preset::Semantic && loudest == Some(Severity::Error) && !of_subresource {
                     tally.wrong("harmless and blocked", shown(&format!("{:?}: {}", found.verdict, lines())));
                 }
@@ -228,13 +230,13 @@ fn pair(random: &mut Random, tally: &mut Tally) {
 
 /// Whether only different values are defaulted. A changed default is a warning unless more is known about it.
 fn is_mild(node: &NodeProof) -> bool {
-    let is_default = node.verdict == Verdict::Undecided && node.reason.starts_with("default: ");
-    node.breaks == [proof::Breaks::Behaviour] || is_default
+    let is_default = node.verdict == SchemaRelation::Undecided && node.reason.starts_with("default: ");
+    node.breaks == [proof::AffectedParty::Behaviour] || is_default
 }
 
 /// Whether a keyword of an undecided node determines its own verdict.
 fn is_decided(violation: &Violation, node: &NodeProof) -> bool {
-    node.verdict == Verdict::Undecided
+    node.verdict == SchemaRelation::Undecided
         && violation.path.as_deref() == Some(&node.path)
         && violation.verdict == Some(gantry::finding::Verdict::Undecided)
 }
@@ -306,7 +308,7 @@ fn objects(
         let is_updated_today = before.process(&mut today, Some(&object)).outcome.is_accepted();
         let updated = match is_updated_today {
             true => after.process(&mut touched, Some(&read)).outcome,
-            false => Outcome::default(),
+            false => ObjectValidationResult::default(),
         };
         let created = after.validate(&read, None);
         for (what, outcome) in [("refused when it is updated", updated), ("refused when it is created", created)] {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gantry::cluster::dir::DirTarget;
-use gantry::cluster::{Apply, FormerTools, Pin, Wanted};
+use gantry::cluster::{Apply, FormerTools, ObjectToRead, WritePrecondition};
 use gantry::resource::{ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 
@@ -20,8 +20,8 @@ const ROUNDS: u32 = 12;
 /// Large enough that a write takes a while.
 const PADDING: usize = 200_000;
 
-fn wanted(name: &str) -> Wanted {
-    Wanted {
+fn wanted(name: &str) -> ObjectToRead {
+    ObjectToRead {
         resource: Resource {
             group: String::new(),
             version: "v1".into(),
@@ -63,10 +63,12 @@ fn writer() {
     let mut out = std::io::stdout();
     for round in 0.. {
         for name in ["shared", "new"] {
-            let Wanted { resource, object } = wanted(name);
+            let ObjectToRead { resource, object } = wanted(name);
             let live = target.read(&[wanted(name)]).remove(0);
-            let pin =
-                live.map_or(Pin::Absent, |live| Pin::At { uid: live.uid, resource_version: live.resource_version });
+            let pin = live.map_or(WritePrecondition::Absent, |live| WritePrecondition::At {
+                uid: live.uid,
+                resource_version: live.resource_version,
+            });
             let raw = RawObject::from_value(&config_map(name, round));
             let apply = Apply {
                 resource: &resource,

@@ -13,7 +13,7 @@ use gantry::resource::Step;
 
 use crate::support::Gantry;
 
-fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::Loaded, Vec<Problem>> {
+fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::LoadedManifests, Vec<Problem>> {
     load(&["-".to_owned()], &mut Some(stdin))
 }
 

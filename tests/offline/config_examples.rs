@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gantry::config::{Definition, Loaded, Loader, SelectedCheck, schema};
+use gantry::config::{CheckDefinition, LoadedSettings, Loader, SelectedCheck, schema};
 use gantry::finding::Mode;
 use gantry::preflight::registry;
 
@@ -35,7 +35,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("config-examples")
 }
 
-fn load(files: &[&str]) -> Loaded {
+fn load(files: &[&str]) -> LoadedSettings {
     let loader =
         Loader { working_directory: folder(), files: files.iter().map(PathBuf::from).collect(), ..Loader::default() };
     loader.load([], &registry::known()).unwrap_or_else(|error| panic!("{files:?}: {error}"))
@@ -160,7 +160,7 @@ fn checks_of_ones_own_are_three_of_each_kind() {
     for (file, kind) in OWN_CHECKS.iter().zip(["cel", "exec"]) {
         let settings = load(&[file]).settings;
         let is_own =
-            |check: &SelectedCheck| matches!(check.definition, Definition::Own { kind: key, .. } if key == kind);
+            |check: &SelectedCheck| matches!(check.definition, CheckDefinition::Own { kind: key, .. } if key == kind);
         let own: Vec<&SelectedCheck> = settings.checks.iter().filter(|check| !check.by_default).collect();
         assert!(own.len() == 3 && own.into_iter().all(is_own), "{:?}", settings.checks);
     }

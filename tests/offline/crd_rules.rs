@@ -11,7 +11,7 @@ use gantry::finding::{Severity, Verdict};
 use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
 use gantry::preflight::crd_upgrade_safety::rules::RULES;
-use gantry::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
+use gantry::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> 
 }
 
 fn judged(fixture: &Fixture, preset: Preset) -> Vec<Violation> {
-    let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+    let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
     check.judge(&fixture.live, &fixture.desired).unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name))
 }
 

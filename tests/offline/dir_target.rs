@@ -9,9 +9,10 @@ use std::path::Path;
 
 use gantry::cluster::dir::DirTarget;
 use gantry::cluster::{
-    Apply, ApplyError, FieldConflict, FormerTools, Gvk, ListError, ListRequest, Operation, Pin, Wanted,
+    Apply, ApplyError, FieldConflict, FormerTools, Gvk, ListError, ListRequest, ManagerOperation, ObjectToRead,
+    WritePrecondition,
 };
-use gantry::resource::{Live, ObjectRef, RawObject, Resource};
+use gantry::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -53,7 +54,7 @@ fn config_map(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-fn wanted(value: &Value) -> Wanted {
+fn wanted(value: &Value) -> ObjectToRead {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let object = ObjectRef {
         api_version: text("/apiVersion").unwrap(),
@@ -69,22 +70,22 @@ fn wanted(value: &Value) -> Wanted {
         plural: format!("{}s", object.kind.to_lowercase()),
         namespaced,
     };
-    Wanted { resource: resource.into(), object: object.into() }
+    ObjectToRead { resource: resource.into(), object: object.into() }
 }
 
-fn read(target: &DirTarget, value: &Value) -> Option<Live> {
+fn read(target: &DirTarget, value: &Value) -> Option<LiveObject> {
     target.read(&[wanted(value)]).remove(0)
 }
 
-fn pin(live: Option<&Live>) -> Pin {
+fn pin(live: Option<&LiveObject>) -> WritePrecondition {
     match live {
-        None => Pin::Absent,
-        Some(live) => Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
+        None => WritePrecondition::Absent,
+        Some(live) => WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() },
     }
 }
 
-fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, ApplyError> {
-    let Wanted { resource, object } = wanted(value);
+fn apply_pinned(target: &DirTarget, value: &Value, pin: &WritePrecondition) -> Result<LiveObject, ApplyError> {
+    let ObjectToRead { resource, object } = wanted(value);
     let raw = RawObject::from_value(value);
     target.apply(&Apply {
         resource: &resource,
@@ -99,7 +100,7 @@ fn apply_pinned(target: &DirTarget, value: &Value, pin: &Pin) -> Result<Live, Ap
 }
 
 /// Applies to the current state of the folder.
-fn apply(target: &DirTarget, value: &Value) -> Result<Live, ApplyError> {
+fn apply(target: &DirTarget, value: &Value) -> Result<LiveObject, ApplyError> {
     apply_pinned(target, value, &pin(read(target, value).as_ref()))
 }
 
@@ -128,7 +129,7 @@ fn file_names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn refusal(result: Result<Live, ApplyError>) -> String {
+fn refusal(result: Result<LiveObject, ApplyError>) -> String {
     match result {
         Err(ApplyError::Refused(problem)) => problem.message,
         other => panic!("not refused: {other:?}"),
@@ -168,7 +169,7 @@ fn applying_the_same_again_writes_nothing() {
 fn generation_counts_specs_and_resource_version_counts_writes() {
     let folder = folder(&[]);
     let target = open(&folder);
-    let counts = |live: Live| {
+    let counts = |live: LiveObject| {
         let metadata = live.raw.value()["metadata"].clone();
         (metadata["generation"].clone(), metadata["resourceVersion"].clone())
     };
@@ -252,7 +253,7 @@ fn whatever_changed_since_it_was_read_stops_the_apply() {
     // The same length, and the version was not incremented.
     fs::write(&path, file.replace("x: \"1\"", "x: \"2\"")).unwrap();
     assert_eq!(apply_pinned(&target, &desired, &seen).unwrap_err(), ApplyError::Changed);
-    assert_eq!(apply_pinned(&target, &desired, &Pin::Absent).unwrap_err(), ApplyError::Changed);
+    assert_eq!(apply_pinned(&target, &desired, &WritePrecondition::Absent).unwrap_err(), ApplyError::Changed);
     fs::remove_file(&path).unwrap();
     assert_eq!(apply_pinned(&target, &desired, &seen).unwrap_err(), ApplyError::Changed);
     assert_eq!(file_names(folder.path()), [""; 0]);
@@ -268,7 +269,7 @@ fn an_object_that_appeared_since_is_not_overwritten() {
     let folder = folder(&[]);
     let target = open(&folder);
     fs::write(folder.path().join("new.yaml"), CRD).unwrap();
-    assert_eq!(apply_pinned(&target, &crd(&["v1"]), &Pin::Absent).unwrap_err(), ApplyError::Changed);
+    assert_eq!(apply_pinned(&target, &crd(&["v1"]), &WritePrecondition::Absent).unwrap_err(), ApplyError::Changed);
     assert_eq!(text(&folder, "new.yaml"), CRD);
 }
 
@@ -285,7 +286,7 @@ fn a_live_crd_reads_as_the_server_would_answer_it() {
 fn stored_versions_grow_and_what_a_server_refuses_is_refused() {
     let folder = folder(&[]);
     let target = open(&folder);
-    let stored = |live: Live| live.raw.value()["status"]["storedVersions"].clone();
+    let stored = |live: LiveObject| live.raw.value()["status"]["storedVersions"].clone();
     assert_eq!(stored(apply(&target, &crd(&["v1alpha1"])).unwrap()), json!(["v1alpha1"]));
     assert_eq!(stored(apply(&target, &crd(&["v1alpha1", "v1"])).unwrap()), json!(["v1alpha1", "v1"]));
 
@@ -322,7 +323,7 @@ fn a_field_of_another_manager_is_a_conflict() {
          operation: Update\n    apiVersion: v1\n    fieldsV1: {\"f:data\": {\"f:x\": {}}}\ndata: {x: \"1\"}\n",
     )]);
     let target = open(&folder);
-    let conflict = FieldConflict::new("kubectl", Operation::Update, ".data.x");
+    let conflict = FieldConflict::new("kubectl", ManagerOperation::Update, ".data.x");
     assert_eq!(apply(&target, &config_map("a", json!({"x": "2"}))).unwrap_err(), ApplyError::Conflict(vec![conflict]));
     apply(&target, &config_map("a", json!({"y": "2"}))).unwrap();
 }
@@ -399,7 +400,7 @@ fn what_another_process_writes_between_two_applies_is_seen() {
     apply(&target, &config_map("first", json!({}))).unwrap();
     apply(&other, &config_map("a", json!({"x": "1"}))).unwrap();
     let mine = config_map("a", json!({"x": "2"}));
-    assert_eq!(apply_pinned(&target, &mine, &Pin::Absent).unwrap_err(), ApplyError::Changed);
+    assert_eq!(apply_pinned(&target, &mine, &WritePrecondition::Absent).unwrap_err(), ApplyError::Changed);
 
     // Changed in place, with the same length: the folder's own time does not change.
     let seen = pin(read(&target, &mine).as_ref());
@@ -411,7 +412,7 @@ fn what_another_process_writes_between_two_applies_is_seen() {
     let seen = pin(read(&target, &mine).as_ref());
     fs::remove_file(&path).unwrap();
     assert_eq!(apply_pinned(&target, &mine, &seen).unwrap_err(), ApplyError::Changed);
-    apply_pinned(&target, &mine, &Pin::Absent).unwrap();
+    apply_pinned(&target, &mine, &WritePrecondition::Absent).unwrap();
 }
 
 #[test]

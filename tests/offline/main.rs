@@ -25,3 +25,4 @@ mod preset_verdicts;
 mod reports;
 #[cfg(unix)]
 mod transcripts;
+mod type_names;

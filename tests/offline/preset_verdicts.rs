@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gantry::crd::CrdPair;
-use gantry::preflight::crd_upgrade_safety::presets::options::Options;
-use gantry::preflight::crd_upgrade_safety::presets::{self, Tool};
+use gantry::preflight::crd_upgrade_safety::presets::options::CrdifyOptions;
+use gantry::preflight::crd_upgrade_safety::presets::{self, PresetTool};
 use serde_json::Value;
 
 type Found = BTreeSet<(String, String, String)>;
@@ -36,7 +36,10 @@ fn verdicts_are_those_of_the_tools() {
     let corpus = PathBuf::from(std::env::var_os("GANTRY_TEST_CORPUS").expect("GANTRY_TEST_CORPUS names the folder"));
     let verdicts = std::fs::read_to_string(corpus.join("verdicts.json")).unwrap();
     let verdicts: Vec<Value> = serde_json::from_str(&verdicts).unwrap();
-    let tools = [("crdify", Tool::Crdify(Options::default())), ("olm-v1", Tool::Crdify(Options::olm_v1()))];
+    let tools = [
+        ("crdify", PresetTool::Crdify(CrdifyOptions::default())),
+        ("olm-v1", PresetTool::Crdify(CrdifyOptions::olm_v1())),
+    ];
     let mut wrong = Vec::new();
     for (name, tool) in &tools {
         let (mut same_set, mut blocked) = (0, 0);

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_schema::gotext::quote;
 use serde_json::value::RawValue;
 
-use crate::json::{Fields, Text, compact};
+use crate::json::{BorrowedString, RawFields, compact};
 
 /// What a blob describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Schema {
+pub enum BlobSchema {
     /// `olm.package`
     Package,
     /// `olm.channel`
@@ -32,13 +32,13 @@ pub struct Blob<'a> {
     pub package: Cow<'a, str>,
     /// Its `name`.
     pub name: Cow<'a, str>,
-    pub(crate) fields: Fields<'a>,
+    pub(crate) fields: RawFields<'a>,
     text: &'a str,
 }
 
 impl<'a> Blob<'a> {
     /// Reads the head of a blob. `fields` are the fields of `text`.
-    pub(crate) fn new(text: &'a str, fields: Fields<'a>) -> Result<Blob<'a>, String> {
+    pub(crate) fn new(text: &'a str, fields: RawFields<'a>) -> Result<Blob<'a>, String> {
         unique(&fields)?;
         let part = |name| match fields.0.iter().find(|(key, _)| fold(key) == name) {
             Some((key, value)) => string(key, value),
@@ -49,20 +49,20 @@ impl<'a> Blob<'a> {
     }
 
     /// What the blob describes.
-    pub fn kind(&self) -> Schema {
+    pub fn kind(&self) -> BlobSchema {
         match &*self.schema {
-            "olm.package" => Schema::Package,
-            "olm.channel" => Schema::Channel,
-            "olm.bundle" => Schema::Bundle,
-            "olm.deprecations" => Schema::Deprecations,
-            _ => Schema::Other,
+            "olm.package" => BlobSchema::Package,
+            "olm.channel" => BlobSchema::Channel,
+            "olm.bundle" => BlobSchema::Bundle,
+            "olm.deprecations" => BlobSchema::Deprecations,
+            _ => BlobSchema::Other,
         }
     }
 
     /// The name of the package that the blob belongs to.
     pub fn of_package(&self) -> &str {
         match self.kind() {
-            Schema::Package => &self.name,
+            BlobSchema::Package => &self.name,
             _ => &self.package,
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Blob<'a> {
 }
 
 /// Returns an error if a key occurs in two spellings that differ only in case: a reader of one would not see the other.
-fn unique(fields: &Fields<'_>) -> Result<(), String> {
+fn unique(fields: &RawFields<'_>) -> Result<(), String> {
     let is_lower = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if fields.0.iter().all(|(key, _)| is_lower(key)) {
         return Ok(());
@@ -107,7 +107,7 @@ fn fold(key: &str) -> Cow<'_, str> {
 }
 
 fn string<'a>(key: &str, value: &'a RawValue) -> Result<Cow<'a, str>, String> {
-    serde_json::from_str::<Text>(value.get())
+    serde_json::from_str::<BorrowedString>(value.get())
         .map(|text| text.0)
         .map_err(|_| format!("expected value for key {} to be a string", quote(key)))
 }

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_schema::gotext::quote;
 
 use crate::index::Catalog;
-use crate::package::{Channel, Entry, Package};
+use crate::package::{Channel, ChannelEntry, Package};
 use crate::skip_range::SkipRange;
-use crate::version::Version;
+use crate::version::SemanticVersion;
 
 /// The parts of a Subscription that determine what OLM installs; a part that is not set is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Current<'a> {
     pub name: &'a str,
     /// Its own version. OLM compares this one with a `skipRange`, so the catalog need not have the bundle any more.
     /// `None` if it is unknown; then the version in the catalog counts.
-    pub version: Option<&'a Version>,
+    pub version: Option<&'a SemanticVersion>,
 }
 
 /// The bundle that a Subscription installs next: an update of the installed bundle, or its `startingCSV` or the head of
@@ -64,7 +64,7 @@ pub fn next<'c>(
             "no operators found in package {package} in the catalog referenced by subscription {name}"
         ));
     };
-    let mut channels: Vec<(&Channel, Vec<&Entry>)> = of
+    let mut channels: Vec<(&Channel, Vec<&ChannelEntry>)> = of
         .channels
         .values()
         .filter(|known| channel.is_empty() || known.name == *channel)
@@ -97,10 +97,10 @@ pub fn next<'c>(
     };
     let of_catalog = || of.bundles.get(installed).and_then(|bundle| bundle.version().ok());
     let version = version.cloned().or_else(|| of_catalog().map(|found| found.version));
-    let is_edge = |entry: &&&Entry| {
+    let is_edge = |entry: &&&ChannelEntry| {
         entry.replaces == installed
             || entry.skips.iter().any(|skipped| skipped == installed)
-            || version.as_ref().is_some_and(|version: &Version| {
+            || version.as_ref().is_some_and(|version: &SemanticVersion| {
                 SkipRange::parse(&entry.skip_range)
                     .is_ok_and(|range| !entry.skip_range.is_empty() && range.contains(version))
             })
@@ -109,7 +109,7 @@ pub fn next<'c>(
 }
 
 /// The entries of a channel that have a bundle. OLM does not see the others: it asks the catalog for bundles.
-fn operators<'a>(package: &Package, channel: &'a Channel) -> Vec<&'a Entry> {
+fn operators<'a>(package: &Package, channel: &'a Channel) -> Vec<&'a ChannelEntry> {
     channel.entries.iter().filter(|entry| package.bundles.contains_key(&entry.name)).collect()
 }
 
@@ -118,12 +118,16 @@ fn has_operators(package: &Package) -> bool {
 }
 
 /// The entries on the `replaces` chain, from the head down, without those that another entry skips.
-fn chain<'a>(package: &Package, channel: &Channel, entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, String> {
-    let by_name: BTreeMap<&str, &Entry> = entries.iter().map(|entry| (entry.name.as_str(), *entry)).collect();
+fn chain<'a>(
+    package: &Package,
+    channel: &Channel,
+    entries: &[&'a ChannelEntry],
+) -> Result<Vec<&'a ChannelEntry>, String> {
+    let by_name: BTreeMap<&str, &ChannelEntry> = entries.iter().map(|entry| (entry.name.as_str(), *entry)).collect();
     let replaced: BTreeSet<&str> = entries.iter().map(|entry| entry.replaces.as_str()).collect();
     let skipped: BTreeSet<&str> = entries.iter().flat_map(|entry| entry.skips.iter().map(String::as_str)).collect();
     let place = format!("channel {} of package {}", quote(&channel.name), quote(&package.name));
-    let is_head = |entry: &&&Entry| !replaced.contains(&*entry.name) && !skipped.contains(&*entry.name);
+    let is_head = |entry: &&&ChannelEntry| !replaced.contains(&*entry.name) && !skipped.contains(&*entry.name);
     let mut chains = Vec::new();
     for head in entries.iter().filter(is_head) {
         let (mut chain, mut visited) = (Vec::new(), BTreeSet::new());
@@ -155,7 +159,7 @@ fn chain<'a>(package: &Package, channel: &Channel, entries: &[&'a Entry]) -> Res
 }
 
 /// The names at both ends of a chain: `p.v2.0.0...p.v1.0.0`.
-fn ends(chain: &[&Entry]) -> String {
+fn ends(chain: &[&ChannelEntry]) -> String {
     match chain {
         [] => String::new(),
         [one] => one.name.clone(),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use gantry_schema::gotext::quote;
 use regex::{Captures, Regex};
 
-use super::version::Version;
+use super::version::SemanticVersion;
 use gantry_schema::golang::semver::is_digits;
 
 /// The maximum length of a range that the library accepts, in bytes.
@@ -35,28 +35,28 @@ static HYPHEN: LazyLock<Regex> = LazyLock::new(|| regex("S*(V)S+-S+(V)S*"));
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Constraint {
     /// One of the groups must hold.
-    groups: Vec<Group>,
+    groups: Vec<ConstraintGroup>,
 }
 
 /// Comparisons that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Group {
-    comparisons: Vec<Comparison>,
+struct ConstraintGroup {
+    comparisons: Vec<ConstraintComparison>,
     /// Whether one of them compares with a pre-release: otherwise no pre-release matches.
     takes_pre_releases: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Comparison {
-    operator: Operator,
+struct ConstraintComparison {
+    operator: ConstraintOperator,
     number: [u64; 3],
     pre: String,
-    open: Open,
+    open: FirstOpenPart,
 }
 
 /// The first part of the version that is missing or a wildcard; all parts after it are open as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum FirstOpenPart {
     Nothing,
     Patch,
     Minor,
@@ -64,7 +64,7 @@ enum Open {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+enum ConstraintOperator {
     Equal,
     NotEqual,
     Greater,
@@ -89,11 +89,11 @@ impl Constraint {
         if groups.len() > MOST_GROUPS {
             return Err(format!("too many constraint groups (max {MOST_GROUPS})"));
         }
-        Ok(Constraint { groups: groups.into_iter().map(Group::parse).collect::<Result<_, _>>()? })
+        Ok(Constraint { groups: groups.into_iter().map(ConstraintGroup::parse).collect::<Result<_, _>>()? })
     }
 
     /// Whether the range contains the version.
-    pub fn matches(&self, version: &Version) -> bool {
+    pub fn matches(&self, version: &SemanticVersion) -> bool {
         self.groups.iter().any(|group| {
             let is_of_interest = !version.is_pre_release() || group.takes_pre_releases;
             is_of_interest && group.comparisons.iter().all(|comparison| comparison.holds(version))
@@ -102,59 +102,63 @@ impl Constraint {
 
     /// Whether the range pins a single version.
     pub fn is_one_version(&self) -> bool {
-        let is_exact = |one: &Comparison| one.operator == Operator::Equal && one.open == Open::Nothing;
-        matches!(&self.groups[..], [Group { comparisons, .. }] if matches!(&comparisons[..], [one] if is_exact(one)))
+        let is_exact = |one: &ConstraintComparison| {
+            one.operator == ConstraintOperator::Equal && one.open == FirstOpenPart::Nothing
+        };
+        matches!(&self.groups[..], [ConstraintGroup { comparisons, .. }] if matches!(&comparisons[..], [one] if is_exact(one)))
     }
 
     /// Whether the range excludes the version only because it is a pre-release.
-    pub fn matches_but_for_pre_release(&self, version: &Version) -> bool {
-        let holds = |group: &Group| group.comparisons.iter().all(|comparison| comparison.holds(version));
+    pub fn matches_but_for_pre_release(&self, version: &SemanticVersion) -> bool {
+        let holds = |group: &ConstraintGroup| group.comparisons.iter().all(|comparison| comparison.holds(version));
         !self.matches(version) && self.groups.iter().any(holds)
     }
 }
 
-impl Group {
-    fn parse(text: &str) -> Result<Group, String> {
+impl ConstraintGroup {
+    fn parse(text: &str) -> Result<ConstraintGroup, String> {
         if !GROUP.is_match(text) {
             return Err(improper(text));
         }
-        let comparisons: Vec<Comparison> =
-            COMPARISONS.find_iter(text).map(|found| Comparison::parse(found.as_str())).collect::<Result<_, _>>()?;
+        let comparisons: Vec<ConstraintComparison> = COMPARISONS
+            .find_iter(text)
+            .map(|found| ConstraintComparison::parse(found.as_str()))
+            .collect::<Result<_, _>>()?;
         let takes_pre_releases = comparisons.iter().any(|comparison| !comparison.pre.is_empty());
-        Ok(Group { comparisons, takes_pre_releases })
+        Ok(ConstraintGroup { comparisons, takes_pre_releases })
     }
 }
 
-impl Comparison {
-    fn parse(text: &str) -> Result<Comparison, String> {
+impl ConstraintComparison {
+    fn parse(text: &str) -> Result<ConstraintComparison, String> {
         let found = COMPARISON.captures(text).ok_or_else(|| improper(text))?;
         let operator = match group(&found, 1) {
-            "" | "=" => Operator::Equal,
-            "!=" => Operator::NotEqual,
-            ">" => Operator::Greater,
-            "<" => Operator::Less,
-            ">=" | "=>" => Operator::GreaterOrEqual,
-            "<=" | "=<" => Operator::LessOrEqual,
-            "~" | "~>" => Operator::Tilde,
-            _ => Operator::Caret,
+            "" | "=" => ConstraintOperator::Equal,
+            "!=" => ConstraintOperator::NotEqual,
+            ">" => ConstraintOperator::Greater,
+            "<" => ConstraintOperator::Less,
+            ">=" | "=>" => ConstraintOperator::GreaterOrEqual,
+            "<=" | "=<" => ConstraintOperator::LessOrEqual,
+            "~" | "~>" => ConstraintOperator::Tilde,
+            _ => ConstraintOperator::Caret,
         };
         let parts = [3, 4, 5].map(|at| group(&found, at).trim_start_matches('.'));
         let open = match parts.iter().position(|part| matches!(*part, "" | "x" | "X" | "*")) {
-            Some(0) => Open::Major,
-            Some(1) => Open::Minor,
-            Some(_) => Open::Patch,
-            None => Open::Nothing,
+            Some(0) => FirstOpenPart::Major,
+            Some(1) => FirstOpenPart::Minor,
+            Some(_) => FirstOpenPart::Patch,
+            None => FirstOpenPart::Nothing,
         };
         let closed = match open {
-            Open::Major => 0,
-            Open::Minor => 1,
-            Open::Patch => 2,
-            Open::Nothing => 3,
+            FirstOpenPart::Major => 0,
+            FirstOpenPart::Minor => 1,
+            FirstOpenPart::Patch => 2,
+            FirstOpenPart::Nothing => 3,
         };
         let pre = group(&found, 6);
         // The length of the version that the library builds from it, which the library limits.
         let length = match open {
-            Open::Nothing => group(&found, 2).len(),
+            FirstOpenPart::Nothing => group(&found, 2).len(),
             _ => parts[..closed].iter().map(|part| part.len() + 1).sum::<usize>() + 2 * (3 - closed) - 1 + pre.len(),
         };
         let failed = || "constraint parser error".to_owned();
@@ -170,77 +174,80 @@ impl Comparison {
         if pre.split('.').any(|part| part.len() > 1 && part.starts_with('0') && is_digits(part)) {
             return Err(failed());
         }
-        Ok(Comparison { operator, number, pre: pre.to_owned(), open })
+        Ok(ConstraintComparison { operator, number, pre: pre.to_owned(), open })
     }
 
     /// Whether the comparison holds; pre-releases are compared like other versions.
-    fn holds(&self, version: &Version) -> bool {
+    fn holds(&self, version: &SemanticVersion) -> bool {
         let order = self.order(version);
         match self.operator {
-            Operator::Equal if self.open == Open::Nothing => order == Ordering::Equal,
-            Operator::Equal | Operator::Tilde => self.holds_tilde(version, order),
-            Operator::NotEqual => self.holds_not_equal(version, order),
-            Operator::Greater => self.holds_greater(version, order),
-            Operator::Less => order == Ordering::Less,
-            Operator::GreaterOrEqual => order != Ordering::Less,
-            Operator::LessOrEqual if self.open == Open::Nothing => order != Ordering::Greater,
-            Operator::LessOrEqual => {
+            ConstraintOperator::Equal if self.open == FirstOpenPart::Nothing => order == Ordering::Equal,
+            ConstraintOperator::Equal | ConstraintOperator::Tilde => self.holds_tilde(version, order),
+            ConstraintOperator::NotEqual => self.holds_not_equal(version, order),
+            ConstraintOperator::Greater => self.holds_greater(version, order),
+            ConstraintOperator::Less => order == Ordering::Less,
+            ConstraintOperator::GreaterOrEqual => order != Ordering::Less,
+            ConstraintOperator::LessOrEqual if self.open == FirstOpenPart::Nothing => order != Ordering::Greater,
+            ConstraintOperator::LessOrEqual => {
                 let [major, minor, _] = self.number;
-                version.major < major || version.major == major && (version.minor <= minor || self.open == Open::Minor)
+                version.major < major
+                    || version.major == major && (version.minor <= minor || self.open == FirstOpenPart::Minor)
             }
-            Operator::Caret => self.holds_caret(version, order),
+            ConstraintOperator::Caret => self.holds_caret(version, order),
         }
     }
 
-    fn holds_not_equal(&self, version: &Version, order: Ordering) -> bool {
+    fn holds_not_equal(&self, version: &SemanticVersion, order: Ordering) -> bool {
         let [major, minor, _] = self.number;
         match self.open {
-            Open::Patch | Open::Minor if version.major != major => true,
-            Open::Minor => false,
-            Open::Patch => version.minor != minor || compare_pre(&version.pre_text(), &self.pre) != Ordering::Equal,
-            Open::Nothing | Open::Major => order != Ordering::Equal,
+            FirstOpenPart::Patch | FirstOpenPart::Minor if version.major != major => true,
+            FirstOpenPart::Minor => false,
+            FirstOpenPart::Patch => {
+                version.minor != minor || compare_pre(&version.pre_text(), &self.pre) != Ordering::Equal
+            }
+            FirstOpenPart::Nothing | FirstOpenPart::Major => order != Ordering::Equal,
         }
     }
 
-    fn holds_greater(&self, version: &Version, order: Ordering) -> bool {
+    fn holds_greater(&self, version: &SemanticVersion, order: Ordering) -> bool {
         let [major, minor, _] = self.number;
         match self.open {
-            Open::Nothing => order == Ordering::Greater,
+            FirstOpenPart::Nothing => order == Ordering::Greater,
             _ if version.major != major => version.major > major,
-            Open::Minor => false,
-            Open::Patch => version.minor > minor,
-            Open::Major => order == Ordering::Greater,
+            FirstOpenPart::Minor => false,
+            FirstOpenPart::Patch => version.minor > minor,
+            FirstOpenPart::Major => order == Ordering::Greater,
         }
     }
 
-    fn holds_tilde(&self, version: &Version, order: Ordering) -> bool {
+    fn holds_tilde(&self, version: &SemanticVersion, order: Ordering) -> bool {
         let [major, minor, _] = self.number;
         if order == Ordering::Less {
             return false;
         }
         // ~0.0.0 matches everything.
-        if self.number == [0; 3] && !matches!(self.open, Open::Minor | Open::Patch) {
+        if self.number == [0; 3] && !matches!(self.open, FirstOpenPart::Minor | FirstOpenPart::Patch) {
             return true;
         }
-        version.major == major && (version.minor == minor || self.open == Open::Minor)
+        version.major == major && (version.minor == minor || self.open == FirstOpenPart::Minor)
     }
 
-    fn holds_caret(&self, version: &Version, order: Ordering) -> bool {
+    fn holds_caret(&self, version: &SemanticVersion, order: Ordering) -> bool {
         let [major, minor, patch] = self.number;
         if order == Ordering::Less || version.major != major {
             return false;
         }
-        if major > 0 || self.open == Open::Minor {
+        if major > 0 || self.open == FirstOpenPart::Minor {
             return true;
         }
         if version.minor != minor {
             return false;
         }
-        minor > 0 || self.open == Open::Patch || version.patch == patch
+        minor > 0 || self.open == FirstOpenPart::Patch || version.patch == patch
     }
 
     /// The order of the version relative to the version of the comparison.
-    fn order(&self, version: &Version) -> Ordering {
+    fn order(&self, version: &SemanticVersion) -> Ordering {
         [version.major, version.minor, version.patch].cmp(&self.number).then_with(|| {
             let pre = version.pre_text();
             pre.is_empty().cmp(&self.pre.is_empty()).then_with(|| compare_pre(&pre, &self.pre))

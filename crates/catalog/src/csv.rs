@@ -6,8 +6,8 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::bundle::{ClusterServiceVersion, Known, Profile, Support, Unchecked, check_support};
-use crate::json::Fields;
+use crate::bundle::{BundleDetail, ClusterServiceVersion, Profile, Support, UncheckedBundlePart, check_support};
+use crate::json::RawFields;
 
 /// The parts of a ClusterServiceVersion that determine how a bundle can be installed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,10 +31,11 @@ impl Csv {
     /// Whether OLM v1 installs the bundle, as far as the ClusterServiceVersion in the catalog shows.
     pub fn support(&self, profile: &Profile<'_>) -> Support {
         match (&self.whole, self.webhooks) {
-            (Some(csv), Some(_)) => check_support(Known::Csv(csv), profile),
-            (Some(csv), None) => check_support(Known::Metadata(csv), profile),
+            (Some(csv), Some(_)) => check_support(BundleDetail::Csv(csv), profile),
+            (Some(csv), None) => check_support(BundleDetail::Metadata(csv), profile),
             (None, _) => {
-                let unchecked = vec![Unchecked::Webhooks, Unchecked::Install, Unchecked::Objects];
+                let unchecked =
+                    vec![UncheckedBundlePart::Webhooks, UncheckedBundlePart::Install, UncheckedBundlePart::Objects];
                 Support { unchecked, ..Support::default() }
             }
         }
@@ -47,7 +48,7 @@ impl Csv {
 
     /// Reads a ClusterServiceVersion from the value of an `olm.bundle.object`; `None` for another object.
     pub(crate) fn of_object(value: &RawValue, keeps_whole: bool) -> Result<Option<Csv>, String> {
-        let fields: Fields = serde_json::from_str(value.get()).map_err(|error| explain_json(&error))?;
+        let fields: RawFields = serde_json::from_str(value.get()).map_err(|error| explain_json(&error))?;
         let data = fields.text("data")?;
         let bytes = STANDARD.decode(data.as_bytes()).map_err(|error| format!("data is not base64: {error}"))?;
         let text = String::from_utf8(bytes).map_err(|_| "data is not UTF-8".to_owned())?;
@@ -63,7 +64,7 @@ impl Csv {
     }
 
     fn of_text(text: &str, keeps_whole: bool) -> Result<Option<Csv>, String> {
-        let object: Object = serde_json::from_str(text).map_err(|error| explain_json(&error))?;
+        let object: CatalogCsvObject = serde_json::from_str(text).map_err(|error| explain_json(&error))?;
         if object.kind != "ClusterServiceVersion" {
             return Ok(None);
         }
@@ -75,12 +76,12 @@ impl Csv {
 
     /// Reads the value of an `olm.csv.metadata`.
     pub(crate) fn of_metadata(value: &RawValue, keeps_whole: bool) -> Result<Csv, String> {
-        let metadata = serde_json::from_str::<Metadata>(value.get()).map_err(|error| explain_json(&error))?;
+        let metadata = serde_json::from_str::<CatalogCsvMetadata>(value.get()).map_err(|error| explain_json(&error))?;
         let whole = || ClusterServiceVersion::read_metadata(value.get()).ok().map(Box::new);
         Ok(Csv { whole: keeps_whole.then(whole).flatten(), ..Csv::of(metadata) })
     }
 
-    fn of(metadata: Metadata) -> Csv {
+    fn of(metadata: CatalogCsvMetadata) -> Csv {
         let supported = metadata.install_modes.unwrap_or_default().into_iter().filter(|mode| mode.supported);
         Csv {
             version: String::new(),
@@ -94,32 +95,32 @@ impl Csv {
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct CatalogCsvObject {
     #[serde(default)]
     kind: String,
-    spec: Option<Spec>,
+    spec: Option<CatalogCsvSpec>,
 }
 
 #[derive(Deserialize, Default)]
-struct Spec {
+struct CatalogCsvSpec {
     #[serde(default)]
     version: String,
     #[serde(rename = "webhookdefinitions")]
     webhooks: Option<Vec<serde::de::IgnoredAny>>,
     #[serde(flatten)]
-    metadata: Metadata,
+    metadata: CatalogCsvMetadata,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct CatalogCsvMetadata {
     display_name: Option<String>,
-    install_modes: Option<Vec<InstallMode>>,
+    install_modes: Option<Vec<CsvInstallMode>>,
     min_kube_version: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct InstallMode {
+struct CsvInstallMode {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]

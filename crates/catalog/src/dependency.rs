@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::property::Property;
 use crate::skip_range::SkipRange;
-use crate::version::Version;
+use crate::version::SemanticVersion;
 
 /// The maximum nesting of constraints.
 const MOST_DEPTH: usize = 64;
@@ -32,7 +32,7 @@ pub struct Api {
 
 /// A requirement of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Requirement {
+pub enum BundleRequirement {
     /// An operator that provides an API.
     Api(Api),
     /// An operator of a package, in a range of versions.
@@ -45,33 +45,33 @@ pub enum Requirement {
         versions: SkipRange,
     },
     /// An operator that meets all of these.
-    All(Vec<Requirement>),
+    All(Vec<BundleRequirement>),
     /// An operator that meets one of these.
-    Any(Vec<Requirement>),
+    Any(Vec<BundleRequirement>),
     /// An operator that meets none of these.
-    Not(Vec<Requirement>),
+    Not(Vec<BundleRequirement>),
     /// A CEL expression over properties, which is not evaluated here.
     Cel(String),
 }
 
 /// An operator that can meet requirements.
-pub trait Operator {
+pub trait InstalledOperator {
     /// Whether it provides the API.
     fn provides(&self, api: &Api) -> bool;
     /// Whether it is of the package, in a version for which `is_taken` returns true.
-    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool;
+    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&SemanticVersion) -> bool) -> bool;
 }
 
-impl Requirement {
+impl BundleRequirement {
     /// Reads a property of a bundle; `None` for a property that requires nothing.
     ///
     /// # Errors
     /// The value does not have the type that the property requires.
-    pub fn of_property(property: &Property) -> Result<Option<Requirement>, String> {
+    pub fn of_property(property: &Property) -> Result<Option<BundleRequirement>, String> {
         match property.kind.as_str() {
-            "olm.gvk.required" => parse(&property.value).map(|api| Some(Requirement::Api(api))),
+            "olm.gvk.required" => parse(&property.value).map(|api| Some(BundleRequirement::Api(api))),
             "olm.package.required" => parse::<PackageRange>(&property.value).and_then(PackageRange::read).map(Some),
-            "olm.constraint" => return Constraint::parse(&property.value)?.read(0).map(Some),
+            "olm.constraint" => return OlmConstraint::parse(&property.value)?.read(0).map(Some),
             _ => Ok(None),
         }
         .map_err(|why| format!("{}: {why}", property.kind))
@@ -82,47 +82,49 @@ impl Requirement {
     ///
     /// # Errors
     /// The value does not have the type that the dependency requires.
-    pub fn of_dependency(dependency: &Property) -> Result<Option<Requirement>, String> {
+    pub fn of_dependency(dependency: &Property) -> Result<Option<BundleRequirement>, String> {
         match dependency.kind.as_str() {
-            "olm.gvk" => parse(&dependency.value).map(|api| Some(Requirement::Api(api))),
+            "olm.gvk" => parse(&dependency.value).map(|api| Some(BundleRequirement::Api(api))),
             "olm.package" => parse::<PackageRange>(&dependency.value)?.read().map(Some),
-            _ => Requirement::of_property(dependency),
+            _ => BundleRequirement::of_property(dependency),
         }
     }
 
     /// Whether one of these operators meets the requirement; `None` if an expression would have to be evaluated.
-    pub fn holds<'o>(&self, operators: impl IntoIterator<Item = &'o dyn Operator>) -> Option<bool> {
+    pub fn holds<'o>(&self, operators: impl IntoIterator<Item = &'o dyn InstalledOperator>) -> Option<bool> {
         any(operators.into_iter().map(|operator| self.is_met_by(operator)))
     }
 
     /// As in OLM, a single operator must meet a whole constraint.
-    fn is_met_by(&self, operator: &dyn Operator) -> Option<bool> {
+    fn is_met_by(&self, operator: &dyn InstalledOperator) -> Option<bool> {
         let not = |holds: Option<bool>| holds.map(|holds| !holds);
-        let one_of = |parts: &[Requirement]| any(parts.iter().map(|part| part.is_met_by(operator)));
+        let one_of = |parts: &[BundleRequirement]| any(parts.iter().map(|part| part.is_met_by(operator)));
         match self {
-            Requirement::Api(api) => Some(operator.provides(api)),
-            Requirement::Package { name, versions, .. } => {
+            BundleRequirement::Api(api) => Some(operator.provides(api)),
+            BundleRequirement::Package { name, versions, .. } => {
                 Some(operator.is_of_package(name, &|version| versions.contains(version)))
             }
-            Requirement::All(parts) => not(any(parts.iter().map(|part| not(part.is_met_by(operator))))),
-            Requirement::Any(parts) => one_of(parts),
-            Requirement::Not(parts) => not(one_of(parts)),
-            Requirement::Cel(_) => None,
+            BundleRequirement::All(parts) => not(any(parts.iter().map(|part| not(part.is_met_by(operator))))),
+            BundleRequirement::Any(parts) => one_of(parts),
+            BundleRequirement::Not(parts) => not(one_of(parts)),
+            BundleRequirement::Cel(_) => None,
         }
     }
 
     /// Every API that it asks for, at any level; not those of a `not`.
     pub fn apis(&self) -> Vec<&Api> {
         match self {
-            Requirement::Api(api) => vec![api],
-            Requirement::All(parts) | Requirement::Any(parts) => parts.iter().flat_map(Requirement::apis).collect(),
-            Requirement::Package { .. } | Requirement::Not(_) | Requirement::Cel(_) => Vec::new(),
+            BundleRequirement::Api(api) => vec![api],
+            BundleRequirement::All(parts) | BundleRequirement::Any(parts) => {
+                parts.iter().flat_map(BundleRequirement::apis).collect()
+            }
+            BundleRequirement::Package { .. } | BundleRequirement::Not(_) | BundleRequirement::Cel(_) => Vec::new(),
         }
     }
 
     /// Whether it requires a package.
     pub fn is_of_package(&self) -> bool {
-        matches!(self, Requirement::Package { .. })
+        matches!(self, BundleRequirement::Package { .. })
     }
 }
 
@@ -145,27 +147,27 @@ impl fmt::Display for Api {
     }
 }
 
-impl fmt::Display for Requirement {
+impl fmt::Display for BundleRequirement {
     /// The text that OLM puts after `requires an operator`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |f: &mut fmt::Formatter<'_>, parts: &[Requirement], between: &str| {
+        let list = |f: &mut fmt::Formatter<'_>, parts: &[BundleRequirement], between: &str| {
             parts.iter().enumerate().try_for_each(|(at, part)| {
                 let before = if at == 0 { "" } else { between };
                 write!(f, "{before}{part}")
             })
         };
         match self {
-            Requirement::Api(api) => write!(f, "providing an API with {api}"),
-            Requirement::Package { name, range, .. } => {
+            BundleRequirement::Api(api) => write!(f, "providing an API with {api}"),
+            BundleRequirement::Package { name, range, .. } => {
                 write!(f, "with package: {name} and with version in range: {range}")
             }
-            Requirement::All(parts) => list(f, parts, " and "),
-            Requirement::Any(parts) => list(f, parts, " or "),
-            Requirement::Not(parts) => {
+            BundleRequirement::All(parts) => list(f, parts, " and "),
+            BundleRequirement::Any(parts) => list(f, parts, " or "),
+            BundleRequirement::Not(parts) => {
                 f.write_str("not ")?;
                 list(f, parts, " nor ")
             }
-            Requirement::Cel(rule) => write!(f, "with constraint: {rule:?}"),
+            BundleRequirement::Cel(rule) => write!(f, "with constraint: {rule:?}"),
         }
     }
 }
@@ -190,10 +192,10 @@ struct PackageRange {
 }
 
 impl PackageRange {
-    fn read(self) -> Result<Requirement, String> {
+    fn read(self) -> Result<BundleRequirement, String> {
         let PackageRange { package_name: name, version_range: range } = self;
         let versions = SkipRange::parse(&range).map_err(|why| format!("{range:?}: {why}"))?;
-        Ok(Requirement::Package { name, range, versions })
+        Ok(BundleRequirement::Package { name, range, versions })
     }
 }
 
@@ -201,15 +203,15 @@ impl PackageRange {
 /// of operator-framework/api), but not in other properties.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Constraint {
+struct OlmConstraint {
     #[serde(rename = "failureMessage")]
     _failure_message: Option<String>,
     gvk: Option<RequiredApi>,
     package: Option<RequiredPackage>,
-    all: Option<Constraints>,
-    any: Option<Constraints>,
-    not: Option<Constraints>,
-    cel: Option<Cel>,
+    all: Option<CompoundConstraints>,
+    any: Option<CompoundConstraints>,
+    not: Option<CompoundConstraints>,
+    cel: Option<CelConstraint>,
 }
 
 #[derive(Deserialize)]
@@ -232,20 +234,20 @@ struct RequiredPackage {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Constraints {
+struct CompoundConstraints {
     #[serde(default)]
-    constraints: Vec<Constraint>,
+    constraints: Vec<OlmConstraint>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cel {
+struct CelConstraint {
     #[serde(default)]
     rule: String,
 }
 
-impl Constraint {
-    fn parse(text: &str) -> Result<Constraint, String> {
+impl OlmConstraint {
+    fn parse(text: &str) -> Result<OlmConstraint, String> {
         parse(text).map_err(|why| match why.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
             // In Go's words.
             Some((field, _)) => format!("parse olm.constraint: json: unknown field {}", quote(field)),
@@ -253,25 +255,25 @@ impl Constraint {
         })
     }
 
-    fn read(self, depth: usize) -> Result<Requirement, String> {
+    fn read(self, depth: usize) -> Result<BundleRequirement, String> {
         let failed = |why: String| format!("convert olm.constraint to resolver predicate: {why}");
         if depth > MOST_DEPTH {
             return Err(failed(format!("constraints are nested more than {MOST_DEPTH} levels deep")));
         }
-        let list = |parts: Constraints| -> Result<Vec<Requirement>, String> {
+        let list = |parts: CompoundConstraints| -> Result<Vec<BundleRequirement>, String> {
             parts.constraints.into_iter().map(|part| part.read(depth + 1)).collect()
         };
         match self {
-            Constraint { gvk: Some(RequiredApi { group, version, kind }), .. } => {
-                Ok(Requirement::Api(Api { group, version, kind }))
+            OlmConstraint { gvk: Some(RequiredApi { group, version, kind }), .. } => {
+                Ok(BundleRequirement::Api(Api { group, version, kind }))
             }
-            Constraint { package: Some(RequiredPackage { package_name, version_range }), .. } => {
+            OlmConstraint { package: Some(RequiredPackage { package_name, version_range }), .. } => {
                 PackageRange { package_name, version_range }.read().map_err(failed)
             }
-            Constraint { all: Some(parts), .. } => list(parts).map(Requirement::All),
-            Constraint { any: Some(parts), .. } => list(parts).map(Requirement::Any),
-            Constraint { not: Some(parts), .. } => list(parts).map(Requirement::Not),
-            Constraint { cel: Some(Cel { rule }), .. } => Ok(Requirement::Cel(rule)),
+            OlmConstraint { all: Some(parts), .. } => list(parts).map(BundleRequirement::All),
+            OlmConstraint { any: Some(parts), .. } => list(parts).map(BundleRequirement::Any),
+            OlmConstraint { not: Some(parts), .. } => list(parts).map(BundleRequirement::Not),
+            OlmConstraint { cel: Some(CelConstraint { rule }), .. } => Ok(BundleRequirement::Cel(rule)),
             _ => Err(failed("constraint is empty".to_owned())),
         }
     }

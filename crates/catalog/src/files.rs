@@ -16,14 +16,14 @@ const MOST_FILES: usize = 100_000;
 
 /// A file or folder that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct FileReadError {
     /// The file or folder.
     pub path: PathBuf,
     /// Why.
     pub reason: String,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for FileReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.reason)
     }
@@ -34,14 +34,15 @@ impl fmt::Display for Unreadable {
 ///
 /// # Errors
 /// A file or folder that cannot be read, or too many files.
-pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
-    let unreadable = |path: &Path, error: &io::Error| Unreadable { path: path.to_owned(), reason: error.to_string() };
+pub fn files(root: &Path) -> Result<Vec<PathBuf>, FileReadError> {
+    let unreadable =
+        |path: &Path, error: &io::Error| FileReadError { path: path.to_owned(), reason: error.to_string() };
     if !fs::metadata(root).map_err(|error| unreadable(root, &error))?.is_dir() {
         return Ok(vec![root.to_owned()]);
     }
     let (mut files, mut ignored) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(root).sort_by_file_name().follow_root_links(true) {
-        let entry = entry.map_err(|error| Unreadable {
+        let entry = entry.map_err(|error| FileReadError {
             path: error.path().unwrap_or(root).to_owned(),
             reason: error.io_error().map_or_else(|| error.to_string(), ToString::to_string),
         })?;
@@ -54,7 +55,7 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
             files.push(entry.into_path());
         }
         if files.len() > MOST_FILES {
-            return Err(Unreadable {
+            return Err(FileReadError {
                 path: root.to_owned(),
                 reason: format!("the folder has more than {MOST_FILES} files"),
             });
@@ -70,19 +71,19 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Unreadable> {
             false if !is.is_file() => "it is not a regular file",
             false => continue,
         };
-        return Err(Unreadable { path: file.clone(), reason: reason.into() });
+        return Err(FileReadError { path: file.clone(), reason: reason.into() });
     }
     Ok(files)
 }
 
-fn rules(folder: &Path, file: &Path) -> Result<Gitignore, Unreadable> {
+fn rules(folder: &Path, file: &Path) -> Result<Gitignore, FileReadError> {
     let mut builder = GitignoreBuilder::new(folder);
     let error = builder.add(file);
     let built = match error {
         Some(error) => Err(error),
         None => builder.build(),
     };
-    built.map_err(|error| Unreadable { path: file.to_owned(), reason: error.to_string() })
+    built.map_err(|error| FileReadError { path: file.to_owned(), reason: error.to_string() })
 }
 
 /// The rules of the folder nearest to the file take precedence.

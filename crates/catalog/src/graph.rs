@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::package::{Bundle, Channel, Package};
+use crate::package::{Channel, Package, PackageBundle};
 use crate::skip_range::SkipRange;
-use crate::version::{Version, VersionRelease};
+use crate::version::{SemanticVersion, VersionRelease};
 
 /// The maximum number of `skipRange` checks: enough for a thousand entries that all have one.
 const MOST_LOOKS: usize = 4_000_000;
@@ -25,7 +25,7 @@ pub enum By {
 
 /// An edge to a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edge<'a> {
+pub struct UpgradeEdge<'a> {
     /// The name of the bundle that the edge leads to.
     pub to: &'a str,
     /// The channel whose entry makes the edge.
@@ -38,11 +38,11 @@ pub struct Edge<'a> {
 
 /// The installed bundle: edges of `replaces` and `skips` match its name, those of `skipRange` its version.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Installed<'a> {
+pub struct InstalledBundleRef<'a> {
     /// The name of the bundle; `None` if the catalog does not contain it.
     pub name: Option<&'a str>,
     /// Its version; `None` if it cannot be parsed.
-    pub version: Option<Version>,
+    pub version: Option<SemanticVersion>,
 }
 
 /// Searching the graph would take too long.
@@ -50,23 +50,23 @@ pub struct Installed<'a> {
 pub struct TooLarge;
 
 /// The graph of a package, or of some of its channels.
-pub struct Graph<'a> {
+pub struct UpgradeGraph<'a> {
     package: &'a Package,
     /// The edges from the bundle of each name.
-    named: HashMap<&'a str, Vec<Edge<'a>>>,
-    ranges: Vec<(SkipRange, Edge<'a>)>,
+    named: HashMap<&'a str, Vec<UpgradeEdge<'a>>>,
+    ranges: Vec<(SkipRange, UpgradeEdge<'a>)>,
     versions: HashMap<&'a str, VersionRelease>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> UpgradeGraph<'a> {
     /// The graph of these channels, or of all channels if none is named.
-    pub fn new(package: &'a Package, channels: &[String]) -> Graph<'a> {
-        let (mut named, mut ranges): (HashMap<&str, Vec<Edge>>, _) = (HashMap::new(), Vec::new());
+    pub fn new(package: &'a Package, channels: &[String]) -> UpgradeGraph<'a> {
+        let (mut named, mut ranges): (HashMap<&str, Vec<UpgradeEdge>>, _) = (HashMap::new(), Vec::new());
         let is_asked_for = |channel: &&Channel| channels.is_empty() || channels.contains(&channel.name);
         for channel in package.channels.values().filter(is_asked_for) {
             // A bundle without a blob cannot be installed.
             for entry in channel.entries.iter().filter(|entry| package.bundles.contains_key(&entry.name)) {
-                let edge = |by| Edge { to: &entry.name, channel: &channel.name, by, range: "" };
+                let edge = |by| UpgradeEdge { to: &entry.name, channel: &channel.name, by, range: "" };
                 if !entry.replaces.is_empty() {
                     named.entry(&entry.replaces).or_default().push(edge(By::Replaces));
                 }
@@ -77,17 +77,17 @@ impl<'a> Graph<'a> {
                 if !entry.skip_range.is_empty()
                     && let Ok(range) = SkipRange::parse(&entry.skip_range)
                 {
-                    ranges.push((range, Edge { range: &entry.skip_range, ..edge(By::SkipRange) }));
+                    ranges.push((range, UpgradeEdge { range: &entry.skip_range, ..edge(By::SkipRange) }));
                 }
             }
         }
         let versions = package.bundles.values().filter_map(|bundle| Some((&*bundle.name, bundle.version().ok()?)));
-        Graph { package, named, ranges, versions: versions.collect() }
+        UpgradeGraph { package, named, ranges, versions: versions.collect() }
     }
 
     /// The bundle of this name as the installed one.
-    pub fn installed(&self, name: &'a str) -> Installed<'a> {
-        Installed { name: Some(name), version: self.versions.get(name).map(|found| found.version.clone()) }
+    pub fn installed(&self, name: &'a str) -> InstalledBundleRef<'a> {
+        InstalledBundleRef { name: Some(name), version: self.versions.get(name).map(|found| found.version.clone()) }
     }
 
     /// The bundles that replace or skip the bundle of this name, whether or not the catalog contains it.
@@ -97,11 +97,11 @@ impl<'a> Graph<'a> {
 
     /// Whether the entry of the installed bundle replaces or skips itself, or has its version in `skipRange`: then a
     /// bundle that was rebuilt under the same name is a possible update.
-    pub fn leads_to_itself(&self, from: &Installed<'a>) -> bool {
+    pub fn leads_to_itself(&self, from: &InstalledBundleRef<'a>) -> bool {
         self.all_edges(from).any(|edge| Some(edge.to) == from.name)
     }
 
-    fn all_edges<'s>(&'s self, from: &'s Installed<'a>) -> impl Iterator<Item = &'s Edge<'a>> {
+    fn all_edges<'s>(&'s self, from: &'s InstalledBundleRef<'a>) -> impl Iterator<Item = &'s UpgradeEdge<'a>> {
         let named = from.name.and_then(|name| self.named.get(name)).into_iter().flatten();
         let is_in = |range: &SkipRange| from.version.as_ref().is_some_and(|version| range.contains(version));
         let ranged = self.ranges.iter().filter(move |(range, _)| is_in(range)).map(|(_, edge)| edge);
@@ -109,8 +109,9 @@ impl<'a> Graph<'a> {
     }
 
     /// Every edge from `from` to another bundle, highest version first.
-    pub fn edges(&self, from: &Installed<'a>) -> Vec<Edge<'a>> {
-        let mut edges: Vec<Edge> = self.all_edges(from).filter(|edge| Some(edge.to) != from.name).cloned().collect();
+    pub fn edges(&self, from: &InstalledBundleRef<'a>) -> Vec<UpgradeEdge<'a>> {
+        let mut edges: Vec<UpgradeEdge> =
+            self.all_edges(from).filter(|edge| Some(edge.to) != from.name).cloned().collect();
         edges.sort_by(|one, other| {
             let [a, b] = [one, other].map(|edge| self.versions.get(edge.to));
             let order = match (a, b) {
@@ -123,7 +124,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The bundles that `from` can be updated to in one step, highest version first.
-    pub fn successors(&self, from: &Installed<'a>) -> Vec<&'a Bundle> {
+    pub fn successors(&self, from: &InstalledBundleRef<'a>) -> Vec<&'a PackageBundle> {
         let mut seen = BTreeSet::new();
         let edges = self.edges(from).into_iter().filter(|edge| seen.insert(edge.to));
         edges.filter_map(|edge| self.package.bundles.get(edge.to)).collect()
@@ -134,8 +135,8 @@ impl<'a> Graph<'a> {
     ///
     /// # Errors
     /// The search would take too long.
-    pub fn ways(&self, from: &Installed<'a>) -> Result<Ways<'a>, TooLarge> {
-        let mut last: BTreeMap<&str, (Option<&str>, Edge)> = BTreeMap::new();
+    pub fn ways(&self, from: &InstalledBundleRef<'a>) -> Result<Ways<'a>, TooLarge> {
+        let mut last: BTreeMap<&str, (Option<&str>, UpgradeEdge)> = BTreeMap::new();
         let mut order = Vec::new();
         let mut next = VecDeque::from([(None, from.clone(), 0)]);
         let mut looks = 0;
@@ -160,13 +161,13 @@ impl<'a> Graph<'a> {
 /// The shortest paths from one bundle to all that it can be updated to.
 pub struct Ways<'a> {
     /// For each bundle, the last edge of its path and the bundle where that edge starts; `None` is the beginning.
-    last: BTreeMap<&'a str, (Option<&'a str>, Edge<'a>)>,
+    last: BTreeMap<&'a str, (Option<&'a str>, UpgradeEdge<'a>)>,
     order: Vec<(&'a str, usize)>,
 }
 
 impl<'a> Ways<'a> {
     /// The edges from the beginning to this bundle; `None` if there is no path.
-    pub fn to(&self, bundle: &str) -> Option<Vec<Edge<'a>>> {
+    pub fn to(&self, bundle: &str) -> Option<Vec<UpgradeEdge<'a>>> {
         let mut edges = Vec::new();
         let mut at = Some(bundle);
         while let Some(name) = at {

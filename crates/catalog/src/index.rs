@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_yaml::explain_json;
 use serde_json::value::RawValue;
 
-use crate::blob::{Blob, Schema};
+use crate::blob::{Blob, BlobSchema};
 use crate::csv::Csv;
-use crate::json::{Fields, compact};
-use crate::package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, REQUIRED};
+use crate::json::{RawFields, compact};
+use crate::package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};
 use crate::property::Property;
 
 /// The type of the property that holds an object of the bundle.
@@ -18,7 +18,7 @@ const METADATA: &str = "olm.csv.metadata";
 
 /// What to keep in addition to names, versions and edges, which are a few MB of a catalog of 250 MB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeptCatalogParts {
     /// The packages whose images, properties and whole ClusterServiceVersions are kept.
     pub properties_of: BTreeSet<String>,
     /// Whether the properties of all packages are kept. Whole ClusterServiceVersions are kept only for the packages in
@@ -34,7 +34,7 @@ pub enum Csvs {
     /// None: the objects of bundles are not even decoded.
     #[default]
     None,
-    /// The packages in [`Keep::properties_of`].
+    /// The packages in [`KeptCatalogParts::properties_of`].
     Kept,
     /// All packages.
     All,
@@ -59,28 +59,28 @@ impl Catalog {
     ///
     /// # Errors
     /// An error in a blob without a package: then the whole catalog cannot be read.
-    pub fn add(&mut self, blob: &Blob<'_>, keep: &Keep) -> Result<(), String> {
+    pub fn add(&mut self, blob: &Blob<'_>, keep: &KeptCatalogParts) -> Result<(), String> {
         let name = blob.of_package();
         if blob.schema.is_empty() {
             let shown: String = blob.json().chars().take(200).collect();
             let rest = if shown.len() < blob.json().len() { "…" } else { "" };
             return self.fail(name, format!("object '{shown}{rest}' is missing root schema field"));
         }
-        if blob.kind() == Schema::Other {
+        if blob.kind() == BlobSchema::Other {
             return Ok(());
         }
         if name.is_empty() {
             return Err(match blob.kind() {
-                Schema::Package => "config contains package with no name".to_owned(),
+                BlobSchema::Package => "config contains package with no name".to_owned(),
                 _ => format!("package name must be set for {} {:?}", blob.schema, blob.name),
             });
         }
         let package = self.packages.entry(name.to_owned()).or_default();
         package.name = name.to_owned();
         let added = match blob.kind() {
-            Schema::Package => add_package(package, blob).map_err(|why| format!("parse package: {why}")),
-            Schema::Channel => add_channel(package, blob).map_err(|why| format!("parse channel: {why}")),
-            Schema::Bundle => add_bundle(package, blob, keep).map_err(|why| format!("parse bundle: {why}")),
+            BlobSchema::Package => add_package(package, blob).map_err(|why| format!("parse package: {why}")),
+            BlobSchema::Channel => add_channel(package, blob).map_err(|why| format!("parse channel: {why}")),
+            BlobSchema::Bundle => add_bundle(package, blob, keep).map_err(|why| format!("parse bundle: {why}")),
             _ => add_deprecations(package, blob).map_err(|why| format!("parse deprecation: {why}")),
         };
         let name = name.to_owned();
@@ -117,15 +117,15 @@ fn add_package(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> 
     package.is_declared = true;
     package.default_channel = blob.fields.text("defaultChannel")?.into_owned();
     package.description = blob.fields.text("description")?.into_owned();
-    let icon: Option<Fields> = blob.fields.parse("icon")?;
+    let icon: Option<RawFields> = blob.fields.parse("icon")?;
     package.icon = icon.map(|icon| icon.text("mediatype")).transpose()?.unwrap_or_default().into_owned();
     Ok(0)
 }
 
 fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
-    let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().map(|fields| {
-        let Some(fields) = fields else { return Ok(Entry::default()) };
-        Ok(Entry {
+    let entries = blob.fields.list::<Option<RawFields>>("entries")?.into_iter().map(|fields| {
+        let Some(fields) = fields else { return Ok(ChannelEntry::default()) };
+        Ok(ChannelEntry {
             name: fields.text("name")?.into_owned(),
             replaces: fields.text("replaces")?.into_owned(),
             skips: fields.list("skips")?,
@@ -139,15 +139,15 @@ fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> 
     Ok(parts)
 }
 
-fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<usize, String> {
+fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &KeptCatalogParts) -> Result<usize, String> {
     let is_kept = keep.properties_of.contains(&package.name);
     let looks_at_csv = keep.csv == Csvs::All || keep.csv == Csvs::Kept && is_kept;
-    let mut bundle = Bundle {
+    let mut bundle = PackageBundle {
         name: blob.name.to_string(),
         image: if is_kept { blob.fields.text("image")?.into_owned() } else { String::new() },
-        ..Bundle::default()
+        ..PackageBundle::default()
     };
-    for property in blob.fields.list::<Option<Fields>>("properties")?.into_iter().flatten() {
+    for property in blob.fields.list::<Option<RawFields>>("properties")?.into_iter().flatten() {
         let kind = property.text("type")?;
         if REQUIRED.contains(&&*kind) {
             bundle.required.push(kind.to_string());
@@ -179,8 +179,8 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &Keep) -> Result<usi
     Ok(parts)
 }
 
-fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
-    let fields: Fields =
+fn add_version(bundle: &mut PackageBundle, value: &RawValue) -> Result<(), String> {
+    let fields: RawFields =
         serde_json::from_str(value.get()).map_err(|error| format!("{PACKAGE}: {}", explain_json(&error)))?;
     // Several of these are an error; the first one counts.
     if bundle.packages.is_empty() {
@@ -191,8 +191,8 @@ fn add_version(bundle: &mut Bundle, value: &RawValue) -> Result<(), String> {
 }
 
 fn add_deprecations(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
-    let entries = blob.fields.list::<Option<Fields>>("entries")?.into_iter().flatten().map(|fields| {
-        let reference: Option<Fields> = fields.parse("reference")?;
+    let entries = blob.fields.list::<Option<RawFields>>("entries")?.into_iter().flatten().map(|fields| {
+        let reference: Option<RawFields> = fields.parse("reference")?;
         let part = |name| reference.as_ref().map_or(Ok("".into()), |reference| reference.text(name));
         Ok(Deprecation {
             schema: part("schema")?.into_owned(),

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 /// The keys and values of an object, in the order of the text. The last value of a duplicate key counts.
 #[derive(Debug)]
-pub(crate) struct Fields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(crate) struct RawFields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> RawFields<'a> {
     /// The value of a field. Like Go, this ignores the case of its name.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().rev().find(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
 
     /// A string; empty if there is none.
     pub fn text(&self, name: &str) -> Result<Cow<'a, str>, String> {
-        self.parse::<Text>(name).map(|text| text.map_or(Cow::Borrowed(""), |text| text.0))
+        self.parse::<BorrowedString>(name).map(|text| text.map_or(Cow::Borrowed(""), |text| text.0))
     }
 
     /// The value of a field as `T`.
@@ -39,19 +39,19 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
                 let mut fields: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::new();
-                while let Some(Text(key)) = map.next_key()? {
+                while let Some(BorrowedString(key)) = map.next_key()? {
                     let value = map.next_value()?;
                     match fields.iter_mut().find(|(known, _)| *known == key) {
                         Some(field) => field.1 = value,
@@ -61,10 +61,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                         return Err(A::Error::custom("an object with more than 10000 fields"));
                     }
                 }
-                Ok(Fields(fields))
+                Ok(RawFields(fields))
             }
         }
-        deserializer.deserialize_map(Object)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 
@@ -73,24 +73,24 @@ const MOST_FIELDS: usize = 10_000;
 
 /// A string, borrowed if nothing in it is escaped.
 #[derive(Debug)]
-pub(crate) struct Text<'a>(pub Cow<'a, str>);
+pub(crate) struct BorrowedString<'a>(pub Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for BorrowedString<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
         impl<'de> Visitor<'de> for Either {
-            type Value = Text<'de>;
+            type Value = BorrowedString<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<BorrowedString<'de>, E> {
+                Ok(BorrowedString(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<BorrowedString<'de>, E> {
+                Ok(BorrowedString(Cow::Owned(text.to_owned())))
             }
         }
         deserializer.deserialize_str(Either)

@@ -22,12 +22,12 @@ mod stream;
 mod tests;
 pub mod version;
 
-pub use blob::{Blob, Schema};
+pub use blob::{Blob, BlobSchema};
 pub use constraint::Constraint;
-pub use files::{Unreadable, files};
-pub use index::{Catalog, Csvs, Keep};
-pub use package::{Bundle, Channel, Deprecation, Entry, PACKAGE, Package, REQUIRED};
+pub use files::{FileReadError, files};
+pub use index::{Catalog, Csvs, KeptCatalogParts};
+pub use package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};
 pub use property::Property;
 pub use skip_range::SkipRange;
-pub use stream::{Error, MOST_BYTES, MOST_BYTES_OF_BLOB, read};
-pub use version::{Version, VersionRelease};
+pub use stream::{CatalogReadError, MOST_BYTES, MOST_BYTES_OF_BLOB, read};
+pub use version::{SemanticVersion, VersionRelease};

@@ -9,7 +9,7 @@ use gantry_schema::gotext::quote;
 use crate::graph::heads;
 use crate::package::{Channel, PACKAGE, Package};
 use crate::skip_range::SkipRange;
-use crate::version::Version;
+use crate::version::SemanticVersion;
 
 /// The errors of a package, in an order that depends only on the package.
 pub fn mistakes(package: &Package) -> Vec<String> {
@@ -128,7 +128,7 @@ fn of_bundles(package: &Package, found: &mut Vec<String>) {
                     let own = quote(own);
                     found.push(format!("package {name} does not match {} property {own}", quote(PACKAGE)));
                 }
-                if let Err(error) = Version::parse(&bundle.version) {
+                if let Err(error) = SemanticVersion::parse(&bundle.version) {
                     let version = quote(&bundle.version);
                     found.push(format!("error parsing bundle {of} version {version}: {error}"));
                 }
@@ -150,7 +150,7 @@ fn of_versions(package: &Package, found: &mut Vec<String>) {
     let entries = package.channels.values().flat_map(|channel| &channel.entries);
     let in_channels: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
     for bundle in package.bundles.values().filter(|bundle| in_channels.contains(bundle.name.as_str())) {
-        if let Ok(version) = Version::parse(&bundle.version) {
+        if let Ok(version) = SemanticVersion::parse(&bundle.version) {
             versions.entry(version.to_string()).or_default().push(&bundle.name);
         }
     }

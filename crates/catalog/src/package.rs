@@ -27,7 +27,7 @@ pub struct Package {
     /// The channels by name.
     pub channels: BTreeMap<String, Channel>,
     /// The bundles by name.
-    pub bundles: BTreeMap<String, Bundle>,
+    pub bundles: BTreeMap<String, PackageBundle>,
     /// The deprecations of the package, its channels and its bundles.
     pub deprecations: Vec<Deprecation>,
     /// The number of `olm.deprecations` blobs; if there are several, the last one counts.
@@ -44,12 +44,12 @@ pub struct Channel {
     /// Its name.
     pub name: String,
     /// The bundles, in the order of the catalog.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ChannelEntry>,
 }
 
 /// A bundle in a channel, and the bundles that can be updated to it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
+pub struct ChannelEntry {
     /// The name of the bundle.
     pub name: String,
     /// The name of the bundle that it replaces; empty if there is none.
@@ -62,7 +62,7 @@ pub struct Entry {
 
 /// One version of a package.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bundle {
+pub struct PackageBundle {
     /// Its name.
     pub name: String,
     /// The image with its content; only if the properties of the package were requested.
@@ -93,7 +93,7 @@ pub struct Deprecation {
     pub message: String,
 }
 
-impl Bundle {
+impl PackageBundle {
     /// Its version with its release.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Package {
 
     /// The bundles from the highest version down. Bundles whose version cannot be parsed come last, and bundles of
     /// equal versions are in the order of their names.
-    pub fn by_version(&self) -> Vec<&Bundle> {
-        let mut bundles: Vec<(Option<VersionRelease>, &Bundle)> =
+    pub fn by_version(&self) -> Vec<&PackageBundle> {
+        let mut bundles: Vec<(Option<VersionRelease>, &PackageBundle)> =
             self.bundles.values().map(|bundle| (bundle.version().ok(), bundle)).collect();
         bundles.sort_by(|(one, _), (other, _)| match (one, other) {
             (Some(one), Some(other)) => other.precedence(one),

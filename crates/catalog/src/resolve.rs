@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use gantry_schema::gotext::quote;
 
 use crate::constraint::Constraint;
-use crate::graph::{Graph, Installed};
-use crate::package::{Bundle, Package};
-use crate::version::{Version, VersionRelease, release};
+use crate::graph::{InstalledBundleRef, UpgradeGraph};
+use crate::package::{Package, PackageBundle};
+use crate::version::{SemanticVersion, VersionRelease, release};
 
 /// What a ClusterExtension requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExtensionRequest {
     /// The package.
     pub package: String,
     /// The range of versions; empty for any version, which is not the same as `*`.
@@ -53,7 +53,7 @@ pub struct InstalledBundle {
 
 /// A catalog that is selected, available and served.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct ServedCatalog<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its priority.
@@ -64,13 +64,13 @@ pub struct Source<'a> {
 
 /// The bundle that a ClusterExtension resolves to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved<'a> {
+pub struct ResolvedCatalogBundle<'a> {
     /// The catalog that it is from.
     pub catalog: &'a str,
     /// The package in that catalog.
     pub package: &'a Package,
     /// The bundle.
-    pub bundle: &'a Bundle,
+    pub bundle: &'a PackageBundle,
     /// Its version.
     pub version: VersionRelease,
     /// Other bundles of the catalog with the same version: which of them OLM takes is undefined.
@@ -79,16 +79,16 @@ pub struct Resolved<'a> {
 
 /// Why nothing is resolved.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failure<'a> {
+pub struct ResolutionError<'a> {
     /// OLM's error text.
     pub text: String,
     /// The reason.
-    pub reason: Reason<'a>,
+    pub reason: NoCandidateReason<'a>,
 }
 
 /// The step that left no candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reason<'a> {
+pub enum NoCandidateReason<'a> {
     /// The range of versions is invalid.
     RangeInvalid,
     /// A catalog contains the package, but it cannot be read.
@@ -108,18 +108,18 @@ pub enum Reason<'a> {
     },
     /// There are such versions, but no edge from the installed bundle to any of them; as catalog and bundle, highest
     /// first.
-    NoEdge(Vec<(&'a str, &'a Bundle)>),
+    NoEdge(Vec<(&'a str, &'a PackageBundle)>),
     /// Several catalogs of the same priority have a candidate; as catalog, bundle and priority.
-    Ambiguous(Vec<(&'a str, &'a Bundle, i32)>),
+    Ambiguous(Vec<(&'a str, &'a PackageBundle, i32)>),
     /// OLM does not support this bundle, and tries no other.
-    Unsupported(&'a Bundle),
+    Unsupported(&'a PackageBundle),
 }
 
 /// The candidate of one catalog.
 struct Candidate<'a> {
-    source: Source<'a>,
+    source: ServedCatalog<'a>,
     package: &'a Package,
-    bundle: &'a Bundle,
+    bundle: &'a PackageBundle,
     is_deprecated: bool,
     tied: Vec<&'a str>,
 }
@@ -129,26 +129,26 @@ struct Candidate<'a> {
 /// # Errors
 /// Why nothing is resolved.
 pub fn resolve<'a>(
-    wanted: &Wanted,
+    wanted: &ExtensionRequest,
     installed: Option<&InstalledBundle>,
-    sources: &[Source<'a>],
-) -> Result<Resolved<'a>, Failure<'a>> {
+    sources: &[ServedCatalog<'a>],
+) -> Result<ResolvedCatalogBundle<'a>, ResolutionError<'a>> {
     Resolver::new(wanted, sources)?.resolve(installed)
 }
 
 /// Resolves one ClusterExtension repeatedly, for different installed bundles.
 pub struct Resolver<'w, 'a> {
-    wanted: &'w Wanted,
+    wanted: &'w ExtensionRequest,
     range: Option<Constraint>,
-    sources: &'w [Source<'a>],
-    packages: Vec<(Source<'a>, &'a Package, Prepared<'a>)>,
+    sources: &'w [ServedCatalog<'a>],
+    packages: Vec<(ServedCatalog<'a>, &'a Package, PreparedResolution<'a>)>,
 }
 
 /// The part of the resolution that does not depend on the installed bundle.
-struct Prepared<'a> {
+struct PreparedResolution<'a> {
     /// The bundles in the channels and the range, the preferred one first.
-    ranked: Vec<Ranked<'a>>,
-    graph: OnceCell<Graph<'a>>,
+    ranked: Vec<RankedBundle<'a>>,
+    graph: OnceCell<UpgradeGraph<'a>>,
 }
 
 impl<'w, 'a> Resolver<'w, 'a> {
@@ -156,11 +156,15 @@ impl<'w, 'a> Resolver<'w, 'a> {
     ///
     /// # Errors
     /// The range of versions is invalid.
-    pub fn new(wanted: &'w Wanted, sources: &'w [Source<'a>]) -> Result<Resolver<'w, 'a>, Failure<'a>> {
-        let range = range_of(&wanted.version).map_err(|text| Failure { text, reason: Reason::RangeInvalid })?;
-        let prepare = |source: &Source<'a>| {
+    pub fn new(
+        wanted: &'w ExtensionRequest,
+        sources: &'w [ServedCatalog<'a>],
+    ) -> Result<Resolver<'w, 'a>, ResolutionError<'a>> {
+        let range = range_of(&wanted.version)
+            .map_err(|text| ResolutionError { text, reason: NoCandidateReason::RangeInvalid })?;
+        let prepare = |source: &ServedCatalog<'a>| {
             let package = source.package?;
-            Some((*source, package, Prepared::new(wanted, range.as_ref(), package)))
+            Some((*source, package, PreparedResolution::new(wanted, range.as_ref(), package)))
         };
         let packages = sources.iter().filter_map(prepare).collect();
         Ok(Resolver { wanted, range, sources, packages })
@@ -170,20 +174,25 @@ impl<'w, 'a> Resolver<'w, 'a> {
     ///
     /// # Errors
     /// Why nothing is resolved.
-    pub fn resolve(&self, installed: Option<&InstalledBundle>) -> Result<Resolved<'a>, Failure<'a>> {
+    pub fn resolve(
+        &self,
+        installed: Option<&InstalledBundle>,
+    ) -> Result<ResolvedCatalogBundle<'a>, ResolutionError<'a>> {
         let Resolver { wanted, range, sources, packages } = self;
         let mut candidates: Vec<Candidate> = Vec::new();
         for (source, package, prepared) in packages {
-            let walking = |why: String, reason| Failure { text: format!("error walking catalogs: {why}"), reason };
+            let walking =
+                |why: String, reason| ResolutionError { text: format!("error walking catalogs: {why}"), reason };
             if let Some(broken) = &package.broken {
                 let (name, catalog) = (quote(&wanted.package), quote(source.name));
                 let why = format!(
                     "error getting package {name} from catalog {catalog}: error loading package {name}: {broken}"
                 );
-                return Err(walking(why, Reason::BrokenPackage));
+                return Err(walking(why, NoCandidateReason::BrokenPackage));
             }
-            let successors = Successors::new(wanted, installed, package, prepared)
-                .map_err(|why| walking(format!("error finding upgrade edges: {why}"), Reason::NoVersionToRead))?;
+            let successors = Successors::new(wanted, installed, package, prepared).map_err(|why| {
+                walking(format!("error finding upgrade edges: {why}"), NoCandidateReason::NoVersionToRead)
+            })?;
             let mut taken = prepared.ranked.iter().filter(|ranked| successors.has(ranked));
             let Some(first) = taken.next() else { continue };
             let tied = taken.take_while(|other| first.precedence(other).is_eq());
@@ -199,28 +208,28 @@ impl<'w, 'a> Resolver<'w, 'a> {
     }
 }
 
-impl<'a> Prepared<'a> {
-    fn new(wanted: &Wanted, range: Option<&Constraint>, package: &'a Package) -> Prepared<'a> {
+impl<'a> PreparedResolution<'a> {
+    fn new(wanted: &ExtensionRequest, range: Option<&Constraint>, package: &'a Package) -> PreparedResolution<'a> {
         let (in_channels, deprecated) = (InChannels::new(wanted, package), deprecated(package));
         let bundles = package.bundles.values().filter(|bundle| in_channels.has(bundle));
-        let ranked = bundles.map(|bundle| Ranked {
+        let ranked = bundles.map(|bundle| RankedBundle {
             is_deprecated: deprecated.contains(bundle.name.as_str()),
             version: bundle.version().ok(),
             bundle,
         });
-        let mut ranked: Vec<Ranked> = ranked.filter(|ranked| ranked.is_in(range)).collect();
-        ranked.sort_by(Ranked::precedence);
-        Prepared { ranked, graph: OnceCell::new() }
+        let mut ranked: Vec<RankedBundle> = ranked.filter(|ranked| ranked.is_in(range)).collect();
+        ranked.sort_by(RankedBundle::precedence);
+        PreparedResolution { ranked, graph: OnceCell::new() }
     }
 }
 
 /// Chooses between the candidates of the catalogs. `reason` computes the reason if there is none.
 fn choose<'a>(
     mut candidates: Vec<Candidate<'a>>,
-    wanted: &Wanted,
+    wanted: &ExtensionRequest,
     installed: Option<&InstalledBundle>,
-    reason: impl Fn() -> Reason<'a>,
-) -> Result<Resolved<'a>, Failure<'a>> {
+    reason: impl Fn() -> NoCandidateReason<'a>,
+) -> Result<ResolvedCatalogBundle<'a>, ResolutionError<'a>> {
     // A bundle that is not deprecated wins over deprecated ones, regardless of priorities.
     if candidates.iter().any(|candidate| !candidate.is_deprecated) {
         candidates.retain(|candidate| !candidate.is_deprecated);
@@ -235,15 +244,18 @@ fn choose<'a>(
     if candidates.len() > 1 {
         let text = error_text(wanted, installed, &names);
         let of = |candidate: &Candidate<'a>| (candidate.source.name, candidate.bundle, candidate.source.priority);
-        return Err(Failure { text, reason: Reason::Ambiguous(candidates.iter().map(of).collect()) });
+        return Err(ResolutionError {
+            text,
+            reason: NoCandidateReason::Ambiguous(candidates.iter().map(of).collect()),
+        });
     }
     let Some(Candidate { source, package, bundle, tied, .. }) = candidates.pop() else {
         let text = error_text(wanted, installed, &names);
-        return Err(Failure { text, reason: reason() });
+        return Err(ResolutionError { text, reason: reason() });
     };
-    let version = bundle.version().map_err(|why| Failure {
+    let version = bundle.version().map_err(|why| ResolutionError {
         text: format!("error getting resolved bundle version for bundle {}: {why}", quote(&bundle.name)),
-        reason: Reason::NoVersionToRead,
+        reason: NoCandidateReason::NoVersionToRead,
     })?;
     if let Some(property) = bundle.required.first() {
         let (name, property) = (quote(&bundle.name), quote(property));
@@ -251,9 +263,9 @@ fn choose<'a>(
             "validating bundle {name}: bundle {name} has a dependency declared via property {property} which is currently \
              not supported"
         );
-        return Err(Failure { text, reason: Reason::Unsupported(bundle) });
+        return Err(ResolutionError { text, reason: NoCandidateReason::Unsupported(bundle) });
     }
-    Ok(Resolved { catalog: source.name, package, bundle, version, tied })
+    Ok(ResolvedCatalogBundle { catalog: source.name, package, bundle, version, tied })
 }
 
 /// Parses `version` of a ClusterExtension; `None` if it is empty.
@@ -271,12 +283,12 @@ pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
 
 /// Whether `candidate` is an automatic update of `installed` by the rules of semantic versions: the same major version,
 /// below 1.0.0 the same minor version, and never from one 0.0.z to another.
-pub fn is_semver_update(installed: &Version, candidate: &Version) -> bool {
+pub fn is_semver_update(installed: &SemanticVersion, candidate: &SemanticVersion) -> bool {
     semver_updates(installed).is_some_and(|updates| updates.matches(candidate))
 }
 
 /// The library's caret operator, which earlier releases of OLM v1 used.
-fn semver_updates(installed: &Version) -> Option<Constraint> {
+fn semver_updates(installed: &SemanticVersion) -> Option<Constraint> {
     Constraint::parse(&format!("^{installed}, !={installed}")).ok()
 }
 
@@ -289,10 +301,10 @@ enum Successors<'a> {
 
 impl<'a> Successors<'a> {
     fn new(
-        wanted: &Wanted,
+        wanted: &ExtensionRequest,
         installed: Option<&InstalledBundle>,
         package: &'a Package,
-        prepared: &Prepared<'a>,
+        prepared: &PreparedResolution<'a>,
     ) -> Result<Successors<'a>, String> {
         let Some(bundle) = installed.filter(|_| wanted.constraints != UpgradeConstraints::Any) else {
             return Ok(Successors::All);
@@ -302,9 +314,9 @@ impl<'a> Successors<'a> {
         if wanted.constraints == UpgradeConstraints::Semver {
             return Ok(Successors::Semver { updates: semver_updates(&installed.version), installed });
         }
-        let graph = prepared.graph.get_or_init(|| Graph::new(package, &wanted.channels));
+        let graph = prepared.graph.get_or_init(|| UpgradeGraph::new(package, &wanted.channels));
         let known = package.bundles.get(&bundle.name).map(|known| known.name.as_str());
-        let from = Installed { name: known, version: Some(installed.version.clone()) };
+        let from = InstalledBundleRef { name: known, version: Some(installed.version.clone()) };
         let mut names: BTreeSet<&str> = graph.successors(&from).iter().map(|next| next.name.as_str()).collect();
         names.extend(known.filter(|_| graph.leads_to_itself(&from)));
         if known.is_none() {
@@ -314,7 +326,7 @@ impl<'a> Successors<'a> {
         Ok(Successors::Some { names, installed })
     }
 
-    fn has(&self, ranked: &Ranked<'_>) -> bool {
+    fn has(&self, ranked: &RankedBundle<'_>) -> bool {
         let is_installed = |installed: &VersionRelease| {
             ranked.version.as_ref().is_some_and(|version| version.precedence(installed).is_eq())
         };
@@ -337,7 +349,9 @@ impl<'a> Successors<'a> {
 pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String> {
     match &installed.release {
         None => VersionRelease::parse(&installed.version),
-        Some(text) => Ok(VersionRelease { version: Version::parse(&installed.version)?, release: release(text)? }),
+        Some(text) => {
+            Ok(VersionRelease { version: SemanticVersion::parse(&installed.version)?, release: release(text)? })
+        }
     }
 }
 
@@ -348,7 +362,7 @@ enum InChannels<'a> {
 }
 
 impl<'a> InChannels<'a> {
-    fn new(wanted: &Wanted, package: &'a Package) -> Self {
+    fn new(wanted: &ExtensionRequest, package: &'a Package) -> Self {
         if wanted.channels.is_empty() {
             return InChannels::All;
         }
@@ -356,7 +370,7 @@ impl<'a> InChannels<'a> {
         InChannels::Some(named.flat_map(|channel| &channel.entries).map(|entry| entry.name.as_str()).collect())
     }
 
-    fn has(&self, bundle: &Bundle) -> bool {
+    fn has(&self, bundle: &PackageBundle) -> bool {
         match self {
             InChannels::All => true,
             InChannels::Some(names) => names.contains(bundle.name.as_str()),
@@ -364,7 +378,7 @@ impl<'a> InChannels<'a> {
     }
 }
 
-fn is_in_range(range: Option<&Constraint>, bundle: &Bundle) -> bool {
+fn is_in_range(range: Option<&Constraint>, bundle: &PackageBundle) -> bool {
     let Some(range) = range else { return true };
     bundle.version().is_ok_and(|found| range.matches(&found.version))
 }
@@ -376,14 +390,14 @@ fn deprecated(package: &Package) -> BTreeSet<&str> {
 }
 
 /// A bundle with the properties that determine its rank.
-struct Ranked<'a> {
+struct RankedBundle<'a> {
     is_deprecated: bool,
     /// `None` if it cannot be parsed.
     version: Option<VersionRelease>,
-    bundle: &'a Bundle,
+    bundle: &'a PackageBundle,
 }
 
-impl Ranked<'_> {
+impl RankedBundle<'_> {
     /// Whether the range contains its version; true without a range.
     fn is_in(&self, range: Option<&Constraint>) -> bool {
         let Some(range) = range else { return true };
@@ -399,7 +413,7 @@ impl Ranked<'_> {
     }
 }
 
-fn error_text(wanted: &Wanted, installed: Option<&InstalledBundle>, catalogs: &BTreeSet<&str>) -> String {
+fn error_text(wanted: &ExtensionRequest, installed: Option<&InstalledBundle>, catalogs: &BTreeSet<&str>) -> String {
     let mut text = String::new();
     if let Some(installed) = installed {
         text.push_str(&format!("error upgrading from currently installed version {}: ", quote(&installed.version)));
@@ -420,12 +434,16 @@ fn error_text(wanted: &Wanted, installed: Option<&InstalledBundle>, catalogs: &B
 }
 
 /// The first step that leaves no candidate in all catalogs together.
-fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>]) -> Reason<'a> {
+fn reason<'a>(
+    wanted: &ExtensionRequest,
+    range: Option<&Constraint>,
+    sources: &[ServedCatalog<'a>],
+) -> NoCandidateReason<'a> {
     let packages = || sources.iter().filter_map(|source| Some((source.name, source.package?)));
     if packages().next().is_none() {
-        return Reason::NoPackage;
+        return NoCandidateReason::NoPackage;
     }
-    let mut in_channels: Vec<(&str, &Package, &Bundle)> = Vec::new();
+    let mut in_channels: Vec<(&str, &Package, &PackageBundle)> = Vec::new();
     for (catalog, package) in packages() {
         let named = InChannels::new(wanted, package);
         let bundles = package.by_version().into_iter().filter(|bundle| named.has(bundle));
@@ -434,15 +452,15 @@ fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>
     if in_channels.is_empty() {
         let known: BTreeSet<&str> =
             packages().flat_map(|(_, package)| package.channels.keys().map(String::as_str)).collect();
-        return Reason::NoChannel(known.into_iter().collect());
+        return NoCandidateReason::NoChannel(known.into_iter().collect());
     }
-    let in_range: Vec<(&str, &Bundle)> = in_channels
+    let in_range: Vec<(&str, &PackageBundle)> = in_channels
         .iter()
         .filter(|(_, _, bundle)| is_in_range(range, bundle))
         .map(|(catalog, _, bundle)| (*catalog, *bundle))
         .collect();
     if in_range.is_empty() {
-        let is_pre_release = |bundle: &Bundle| {
+        let is_pre_release = |bundle: &PackageBundle| {
             range.is_some_and(|range| {
                 bundle.version().is_ok_and(|found| range.matches_but_for_pre_release(&found.version))
             })
@@ -454,7 +472,7 @@ fn reason<'a>(wanted: &Wanted, range: Option<&Constraint>, sources: &[Source<'a>
             }
             versions.push(bundle.version.as_str());
         }
-        return Reason::NoVersion { versions, pre_releases };
+        return NoCandidateReason::NoVersion { versions, pre_releases };
     }
-    Reason::NoEdge(in_range)
+    NoCandidateReason::NoEdge(in_range)
 }

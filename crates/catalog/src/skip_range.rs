@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use gantry_schema::gotext::quote;
 use regex::Regex;
 
-use super::version::Version;
+use super::version::SemanticVersion;
 
 /// A digit of any script: the library searches for these, although a version can contain only ASCII digits.
 static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{Nd}").expect("a pattern"));
@@ -18,17 +18,17 @@ static DIGIT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{Nd}").expect("a
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkipRange {
     /// One of the groups must hold: all of its comparisons.
-    groups: Vec<Vec<Comparison>>,
+    groups: Vec<Vec<SkipRangeComparison>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Comparison {
-    operator: Operator,
-    version: Version,
+struct SkipRangeComparison {
+    operator: SkipRangeOperator,
+    version: SemanticVersion,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+enum SkipRangeOperator {
     Equal,
     NotEqual,
     Greater,
@@ -62,7 +62,7 @@ impl SkipRange {
     }
 
     /// Whether the range contains the version.
-    pub fn contains(&self, version: &Version) -> bool {
+    pub fn contains(&self, version: &SemanticVersion) -> bool {
         // The library has no function for an empty group (`a || || b`) and panics when it reaches one. After a panic
         // nothing is updated.
         let reached = self.groups.iter().take_while(|group| !group.is_empty());
@@ -70,16 +70,16 @@ impl SkipRange {
     }
 }
 
-impl Comparison {
-    fn holds(&self, version: &Version) -> bool {
+impl SkipRangeComparison {
+    fn holds(&self, version: &SemanticVersion) -> bool {
         let order = version.precedence(&self.version);
         match self.operator {
-            Operator::Equal => order == Ordering::Equal,
-            Operator::NotEqual => order != Ordering::Equal,
-            Operator::Greater => order == Ordering::Greater,
-            Operator::GreaterOrEqual => order != Ordering::Less,
-            Operator::Less => order == Ordering::Less,
-            Operator::LessOrEqual => order != Ordering::Greater,
+            SkipRangeOperator::Equal => order == Ordering::Equal,
+            SkipRangeOperator::NotEqual => order != Ordering::Equal,
+            SkipRangeOperator::Greater => order == Ordering::Greater,
+            SkipRangeOperator::GreaterOrEqual => order != Ordering::Less,
+            SkipRangeOperator::Less => order == Ordering::Less,
+            SkipRangeOperator::LessOrEqual => order != Ordering::Greater,
         }
     }
 }
@@ -129,22 +129,22 @@ fn split(part: &str) -> Result<(&str, &str), String> {
     }
 }
 
-fn comparison(part: &str) -> Result<Comparison, String> {
+fn comparison(part: &str) -> Result<SkipRangeComparison, String> {
     let (operator, text) = split(part)?;
     let whole = || quote(&format!("{operator}{text}"));
     let read = || {
         let known = match operator {
-            "" | "=" | "==" => Operator::Equal,
-            "!" | "!=" => Operator::NotEqual,
-            ">" => Operator::Greater,
-            ">=" => Operator::GreaterOrEqual,
-            "<" => Operator::Less,
-            "<=" => Operator::LessOrEqual,
+            "" | "=" | "==" => SkipRangeOperator::Equal,
+            "!" | "!=" => SkipRangeOperator::NotEqual,
+            ">" => SkipRangeOperator::Greater,
+            ">=" => SkipRangeOperator::GreaterOrEqual,
+            "<" => SkipRangeOperator::Less,
+            "<=" => SkipRangeOperator::LessOrEqual,
             _ => return Err(format!("Could not parse comparator {} in {}", quote(operator), whole())),
         };
-        let version = Version::parse(text)
+        let version = SemanticVersion::parse(text)
             .map_err(|error| format!("Could not parse version {} in {}: {error}", quote(text), whole()))?;
-        Ok(Comparison { operator: known, version })
+        Ok(SkipRangeComparison { operator: known, version })
     };
     read().map_err(|error| format!("Could not parse Range {}: {error}", quote(part)))
 }

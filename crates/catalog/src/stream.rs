@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Deserializer;
 
 use crate::blob::Blob;
-use crate::json::Fields;
+use crate::json::RawFields;
 
 /// The maximum size of a blob, in bytes.
 pub const MOST_BYTES_OF_BLOB: usize = 32 << 20;
@@ -27,7 +27,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a catalog cannot be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct CatalogReadError {
     /// The line of the error, from 1; if that is unknown, the line on which the blob begins.
     pub line: usize,
     /// What is wrong.
@@ -38,7 +38,7 @@ pub struct Error {
 ///
 /// # Errors
 /// The first error, including those that `each` returns.
-pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
     let mut blobs = 0;
     let each = &mut |blob: &Blob<'_>| {
         blobs += 1;
@@ -55,8 +55,8 @@ pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), Stri
     }
 }
 
-fn failed(line: usize, error: &io::Error) -> Error {
-    Error { line, message: format!("cannot be read: {error}") }
+fn failed(line: usize, error: &io::Error) -> CatalogReadError {
+    CatalogReadError { line, message: format!("cannot be read: {error}") }
 }
 
 struct Stream<R> {
@@ -78,7 +78,7 @@ impl<R: Read> Stream<R> {
         Stream { input, buffer: Vec::new(), start: 0, end: 0, is_at_end: false, left: MOST_BYTES, line: 1 }
     }
 
-    fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+    fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
         self.skip_blanks()?;
         if self.rest().first() != Some(&b'{') {
             return self.yaml(each);
@@ -100,13 +100,13 @@ impl<R: Read> Stream<R> {
         &self.buffer[self.start..self.end]
     }
 
-    fn error(&self, message: impl Into<String>) -> Error {
-        Error { line: self.line, message: message.into() }
+    fn error(&self, message: impl Into<String>) -> CatalogReadError {
+        CatalogReadError { line: self.line, message: message.into() }
     }
 
     /// Reads at least as many bytes as are in the buffer: a blob is parsed again after each read, so doubling keeps the
     /// total time linear.
-    fn fill(&mut self) -> Result<(), Error> {
+    fn fill(&mut self) -> Result<(), CatalogReadError> {
         let there = self.end - self.start;
         if there > MOST_BYTES_OF_BLOB {
             let most = MOST_BYTES_OF_BLOB >> 20;
@@ -148,7 +148,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    fn skip_blanks(&mut self) -> Result<(), Error> {
+    fn skip_blanks(&mut self) -> Result<(), CatalogReadError> {
         loop {
             let blanks = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.consume(blanks);
@@ -160,10 +160,13 @@ impl<R: Read> Stream<R> {
     }
 
     /// The next JSON object. The inner error is a syntax error: the text may not be JSON.
-    fn json(&mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<Result<(), Error>, Error> {
+    fn json(
+        &mut self,
+        each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>,
+    ) -> Result<Result<(), CatalogReadError>, CatalogReadError> {
         loop {
             let text = &self.buffer[self.start..self.end];
-            let mut values = Deserializer::from_slice(text).into_iter::<Fields>();
+            let mut values = Deserializer::from_slice(text).into_iter::<RawFields>();
             let error = match values.next() {
                 Some(Ok(fields)) => {
                     let length = values.byte_offset();
@@ -180,13 +183,13 @@ impl<R: Read> Stream<R> {
             };
             if !error.is_eof() || self.is_at_end {
                 let line = self.line + error.line().saturating_sub(1);
-                return Ok(Err(Error { line, message: yaml::explain_json(&error) }));
+                return Ok(Err(CatalogReadError { line, message: yaml::explain_json(&error) }));
             }
             self.fill()?;
         }
     }
 
-    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), Error> {
+    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
         loop {
             let document = self.document()?;
             if document.is_empty() {
@@ -197,11 +200,14 @@ impl<R: Read> Stream<R> {
             };
             // OLM does not skip an empty document either.
             let json = yaml::to_json(text)
-                .map_err(|error| Error { line: self.line + error.line.saturating_sub(1), message: error.message })?
+                .map_err(|error| CatalogReadError {
+                    line: self.line + error.line.saturating_sub(1),
+                    message: error.message,
+                })?
                 .ok_or_else(|| self.error("object '' is missing root schema field"))?;
             let mut deserializer = Deserializer::from_str(&json.text);
             let fields =
-                Fields::deserialize(&mut deserializer).map_err(|error| self.error(yaml::explain_json(&error)))?;
+                RawFields::deserialize(&mut deserializer).map_err(|error| self.error(yaml::explain_json(&error)))?;
             let blob = Blob::new(&json.text, fields).map_err(|message| self.error(message))?;
             each(&blob).map_err(|message| self.error(message))?;
             self.consume(document.len());
@@ -211,7 +217,7 @@ impl<R: Read> Stream<R> {
 
     /// The range of the next YAML document in the buffer: up to a line that begins with `---`. If the first line does,
     /// it belongs to the document.
-    fn document(&mut self) -> Result<Range<usize>, Error> {
+    fn document(&mut self) -> Result<Range<usize>, CatalogReadError> {
         let mut looked_at = 0;
         loop {
             let rest = self.rest();
@@ -228,7 +234,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// Skips the line that separates two documents.
-    fn separator(&mut self) -> Result<(), Error> {
+    fn separator(&mut self) -> Result<(), CatalogReadError> {
         let end = loop {
             match memchr::memchr(b'\n', self.rest()) {
                 Some(at) => break at + 1,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use gantry_schema::golang::semver::Identifier;
-pub use gantry_schema::golang::semver::Version;
+pub use gantry_schema::golang::semver::SemanticVersion;
 use gantry_schema::gotext::quote;
 
 /// The maximum length of a release: `release` of a ClusterServiceVersion has this limit.
@@ -14,7 +14,7 @@ const MOST_BYTES_OF_RELEASE: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRelease {
     /// The version. It keeps its build metadata only if that is not a release.
-    pub version: Version,
+    pub version: SemanticVersion,
     /// The release; empty if there is none.
     pub release: Vec<Identifier>,
 }
@@ -25,7 +25,7 @@ impl VersionRelease {
     /// # Errors
     /// The library's text.
     pub fn parse(text: &str) -> Result<VersionRelease, String> {
-        let mut version = Version::parse(text)?;
+        let mut version = SemanticVersion::parse(text)?;
         let release = match release(&version.build.join(".")) {
             Ok(release) => {
                 version.build.clear();

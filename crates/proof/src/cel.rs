@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
-use super::rules::{self, Means, Node, View, cost};
+use super::rules::{self, RuleNode, RuleProofResources, RuleView, cost};
 use gantry_schema as schema;
-use gantry_schema::cel::{Answer, Budget, COST_PER_CALL, Rule, compile_rules_sharing, parse_rule};
+use gantry_schema::cel::{COST_PER_CALL, CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing, parse_rule};
 use gantry_schema::{Patterns, Schema};
 
 /// The rules of one schema node, with the node they belong to.
@@ -52,7 +52,7 @@ pub enum Implied {
 /// schema's bounds: a candidate that differs is a counterexample, but finding none proves nothing.
 ///
 /// All steps are taken from `means`.
-pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
+pub fn implied(live: RuleSet, desired: RuleSet, means: &RuleProofResources<'_>) -> Implied {
     let length = |rules: &[Value]| rules.iter().map(|rule| kw::weight(rule) / BYTES_PER_STEP).sum::<u64>();
     if !means.spend(length(live.rules) + length(desired.rules)) {
         return Implied::Unknown("the step limit was reached".to_owned());
@@ -62,7 +62,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     let mut why = String::new();
     let mut node = None;
     for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
-        let node = node.get_or_insert_with(|| Node::of(live, desired, means.patterns));
+        let node = node.get_or_insert_with(|| RuleNode::of(live, desired, means.patterns));
         let answer = match node {
             Ok(node) => node.decide(rule, means),
             Err(reason) => Implied::Unknown(reason.clone()),
@@ -87,7 +87,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
     };
     let before = compile_rules_sharing(live.schema, live.rules, live.is_root, means.patterns);
     let after = compile_rules_sharing(desired.schema, &new, desired.is_root, means.patterns);
-    let holds = |rules: &[Rule], value: &Value, old: Option<&Value>| holds(rules, value, old, means);
+    let holds = |rules: &[CompiledRule], value: &Value, old: Option<&Value>| holds(rules, value, old, means);
     let takes =
         |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
     let texts: Vec<&str> =
@@ -101,7 +101,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &Means<'_>) -> Implied {
         .take(4)
         .map(|value| Counterexample { value: value.clone(), old: None })
         .collect();
-    if found.is_empty() && after.iter().any(Rule::is_transition) {
+    if found.is_empty() && after.iter().any(CompiledRule::is_transition) {
         let few = &tried[..tried.len().min(20)];
         let pairs = few.iter().flat_map(|old| few.iter().map(move |value| (old, value)));
         found = pairs
@@ -145,7 +145,12 @@ pub fn added<'r>(live: RuleSet<'r>, desired: RuleSet<'r>) -> Vec<&'r Value> {
 }
 
 /// A reason, if one of these rules of `desired` may cost more for a value that live accepts than the server allows.
-pub fn too_costly(live: RuleSet<'_>, desired: RuleSet<'_>, rules: &[&Value], means: &Means<'_>) -> Option<String> {
+pub fn too_costly(
+    live: RuleSet<'_>,
+    desired: RuleSet<'_>,
+    rules: &[&Value],
+    means: &RuleProofResources<'_>,
+) -> Option<String> {
     if rules.is_empty() {
         return None;
     }
@@ -153,7 +158,7 @@ pub fn too_costly(live: RuleSet<'_>, desired: RuleSet<'_>, rules: &[&Value], mea
     if !means.spend(length + kw::size(desired.schema) as u64 / 8) {
         return Some("the step limit was reached".to_owned());
     }
-    let known = cost::Known::Node { schema: live.schema, keeps: live.keeps };
+    let known = cost::LiveValues::Node { schema: live.schema, keeps: live.keeps };
     let bounded = cost::bounded(known, desired.schema, desired.is_root);
     let rules: Vec<Value> = rules.iter().copied().cloned().collect();
     let most = schema::cel::most_costs(&bounded, &rules, desired.is_root);
@@ -174,8 +179,8 @@ const BYTES_PER_STEP: u64 = 16;
 const COST_PER_STEP: u64 = 4;
 
 /// Whether all rules hold for a value. None: unknown.
-fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) -> Option<bool> {
-    let mut budget = Budget::new(STEPS);
+fn holds(rules: &[CompiledRule], value: &Value, old: Option<&Value>, means: &RuleProofResources<'_>) -> Option<bool> {
+    let mut budget = CelBudget::new(STEPS);
     let mut known = true;
     for rule in rules {
         let before = budget.remaining();
@@ -184,9 +189,9 @@ fn holds(rules: &[Rule], value: &Value, old: Option<&Value>, means: &Means<'_>) 
             return None;
         }
         match answer {
-            Answer::Holds | Answer::NotApplicable => {}
-            Answer::Fails(_) => return Some(false),
-            Answer::Undecided(_) => known = false,
+            CelRuleResult::Holds | CelRuleResult::NotApplicable => {}
+            CelRuleResult::Fails(_) => return Some(false),
+            CelRuleResult::Undecided(_) => known = false,
         }
     }
     known.then_some(true)
@@ -271,8 +276,8 @@ pub fn same_type(a: &Value, b: &Value) -> bool {
 /// Whether the places that the rule looks at have the same types and defaults on both sides. False if it is not known
 /// what the rule looks at.
 fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
-    fn same(view: &View, a: &Value, b: &Value) -> bool {
-        let below = |view: &Option<Box<View>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
+    fn same(view: &RuleView, a: &Value, b: &Value) -> bool {
+        let below = |view: &Option<Box<RuleView>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
             (None, ..) => true,
             (Some(view), Some(a), Some(b)) => same(view, a, b),
             _ => false,

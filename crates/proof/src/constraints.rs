@@ -11,17 +11,17 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::keywords::{self as kw, Kinds};
+use super::keywords::{self as kw, JsonTypeSet};
 use super::strings::StringSet;
 
 /// A schema: a part of one of the two schemas compared, or one that was built for a question.
 #[derive(Clone, Debug)]
-pub enum Part<'s> {
+pub enum SharedSchema<'s> {
     Ref(&'s Value),
     Own(Rc<Value>),
 }
 
-impl Deref for Part<'_> {
+impl Deref for SharedSchema<'_> {
     type Target = Value;
     fn deref(&self) -> &Value {
         match self {
@@ -31,53 +31,53 @@ impl Deref for Part<'_> {
     }
 }
 
-impl<'s> Part<'s> {
+impl<'s> SharedSchema<'s> {
     pub fn own(schema: Value) -> Self {
         Self::Own(Rc::new(schema))
     }
 
     /// A schema inside of this one.
-    pub fn inside(&self, get: impl for<'v> Fn(&'v Value) -> Option<&'v Value>) -> Option<Part<'s>> {
+    pub fn inside(&self, get: impl for<'v> Fn(&'v Value) -> Option<&'v Value>) -> Option<SharedSchema<'s>> {
         match self {
-            Self::Ref(schema) => get(schema).map(Part::Ref),
-            Self::Own(schema) => get(schema).map(|inner| Part::own(inner.clone())),
+            Self::Ref(schema) => get(schema).map(SharedSchema::Ref),
+            Self::Own(schema) => get(schema).map(|inner| SharedSchema::own(inner.clone())),
         }
     }
 
-    pub fn keyword(&self, keyword: &str) -> Option<Part<'s>> {
+    pub fn keyword(&self, keyword: &str) -> Option<SharedSchema<'s>> {
         self.inside(|schema| kw::get(schema, keyword))
     }
 
-    pub fn property(&self, name: &str) -> Option<Part<'s>> {
+    pub fn property(&self, name: &str) -> Option<SharedSchema<'s>> {
         self.inside(|schema| kw::property(schema, name))
     }
 
-    pub fn branches(&self, keyword: &str) -> Vec<Part<'s>> {
+    pub fn branches(&self, keyword: &str) -> Vec<SharedSchema<'s>> {
         match self {
-            Self::Ref(schema) => kw::list(schema, keyword).iter().map(Part::Ref).collect(),
-            Self::Own(schema) => kw::list(schema, keyword).iter().cloned().map(Part::own).collect(),
+            Self::Ref(schema) => kw::list(schema, keyword).iter().map(SharedSchema::Ref).collect(),
+            Self::Own(schema) => kw::list(schema, keyword).iter().cloned().map(SharedSchema::own).collect(),
         }
     }
 }
 
 /// The constraints on one value.
 #[derive(Clone, Debug, Default)]
-pub struct Constraints<'s> {
+pub struct ValueConstraints<'s> {
     /// Schemas that accept the value. The first is the structure: it determines which fields the value can have.
-    pub holds: Vec<Part<'s>>,
+    pub holds: Vec<SharedSchema<'s>>,
     /// Schemas that refuse the value.
-    pub fails: Vec<Part<'s>>,
+    pub fails: Vec<SharedSchema<'s>>,
     /// Whether a null is allowed here.
     pub null: bool,
     /// Whether the value is a whole custom resource.
     pub is_resource: bool,
 }
 
-impl<'s> Constraints<'s> {
+impl<'s> ValueConstraints<'s> {
     /// The schemas that accept the value, including those below `allOf` and the only branch of an `anyOf` or `oneOf`.
-    pub fn all_holds(&self) -> Vec<Part<'s>> {
+    pub fn all_holds(&self) -> Vec<SharedSchema<'s>> {
         let mut all = Vec::new();
-        let mut todo: Vec<Part> = self.holds.iter().rev().cloned().collect();
+        let mut todo: Vec<SharedSchema> = self.holds.iter().rev().cloned().collect();
         while let Some(part) = todo.pop() {
             todo.extend(part.branches("allOf").into_iter().rev());
             for keyword in ["anyOf", "oneOf"] {
@@ -103,29 +103,29 @@ pub struct Disjunct<'s> {
     pub required: BTreeSet<String>,
     pub absent: BTreeSet<String>,
     /// For each field, the schemas that accept it and the schemas that refuse it, if it is present.
-    pub fields: BTreeMap<String, (Vec<Part<'s>>, Vec<Part<'s>>)>,
+    pub fields: BTreeMap<String, (Vec<SharedSchema<'s>>, Vec<SharedSchema<'s>>)>,
     /// Schemas that accept every item.
-    pub each: Vec<Part<'s>>,
+    pub each: Vec<SharedSchema<'s>>,
     /// Schemas that each refuse at least one item.
-    pub some: Vec<Part<'s>>,
+    pub some: Vec<SharedSchema<'s>>,
     /// Schemas whose `enum` must contain the value.
-    pub allowed: Vec<Part<'s>>,
+    pub allowed: Vec<SharedSchema<'s>>,
     /// A constraint that is not supported: if no value is found, that does not prove there is none.
     pub opaque: Option<&'static str>,
 }
 
 /// One constraint of an alternative.
 #[derive(Clone, Debug)]
-enum Constraint<'s> {
+enum ValueConstraint<'s> {
     NotText(StringSet),
     Min(i64),
     Max(i64),
     Require(String),
     Absent(String),
-    FieldFails(String, Part<'s>),
-    ItemFails(Part<'s>),
-    Takes(Part<'s>),
-    Refuses(Part<'s>),
+    FieldFails(String, SharedSchema<'s>),
+    ItemFails(SharedSchema<'s>),
+    Takes(SharedSchema<'s>),
+    Refuses(SharedSchema<'s>),
     Opaque(&'static str),
 }
 
@@ -137,11 +137,11 @@ struct Choice<'s>(Vec<Alternatives<'s>>);
 #[derive(Debug)]
 enum Alternatives<'s> {
     /// One alternative: all of these hold.
-    All(Vec<Constraint<'s>>),
+    All(Vec<ValueConstraint<'s>>),
     /// One alternative for each schema: it accepts the value, and the others refuse it.
-    OnlyOne(Rc<[Part<'s>]>),
+    OnlyOne(Rc<[SharedSchema<'s>]>),
     /// One alternative for each pair of schemas: both accept the value.
-    Both(Rc<[Part<'s>]>),
+    Both(Rc<[SharedSchema<'s>]>),
 }
 
 impl<'s> Alternatives<'s> {
@@ -153,12 +153,16 @@ impl<'s> Alternatives<'s> {
         }
     }
 
-    fn alternative(&self, mut at: usize) -> Vec<Constraint<'s>> {
+    fn alternative(&self, mut at: usize) -> Vec<ValueConstraint<'s>> {
         match self {
             Self::All(constraints) => constraints.clone(),
             Self::OnlyOne(parts) => {
-                let constraint = |(index, part): (usize, &Part<'s>)| {
-                    if index == at { Constraint::Takes(part.clone()) } else { Constraint::Refuses(part.clone()) }
+                let constraint = |(index, part): (usize, &SharedSchema<'s>)| {
+                    if index == at {
+                        ValueConstraint::Takes(part.clone())
+                    } else {
+                        ValueConstraint::Refuses(part.clone())
+                    }
                 };
                 parts.iter().enumerate().map(constraint).collect()
             }
@@ -168,14 +172,17 @@ impl<'s> Alternatives<'s> {
                     at -= parts.len() - 1 - first;
                     first += 1;
                 }
-                vec![Constraint::Takes(parts[first].clone()), Constraint::Takes(parts[first + 1 + at].clone())]
+                vec![
+                    ValueConstraint::Takes(parts[first].clone()),
+                    ValueConstraint::Takes(parts[first + 1 + at].clone()),
+                ]
             }
         }
     }
 }
 
 impl<'s> Choice<'s> {
-    fn push(&mut self, alternative: Vec<Constraint<'s>>) {
+    fn push(&mut self, alternative: Vec<ValueConstraint<'s>>) {
         self.0.push(Alternatives::All(alternative));
     }
 
@@ -183,7 +190,7 @@ impl<'s> Choice<'s> {
         self.0.iter().map(Alternatives::len).sum()
     }
 
-    fn alternative(&self, mut at: usize) -> Option<Vec<Constraint<'s>>> {
+    fn alternative(&self, mut at: usize) -> Option<Vec<ValueConstraint<'s>>> {
         for alternatives in &self.0 {
             if at < alternatives.len() {
                 return Some(alternatives.alternative(at));
@@ -195,15 +202,15 @@ impl<'s> Choice<'s> {
 }
 
 #[derive(Clone)]
-struct State<'s> {
+struct PartialDisjunct<'s> {
     disjunct: Disjunct<'s>,
-    todo: Vec<(bool, Part<'s>)>,
+    todo: Vec<(bool, SharedSchema<'s>)>,
     choices: Vec<Rc<Choice<'s>>>,
 }
 
 /// A state, the choice to make next, and how many of its alternatives were tried.
 struct Fork<'s> {
-    state: State<'s>,
+    state: PartialDisjunct<'s>,
     choice: Rc<Choice<'s>>,
     tried: usize,
 }
@@ -223,15 +230,16 @@ const CONSTRAINTS_PER_STEP: usize = 8;
 /// # Errors
 /// There are too many branches, or no steps are left.
 pub fn disjuncts<'s>(
-    constraints: &Constraints<'s>,
-    kind: Kinds,
+    constraints: &ValueConstraints<'s>,
+    kind: JsonTypeSet,
     spend: &dyn Fn(u64) -> bool,
     visit: &mut dyn FnMut(Disjunct<'s>) -> bool,
 ) -> Result<(), &'static str> {
-    let mut todo: Vec<(bool, Part)> = constraints.fails.iter().rev().map(|part| (false, part.clone())).collect();
+    let mut todo: Vec<(bool, SharedSchema)> =
+        constraints.fails.iter().rev().map(|part| (false, part.clone())).collect();
     todo.extend(constraints.holds.iter().rev().map(|part| (true, part.clone())));
     let mut forks: Vec<Fork> = Vec::new();
-    let mut next = Some(State { disjunct: Disjunct::default(), todo, choices: Vec::new() });
+    let mut next = Some(PartialDisjunct { disjunct: Disjunct::default(), todo, choices: Vec::new() });
     let (mut seen, mut held) = (0, 0);
     loop {
         let Some(mut state) = next.take() else {
@@ -271,10 +279,10 @@ pub fn disjuncts<'s>(
     }
 }
 
-impl<'s> State<'s> {
+impl<'s> PartialDisjunct<'s> {
     /// Applies the constraints that leave no choice. False if the constraints contradict each other; an error if no
     /// steps are left.
-    fn settle(&mut self, kind: Kinds, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
+    fn settle(&mut self, kind: JsonTypeSet, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
         let mut done = 0;
         while let Some((takes, part)) = self.todo.pop() {
             done += 1;
@@ -313,33 +321,33 @@ impl<'s> State<'s> {
         sets + each.len() + some.len() + allowed.len() + self.todo.len() + self.choices.len()
     }
 
-    fn add(&mut self, constraint: Constraint<'s>) {
+    fn add(&mut self, constraint: ValueConstraint<'s>) {
         let disjunct = &mut self.disjunct;
         match constraint {
-            Constraint::NotText(set) => disjunct.not_text.push(set),
-            Constraint::Min(min) => disjunct.min = disjunct.min.max(min),
-            Constraint::Max(max) => disjunct.max = Some(disjunct.max.map_or(max, |known| known.min(max))),
-            Constraint::Require(name) => {
+            ValueConstraint::NotText(set) => disjunct.not_text.push(set),
+            ValueConstraint::Min(min) => disjunct.min = disjunct.min.max(min),
+            ValueConstraint::Max(max) => disjunct.max = Some(disjunct.max.map_or(max, |known| known.min(max))),
+            ValueConstraint::Require(name) => {
                 disjunct.required.insert(name);
             }
-            Constraint::Absent(name) => {
+            ValueConstraint::Absent(name) => {
                 disjunct.absent.insert(name);
             }
-            Constraint::FieldFails(name, part) => {
+            ValueConstraint::FieldFails(name, part) => {
                 disjunct.required.insert(name.clone());
                 disjunct.fields.entry(name).or_default().1.push(part);
             }
-            Constraint::ItemFails(part) => disjunct.some.push(part),
-            Constraint::Takes(part) => self.todo.push((true, part)),
-            Constraint::Refuses(part) => self.todo.push((false, part)),
-            Constraint::Opaque(why) => disjunct.opaque = Some(why),
+            ValueConstraint::ItemFails(part) => disjunct.some.push(part),
+            ValueConstraint::Takes(part) => self.todo.push((true, part)),
+            ValueConstraint::Refuses(part) => self.todo.push((false, part)),
+            ValueConstraint::Opaque(why) => disjunct.opaque = Some(why),
         }
     }
 
     /// Adds the constraints of a schema that must accept the value.
-    fn take(&mut self, part: &Part<'s>, kind: Kinds) {
+    fn take(&mut self, part: &SharedSchema<'s>, kind: JsonTypeSet) {
         let disjunct = &mut self.disjunct;
-        if kind == Kinds::STRING {
+        if kind == JsonTypeSet::STRING {
             add_text(part, &mut disjunct.text);
             if !kw::list(part, "enum").is_empty() {
                 disjunct.text.enumeration = Some(match disjunct.text.enumeration.take() {
@@ -354,14 +362,14 @@ impl<'s> State<'s> {
             disjunct.allowed.push(part.clone());
         }
         let (least, most) =
-            if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+            if kind == JsonTypeSet::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
         if let Some(min) = kw::count(part, least) {
             disjunct.min = disjunct.min.max(min);
         }
         if let Some(max) = kw::count(part, most) {
             disjunct.max = Some(disjunct.max.map_or(max, |known| known.min(max)));
         }
-        if kind == Kinds::OBJECT {
+        if kind == JsonTypeSet::OBJECT {
             disjunct.required.extend(kw::names(part, "required").map(str::to_owned));
             // The fields of the structure itself are looked up when a value is built.
             if !self.is_structure(part) {
@@ -372,7 +380,7 @@ impl<'s> State<'s> {
                 }
             }
         }
-        if kind == Kinds::ARRAY
+        if kind == JsonTypeSet::ARRAY
             && let Some(items) = part.keyword("items")
         {
             self.disjunct.each.push(items);
@@ -384,7 +392,7 @@ impl<'s> State<'s> {
         let any_of = part.branches("anyOf");
         if !any_of.is_empty() {
             let alternatives =
-                any_of.into_iter().map(|branch| Alternatives::All(vec![Constraint::Takes(branch)])).collect();
+                any_of.into_iter().map(|branch| Alternatives::All(vec![ValueConstraint::Takes(branch)])).collect();
             self.choices.push(Rc::new(Choice(alternatives)));
         }
         let one_of = part.branches("oneOf");
@@ -394,7 +402,7 @@ impl<'s> State<'s> {
     }
 
     /// Whether the schema is a structure: only the first schema that accepts the value has a type or keeps fields.
-    fn is_structure(&self, part: &Part<'s>) -> bool {
+    fn is_structure(&self, part: &SharedSchema<'s>) -> bool {
         kw::has_type(part) || kw::preserves(part)
     }
 }
@@ -427,18 +435,18 @@ pub fn add_text(part: &Value, set: &mut StringSet) {
 }
 
 /// The alternatives by which the schema can refuse a value of `kind`, a kind that its type allows.
-fn refusing_alternatives<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
+fn refusing_alternatives<'s>(part: &SharedSchema<'s>, kind: JsonTypeSet) -> Choice<'s> {
     let mut alternatives = Choice::default();
-    if kind == Kinds::STRING {
+    if kind == JsonTypeSet::STRING {
         let mut set = StringSet::default();
         add_text(part, &mut set);
         if set != StringSet::default() {
-            alternatives.push(vec![Constraint::NotText(set)]);
+            alternatives.push(vec![ValueConstraint::NotText(set)]);
         }
         if !kw::list(part, "enum").is_empty() {
             let texts = kw::names(part, "enum").map(str::to_owned).collect();
             alternatives
-                .push(vec![Constraint::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
+                .push(vec![ValueConstraint::NotText(StringSet { enumeration: Some(texts), ..StringSet::default() })]);
         }
     } else if !kw::list(part, "enum").is_empty() {
         // The value must be none of these: any other value may do, and a larger one certainly does.
@@ -449,49 +457,52 @@ fn refusing_alternatives<'s>(part: &Part<'s>, kind: Kinds) -> Choice<'s> {
         };
         let largest = kw::list(part, "enum").iter().map(size).max().unwrap_or(0);
         alternatives.push(Vec::new());
-        alternatives.push(vec![Constraint::Min(largest as i64 + 1)]);
+        alternatives.push(vec![ValueConstraint::Min(largest as i64 + 1)]);
     }
     let (least, most) =
-        if kind == Kinds::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
-    if matches!(kind, Kinds::ARRAY | Kinds::OBJECT) {
+        if kind == JsonTypeSet::ARRAY { ("minItems", "maxItems") } else { ("minProperties", "maxProperties") };
+    if matches!(kind, JsonTypeSet::ARRAY | JsonTypeSet::OBJECT) {
         if let Some(min) = kw::count(part, least).filter(|min| *min > 0) {
-            alternatives.push(vec![Constraint::Max(min - 1)]);
+            alternatives.push(vec![ValueConstraint::Max(min - 1)]);
         }
         if let Some(max) = kw::count(part, most) {
-            alternatives.push(vec![Constraint::Min(max + 1)]);
+            alternatives.push(vec![ValueConstraint::Min(max + 1)]);
         }
     }
-    if kind == Kinds::ARRAY
+    if kind == JsonTypeSet::ARRAY
         && let Some(items) = part.keyword("items")
     {
-        alternatives.push(vec![Constraint::ItemFails(items)]);
+        alternatives.push(vec![ValueConstraint::ItemFails(items)]);
     }
-    if kind == Kinds::OBJECT {
-        kw::names(part, "required").for_each(|name| alternatives.push(vec![Constraint::Absent(name.to_owned())]));
+    if kind == JsonTypeSet::OBJECT {
+        kw::names(part, "required").for_each(|name| alternatives.push(vec![ValueConstraint::Absent(name.to_owned())]));
         for name in kw::properties(part).into_iter().flat_map(|p| p.keys()) {
             if let Some(field) = part.property(name) {
-                alternatives.push(vec![Constraint::Require(name.clone()), Constraint::FieldFails(name.clone(), field)]);
+                alternatives.push(vec![
+                    ValueConstraint::Require(name.clone()),
+                    ValueConstraint::FieldFails(name.clone(), field),
+                ]);
             }
         }
         if part.get("additionalProperties").is_some_and(|v| !v.is_null()) {
-            alternatives.push(vec![Constraint::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
+            alternatives.push(vec![ValueConstraint::Opaque("additionalProperties below allOf, anyOf, oneOf or not")]);
         }
     }
-    part.branches("allOf").into_iter().for_each(|branch| alternatives.push(vec![Constraint::Refuses(branch)]));
+    part.branches("allOf").into_iter().for_each(|branch| alternatives.push(vec![ValueConstraint::Refuses(branch)]));
     let any_of = part.branches("anyOf");
     if !any_of.is_empty() {
-        alternatives.push(any_of.into_iter().map(Constraint::Refuses).collect());
+        alternatives.push(any_of.into_iter().map(ValueConstraint::Refuses).collect());
     }
     let one_of = part.branches("oneOf");
     if !one_of.is_empty() {
-        alternatives.push(one_of.iter().cloned().map(Constraint::Refuses).collect());
+        alternatives.push(one_of.iter().cloned().map(ValueConstraint::Refuses).collect());
         alternatives.0.push(Alternatives::Both(one_of.into()));
     }
     if let Some(not) = part.keyword("not") {
-        alternatives.push(vec![Constraint::Takes(not)]);
+        alternatives.push(vec![ValueConstraint::Takes(not)]);
     }
     if !kw::list(part, "x-kubernetes-validations").is_empty() {
-        alternatives.push(vec![Constraint::Opaque("rules below allOf")]);
+        alternatives.push(vec![ValueConstraint::Opaque("rules below allOf")]);
     }
     alternatives
 }

@@ -48,9 +48,9 @@ pub const VALUE_KEYWORDS: [(&str, &[&str]); 12] = [
 
 /// The kinds of JSON values that schemas distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub struct JsonTypeSet(u8);
 
-impl Kinds {
+impl JsonTypeSet {
     pub const NONE: Self = Self(0);
     pub const NULL: Self = Self(1);
     pub const BOOLEAN: Self = Self(2);
@@ -71,14 +71,14 @@ impl Kinds {
     }
 }
 
-impl BitOr for Kinds {
+impl BitOr for JsonTypeSet {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-impl BitAnd for Kinds {
+impl BitAnd for JsonTypeSet {
     type Output = Self;
     fn bitand(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -170,23 +170,23 @@ pub fn type_name(schema: &Value) -> Option<&str> {
 ///
 /// The server also accepts a list where a `type: string` has an enforced format. Such lists are left out here: nobody
 /// intends them, and with them every removed format would be a break.
-pub fn kinds(schema: &Value) -> Kinds {
+pub fn kinds(schema: &Value) -> JsonTypeSet {
     let own = if flag(schema, "x-kubernetes-int-or-string") {
-        Kinds::INTEGER | Kinds::STRING
+        JsonTypeSet::INTEGER | JsonTypeSet::STRING
     } else {
         match type_name(schema) {
-            Some("object") => Kinds::OBJECT,
-            Some("array") => Kinds::ARRAY,
-            Some("string") => Kinds::STRING,
-            Some("integer") => Kinds::INTEGER,
-            Some("number") => Kinds::INTEGER | Kinds::FRACTION,
-            Some("boolean") => Kinds::BOOLEAN,
-            Some(_) => Kinds::NONE,
-            None if string_format(schema).is_some() => Kinds::STRING | Kinds::ARRAY,
-            None => Kinds::ALL.without(Kinds::NULL),
+            Some("object") => JsonTypeSet::OBJECT,
+            Some("array") => JsonTypeSet::ARRAY,
+            Some("string") => JsonTypeSet::STRING,
+            Some("integer") => JsonTypeSet::INTEGER,
+            Some("number") => JsonTypeSet::INTEGER | JsonTypeSet::FRACTION,
+            Some("boolean") => JsonTypeSet::BOOLEAN,
+            Some(_) => JsonTypeSet::NONE,
+            None if string_format(schema).is_some() => JsonTypeSet::STRING | JsonTypeSet::ARRAY,
+            None => JsonTypeSet::ALL.without(JsonTypeSet::NULL),
         }
     };
-    if flag(schema, "nullable") { own | Kinds::NULL } else { own }
+    if flag(schema, "nullable") { own | JsonTypeSet::NULL } else { own }
 }
 
 /// Whether the node has a type (int-or-string counts).
@@ -303,11 +303,11 @@ mod tests {
     #[test]
     fn kinds_follow_types_nullable_and_formats() {
         for (schema, expected) in [
-            (json!({"type": "number"}), Kinds::INTEGER | Kinds::FRACTION),
-            (json!({"type": "string", "nullable": true}), Kinds::STRING | Kinds::NULL),
-            (json!({"x-kubernetes-int-or-string": true}), Kinds::INTEGER | Kinds::STRING),
-            (json!({"format": "date"}), Kinds::STRING | Kinds::ARRAY),
-            (json!({"format": "quantity"}), Kinds::ALL.without(Kinds::NULL)),
+            (json!({"type": "number"}), JsonTypeSet::INTEGER | JsonTypeSet::FRACTION),
+            (json!({"type": "string", "nullable": true}), JsonTypeSet::STRING | JsonTypeSet::NULL),
+            (json!({"x-kubernetes-int-or-string": true}), JsonTypeSet::INTEGER | JsonTypeSet::STRING),
+            (json!({"format": "date"}), JsonTypeSet::STRING | JsonTypeSet::ARRAY),
+            (json!({"format": "quantity"}), JsonTypeSet::ALL.without(JsonTypeSet::NULL)),
         ] {
             assert_eq!(kinds(&schema), expected, "{schema}");
         }

@@ -34,17 +34,17 @@ mod witness;
 
 use serde_json::Value;
 
-use gantry_schema::ratchet::RefusedUpdates;
+use gantry_schema::ratchet::RatchetingRefusals;
 use gantry_schema::{Patterns, Schema};
-use nodes::Nodes;
-pub use product::Origin;
+use nodes::NodeStates;
+pub use product::ChangeOrigin;
 use rules::repair::Repairs;
 use solve::Solver;
-use witness::{Side, Sides};
+use witness::{ComparedVersion, CompiledSides};
 
 /// One version of a CRD, live or desired.
 #[derive(Clone, Copy, Debug)]
-pub struct Version<'a> {
+pub struct VersionSchema<'a> {
     /// The `openAPIV3Schema`.
     pub schema: &'a Value,
     /// Whether the version has a status subresource. If so, `status` is written only through it.
@@ -87,7 +87,7 @@ impl Limits {
 
 /// How the objects that desired accepts compare with those that live accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SchemaRelation {
     /// Both accept the same objects, and prune and default them in the same way.
     Equal,
     /// Desired accepts every object that live accepts, unchanged, and possibly more.
@@ -104,7 +104,7 @@ pub enum Verdict {
 
 /// Who is affected by a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Breaks {
+pub enum AffectedParty {
     /// Stored objects: updates are refused that leave the invalid value as it is. See [`gantry_schema::ratchet`].
     StoredObjects,
     /// Clients that write values that were valid before the change.
@@ -130,7 +130,7 @@ pub enum Difference {
 
 /// A whole custom resource that the two sides treat differently, confirmed by validating it against both.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Witness {
+pub struct ProofWitness {
     /// The object to write.
     pub object: Value,
     /// For an update, the old object, which both sides accept.
@@ -142,7 +142,7 @@ pub struct Witness {
     /// Whether the object's status has to be written through the status subresource, after the object is created.
     pub via_status: bool,
     /// For a refused object that is stored already: which of its updates are refused, too.
-    pub refused_updates: Option<RefusedUpdates>,
+    pub refused_updates: Option<RatchetingRefusals>,
     /// Whether another change drops what this one would refuse. Such a witness is not shown.
     is_lost_to_another_change: bool,
 }
@@ -153,17 +153,17 @@ pub struct NodeProof {
     /// The node's path, such as `^.spec.list.items.name`.
     pub path: String,
     /// What the change of this node alone does.
-    pub verdict: Verdict,
+    pub verdict: SchemaRelation,
     /// What changed, and for an undecided node why it is undecided.
     pub reason: String,
     /// Who is affected, sorted; empty if nothing breaks.
-    pub breaks: Vec<Breaks>,
+    pub breaks: Vec<AffectedParty>,
     /// Objects that live accepts and that desired refuses, prunes or defaults differently.
     ///
     /// A witness that is too large to print is left out, and the reason says so.
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<ProofWitness>,
     /// For [`Verdict::Incomparable`]: objects that desired accepts and live does not.
-    pub reverse: Vec<Witness>,
+    pub reverse: Vec<ProofWitness>,
     /// Whether the verdict also covers all nodes below, because live accepts anything there.
     pub is_of_all_below: bool,
     /// For a node that breaks and that both sides have: what each of its changes does.
@@ -174,28 +174,28 @@ pub struct NodeProof {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartProof {
     /// The change that is judged.
-    pub origin: Origin,
+    pub origin: ChangeOrigin,
     /// What this change does.
-    pub verdict: Verdict,
+    pub verdict: SchemaRelation,
     /// What breaks, and for an undecided change why it is undecided; empty if nothing breaks.
     pub reason: String,
     /// Who is affected, sorted; empty if nothing breaks.
-    pub breaks: Vec<Breaks>,
+    pub breaks: Vec<AffectedParty>,
     /// As in [`NodeProof::witnesses`].
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<ProofWitness>,
     /// As in [`NodeProof::reverse`].
-    pub reverse: Vec<Witness>,
+    pub reverse: Vec<ProofWitness>,
 }
 
 /// The verdict on a pair of versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     /// What the change does as a whole.
-    pub verdict: Verdict,
+    pub verdict: SchemaRelation,
     /// For an undecided pair, why it is undecided; otherwise empty.
     pub reason: String,
     /// Who is affected, sorted; empty if nothing breaks.
-    pub breaks: Vec<Breaks>,
+    pub breaks: Vec<AffectedParty>,
     /// The nodes that differ in more than their descriptions, sorted by path. Nodes below one whose verdict
     /// [covers all below](NodeProof::is_of_all_below) are left out.
     pub nodes: Vec<NodeProof>,
@@ -212,9 +212,9 @@ const MAX_DEPTH: usize = 200;
 /// The maximum total weight of the compiled patterns of one pair.
 const MAX_PATTERNS_WEIGHT: u64 = 1_000_000;
 /// Compares two versions: does `desired` accept every object that `live` accepts, unpruned and with the same defaults?
-pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
+pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> Proof {
     let undecided = |reason: String| Proof {
-        verdict: Verdict::Undecided,
+        verdict: SchemaRelation::Undecided,
         reason,
         breaks: Vec::new(),
         nodes: Vec::new(),
@@ -227,29 +227,29 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     }
     let is_same = keywords::same(live.schema, desired.schema);
     if is_same && live.status_subresource == desired.status_subresource {
-        return Proof { verdict: Verdict::Equal, is_complete: true, ..undecided(String::new()) };
+        return Proof { verdict: SchemaRelation::Equal, is_complete: true, ..undecided(String::new()) };
     }
     // Building a state of a pattern's automaton takes about as long as a step.
     let patterns = Patterns::within(limits.steps.min(MAX_PATTERNS_WEIGHT));
-    let compiled = |version: &Version| Schema::compile_sharing(version.schema, &patterns);
+    let compiled = |version: &VersionSchema| Schema::compile_sharing(version.schema, &patterns);
     let (live_schema, desired_schema) = match (compiled(live), compiled(desired)) {
         (Ok(live), Ok(desired)) => (live, desired),
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
         (_, Err(error)) => return undecided(format!("the desired schema: {error}")),
     };
-    let forward = Sides {
-        source: Side::new(live, live_schema.clone()),
-        target: Side::new(desired, desired_schema.clone()),
+    let forward = CompiledSides {
+        source: ComparedVersion::new(live, live_schema.clone()),
+        target: ComparedVersion::new(desired, desired_schema.clone()),
         repairs: Repairs::new(&patterns),
     };
-    let backward = Sides {
-        source: Side::new(desired, desired_schema),
-        target: Side::new(live, live_schema),
+    let backward = CompiledSides {
+        source: ComparedVersion::new(desired, desired_schema),
+        target: ComparedVersion::new(live, live_schema),
         repairs: Repairs::new(&patterns),
     };
     let created = status::without_default(live, desired);
     let (live, desired) = match &created {
-        Some([old, new]) => (&Version { schema: old, ..*live }, &Version { schema: new, ..*desired }),
+        Some([old, new]) => (&VersionSchema { schema: old, ..*live }, &VersionSchema { schema: new, ..*desired }),
         None => (live, desired),
     };
     // Finding breaks matters more than finding out whether desired also accepts more.
@@ -258,7 +258,7 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
     let mut walked = product::walk(&solver, live.schema, desired.schema);
     status::add_obligation(&solver, live, desired, &mut walked);
     product::add_cost_obligation(&solver, live.schema, desired.schema, &mut walked);
-    let mut nodes = Nodes::default();
+    let mut nodes = NodeStates::default();
     let mut unwalked = nodes.add_forward(&forward, &solver, walked);
     while !unwalked.is_empty() {
         let mut walked = product::resume(&solver, unwalked);
@@ -279,4 +279,4 @@ pub fn prove(live: &Version, desired: &Version, limits: Limits) -> Proof {
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct ProofReadme;

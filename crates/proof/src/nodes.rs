@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::ratchet::RefusedUpdates;
+use gantry_schema::ratchet::RatchetingRefusals;
 use serde_json::Value;
 
 use crate::keywords as kw;
-use crate::product::{Changed, Effect, Obligation, Origin, Unwalked, Walked};
+use crate::product::{ChangeOrigin, Changed, ExpectedEffect, Obligation, Unwalked, Walked};
 use crate::solve::Solver;
-use crate::witness::{Settled, Sides};
-use crate::{Breaks, Difference, NodeProof, PartProof, Proof, Verdict, Witness};
+use crate::witness::{CompiledSides, Settled};
+use crate::{AffectedParty, Difference, NodeProof, PartProof, Proof, ProofWitness, SchemaRelation};
 
 /// The maximum weight in bytes of a witness that is shown, and of all witnesses of one pair together. Larger ones are
 /// left out; the verdict stays.
@@ -26,26 +26,26 @@ struct NodeState {
     changes: BTreeSet<String>,
     /// The node's own keywords that differ.
     keywords: BTreeSet<String>,
-    witnesses: Vec<Found>,
-    open: Vec<(Origin, String)>,
+    witnesses: Vec<ConfirmedWitness>,
+    open: Vec<(ChangeOrigin, String)>,
     /// Of the keywords that break nothing: those whose change alone accepts more.
     widening: BTreeSet<String>,
     /// What is unproven or refuted in the other direction.
-    backward_open: Vec<Origin>,
+    backward_open: Vec<ChangeOrigin>,
     /// Witnesses in the other direction.
-    reverse: Vec<Found>,
+    reverse: Vec<ConfirmedWitness>,
 }
 
 /// A witness that the validator confirmed.
-struct Found {
-    witness: Witness,
+struct ConfirmedWitness {
+    witness: ProofWitness,
     reason: String,
     is_shown: bool,
-    origin: Origin,
+    origin: ChangeOrigin,
 }
 
 /// Whether there is room to show the witness. A witness that is not shown is emptied.
-fn shown(witness: &mut Witness, together: &mut u64) -> bool {
+fn shown(witness: &mut ProofWitness, together: &mut u64) -> bool {
     if let Some((end, _)) = witness.message.char_indices().nth(MAX_MESSAGE) {
         witness.message.truncate(end);
         witness.message.push('…');
@@ -63,7 +63,7 @@ fn shown(witness: &mut Witness, together: &mut u64) -> bool {
 
 /// What was found out about all nodes.
 #[derive(Default)]
-pub struct Nodes {
+pub struct NodeStates {
     by_path: BTreeMap<String, NodeState>,
     notes: Vec<(String, String)>,
     /// The paths of nodes where live accepts anything: their verdict covers all nodes below.
@@ -74,10 +74,15 @@ pub struct Nodes {
     shown: u64,
 }
 
-impl Nodes {
+impl NodeStates {
     /// Settles what a walk found. Returns the nodes whose parts still have to be compared: those that do not break
     /// themselves.
-    pub fn add_forward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) -> Vec<Unwalked<'s>> {
+    pub fn add_forward<'s>(
+        &mut self,
+        sides: &CompiledSides,
+        solver: &Solver<'s>,
+        walked: Walked<'s>,
+    ) -> Vec<Unwalked<'s>> {
         for Changed { path, words, keywords } in walked.changed {
             let known = self.by_path.entry(path).or_default();
             known.changes.insert(words);
@@ -106,7 +111,7 @@ impl Nodes {
                         }
                         witness.refused_updates = sides.refused_updates(solver, &witness);
                         let is_shown = !is_lost && shown(&mut witness, &mut self.shown);
-                        known.witnesses.push(Found {
+                        known.witnesses.push(ConfirmedWitness {
                             witness: *witness,
                             reason: obligation.reason,
                             is_shown,
@@ -122,7 +127,7 @@ impl Nodes {
         }
         self.summed_up.extend(walked.unwalked.iter().map(|node| node.path.clone()));
         // A changed default breaks less than what could be below.
-        let is_breaking = |found: &Found| found.witness.desired != Difference::Defaulted;
+        let is_breaking = |found: &ConfirmedWitness| found.witness.desired != Difference::Defaulted;
         let breaks = |path: &str| self.by_path.get(path).is_some_and(|known| known.witnesses.iter().any(is_breaking));
         walked.unwalked.into_iter().filter(|node| !breaks(&node.path)).collect()
     }
@@ -137,7 +142,7 @@ impl Nodes {
         harmless.filter(|(_, keywords): &(_, BTreeSet<String>)| !keywords.is_empty()).collect()
     }
 
-    pub fn add_backward<'s>(&mut self, sides: &Sides, solver: &Solver<'s>, walked: Walked<'s>) {
+    pub fn add_backward<'s>(&mut self, sides: &CompiledSides, solver: &Solver<'s>, walked: Walked<'s>) {
         // Whether desired accepts more matters only if something breaks.
         let mut is_shown = !self.by_path.values().any(|known| !known.witnesses.is_empty());
         for Changed { path, words, keywords } in walked.changed {
@@ -145,7 +150,7 @@ impl Nodes {
             let is_missed = self.is_cut && !self.by_path.contains_key(&path);
             let known = self.by_path.entry(path).or_default();
             if is_missed {
-                known.open.push((Origin::Node, "not compared: the step limit was reached".to_owned()));
+                known.open.push((ChangeOrigin::Node, "not compared: the step limit was reached".to_owned()));
             }
             if known.changes.is_empty() {
                 known.changes.insert(words);
@@ -157,11 +162,11 @@ impl Nodes {
         }
         for obligation in walked.obligations {
             let known = self.by_path.entry(obligation.path.clone()).or_default();
-            let is_of_same = |found: &Found| found.origin == obligation.origin;
+            let is_of_same = |found: &ConfirmedWitness| found.origin == obligation.origin;
             let is_asked = !known.witnesses.is_empty() && known.reverse.is_empty()
                 || known.witnesses.iter().any(is_of_same) && !known.reverse.iter().any(is_of_same)
                 || !is_shown;
-            if obligation.effect == Effect::Defaulted || !is_asked {
+            if obligation.effect == ExpectedEffect::Defaulted || !is_asked {
                 known.backward_open.push(obligation.origin);
                 continue;
             }
@@ -169,7 +174,7 @@ impl Nodes {
                 Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open.push(obligation.origin.clone());
                     let is_kept = shown(&mut witness, &mut self.shown);
-                    known.reverse.push(Found {
+                    known.reverse.push(ConfirmedWitness {
                         witness: *witness,
                         reason: obligation.reason,
                         is_shown: is_kept,
@@ -188,7 +193,7 @@ impl Nodes {
         let is_reverse_shown = self.by_path.values().any(|known| !known.reverse.is_empty());
         for (path, known) in self.by_path {
             let own = known.judged_where(|_| true);
-            let breaks_nothing = matches!(own.verdict, Verdict::Equal | Verdict::Widening);
+            let breaks_nothing = matches!(own.verdict, SchemaRelation::Equal | SchemaRelation::Widening);
             let parts = if breaks_nothing { Vec::new() } else { known.parts() };
             let reason = match own.reason {
                 reason if breaks_nothing && reason.is_empty() => {
@@ -207,24 +212,24 @@ impl Nodes {
                 parts,
             });
         }
-        let has = |verdict: Verdict| nodes.iter().any(|node| node.verdict == verdict);
-        let undecided = nodes.iter().find(|node| node.verdict == Verdict::Undecided);
+        let has = |verdict: SchemaRelation| nodes.iter().any(|node| node.verdict == verdict);
+        let undecided = nodes.iter().find(|node| node.verdict == SchemaRelation::Undecided);
         let mut reason = String::new();
-        let verdict = if has(Verdict::DataLoss) {
-            Verdict::DataLoss
-        } else if has(Verdict::Incomparable) || has(Verdict::Narrowing) && is_reverse_shown {
-            Verdict::Incomparable
-        } else if has(Verdict::Narrowing) {
-            Verdict::Narrowing
+        let verdict = if has(SchemaRelation::DataLoss) {
+            SchemaRelation::DataLoss
+        } else if has(SchemaRelation::Incomparable) || has(SchemaRelation::Narrowing) && is_reverse_shown {
+            SchemaRelation::Incomparable
+        } else if has(SchemaRelation::Narrowing) {
+            SchemaRelation::Narrowing
         } else if let Some(node) = undecided {
             reason = format!("{}: {}", node.path, node.reason);
-            Verdict::Undecided
-        } else if has(Verdict::Widening) {
-            Verdict::Widening
+            SchemaRelation::Undecided
+        } else if has(SchemaRelation::Widening) {
+            SchemaRelation::Widening
         } else {
-            Verdict::Equal
+            SchemaRelation::Equal
         };
-        let breaks: BTreeSet<Breaks> = nodes.iter().flat_map(|node| node.breaks.iter().copied()).collect();
+        let breaks: BTreeSet<AffectedParty> = nodes.iter().flat_map(|node| node.breaks.iter().copied()).collect();
         Proof {
             verdict,
             reason,
@@ -244,68 +249,70 @@ impl NodeState {
             return Vec::new();
         }
         let of_witnesses = self.witnesses.iter().map(|found| &found.origin);
-        let breaking: BTreeSet<&Origin> = of_witnesses.chain(self.open.iter().map(|(origin, _)| origin)).collect();
+        let breaking: BTreeSet<&ChangeOrigin> =
+            of_witnesses.chain(self.open.iter().map(|(origin, _)| origin)).collect();
         let harmless = self.keywords.iter().filter(|keyword| !self.is_breaking(keyword));
         let harmless = harmless.map(|keyword| {
             let is_wider = self.widening.contains(keyword);
-            let verdict = if is_wider { Verdict::Widening } else { Verdict::Equal };
-            PartProof { verdict, ..self.judged(Origin::Keywords(vec![keyword.clone()])) }
+            let verdict = if is_wider { SchemaRelation::Widening } else { SchemaRelation::Equal };
+            PartProof { verdict, ..self.judged(ChangeOrigin::Keywords(vec![keyword.clone()])) }
         });
         breaking.iter().map(|origin| self.judged((*origin).clone())).chain(harmless).collect()
     }
 
     /// Whether something that breaks comes from the change of this keyword.
     fn is_breaking(&self, keyword: &String) -> bool {
-        let is_of = |origin: &Origin| matches!(origin, Origin::Keywords(keywords) if keywords.contains(keyword));
+        let is_of =
+            |origin: &ChangeOrigin| matches!(origin, ChangeOrigin::Keywords(keywords) if keywords.contains(keyword));
         self.witnesses.iter().any(|found| is_of(&found.origin)) || self.open.iter().any(|(origin, _)| is_of(origin))
     }
 
     /// The verdict on what comes from one origin.
-    fn judged(&self, origin: Origin) -> PartProof {
-        let is_meant = |known: &Origin| *known == origin;
+    fn judged(&self, origin: ChangeOrigin) -> PartProof {
+        let is_meant = |known: &ChangeOrigin| *known == origin;
         let part = self.judged_where(is_meant);
         PartProof { origin, ..part }
     }
 
     /// The verdict on what comes from these origins.
-    fn judged_where(&self, is_meant: impl Fn(&Origin) -> bool) -> PartProof {
-        let witnesses: Vec<&Found> = self.witnesses.iter().filter(|found| is_meant(&found.origin)).collect();
-        let reverse: Vec<&Found> = self.reverse.iter().filter(|found| is_meant(&found.origin)).collect();
+    fn judged_where(&self, is_meant: impl Fn(&ChangeOrigin) -> bool) -> PartProof {
+        let witnesses: Vec<&ConfirmedWitness> = self.witnesses.iter().filter(|found| is_meant(&found.origin)).collect();
+        let reverse: Vec<&ConfirmedWitness> = self.reverse.iter().filter(|found| is_meant(&found.origin)).collect();
         let lost = witnesses.iter().any(|found| found.witness.desired == Difference::Pruned);
         // A changed default breaks less than what is still undecided at the same node could.
         let is_mild = witnesses.iter().all(|found| found.witness.desired == Difference::Defaulted);
         let open = self.open.iter().find(|(origin, _)| is_meant(origin)).filter(|_| is_mild);
         let (verdict, reason) = if lost {
-            (Verdict::DataLoss, reasons(&witnesses))
+            (SchemaRelation::DataLoss, reasons(&witnesses))
         } else if let Some((_, why)) = open {
-            (Verdict::Undecided, why.clone())
+            (SchemaRelation::Undecided, why.clone())
         } else if !witnesses.is_empty() && !reverse.is_empty() {
-            (Verdict::Incomparable, reasons(&witnesses))
+            (SchemaRelation::Incomparable, reasons(&witnesses))
         } else if !witnesses.is_empty() {
-            (Verdict::Narrowing, reasons(&witnesses))
+            (SchemaRelation::Narrowing, reasons(&witnesses))
         } else if self.backward_open.iter().any(is_meant) {
-            (Verdict::Widening, String::new())
+            (SchemaRelation::Widening, String::new())
         } else {
-            (Verdict::Equal, String::new())
+            (SchemaRelation::Equal, String::new())
         };
-        let breaks: BTreeSet<Breaks> = witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
-        let to_show = |found: &[&Found]| {
+        let breaks: BTreeSet<AffectedParty> = witnesses.iter().flat_map(|found| breaks_of(&found.witness)).collect();
+        let to_show = |found: &[&ConfirmedWitness]| {
             found.iter().filter(|found| found.is_shown).take(MAX_WITNESSES).map(|found| found.witness.clone()).collect()
         };
         PartProof {
-            origin: Origin::Node,
+            origin: ChangeOrigin::Node,
             verdict,
             reason,
             breaks: breaks.into_iter().collect(),
             witnesses: to_show(&witnesses),
-            reverse: if verdict == Verdict::Incomparable { to_show(&reverse) } else { Vec::new() },
+            reverse: if verdict == SchemaRelation::Incomparable { to_show(&reverse) } else { Vec::new() },
         }
     }
 }
 
-fn reasons(found: &[&Found]) -> String {
+fn reasons(found: &[&ConfirmedWitness]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
-    for Found { reason, .. } in found {
+    for ConfirmedWitness { reason, .. } in found {
         if !reasons.contains(&reason.as_str()) {
             reasons.push(reason);
         }
@@ -317,13 +324,13 @@ fn reasons(found: &[&Found]) -> String {
 }
 
 /// Who is affected by the difference.
-fn breaks_of(witness: &Witness) -> Vec<Breaks> {
-    let is_stuck = witness.refused_updates.as_ref().is_some_and(RefusedUpdates::are_of_stored_objects);
+fn breaks_of(witness: &ProofWitness) -> Vec<AffectedParty> {
+    let is_stuck = witness.refused_updates.as_ref().is_some_and(RatchetingRefusals::are_of_stored_objects);
     match witness.desired {
-        Difference::Refused if witness.old_object.is_some() => vec![Breaks::Writers],
-        Difference::Refused if is_stuck => vec![Breaks::StoredObjects, Breaks::Writers],
-        Difference::Refused => vec![Breaks::Writers],
-        Difference::Pruned => vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
-        Difference::Defaulted => vec![Breaks::Behaviour],
+        Difference::Refused if witness.old_object.is_some() => vec![AffectedParty::Writers],
+        Difference::Refused if is_stuck => vec![AffectedParty::StoredObjects, AffectedParty::Writers],
+        Difference::Refused => vec![AffectedParty::Writers],
+        Difference::Pruned => vec![AffectedParty::Writers, AffectedParty::Readers, AffectedParty::Data],
+        Difference::Defaulted => vec![AffectedParty::Behaviour],
     }
 }

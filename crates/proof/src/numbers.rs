@@ -6,12 +6,12 @@
 
 use serde_json::{Value, json};
 
-use super::constraints::{Constraints, Part};
-use super::keywords::{self as kw, Kinds};
+use super::constraints::{SharedSchema, ValueConstraints};
+use super::keywords::{self as kw, JsonTypeSet};
 use gantry_schema::as_stored;
 
 /// Numbers that represent all others.
-pub struct Representatives {
+pub struct NumberRepresentatives {
     pub values: Vec<Value>,
     /// Whether they represent all numbers.
     pub are_all: bool,
@@ -51,17 +51,17 @@ impl Cuts {
 }
 
 /// Integers, or for [`Kinds::FRACTION`] other numbers, that represent all that `constraints` can distinguish.
-pub fn representatives(constraints: &Constraints, kind: Kinds) -> Representatives {
+pub fn representatives(constraints: &ValueConstraints, kind: JsonTypeSet) -> NumberRepresentatives {
     let mut cuts = Cuts::default();
     constraints.holds.iter().chain(&constraints.fails).for_each(|part| cuts.read(part));
     cuts.at.push(0.0);
     cuts.at.retain(|f| f.is_finite());
     cuts.at.sort_by(f64::total_cmp);
     cuts.at.dedup();
-    if kind == Kinds::INTEGER { integers(&cuts) } else { fractions(&cuts) }
+    if kind == JsonTypeSet::INTEGER { integers(&cuts) } else { fractions(&cuts) }
 }
 
-fn integers(cuts: &Cuts) -> Representatives {
+fn integers(cuts: &Cuts) -> NumberRepresentatives {
     let mut period: i64 = 1;
     let mut are_all = true;
     for factor in &cuts.factors {
@@ -87,10 +87,10 @@ fn integers(cuts: &Cuts) -> Representatives {
     values.extend([i64::MIN, i64::MAX]);
     values.sort_by_key(|i| (i.unsigned_abs(), *i < 0));
     values.dedup();
-    Representatives { values: values.into_iter().map(|i| json!(i)).collect(), are_all }
+    NumberRepresentatives { values: values.into_iter().map(|i| json!(i)).collect(), are_all }
 }
 
-fn fractions(cuts: &Cuts) -> Representatives {
+fn fractions(cuts: &Cuts) -> NumberRepresentatives {
     let mut values: Vec<f64> = vec![0.5, -0.5, 1e300, -1e300, 1e19, -1e19];
     for (at, cut) in cuts.at.iter().enumerate() {
         values.push(*cut);
@@ -112,20 +112,23 @@ fn fractions(cuts: &Cuts) -> Representatives {
     values.sort_by_cached_key(|f| digits(*f));
     values.dedup();
     let values = values.into_iter().map(|f| json!(f)).collect();
-    Representatives { values, are_all: cuts.factors.is_empty() }
+    NumberRepresentatives { values, are_all: cuts.factors.is_empty() }
 }
 
 /// The same constraints without `multipleOf`, which are weaker. None if removing it would not weaken them.
-pub fn relaxed<'s>(constraints: &Constraints<'s>) -> Option<Constraints<'s>> {
-    let has_factors = |part: &Part| {
+pub fn relaxed<'s>(constraints: &ValueConstraints<'s>) -> Option<ValueConstraints<'s>> {
+    let has_factors = |part: &SharedSchema| {
         let mut cuts = Cuts::default();
         cuts.read(part);
         !cuts.factors.is_empty()
     };
-    let holds =
-        constraints.holds.iter().map(|part| without_factors(part).map(Part::own)).collect::<Option<Vec<_>>>()?;
+    let holds = constraints
+        .holds
+        .iter()
+        .map(|part| without_factors(part).map(SharedSchema::own))
+        .collect::<Option<Vec<_>>>()?;
     let fails = constraints.fails.iter().filter(|part| !has_factors(part)).cloned().collect();
-    Some(Constraints { holds, fails, ..constraints.clone() })
+    Some(ValueConstraints { holds, fails, ..constraints.clone() })
 }
 
 fn without_factors(part: &Value) -> Option<Value> {
@@ -158,7 +161,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 
 /// The values that an `enum` can accept: its own, and the numbers that count as one of them. `kinds` are the kinds that
 /// the types allow.
-pub fn enum_values(options: &[Value], constraints: &Constraints, kinds: Kinds) -> Representatives {
+pub fn enum_values(options: &[Value], constraints: &ValueConstraints, kinds: JsonTypeSet) -> NumberRepresentatives {
     let mut values: Vec<Value> = options.to_vec();
     let mut are_all = true;
     // A stored CRD contains 2 where the manifest had 2.0.
@@ -172,14 +175,14 @@ pub fn enum_values(options: &[Value], constraints: &Constraints, kinds: Kinds) -
     }
     // The server truncates a fraction before it compares it with an integer: of the numbers between two integers, all
     // pass or none.
-    if kinds.contains(Kinds::FRACTION) && values.iter().any(Value::is_i64) {
-        let fractions = representatives(constraints, Kinds::FRACTION);
+    if kinds.contains(JsonTypeSet::FRACTION) && values.iter().any(Value::is_i64) {
+        let fractions = representatives(constraints, JsonTypeSet::FRACTION);
         values.extend(fractions.values);
         are_all = fractions.are_all;
     }
     for option in options {
         if let Some(text) = option.as_str()
-            && kinds.contains(Kinds::INTEGER)
+            && kinds.contains(JsonTypeSet::INTEGER)
         {
             let mut characters = text.chars();
             if let (Some(c), None) = (characters.next(), characters.next()) {
@@ -187,5 +190,5 @@ pub fn enum_values(options: &[Value], constraints: &Constraints, kinds: Kinds) -
             }
         }
     }
-    Representatives { values, are_all }
+    NumberRepresentatives { values, are_all }
 }

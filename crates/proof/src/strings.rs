@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::automaton::{self, Budget, Query};
+use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
 use super::text::short;
 use gantry_schema::{Patterns, enforced_format_accepts};
@@ -87,11 +87,11 @@ const MAX_TRIES: usize = 8;
 
 /// Whether every string of `live` is in `desired`.
 pub fn subset(live: &StringSet, desired: &StringSet) -> Subset {
-    subset_within(live, desired, &mut Budget::new(STEPS))
+    subset_within(live, desired, &mut SearchBudget::new(STEPS))
 }
 
 /// Like [`subset`], within a given budget.
-pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Subset {
+pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> Subset {
     decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
 }
 
@@ -100,7 +100,7 @@ pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut Budget)
 /// # Errors
 /// Why that is unknown.
 pub fn example(set: &StringSet) -> Result<Option<String>, String> {
-    example_but(set, &[], &mut Budget::new(STEPS))
+    example_but(set, &[], &mut SearchBudget::new(STEPS))
 }
 
 /// Like [`example`], with a shared cache of compiled patterns.
@@ -108,14 +108,14 @@ pub fn example(set: &StringSet) -> Result<Option<String>, String> {
 /// # Errors
 /// As [`example`].
 pub fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
-    example_but(set, &[], &mut Budget::sharing(STEPS, patterns))
+    example_but(set, &[], &mut SearchBudget::sharing(STEPS, patterns))
 }
 
 /// A shortest member that is not in `others`.
 ///
 /// # Errors
 /// As [`example`].
-pub fn example_but(set: &StringSet, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
+pub fn example_but(set: &StringSet, others: &[&str], budget: &mut SearchBudget) -> Result<Option<String>, String> {
     if let Some(allowed) = &set.enumeration {
         let others: HashSet<&str> = others.iter().copied().collect();
         for text in allowed.iter().filter(|text| !others.contains(text.as_str())) {
@@ -138,7 +138,7 @@ pub fn member<'p>(
     set: &StringSet,
     patterns: impl Iterator<Item = (&'p str, bool)> + Clone,
     others: &[&str],
-    budget: &mut Budget,
+    budget: &mut SearchBudget,
 ) -> Result<Option<String>, String> {
     let shared = budget.patterns();
     let is_apart = |text: &str| -> Result<bool, String> {
@@ -172,7 +172,7 @@ pub fn member<'p>(
 const MAX_EXCLUDED: usize = 100;
 
 /// A shortest string of the query that is not in `others`.
-fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<Option<String>, String> {
+fn find_but(query: &StringQuery<'_>, others: &[&str], budget: &mut SearchBudget) -> Result<Option<String>, String> {
     // Most of the others are never found, and each exclusion makes the search larger. So only those found are excluded.
     let mut met: Vec<&str> = Vec::new();
     loop {
@@ -190,11 +190,11 @@ fn find_but(query: &Query<'_>, others: &[&str], budget: &mut Budget) -> Result<O
     }
 }
 
-fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<Subset, String> {
+fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> Result<Subset, String> {
     let patterns = budget.patterns();
     if let Some(allowed) = &live.enumeration {
         // Looked up in a hash set: neither side has to be scanned for each value.
-        let (live, desired) = (Lookup::of(live, true), Lookup::of(desired, false));
+        let (live, desired) = (StringLookup::of(live, true), StringLookup::of(desired, false));
         for text in allowed {
             if live.contains(text, &patterns)? && !desired.contains(text, &patterns)? {
                 return Ok(Subset::No(text.clone()));
@@ -235,16 +235,16 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut Budget) -> Result<
 }
 
 /// A set prepared for many lookups.
-struct Lookup<'a> {
+struct StringLookup<'a> {
     set: StringSet,
     allowed: Option<HashSet<&'a str>>,
 }
 
-impl<'a> Lookup<'a> {
+impl<'a> StringLookup<'a> {
     /// `is_own`: the strings to look up are those of the set's own `enumeration`.
     fn of(set: &'a StringSet, is_own: bool) -> Self {
         let allowed = set.enumeration.as_ref().filter(|_| !is_own);
-        Lookup {
+        StringLookup {
             allowed: allowed.map(|allowed| allowed.iter().map(String::as_str).collect()),
             set: StringSet { patterns: set.patterns.clone(), formats: set.formats.clone(), enumeration: None, ..*set },
         }
@@ -257,29 +257,29 @@ impl<'a> Lookup<'a> {
 }
 
 /// Queries for strings that are in `live` and each violate one condition of `desired`.
-fn refused<'a>(live: &'a StringSet, desired: &'a StringSet, enumeration: Option<&'a str>) -> Vec<Query<'a>> {
+fn refused<'a>(live: &'a StringSet, desired: &'a StringSet, enumeration: Option<&'a str>) -> Vec<StringQuery<'a>> {
     let base = live.query();
     let mut queries = Vec::new();
     if let Some(least) = desired.min_length.filter(|least| *least > 0) {
         let max = Some(base.max.map_or(least - 1, |max| max.min(least - 1)));
-        queries.push(Query { max, ..base.clone() });
+        queries.push(StringQuery { max, ..base.clone() });
     }
     if let Some(most) = desired.max_length {
-        queries.push(Query { min: base.min.max(most + 1), ..base.clone() });
+        queries.push(StringQuery { min: base.min.max(most + 1), ..base.clone() });
     }
     let patterns = desired.patterns.iter().filter(|pattern| !live.patterns.contains(pattern)).map(String::as_str);
-    queries.extend(patterns.chain(enumeration).map(|pattern| Query { none: vec![pattern], ..base.clone() }));
+    queries.extend(patterns.chain(enumeration).map(|pattern| StringQuery { none: vec![pattern], ..base.clone() }));
     queries
 }
 
 /// A member of `live` that does not have the format.
-fn outside_format(live: &StringSet, format: &str, budget: &mut Budget) -> Result<Option<String>, String> {
+fn outside_format(live: &StringSet, format: &str, budget: &mut SearchBudget) -> Result<Option<String>, String> {
     let is_outside = |text: &str| Ok(enforced_format_accepts(format, text) == Some(false));
     if let Some(pattern) = formats::pattern_of(format)
         && live.enumeration.is_none()
     {
         // First, strings that do not even match the format's pattern. If that takes too long, other strings may do.
-        let query = Query { none: vec![pattern], ..live.query() };
+        let query = StringQuery { none: vec![pattern], ..live.query() };
         match live.among(&query, &[], budget, is_outside) {
             Ok(Some(text)) => return Ok(Some(text)),
             Ok(None) if formats::is_exact(format) => return Ok(None),
@@ -342,9 +342,9 @@ impl StringSet {
     }
 
     /// The set as a query, with the patterns of its formats in place of the formats.
-    fn query(&self) -> Query<'_> {
+    fn query(&self) -> StringQuery<'_> {
         let formats = self.formats.iter().filter_map(|format| formats::pattern_of(format));
-        Query {
+        StringQuery {
             all: self.patterns.iter().map(String::as_str).chain(formats).collect(),
             none: Vec::new(),
             min: self.min_length.unwrap_or(0),
@@ -358,9 +358,9 @@ impl StringSet {
     /// Formats are code, not patterns: some answers of the query are tried, then typical strings of formats.
     fn among(
         &self,
-        query: &Query<'_>,
+        query: &StringQuery<'_>,
         others: &[&str],
-        budget: &mut Budget,
+        budget: &mut SearchBudget,
         fits: impl Fn(&str) -> Result<bool, String>,
     ) -> Result<Option<String>, String> {
         let patterns = budget.patterns();

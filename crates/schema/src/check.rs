@@ -7,17 +7,17 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::correlate::Correlated;
-use super::error::{FieldError, Kind, Undecided};
-use super::formats::Format;
-use super::found::Found;
+use super::error::{FieldError, FieldErrorKind, Undecided};
+use super::formats::EnforcedFormat;
+use super::found::FieldErrors;
 use super::gotext;
-use super::node::{Additional, Combined, Node, StringRules, Type, Types};
+use super::node::{AdditionalKeys, Combined, JsonType, SchemaNode, StringRules, Types};
 use super::num::Num;
 use super::number::is_integral;
-use super::path::Path;
+use super::path::LinkedPath;
 
 /// Validates values against nodes and collects what could not be decided.
-pub struct Checker {
+pub struct ValueChecker {
     pub undecided: Vec<Undecided>,
     /// The remaining step budget: each comparison of a value with a node costs one step.
     pub steps: u64,
@@ -25,7 +25,7 @@ pub struct Checker {
     pub skips_messages: bool,
 }
 
-impl Default for Checker {
+impl Default for ValueChecker {
     fn default() -> Self {
         Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false }
     }
@@ -36,28 +36,34 @@ const ENUM_COMPARES_PER_STEP: usize = 32;
 const ENUM_WRITES_PER_STEP: usize = 4;
 
 /// The type of a value as the server sees it, and the format that this type implies.
-fn kind_of(value: &Value) -> Option<(Type, &'static str)> {
+fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
     Some(match value {
         Value::Null => return None,
-        Value::Bool(_) => (Type::Boolean, ""),
-        Value::String(_) => (Type::String, ""),
+        Value::Bool(_) => (JsonType::Boolean, ""),
+        Value::String(_) => (JsonType::String, ""),
         Value::Number(n) => match Num::of(n) {
-            Num::Int(_) => (Type::Integer, "int64"),
-            Num::Float(_) => (Type::Number, "float64"),
+            Num::Int(_) => (JsonType::Integer, "int64"),
+            Num::Float(_) => (JsonType::Number, "float64"),
         },
-        Value::Array(_) => (Type::Array, ""),
-        Value::Object(_) => (Type::Object, ""),
+        Value::Array(_) => (JsonType::Array, ""),
+        Value::Object(_) => (JsonType::Object, ""),
     })
 }
 
-impl Checker {
+impl ValueChecker {
     /// Validates `value`. Errors are tolerated if `old` correlates it with an equal value.
-    pub fn value(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
+    pub fn value(
+        &mut self,
+        node: &SchemaNode,
+        value: &Value,
+        path: &LinkedPath,
+        old: Option<&Correlated>,
+    ) -> FieldErrors {
         let open = self.undecided.len();
         if self.steps == 0 {
             let reason = "the limit of steps is reached".to_owned();
             self.undecided.push(Undecided { path: path.field(), at: path.steps(), rule: String::new(), reason });
-            return Found::default();
+            return FieldErrors::default();
         }
         self.steps -= 1;
         let mut found = self.all_keywords(node, value, path, old);
@@ -68,8 +74,14 @@ impl Checker {
         found
     }
 
-    fn all_keywords(&mut self, node: &Node, value: &Value, path: &Path, old: Option<&Correlated>) -> Found {
-        let mut found = Found::default();
+    fn all_keywords(
+        &mut self,
+        node: &SchemaNode,
+        value: &Value,
+        path: &LinkedPath,
+        old: Option<&Correlated>,
+    ) -> FieldErrors {
+        let mut found = FieldErrors::default();
         let has_type_check = node.types != Types::Any || node.format.is_some();
         let Some((kind, implied_format)) = kind_of(value) else {
             if !node.is_of_null() && !node.nullable {
@@ -126,7 +138,7 @@ impl Checker {
         found
     }
 
-    fn string(&mut self, rules: &StringRules, text: &str, path: &Path, found: &mut Found) {
+    fn string(&mut self, rules: &StringRules, text: &str, path: &LinkedPath, found: &mut FieldErrors) {
         // Only the first failing check is reported.
         let length = || text.chars().count() as i64;
         if let Some(max) = rules.max_length
@@ -135,18 +147,18 @@ impl Checker {
             let unit = if max == 1 { "byte" } else { "bytes" };
             let detail =
                 if max < 0 { "value is too long".to_owned() } else { format!("may not be more than {max} {unit}") };
-            found.add(FieldError::openapi(path, "maxLength", Kind::TooLong, None, detail));
+            found.add(FieldError::openapi(path, "maxLength", FieldErrorKind::TooLong, None, detail));
         } else if let Some(min) = rules.min_length
             && length() < min
         {
             let detail = format!("{} in body should be at least {min} chars long", path.openapi());
-            found.add(FieldError::openapi(path, "minLength", Kind::Invalid, Some(json!(text)), detail));
+            found.add(FieldError::openapi(path, "minLength", FieldErrorKind::Invalid, Some(json!(text)), detail));
         } else if let Some(pattern) = &rules.pattern {
             match pattern.is_match(text) {
                 Ok(true) => {}
                 Ok(false) => {
                     let detail = format!("{} in body should match '{}'", path.openapi(), pattern.source());
-                    found.add(FieldError::openapi(path, "pattern", Kind::Invalid, Some(json!(text)), detail));
+                    found.add(FieldError::openapi(path, "pattern", FieldErrorKind::Invalid, Some(json!(text)), detail));
                 }
                 Err(reason) => {
                     let rule = format!("pattern: {}", pattern.source());
@@ -161,61 +173,68 @@ impl Checker {
         }
     }
 
-    fn list(&mut self, node: &Node, items: &[Value], path: &Path, old: Option<&Correlated>, found: &mut Found) {
+    fn list(
+        &mut self,
+        node: &SchemaNode,
+        items: &[Value],
+        path: &LinkedPath,
+        old: Option<&Correlated>,
+        found: &mut FieldErrors,
+    ) {
         if let Some(item_node) = &node.items {
             for (at, item) in items.iter().enumerate() {
                 let old_item = old.and_then(|o| o.index(at));
-                let of_item = self.value(item_node, item, &Path::Index(path, at), old_item.as_ref());
+                let of_item = self.value(item_node, item, &LinkedPath::Index(path, at), old_item.as_ref());
                 found.merge(of_item);
             }
         }
         let count = items.len() as i64;
         if let Some(min) = node.item_count.min.filter(|min| count < *min) {
             let detail = format!("{} in body should have at least {min} items", path.openapi());
-            found.add(FieldError::openapi(path, "minItems", Kind::Invalid, Some(json!(count)), detail));
+            found.add(FieldError::openapi(path, "minItems", FieldErrorKind::Invalid, Some(json!(count)), detail));
         }
         if let Some(max) = node.item_count.max.filter(|max| count > *max) {
             found.add(too_many(path, "maxItems", count, max));
         }
         if node.unique_items && has_duplicates(items) {
             let detail = format!("{} in body shouldn't contain duplicates", path.openapi());
-            found.add(FieldError::openapi(path, "uniqueItems", Kind::Invalid, Some(json!("")), detail));
+            found.add(FieldError::openapi(path, "uniqueItems", FieldErrorKind::Invalid, Some(json!("")), detail));
         }
     }
 
     fn object(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         map: &Map<String, Value>,
-        path: &Path,
+        path: &LinkedPath,
         old: Option<&Correlated>,
-        found: &mut Found,
+        found: &mut FieldErrors,
     ) {
         let count = map.len() as i64;
         if let Some(min) = node.property_count.min.filter(|min| count < *min) {
             let detail = format!("{} in body should have at least {min} properties", path.openapi());
-            found.add(FieldError::openapi(path, "minProperties", Kind::Invalid, Some(json!(count)), detail));
+            found.add(FieldError::openapi(path, "minProperties", FieldErrorKind::Invalid, Some(json!(count)), detail));
         }
         if let Some(max) = node.property_count.max.filter(|max| count > *max) {
             found.add(too_many(path, "maxProperties", count, max));
         }
         match &node.additional {
-            Additional::Absent | Additional::Any => {}
-            Additional::Forbidden => {
+            AdditionalKeys::Absent | AdditionalKeys::Any => {}
+            AdditionalKeys::Forbidden => {
                 for key in sorted_keys(map).filter(|key| !node.properties.contains_key(key)) {
                     let detail = format!("{}.{key} in body is a forbidden property", path.openapi());
                     found.add(FieldError::openapi(
                         path,
                         "additionalProperties",
-                        Kind::Invalid,
+                        FieldErrorKind::Invalid,
                         Some(json!(key)),
                         detail,
                     ));
                 }
             }
-            Additional::Schema(entry) => {
+            AdditionalKeys::Schema(entry) => {
                 for key in sorted_keys(map).filter(|key| !node.properties.contains_key(key)) {
-                    self.child(entry, map, key, &Path::Key(path, key), old, found);
+                    self.child(entry, map, key, &LinkedPath::Key(path, key), old, found);
                 }
             }
         }
@@ -223,12 +242,12 @@ impl Checker {
         if map.len() < node.properties.len() {
             for name in sorted_keys(map) {
                 if let Some(child) = node.properties.get(name) {
-                    self.child(child, map, name, &Path::Name(path, name), old, found);
+                    self.child(child, map, name, &LinkedPath::Name(path, name), old, found);
                 }
             }
         } else {
             for (name, child) in node.properties.iter() {
-                self.child(child, map, name, &Path::Name(path, name), old, found);
+                self.child(child, map, name, &LinkedPath::Name(path, name), old, found);
             }
         }
         for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
@@ -238,24 +257,24 @@ impl Checker {
 
     fn child(
         &mut self,
-        node: &Node,
+        node: &SchemaNode,
         map: &Map<String, Value>,
         key: &str,
-        path: &Path,
+        path: &LinkedPath,
         old: Option<&Correlated>,
-        found: &mut Found,
+        found: &mut FieldErrors,
     ) {
         let Some(value) = map.get(key) else { return };
         // The apiVersion and kind of the object itself are never ratcheted: conversion hides that they changed.
-        let is_type_meta = matches!(path, Path::Name(Path::Root, "apiVersion" | "kind"));
+        let is_type_meta = matches!(path, LinkedPath::Name(LinkedPath::Root, "apiVersion" | "kind"));
         let old = old.filter(|_| !is_type_meta).and_then(|o| o.key(key));
         let of_child = self.value(node, value, path, old.as_ref());
         found.merge(of_child);
     }
 
     /// `allOf`, `anyOf`, `oneOf` and `not`. Nothing below them is ratcheted, only the node as a whole.
-    fn combined(&mut self, combined: &Combined, value: &Value, path: &Path) -> Found {
-        let mut found = Found::default();
+    fn combined(&mut self, combined: &Combined, value: &Value, path: &LinkedPath) -> FieldErrors {
+        let mut found = FieldErrors::default();
         if !combined.any_of.is_empty() {
             self.any_of(&combined.any_of, value, path, &mut found);
         }
@@ -265,7 +284,7 @@ impl Checker {
         if !combined.all_of.is_empty() {
             let mut valid = 0;
             for (at, branch) in combined.all_of.iter().enumerate() {
-                let of_branch = self.value(branch, value, &Path::Branch(path, "allOf", Some(at)), None);
+                let of_branch = self.value(branch, value, &LinkedPath::Branch(path, "allOf", Some(at)), None);
                 valid += usize::from(of_branch.is_valid());
                 found.merge(of_branch);
             }
@@ -277,7 +296,7 @@ impl Checker {
         }
         if let Some(not) = &combined.not {
             let open = self.undecided.len();
-            match self.branch(not, value, &Path::Branch(path, "not", None)) {
+            match self.branch(not, value, &LinkedPath::Branch(path, "not", None)) {
                 (_, Some(true)) => {
                     let detail = format!("{} must not validate the schema (not)", gotext::quote(&path.openapi()));
                     found.add(FieldError::unplaced(path, "not", detail));
@@ -291,7 +310,7 @@ impl Checker {
 
     /// The result of validating a value against one branch, and whether the value is valid; `None` if that is
     /// undecided. A definite error makes everything undecided in the branch irrelevant.
-    fn branch(&mut self, branch: &Node, value: &Value, path: &Path) -> (Found, Option<bool>) {
+    fn branch(&mut self, branch: &SchemaNode, value: &Value, path: &LinkedPath) -> (FieldErrors, Option<bool>) {
         let open = self.undecided.len();
         let found = self.value(branch, value, path, None);
         let verdict = match found.is_valid() {
@@ -304,11 +323,11 @@ impl Checker {
         (found, verdict)
     }
 
-    fn any_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+    fn any_of(&mut self, branches: &[SchemaNode], value: &Value, path: &LinkedPath, found: &mut FieldErrors) {
         let open = self.undecided.len();
-        let mut best: Option<Found> = None;
+        let mut best: Option<FieldErrors> = None;
         for (at, branch) in branches.iter().enumerate() {
-            let (of_branch, verdict) = self.branch(branch, value, &Path::Branch(path, "anyOf", Some(at)));
+            let (of_branch, verdict) = self.branch(branch, value, &LinkedPath::Branch(path, "anyOf", Some(at)));
             match verdict {
                 Some(true) => {
                     self.undecided.truncate(open);
@@ -331,12 +350,12 @@ impl Checker {
         }
     }
 
-    fn one_of(&mut self, branches: &[Node], value: &Value, path: &Path, found: &mut Found) {
+    fn one_of(&mut self, branches: &[SchemaNode], value: &Value, path: &LinkedPath, found: &mut FieldErrors) {
         let open = self.undecided.len();
-        let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
+        let (mut best, mut first): (Option<FieldErrors>, Option<FieldErrors>) = (None, None);
         let mut valid = 0;
         for (at, branch) in branches.iter().enumerate() {
-            let (of_branch, verdict) = self.branch(branch, value, &Path::Branch(path, "oneOf", Some(at)));
+            let (of_branch, verdict) = self.branch(branch, value, &LinkedPath::Branch(path, "oneOf", Some(at)));
             if verdict == Some(true) {
                 valid += 1;
                 best = None;
@@ -367,7 +386,7 @@ impl Checker {
         }
     }
 
-    fn check_enum(&mut self, node: &Node, value: &Value, path: &Path, found: &mut Found) {
+    fn check_enum(&mut self, node: &SchemaNode, value: &Value, path: &LinkedPath, found: &mut FieldErrors) {
         if node.enumeration.is_empty() {
             return;
         }
@@ -386,7 +405,7 @@ impl Checker {
             .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
             .collect();
         let detail = format!("supported values: {}", supported.join(", "));
-        found.add(FieldError::openapi(path, "enum", Kind::NotSupported, Some(value.clone()), detail));
+        found.add(FieldError::openapi(path, "enum", FieldErrorKind::NotSupported, Some(value.clone()), detail));
     }
 }
 
@@ -415,15 +434,15 @@ struct Mismatch<'n> {
     got: &'n str,
 }
 
-fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str) -> Option<Mismatch<'n>> {
+fn type_mismatch<'n>(node: &'n SchemaNode, value: &Value, kind: JsonType, implied: &'n str) -> Option<Mismatch<'n>> {
     let integral = matches!(value, Value::Number(n) if matches!(Num::of(n), Num::Float(f) if is_integral(f)));
     let fits = node.types.contains(kind)
-        || integral && node.types.contains(Type::Integer)
-        || kind == Type::Integer && node.types.contains(Type::Number);
+        || integral && node.types.contains(JsonType::Integer)
+        || kind == JsonType::Integer && node.types.contains(JsonType::Number);
     if let Some(format) = &node.format {
-        if matches!(kind, Type::String | Type::Array) {
+        if matches!(kind, JsonType::String | JsonType::Array) {
             // A string format accepts a list, whatever the type is.
-            if !(node.types.contains(Type::Number) || node.types.contains(Type::Integer)) {
+            if !(node.types.contains(JsonType::Number) || node.types.contains(JsonType::Integer)) {
                 return None;
             }
         } else if !fits && format.name() != implied {
@@ -433,19 +452,19 @@ fn type_mismatch<'n>(node: &'n Node, value: &Value, kind: Type, implied: &'n str
     (!fits).then(|| Mismatch { keyword: "type", wanted: node.type_names(), got: kind.name() })
 }
 
-fn wrong_type(path: &Path, keyword: &str, wanted: &str, got: &str) -> FieldError {
+fn wrong_type(path: &LinkedPath, keyword: &str, wanted: &str, got: &str) -> FieldError {
     let detail = format!("{} in body must be of type {wanted}: {}", path.openapi(), gotext::quote(got));
-    FieldError::openapi(path, keyword, Kind::TypeInvalid, Some(json!(got)), detail)
+    FieldError::openapi(path, keyword, FieldErrorKind::TypeInvalid, Some(json!(got)), detail)
 }
 
-fn check_format(format: &Format, text: &str, path: &Path, found: &mut Found) {
+fn check_format(format: &EnforcedFormat, text: &str, path: &LinkedPath, found: &mut FieldErrors) {
     if !format.accepts(text) {
         found.add(wrong_type(path, "format", format.name(), text));
     }
 }
 
-fn too_many(path: &Path, keyword: &str, count: i64, max: i64) -> FieldError {
+fn too_many(path: &LinkedPath, keyword: &str, count: i64, max: i64) -> FieldError {
     let unit = if max == 1 { "item" } else { "items" };
     let detail = if max < 0 { "has too many items".to_owned() } else { format!("must have at most {max} {unit}") };
-    FieldError::openapi(path, keyword, Kind::TooMany, Some(json!(count)), detail)
+    FieldError::openapi(path, keyword, FieldErrorKind::TooMany, Some(json!(count)), detail)
 }

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::enumeration::Enumeration;
 use super::formats;
-use super::node::{Additional, Bounds, Combined, ListType, Node, StringRules, Type, Types, is_declared};
-use super::number::{self, NumberRules, Range};
+use super::node::{AdditionalKeys, Bounds, Combined, JsonType, ListType, SchemaNode, StringRules, Types, is_declared};
+use super::number::{self, NumberRange, NumberRules};
 use super::objectmeta;
 use super::prune;
 use super::re2::Patterns;
@@ -69,7 +69,7 @@ impl<'a> Compiler<'a> {
         Self { of_defaults: true, ..Self::new(rules, patterns) }
     }
 
-    pub fn root(&mut self, schema: &Value) -> Result<Node, CompileError> {
+    pub fn root(&mut self, schema: &Value) -> Result<SchemaNode, CompileError> {
         self.node(schema, Spine { schema, is_root: true })
     }
 
@@ -93,7 +93,7 @@ impl<'a> Compiler<'a> {
         result
     }
 
-    fn node(&mut self, schema: &Value, spine: Spine) -> Result<Node, CompileError> {
+    fn node(&mut self, schema: &Value, spine: Spine) -> Result<SchemaNode, CompileError> {
         let Some(map) = schema.as_object() else { return self.fail("", "a schema is an object") };
         for keyword in FORBIDDEN {
             if tree::get(map, keyword).is_some_and(|v| !v.is_null()) && !self.of_defaults {
@@ -103,7 +103,7 @@ impl<'a> Compiler<'a> {
         if self.flag(map, "uniqueItems")? && !self.of_defaults {
             return self.fail("uniqueItems", "not allowed in a structural schema; x-kubernetes-list-type: set is");
         }
-        let mut node = Node {
+        let mut node = SchemaNode {
             types: self.types(map)?,
             is_declared: is_declared(schema),
             nullable: self.flag(map, "nullable")?,
@@ -124,13 +124,14 @@ impl<'a> Compiler<'a> {
                 min: self.integer(map, "minProperties")?,
                 max: self.integer(map, "maxProperties")?,
             },
-            ..Node::default()
+            ..SchemaNode::default()
         };
         if node.types == Types::Unknown {
             node.unknown_type = self.text(map, "type")?.map(Into::into);
         }
         let format = self.text(map, "format")?;
-        let format_of = if self.of_defaults { formats::Format::of_default } else { formats::Format::of };
+        let format_of =
+            if self.of_defaults { formats::EnforcedFormat::of_default } else { formats::EnforcedFormat::of };
         node.format = format.and_then(|name| format_of(name, node.types));
         node.number = self.number_rules(map, node.types, format)?;
         node.string = self.string_rules(map)?;
@@ -154,7 +155,7 @@ impl<'a> Compiler<'a> {
         Ok(node)
     }
 
-    fn structure(&mut self, map: &Map<String, Value>, node: &mut Node, spine: Spine) -> Result<(), CompileError> {
+    fn structure(&mut self, map: &Map<String, Value>, node: &mut SchemaNode, spine: Spine) -> Result<(), CompileError> {
         if let Some(properties) = self.object(map, "properties")? {
             let of = |(name, schema): (&String, &Value)| {
                 let child = self.below(format!(".properties[{name}]"), |c| c.node(schema, spine.property(name)))?;
@@ -163,13 +164,13 @@ impl<'a> Compiler<'a> {
             node.properties = properties.iter().map(of).collect::<Result<_, CompileError>>()?;
         }
         node.additional = match tree::get(map, "additionalProperties") {
-            None | Some(Value::Null) => Additional::Absent,
-            Some(Value::Bool(true)) => Additional::Any,
-            Some(Value::Bool(false)) => Additional::Forbidden,
+            None | Some(Value::Null) => AdditionalKeys::Absent,
+            Some(Value::Bool(true)) => AdditionalKeys::Any,
+            Some(Value::Bool(false)) => AdditionalKeys::Forbidden,
             Some(schema) => {
                 let spine = spine.below("additionalProperties");
                 let values = self.below(".additionalProperties".to_owned(), |c| c.node(schema, spine))?;
-                Additional::Schema(Box::new(values))
+                AdditionalKeys::Schema(Box::new(values))
             }
         };
         node.items = match tree::get(map, "items") {
@@ -199,7 +200,12 @@ impl<'a> Compiler<'a> {
         Ok(used.then(|| Box::new(combined)))
     }
 
-    fn branches(&mut self, map: &Map<String, Value>, keyword: &str, spine: Spine) -> Result<Vec<Node>, CompileError> {
+    fn branches(
+        &mut self,
+        map: &Map<String, Value>,
+        keyword: &str,
+        spine: Spine,
+    ) -> Result<Vec<SchemaNode>, CompileError> {
         let schemas = self.array(map, keyword)?;
         let mut nodes = Vec::with_capacity(schemas.len());
         for (at, schema) in schemas.iter().enumerate() {
@@ -214,12 +220,12 @@ impl<'a> Compiler<'a> {
         }
         Ok(match self.text(map, "type")?.unwrap_or("") {
             "" => Types::Any,
-            "object" => Types::One(Type::Object),
-            "array" => Types::One(Type::Array),
-            "string" => Types::One(Type::String),
-            "integer" => Types::One(Type::Integer),
-            "number" => Types::One(Type::Number),
-            "boolean" => Types::One(Type::Boolean),
+            "object" => Types::One(JsonType::Object),
+            "array" => Types::One(JsonType::Array),
+            "string" => Types::One(JsonType::String),
+            "integer" => Types::One(JsonType::Integer),
+            "number" => Types::One(JsonType::Number),
+            "boolean" => Types::One(JsonType::Boolean),
             _ if self.of_defaults => Types::Unknown,
             other => return self.fail("type", format!("unknown type {other:?}")),
         })
@@ -243,9 +249,9 @@ impl<'a> Compiler<'a> {
     ) -> Result<Option<Box<NumberRules>>, CompileError> {
         let rules = NumberRules {
             range: match types {
-                Types::One(Type::Integer) => Range::of(Some("integer"), format),
-                Types::One(Type::Number) => Range::of(Some("number"), format),
-                _ => Range::Any,
+                Types::One(JsonType::Integer) => NumberRange::of(Some("integer"), format),
+                Types::One(JsonType::Number) => NumberRange::of(Some("number"), format),
+                _ => NumberRange::Any,
             },
             multiple_of: self.float(map, "multipleOf")?,
             maximum: self.float(map, "maximum")?,
@@ -345,7 +351,7 @@ fn stored(value: &Value) -> Value {
 }
 
 /// Updates the summary flags that let later walks skip subtrees.
-pub(super) fn update_summary(node: &mut Node) {
+pub(super) fn update_summary(node: &mut SchemaNode) {
     let in_combined = node.combined.as_ref().is_some_and(|c| c.all_of.iter().any(|n| n.has_rules));
     let mut rules = node.rules.is_some() || in_combined;
     let mut defaults = node.default.is_some();

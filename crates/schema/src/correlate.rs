@@ -9,21 +9,21 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::node::{ListType, Node};
+use super::node::{ListType, SchemaNode};
 use super::num::Num;
 
 /// A new value, its old counterpart, and the node that describes both.
 pub struct Correlated<'a> {
     new: &'a Value,
     old: &'a Value,
-    node: &'a Node,
+    node: &'a SchemaNode,
     /// Old items by key; built on first use.
-    items: OnceCell<HashMap<Vec<Part>, &'a Value>>,
+    items: OnceCell<HashMap<Vec<ItemKeyPart>, &'a Value>>,
 }
 
 /// One part of the key of a list item.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Part {
+enum ItemKeyPart {
     Bool(bool),
     Int(i64),
     Float(u64),
@@ -32,7 +32,7 @@ enum Part {
 }
 
 impl<'a> Correlated<'a> {
-    pub fn new(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
+    pub fn new(new: &'a Value, old: &'a Value, node: &'a SchemaNode) -> Self {
         let node = node.pairing.as_deref().unwrap_or(node);
         Self { new, old, node, items: OnceCell::new() }
     }
@@ -102,20 +102,20 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// The key of a list item; `None` if a part is missing or is not a scalar.
-fn key_of(item: &Value, keys: &[String]) -> Option<Vec<Part>> {
+fn key_of(item: &Value, keys: &[String]) -> Option<Vec<ItemKeyPart>> {
     let map = item.as_object()?;
     if keys.is_empty() {
         return None;
     }
     keys.iter()
         .map(|key| match map.get(key)? {
-            Value::Bool(b) => Some(Part::Bool(*b)),
-            Value::String(s) => Some(Part::Text(s.clone())),
+            Value::Bool(b) => Some(ItemKeyPart::Bool(*b)),
+            Value::String(s) => Some(ItemKeyPart::Text(s.clone())),
             Value::Number(n) => Some(match Num::of(n) {
-                Num::Int(i) => Part::Int(i),
+                Num::Int(i) => ItemKeyPart::Int(i),
                 // The server joins several parts as text, in which a float has six decimals.
-                Num::Float(f) if keys.len() > 1 => Part::Rounded(format!("{f:.6}")),
-                Num::Float(f) => Part::Float(if f == 0.0 { 0 } else { f.to_bits() }),
+                Num::Float(f) if keys.len() > 1 => ItemKeyPart::Rounded(format!("{f:.6}")),
+                Num::Float(f) => ItemKeyPart::Float(if f == 0.0 { 0 } else { f.to_bits() }),
             }),
             _ => None,
         })

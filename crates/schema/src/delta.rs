@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::by_name::ByName;
 use super::compile::update_summary;
-use super::node::{Additional, Bounds, ListType, Node, is_declared};
+use super::node::{AdditionalKeys, Bounds, ListType, SchemaNode, is_declared};
 use crate::{self as schema, Sense};
 
 /// Removes from `node`, compiled from `schema`, whatever means the same in `other`. The node itself is assumed to
 /// differ.
-pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
+pub fn narrow(node: &mut SchemaNode, schema: &Value, other: &Value) {
     // Branches constrain values below the node as well.
     if node.combined.is_some() {
         return;
@@ -22,7 +22,7 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     // old items, so updates tolerate other errors in them.
     let is_revealed = node.is_declared && !is_declared(other);
     let is_paired_anew = is_paired_anew(schema, other);
-    let below = |child: &mut Node, schema: Option<&Value>, other: Option<&Value>| match (schema, other) {
+    let below = |child: &mut SchemaNode, schema: Option<&Value>, other: Option<&Value>| match (schema, other) {
         _ if is_paired_anew || is_revealed && child.has_rules => {}
         (Some(schema), Some(other)) if same_for_objects(schema, other) => *child = only_defaults(std::mem::take(child)),
         (Some(schema), Some(other)) => narrow(child, schema, other),
@@ -34,7 +34,7 @@ pub fn narrow(node: &mut Node, schema: &Value, other: &Value) {
     if let Some(child) = node.items.as_deref_mut() {
         below(child, at(schema, &["items"]), at(other, &["items"]));
     }
-    if let Additional::Schema(child) = &mut node.additional {
+    if let AdditionalKeys::Schema(child) = &mut node.additional {
         below(child, at(schema, &["additionalProperties"]), at(other, &["additionalProperties"]));
     }
     update_summary(node);
@@ -54,11 +54,11 @@ fn at<'s>(schema: &'s Value, path: &[&str]) -> Option<&'s Value> {
 }
 
 /// A node that accepts and keeps everything, with the same defaults as `node`.
-fn only_defaults(node: Node) -> Node {
+fn only_defaults(node: SchemaNode) -> SchemaNode {
     let pairing = pairing(&node);
-    let kept = |child: Node| Some(only_defaults(child)).filter(|child| child.has_defaults);
+    let kept = |child: SchemaNode| Some(only_defaults(child)).filter(|child| child.has_defaults);
     let properties = node.properties.into_iter().filter_map(|(name, child)| Some((name, kept(child)?)));
-    let mut reduced = Node {
+    let mut reduced = SchemaNode {
         is_declared: node.is_declared,
         nullable: node.nullable,
         default: node.default,
@@ -69,12 +69,12 @@ fn only_defaults(node: Node) -> Node {
         properties: properties.collect(),
         items: node.items.and_then(|child| kept(*child)).map(Box::new),
         additional: match node.additional {
-            Additional::Schema(child) => {
-                kept(*child).map_or(Additional::Absent, |kept| Additional::Schema(kept.into()))
+            AdditionalKeys::Schema(child) => {
+                kept(*child).map_or(AdditionalKeys::Absent, |kept| AdditionalKeys::Schema(kept.into()))
             }
-            _ => Additional::Absent,
+            _ => AdditionalKeys::Absent,
         },
-        ..Node::default()
+        ..SchemaNode::default()
     };
     update_summary(&mut reduced);
     reduced
@@ -82,28 +82,29 @@ fn only_defaults(node: Node) -> Node {
 
 /// What ratcheting needs to correlate old and new values below a node: see [`super::correlate`]. `None` if every key
 /// is described and no list has type map: equal values are then unchanged.
-fn pairing(node: &Node) -> Option<Box<Node>> {
+fn pairing(node: &SchemaNode) -> Option<Box<SchemaNode>> {
     let is_map = node.list_type == ListType::Map;
-    let leaf = |child: &Node| Node { has_only_defaults: true, pairing: pairing(child), ..Node::default() };
-    let properties: ByName<Box<str>, Node> =
+    let leaf =
+        |child: &SchemaNode| SchemaNode { has_only_defaults: true, pairing: pairing(child), ..SchemaNode::default() };
+    let properties: ByName<Box<str>, SchemaNode> =
         node.properties.iter().map(|(name, child)| (name.into(), leaf(child))).collect();
     let entries = node.additional.schema().map(leaf);
     let is_plain = !is_map
         && !node.preserve_unknown
         && !node.embedded
-        && matches!(node.additional, Additional::Absent | Additional::Schema(_))
+        && matches!(node.additional, AdditionalKeys::Absent | AdditionalKeys::Schema(_))
         && properties.values().chain(&entries).all(|child| child.pairing.is_none());
     if is_plain {
         return None;
     }
-    Some(Box::new(Node {
+    Some(Box::new(SchemaNode {
         list_type: node.list_type,
         map_keys: node.map_keys.clone(),
         properties,
-        additional: entries.map_or(Additional::Absent, |entries| Additional::Schema(entries.into())),
+        additional: entries.map_or(AdditionalKeys::Absent, |entries| AdditionalKeys::Schema(entries.into())),
         // Items of other lists are not correlated.
         items: node.items.as_deref().filter(|_| is_map).map(|child| Box::new(leaf(child))),
-        ..Node::default()
+        ..SchemaNode::default()
     }))
 }
 
@@ -113,8 +114,8 @@ fn same_for_objects(a: &Value, b: &Value) -> bool {
 }
 
 /// Whether the value of a field can affect the outcome at `node`.
-pub fn looks_at(node: &Node, field: &str) -> bool {
-    let Node { rules, combined, enumeration, required, property_count, .. } = node;
+pub fn looks_at(node: &SchemaNode, field: &str) -> bool {
+    let SchemaNode { rules, combined, enumeration, required, property_count, .. } = node;
     let as_a_whole = rules.is_some() || combined.is_some() || !enumeration.is_empty();
     if field == "metadata" {
         // Rules see only the names in the metadata, which are always present.
@@ -128,7 +129,7 @@ pub fn looks_at(node: &Node, field: &str) -> bool {
 
 /// Whether pruning and defaulting leave the value unchanged. `keeps` is whether unknown fields are kept regardless of
 /// the node, as in the items of a list that keeps them.
-pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: bool) -> bool {
+pub fn is_settled(value: &Value, node: Option<&SchemaNode>, keeps: bool, is_resource: bool) -> bool {
     let keeps = keeps || node.is_some_and(|node| node.preserve_unknown);
     match value {
         Value::Object(map) => {
@@ -140,11 +141,11 @@ pub fn is_settled(value: &Value, node: Option<&Node>, keeps: bool, is_resource: 
                 match (node.child(key), &node.additional) {
                     (Some(child), _) if value.is_null() => child.nullable,
                     (Some(child), _) => is_settled(value, Some(child), false, child.embedded),
-                    (None, Additional::Absent) => keeps,
+                    (None, AdditionalKeys::Absent) => keeps,
                     (None, _) => is_settled(value, None, false, false),
                 }
             };
-            let is_missing = |(name, child): (&str, &Node)| child.default.is_some() && !map.contains_key(name);
+            let is_missing = |(name, child): (&str, &SchemaNode)| child.default.is_some() && !map.contains_key(name);
             map.iter().all(of_child)
                 && !node.is_some_and(|node| node.has_defaults && node.properties.iter().any(is_missing))
         }

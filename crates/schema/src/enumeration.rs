@@ -13,11 +13,11 @@ const FEW: usize = 16;
 #[derive(Debug, Default)]
 pub struct Enumeration {
     values: Vec<Value>,
-    known: Known,
+    known: EnumerationIndex,
 }
 
 #[derive(Debug, Default)]
-enum Known {
+enum EnumerationIndex {
     #[default]
     Few,
     /// The indices of the strings, sorted by string; there can be other values as well.
@@ -29,7 +29,7 @@ enum Known {
 impl Enumeration {
     pub fn new(values: Vec<Value>) -> Self {
         if values.len() <= FEW {
-            return Self { values, known: Known::Few };
+            return Self { values, known: EnumerationIndex::Few };
         }
         let integer = |value: &Value| match value {
             Value::Number(number) => match Num::of(number) {
@@ -40,12 +40,12 @@ impl Enumeration {
         };
         if let Some(mut integers) = values.iter().map(integer).collect::<Option<Vec<i64>>>() {
             integers.sort_unstable();
-            return Self { values, known: Known::Integers(integers) };
+            return Self { values, known: EnumerationIndex::Integers(integers) };
         }
         let places = (0u32..).zip(&values).filter(|(_, value)| value.is_string());
         let mut places: Vec<u32> = places.map(|(place, _)| place).collect();
         places.sort_by_key(|place| values[*place as usize].as_str());
-        Self { values, known: Known::Texts(places) }
+        Self { values, known: EnumerationIndex::Texts(places) }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -63,11 +63,11 @@ impl Enumeration {
     /// Whether `value` is in the `enum`, and the number of values compared.
     pub fn has(&self, value: &Value) -> (bool, usize) {
         match (&self.known, value) {
-            (Known::Texts(places), Value::String(text)) => {
+            (EnumerationIndex::Texts(places), Value::String(text)) => {
                 let of = |place: &u32| self.values[*place as usize].as_str().unwrap_or_default();
                 (places.binary_search_by(|place| of(place).cmp(text)).is_ok(), 1)
             }
-            (Known::Integers(integers), Value::Number(number)) => {
+            (EnumerationIndex::Integers(integers), Value::Number(number)) => {
                 let wanted = match Num::of(number) {
                     Num::Int(int) => int,
                     Num::Float(float) => number::to_int(float),

@@ -5,12 +5,12 @@ use std::fmt;
 use serde_json::Value;
 
 use super::gotext;
-use super::path::Path;
+use super::path::LinkedPath;
 use crate::Step;
 
 /// The kinds of errors, named as in the server's `causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FieldErrorKind {
     /// A required value is missing.
     Required,
     /// A keyword or rule rejects the value.
@@ -31,7 +31,7 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl FieldErrorKind {
     /// The value of `details.causes[].reason` in a status, such as `FieldValueRequired`.
     pub fn reason(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ pub struct FieldError {
     /// The source of the error.
     pub by: RefusedBy,
     /// The kind of error.
-    pub kind: Kind,
+    pub kind: FieldErrorKind,
     /// The value that the server prints. For a type error it is the name of the actual type.
     pub bad_value: Option<Value>,
     /// The rest of the server's text.
@@ -100,7 +100,13 @@ pub struct FieldError {
 
 impl FieldError {
     /// An error about the value at `path`, reported by a keyword of its schema node.
-    pub(super) fn keyword(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+    pub(super) fn keyword(
+        path: &LinkedPath,
+        keyword: &str,
+        kind: FieldErrorKind,
+        bad_value: Option<Value>,
+        detail: String,
+    ) -> Self {
         Self {
             at: path.steps(),
             path: path.field(),
@@ -112,25 +118,36 @@ impl FieldError {
     }
 
     /// The same error from the OpenAPI layer, which writes keys in paths without brackets.
-    pub(super) fn openapi(path: &Path, keyword: &str, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+    pub(super) fn openapi(
+        path: &LinkedPath,
+        keyword: &str,
+        kind: FieldErrorKind,
+        bad_value: Option<Value>,
+        detail: String,
+    ) -> Self {
         Self { path: named(&path.openapi()), ..Self::keyword(path, keyword, kind, bad_value, detail) }
     }
 
     /// An error that the server does not attribute to a field.
-    pub(super) fn unplaced(path: &Path, keyword: &str, detail: String) -> Self {
+    pub(super) fn unplaced(path: &LinkedPath, keyword: &str, detail: String) -> Self {
         let bad_value = Some(Value::String(String::new()));
-        Self { path: "<nil>".to_owned(), ..Self::keyword(path, keyword, Kind::Invalid, bad_value, detail) }
+        Self { path: "<nil>".to_owned(), ..Self::keyword(path, keyword, FieldErrorKind::Invalid, bad_value, detail) }
     }
 
     /// An error for a field that is missing in the object at `path`.
-    pub(super) fn missing(path: &Path, name: &str) -> Self {
+    pub(super) fn missing(path: &LinkedPath, name: &str) -> Self {
         let by = RefusedBy::Keyword(path.keyword("required"));
-        let (at, text) = (Path::Name(path, name).steps(), named(&format!("{}.{name}", path.openapi())));
-        Self { at, path: text, by, kind: Kind::Required, bad_value: None, detail: String::new() }
+        let (at, text) = (LinkedPath::Name(path, name).steps(), named(&format!("{}.{name}", path.openapi())));
+        Self { at, path: text, by, kind: FieldErrorKind::Required, bad_value: None, detail: String::new() }
     }
 
     /// An error about the metadata, kind or version of an object; `detail` contains no value of the object.
-    pub(super) fn object_meta(path: &Path, kind: Kind, bad_value: Option<Value>, detail: String) -> Self {
+    pub(super) fn object_meta(
+        path: &LinkedPath,
+        kind: FieldErrorKind,
+        bad_value: Option<Value>,
+        detail: String,
+    ) -> Self {
         let by = RefusedBy::ObjectMeta(detail.clone());
         Self { at: path.steps(), path: path.field(), by, kind, bad_value, detail }
     }
@@ -138,8 +155,10 @@ impl FieldError {
     /// The text without the path, as in `details.causes[].message` of a status.
     pub fn body(&self) -> String {
         let mut text = self.kind.words().to_owned();
-        if !matches!(self.kind, Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::Internal)
-            && let Some(value) = &self.bad_value
+        if !matches!(
+            self.kind,
+            FieldErrorKind::Required | FieldErrorKind::Forbidden | FieldErrorKind::TooLong | FieldErrorKind::Internal
+        ) && let Some(value) = &self.bad_value
         {
             text.push_str(": ");
             match value {

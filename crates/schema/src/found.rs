@@ -15,14 +15,14 @@ type Hashes = BuildHasherDefault<DefaultHasher>;
 
 /// Errors in the order found, without repeated texts.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FieldErrors {
     pub errors: Vec<FieldError>,
     pub matches: usize,
     /// The indices of the errors by the hash of their texts: a value can have a hundred thousand errors.
     known: HashMap<u64, usize, Hashes>,
 }
 
-impl Found {
+impl FieldErrors {
     pub fn add(&mut self, error: FieldError) {
         if self.errors.len() < FEW {
             if !self.errors.iter().any(|known| same_text(known, &error)) {
@@ -51,7 +51,7 @@ impl Found {
         self.known.clear();
     }
 
-    pub fn merge(&mut self, other: Found) {
+    pub fn merge(&mut self, other: FieldErrors) {
         self.matches += other.matches;
         if self.errors.is_empty() {
             (self.errors, self.known) = (other.errors, other.known);
@@ -79,23 +79,29 @@ fn same_text(a: &FieldError, b: &FieldError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::error::Kind;
-    use super::super::path::Path;
+    use super::super::error::FieldErrorKind;
+    use super::super::path::LinkedPath;
     use super::*;
 
     fn error(detail: usize) -> FieldError {
-        FieldError::keyword(&Path::Name(&Path::Root, "a"), "pattern", Kind::Invalid, None, detail.to_string())
+        FieldError::keyword(
+            &LinkedPath::Name(&LinkedPath::Root, "a"),
+            "pattern",
+            FieldErrorKind::Invalid,
+            None,
+            detail.to_string(),
+        )
     }
 
     #[test]
     fn of_few_errors_and_of_many_each_text_is_kept_once_and_in_order() {
         for many in [3, FEW - 1, FEW, FEW + 1, 100] {
-            let mut found = Found::default();
+            let mut found = FieldErrors::default();
             (0..many).chain(0..many).for_each(|detail| found.add(error(detail)));
-            let mut merged = Found::default();
+            let mut merged = FieldErrors::default();
             merged.add(error(many + 1));
             merged.merge(found);
-            merged.merge(Found { errors: vec![error(0), error(many)], ..Found::default() });
+            merged.merge(FieldErrors { errors: vec![error(0), error(many)], ..FieldErrors::default() });
             let wanted: Vec<_> = std::iter::once(many + 1).chain(0..=many).map(error).collect();
             assert_eq!(merged.errors, wanted, "{many}");
         }

@@ -25,15 +25,15 @@ pub enum Json<'a> {
     /// An array.
     List(Vec<Json<'a>>),
     /// An object.
-    Map(Map<'a>),
+    Map(JsonMap<'a>),
 }
 
 /// An object: entries sorted by key, each key once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Map<'a>(Vec<(Key<'a>, Json<'a>)>);
+pub struct JsonMap<'a>(Vec<(JsonKey<'a>, Json<'a>)>);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a>(Cow<'a, str>);
+struct JsonKey<'a>(Cow<'a, str>);
 
 impl<'a> Json<'a> {
     /// Parses a text.
@@ -66,7 +66,7 @@ impl<'a> Json<'a> {
     }
 
     /// The members, if it is an object.
-    pub fn map(&self) -> Option<&Map<'a>> {
+    pub fn map(&self) -> Option<&JsonMap<'a>> {
         match self {
             Json::Map(map) => Some(map),
             _ => None,
@@ -114,7 +114,7 @@ impl<'a> Json<'a> {
     }
 }
 
-impl<'a> Map<'a> {
+impl<'a> JsonMap<'a> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
         // Most objects are small, and most keys differ in their length.
@@ -152,7 +152,7 @@ impl<'a> Map<'a> {
 
     /// The entries whose keys satisfy `keep`.
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
-        Map(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
+        JsonMap(self.0.iter().filter(|(key, _)| keep(&key.0)).cloned().collect())
     }
 
     /// Whether the object is empty.
@@ -284,7 +284,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        let mut entries: Vec<(Key, Json)> = Vec::new();
+        let mut entries: Vec<(JsonKey, Json)> = Vec::new();
         while let Some(entry) = access.next_entry()? {
             entries.push(entry);
         }
@@ -297,26 +297,26 @@ impl<'de> Visitor<'de> for JsonVisitor {
             }
             same
         });
-        Ok(Json::Map(Map(entries)))
+        Ok(Json::Map(JsonMap(entries)))
     }
 }
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for JsonKey<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = JsonKey<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
 
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
+                Ok(JsonKey(Cow::Borrowed(text)))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
+                Ok(JsonKey(Cow::Owned(text.to_owned())))
             }
         }
         deserializer.deserialize_str(KeyVisitor)

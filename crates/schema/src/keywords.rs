@@ -5,12 +5,12 @@
 //! lists as sets, and ignores the order of keys. None of these count as a change. Keywords that are missing from this
 //! table are kept and compared literally, so that changes to future keywords are detected too.
 
-use super::tree::{Tree, View};
-use crate::json::{Json, Map};
+use super::tree::{Tree, ValueView};
+use crate::json::{Json, JsonMap};
 
 /// The shape of a keyword's value, which determines the values that the server drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum KeywordShape {
     /// A string; dropped if empty.
     Text,
     /// A string; kept even if empty.
@@ -64,11 +64,11 @@ pub enum Absent {
 
 /// One keyword.
 #[derive(Debug, Clone, Copy)]
-pub struct Keyword {
+pub struct SchemaKeyword {
     /// The name in a schema.
     pub name: &'static str,
     /// The shape of its value.
-    pub shape: Shape,
+    pub shape: KeywordShape,
     /// What depends on it.
     pub decides: Decides,
     /// The value that is equivalent to omitting it.
@@ -78,8 +78,8 @@ pub struct Keyword {
     pub is_merge: bool,
 }
 
-impl Keyword {
-    const fn new(name: &'static str, shape: Shape) -> Self {
+impl SchemaKeyword {
+    const fn new(name: &'static str, shape: KeywordShape) -> Self {
         Self { name, shape, decides: Decides::Objects, absent: Absent::None, is_merge: false }
     }
 
@@ -101,61 +101,65 @@ impl Keyword {
 }
 
 /// The fields of the API's `JSONSchemaProps`, sorted by name.
-pub const KEYWORDS: &[Keyword] = &[
-    Keyword::new("$ref", Shape::KeptText),
-    Keyword::new("$schema", Shape::Text)
+pub const KEYWORDS: &[SchemaKeyword] = &[
+    SchemaKeyword::new("$ref", KeywordShape::KeptText),
+    SchemaKeyword::new("$schema", KeywordShape::Text)
         .nothing("says which dialect the schema is written in; the API server refuses it in a CRD"),
-    Keyword::new("additionalItems", Shape::SchemaOrFlag),
-    Keyword::new("additionalProperties", Shape::SchemaOrFlag),
-    Keyword::new("allOf", Shape::Schemas),
-    Keyword::new("anyOf", Shape::Schemas),
-    Keyword::new("default", Shape::Value),
-    Keyword::new("definitions", Shape::Named),
-    Keyword::new("dependencies", Shape::Value),
-    Keyword::new("description", Shape::Text).nothing("documentation"),
-    Keyword::new("enum", Shape::Set),
-    Keyword::new("example", Shape::Value).nothing("documentation"),
-    Keyword::new("exclusiveMaximum", Shape::Flag),
-    Keyword::new("exclusiveMinimum", Shape::Flag),
-    Keyword::new("externalDocs", Shape::Value).nothing("documentation"),
-    Keyword::new("format", Shape::Text),
-    Keyword::new("id", Shape::Text).nothing("a name for the schema itself; the API server refuses it in a CRD"),
-    Keyword::new("items", Shape::SchemaOrSchemas),
-    Keyword::new("maxItems", Shape::Number),
-    Keyword::new("maxLength", Shape::Number),
-    Keyword::new("maxProperties", Shape::Number),
-    Keyword::new("maximum", Shape::Number),
-    Keyword::new("minItems", Shape::Number).absent(Absent::Zero),
-    Keyword::new("minLength", Shape::Number).absent(Absent::Zero),
-    Keyword::new("minProperties", Shape::Number).absent(Absent::Zero),
-    Keyword::new("minimum", Shape::Number),
-    Keyword::new("multipleOf", Shape::Number),
-    Keyword::new("not", Shape::Schema),
-    Keyword::new("nullable", Shape::Flag),
-    Keyword::new("oneOf", Shape::Choice),
-    Keyword::new("pattern", Shape::Text),
-    Keyword::new("patternProperties", Shape::Named),
-    Keyword::new("properties", Shape::Named),
-    Keyword::new("required", Shape::Set),
-    Keyword::new("title", Shape::Text).nothing("documentation"),
-    Keyword::new("type", Shape::Text).merge(),
-    Keyword::new("uniqueItems", Shape::Flag),
-    Keyword::new("x-kubernetes-embedded-resource", Shape::Flag).merge(),
-    Keyword::new("x-kubernetes-int-or-string", Shape::Flag).merge(),
-    Keyword::new("x-kubernetes-list-map-keys", Shape::Set).merge(),
-    Keyword::new("x-kubernetes-list-type", Shape::KeptText).merge().absent(Absent::Text("atomic")),
-    Keyword::new("x-kubernetes-map-type", Shape::KeptText).ownership().merge().absent(Absent::Text("granular")),
-    Keyword::new("x-kubernetes-preserve-unknown-fields", Shape::Flag).merge(),
-    Keyword::new("x-kubernetes-validations", Shape::Rules),
+    SchemaKeyword::new("additionalItems", KeywordShape::SchemaOrFlag),
+    SchemaKeyword::new("additionalProperties", KeywordShape::SchemaOrFlag),
+    SchemaKeyword::new("allOf", KeywordShape::Schemas),
+    SchemaKeyword::new("anyOf", KeywordShape::Schemas),
+    SchemaKeyword::new("default", KeywordShape::Value),
+    SchemaKeyword::new("definitions", KeywordShape::Named),
+    SchemaKeyword::new("dependencies", KeywordShape::Value),
+    SchemaKeyword::new("description", KeywordShape::Text).nothing("documentation"),
+    SchemaKeyword::new("enum", KeywordShape::Set),
+    SchemaKeyword::new("example", KeywordShape::Value).nothing("documentation"),
+    SchemaKeyword::new("exclusiveMaximum", KeywordShape::Flag),
+    SchemaKeyword::new("exclusiveMinimum", KeywordShape::Flag),
+    SchemaKeyword::new("externalDocs", KeywordShape::Value).nothing("documentation"),
+    SchemaKeyword::new("format", KeywordShape::Text),
+    SchemaKeyword::new("id", KeywordShape::Text)
+        .nothing("a name for the schema itself; the API server refuses it in a CRD"),
+    SchemaKeyword::new("items", KeywordShape::SchemaOrSchemas),
+    SchemaKeyword::new("maxItems", KeywordShape::Number),
+    SchemaKeyword::new("maxLength", KeywordShape::Number),
+    SchemaKeyword::new("maxProperties", KeywordShape::Number),
+    SchemaKeyword::new("maximum", KeywordShape::Number),
+    SchemaKeyword::new("minItems", KeywordShape::Number).absent(Absent::Zero),
+    SchemaKeyword::new("minLength", KeywordShape::Number).absent(Absent::Zero),
+    SchemaKeyword::new("minProperties", KeywordShape::Number).absent(Absent::Zero),
+    SchemaKeyword::new("minimum", KeywordShape::Number),
+    SchemaKeyword::new("multipleOf", KeywordShape::Number),
+    SchemaKeyword::new("not", KeywordShape::Schema),
+    SchemaKeyword::new("nullable", KeywordShape::Flag),
+    SchemaKeyword::new("oneOf", KeywordShape::Choice),
+    SchemaKeyword::new("pattern", KeywordShape::Text),
+    SchemaKeyword::new("patternProperties", KeywordShape::Named),
+    SchemaKeyword::new("properties", KeywordShape::Named),
+    SchemaKeyword::new("required", KeywordShape::Set),
+    SchemaKeyword::new("title", KeywordShape::Text).nothing("documentation"),
+    SchemaKeyword::new("type", KeywordShape::Text).merge(),
+    SchemaKeyword::new("uniqueItems", KeywordShape::Flag),
+    SchemaKeyword::new("x-kubernetes-embedded-resource", KeywordShape::Flag).merge(),
+    SchemaKeyword::new("x-kubernetes-int-or-string", KeywordShape::Flag).merge(),
+    SchemaKeyword::new("x-kubernetes-list-map-keys", KeywordShape::Set).merge(),
+    SchemaKeyword::new("x-kubernetes-list-type", KeywordShape::KeptText).merge().absent(Absent::Text("atomic")),
+    SchemaKeyword::new("x-kubernetes-map-type", KeywordShape::KeptText)
+        .ownership()
+        .merge()
+        .absent(Absent::Text("granular")),
+    SchemaKeyword::new("x-kubernetes-preserve-unknown-fields", KeywordShape::Flag).merge(),
+    SchemaKeyword::new("x-kubernetes-validations", KeywordShape::Rules),
 ];
 
 /// The entry of a keyword; `None` if the API does not have the keyword.
-pub fn find(name: &str) -> Option<&'static Keyword> {
+pub fn find(name: &str) -> Option<&'static SchemaKeyword> {
     KEYWORDS.binary_search_by(|keyword| keyword.name.cmp(name)).ok().map(|at| &KEYWORDS[at])
 }
 
 /// The shape of a keyword; `None` if the API does not have the keyword.
-pub fn shape(keyword: &str) -> Option<Shape> {
+pub fn shape(keyword: &str) -> Option<KeywordShape> {
     find(keyword).map(|keyword| keyword.shape)
 }
 
@@ -179,7 +183,7 @@ pub fn is_waived(keyword: &str) -> bool {
 }
 
 /// The value of a keyword; `None` if it is missing or the server drops it.
-pub fn get<'n, 'a>(node: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
+pub fn get<'n, 'a>(node: &'n JsonMap<'a>, keyword: &str) -> Option<&'n Json<'a>> {
     node.get(keyword).filter(|value| !is_dropped(keyword, *value))
 }
 
@@ -187,23 +191,23 @@ pub fn get<'n, 'a>(node: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
 pub fn is_dropped(keyword: &str, value: &impl Tree) -> bool {
     // Few values are empty, and the shape matters only for those.
     let is_empty = match value.view() {
-        View::Null => true,
-        View::Bool(flag) => !flag,
-        View::Text(text) => text.is_empty(),
-        View::List(list) => list.is_empty(),
-        View::Map(is_empty) => is_empty,
-        View::Number(_) => false,
+        ValueView::Null => true,
+        ValueView::Bool(flag) => !flag,
+        ValueView::Text(text) => text.is_empty(),
+        ValueView::List(list) => list.is_empty(),
+        ValueView::Map(is_empty) => is_empty,
+        ValueView::Number(_) => false,
     };
     if !is_empty {
         return false;
     }
     match (shape(keyword), value.view()) {
-        (Some(_), View::Null) | (Some(Shape::Flag), View::Bool(false)) => true,
-        (Some(shape), View::Text(_)) => shape == Shape::Text,
-        (Some(shape), View::List(_)) => {
-            matches!(shape, Shape::Set | Shape::Schemas | Shape::Choice | Shape::Rules)
+        (Some(_), ValueView::Null) | (Some(KeywordShape::Flag), ValueView::Bool(false)) => true,
+        (Some(shape), ValueView::Text(_)) => shape == KeywordShape::Text,
+        (Some(shape), ValueView::List(_)) => {
+            matches!(shape, KeywordShape::Set | KeywordShape::Schemas | KeywordShape::Choice | KeywordShape::Rules)
         }
-        (Some(shape), View::Map(_)) => shape == Shape::Named,
+        (Some(shape), ValueView::Map(_)) => shape == KeywordShape::Named,
         _ => false,
     }
 }
@@ -214,8 +218,8 @@ pub fn is_nothing(keyword: &str, value: &impl Tree) -> bool {
         return true;
     }
     match (find(keyword).map(|keyword| keyword.absent), value.view()) {
-        (Some(Absent::Zero), View::Number(is_zero)) => is_zero,
-        (Some(Absent::Text(default)), View::Text(text)) => text == default,
+        (Some(Absent::Zero), ValueView::Number(is_zero)) => is_zero,
+        (Some(Absent::Text(default)), ValueView::Text(text)) => text == default,
         _ => false,
     }
 }
@@ -224,16 +228,20 @@ pub fn is_nothing(keyword: &str, value: &impl Tree) -> bool {
 pub fn fits(keyword: &str, value: &Json) -> bool {
     let Some(shape) = shape(keyword) else { return true };
     match (shape, value) {
-        (Shape::Text | Shape::KeptText, Json::Text(_))
-        | (Shape::Flag | Shape::SchemaOrFlag, Json::Bool(_))
-        | (Shape::Number, Json::Int(_) | Json::Float(_))
-        | (Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas | Shape::Named, Json::Map(_))
-        | (Shape::Value, _)
+        (KeywordShape::Text | KeywordShape::KeptText, Json::Text(_))
+        | (KeywordShape::Flag | KeywordShape::SchemaOrFlag, Json::Bool(_))
+        | (KeywordShape::Number, Json::Int(_) | Json::Float(_))
+        | (
+            KeywordShape::Schema | KeywordShape::SchemaOrFlag | KeywordShape::SchemaOrSchemas | KeywordShape::Named,
+            Json::Map(_),
+        )
+        | (KeywordShape::Value, _)
         | (_, Json::Null) => true,
-        (Shape::Set, Json::List(list)) => keyword == "enum" || list.iter().all(|item| item.text().is_some()),
-        (Shape::Schemas | Shape::Choice | Shape::SchemaOrSchemas | Shape::Rules, Json::List(list)) => {
-            list.iter().all(|item| item.map().is_some())
-        }
+        (KeywordShape::Set, Json::List(list)) => keyword == "enum" || list.iter().all(|item| item.text().is_some()),
+        (
+            KeywordShape::Schemas | KeywordShape::Choice | KeywordShape::SchemaOrSchemas | KeywordShape::Rules,
+            Json::List(list),
+        ) => list.iter().all(|item| item.map().is_some()),
         _ => false,
     }
 }

@@ -32,7 +32,7 @@
 //! by the last bit beyond 2^53 billionths.
 //!
 //! This crate does no I/O. Whatever cannot be decided (a pattern or rule beyond this implementation) is listed in
-//! [`Outcome::undecided`] and never passes silently.
+//! [`ObjectValidationResult::undecided`] and never passes silently.
 
 #![deny(missing_docs)]
 
@@ -72,24 +72,24 @@ pub mod tree;
 pub mod typed;
 
 pub use compile::CompileError;
-pub use error::{FieldError, Kind, RefusedBy, Undecided};
+pub use error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 pub use number::{as_stored, can_be_bound};
-pub use prune::{Defaulted, Pruned};
+pub use prune::{Defaulted, PrunedField};
 pub use re2::Patterns;
-pub use rules::{CompileRules, NoEngine, Rules, Verdict};
+pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};
 pub use same::{Sense, is_left_out, same, same_schema};
-pub use scale::Scale;
-pub use schema::{Outcome, Processed, Schema};
+pub use scale::ScalePaths;
+pub use schema::{ObjectValidationResult, Processed, Schema};
 pub use step::Step;
 pub use tree::{Tree, same_value};
 
 /// Whether `format`, on a schema of type string, accepts `text`. `None` if the server does not enforce the format
 /// there.
 pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
-    formats::Format::of(format, node::Types::One(node::Type::String)).map(|format| format.accepts(text))
+    formats::EnforcedFormat::of(format, node::Types::One(node::JsonType::String)).map(|format| format.accepts(text))
 }
 
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct SchemaReadme;

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::error::{FieldError, Kind, RefusedBy};
+use super::error::{FieldError, FieldErrorKind, RefusedBy};
 use super::gotext;
-use super::node::{Additional, ListType, Node};
+use super::node::{AdditionalKeys, ListType, SchemaNode};
 use super::num::Num;
-use super::path::Path;
+use super::path::LinkedPath;
 
 /// The duplicates in the whole object.
-pub fn check(object: &Value, node: &Node) -> Vec<FieldError> {
+pub fn check(object: &Value, node: &SchemaNode) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(object, node, &Path::Root, &mut errors);
+    walk(object, node, &LinkedPath::Root, &mut errors);
     errors
 }
 
-fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
+fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     if !node.has_unique_lists {
         return;
     }
@@ -28,11 +28,11 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
             for key in keys {
                 let Some(value) = map.get(key) else { continue };
                 // A schema has either properties or entries, so a key is never both.
-                if let Additional::Schema(entry) = &node.additional {
-                    walk(value, entry, &Path::Key(path, key), errors);
+                if let AdditionalKeys::Schema(entry) = &node.additional {
+                    walk(value, entry, &LinkedPath::Key(path, key), errors);
                 }
                 if let Some(child) = node.properties.get(key) {
-                    walk(value, child, &Path::Name(path, key), errors);
+                    walk(value, child, &LinkedPath::Name(path, key), errors);
                 }
             }
         }
@@ -48,7 +48,7 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
             }
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter().enumerate() {
-                    walk(item, item_node, &Path::Index(path, at), errors);
+                    walk(item, item_node, &LinkedPath::Index(path, at), errors);
                 }
             }
         }
@@ -56,10 +56,10 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<FieldError>) {
+fn check_map(items: &[Value], keys: &[String], path: &LinkedPath, errors: &mut Vec<FieldError>) {
     if let Some((at, item)) = items.iter().enumerate().find(|(_, item)| !item.is_object() && !item.is_null()) {
         let detail = "must be an object for an array of list-type map".to_owned();
-        errors.push(of_item(path, at, Kind::Invalid, item.clone(), detail));
+        errors.push(of_item(path, at, FieldErrorKind::Invalid, item.clone(), detail));
         return;
     }
     let keys_of: Vec<Value> = items
@@ -79,14 +79,14 @@ fn check_map(items: &[Value], keys: &[String], path: &Path, errors: &mut Vec<Fie
     }
 }
 
-fn duplicate(list: &Path, at: usize, value: Value) -> FieldError {
-    of_item(list, at, Kind::Duplicate, value, String::new())
+fn duplicate(list: &LinkedPath, at: usize, value: Value) -> FieldError {
+    of_item(list, at, FieldErrorKind::Duplicate, value, String::new())
 }
 
 /// An error about an item, reported by the type of its list.
-fn of_item(list: &Path, at: usize, kind: Kind, value: Value, detail: String) -> FieldError {
+fn of_item(list: &LinkedPath, at: usize, kind: FieldErrorKind, value: Value, detail: String) -> FieldError {
     let by = RefusedBy::Keyword(list.keyword("x-kubernetes-list-type"));
-    let item = Path::Index(list, at);
+    let item = LinkedPath::Index(list, at);
     FieldError { at: item.steps(), path: item.field(), by, kind, bad_value: Some(value), detail }
 }
 

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::by_name::ByName;
 use super::enumeration::Enumeration;
-use super::formats::Format;
+use super::formats::EnforcedFormat;
 use super::number::NumberRules;
 use super::re2::Pattern;
-use super::rules::Rules;
+use super::rules::EvaluateRules;
 
 /// The JSON types that a schema can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum JsonType {
     Object,
     Array,
     String,
@@ -25,7 +25,7 @@ pub enum Type {
     Boolean,
 }
 
-impl Type {
+impl JsonType {
     pub fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -43,18 +43,18 @@ impl Type {
 pub enum Types {
     #[default]
     Any,
-    One(Type),
+    One(JsonType),
     IntOrString,
     /// An unknown type, which no value has. It is only used to validate defaults; the schema itself is rejected.
     Unknown,
 }
 
 impl Types {
-    pub fn contains(self, kind: Type) -> bool {
+    pub fn contains(self, kind: JsonType) -> bool {
         match self {
             Self::Any | Self::Unknown => false,
             Self::One(own) => own == kind,
-            Self::IntOrString => matches!(kind, Type::Integer | Type::String),
+            Self::IntOrString => matches!(kind, JsonType::Integer | JsonType::String),
         }
     }
 
@@ -69,7 +69,7 @@ impl Types {
 
 /// The value of `additionalProperties`.
 #[derive(Debug, Default)]
-pub enum Additional {
+pub enum AdditionalKeys {
     /// Not specified: other keys are pruned.
     #[default]
     Absent,
@@ -77,11 +77,11 @@ pub enum Additional {
     Any,
     /// `false`
     Forbidden,
-    Schema(Box<Node>),
+    Schema(Box<SchemaNode>),
 }
 
-impl Additional {
-    pub fn schema(&self) -> Option<&Node> {
+impl AdditionalKeys {
+    pub fn schema(&self) -> Option<&SchemaNode> {
         match self {
             Self::Schema(node) => Some(node),
             _ => None,
@@ -115,10 +115,10 @@ pub struct Bounds {
 /// Value validations that combine others. The nodes inside declare no structure of their own.
 #[derive(Debug, Default)]
 pub struct Combined {
-    pub all_of: Vec<Node>,
-    pub any_of: Vec<Node>,
-    pub one_of: Vec<Node>,
-    pub not: Option<Box<Node>>,
+    pub all_of: Vec<SchemaNode>,
+    pub any_of: Vec<SchemaNode>,
+    pub one_of: Vec<SchemaNode>,
+    pub not: Option<Box<SchemaNode>>,
 }
 
 /// Whether rules can access values of a schema. The server evaluates no rule on or below other schemas: it omits fields
@@ -138,7 +138,7 @@ pub fn is_declared(schema: &Value) -> bool {
 
 /// One schema node.
 #[derive(Debug, Default)]
-pub struct Node {
+pub struct SchemaNode {
     pub types: Types,
     /// The name of the type if it is unknown.
     pub unknown_type: Option<Box<str>>,
@@ -149,14 +149,14 @@ pub struct Node {
     /// correlation.
     pub list_type: ListType,
     pub map_keys: Vec<String>,
-    pub properties: ByName<Box<str>, Node>,
-    pub additional: Additional,
-    pub items: Option<Box<Node>>,
+    pub properties: ByName<Box<str>, SchemaNode>,
+    pub additional: AdditionalKeys,
+    pub items: Option<Box<SchemaNode>>,
     pub required: Vec<String>,
     pub default: Option<Box<Value>>,
     /// The size of the default including nested defaults, measured by [`super::prune::filled_weight`].
     pub default_weight: u32,
-    pub format: Option<Format>,
+    pub format: Option<EnforcedFormat>,
     pub enumeration: Enumeration,
     pub number: Option<Box<NumberRules>>,
     pub string: Option<Box<StringRules>>,
@@ -166,7 +166,7 @@ pub struct Node {
     pub property_count: Bounds,
     pub combined: Option<Box<Combined>>,
     /// `x-kubernetes-validations` of this node.
-    pub rules: Option<Box<dyn Rules>>,
+    pub rules: Option<Box<dyn EvaluateRules>>,
     /// See [`is_declared`]; of the whole schema, even if the node is reduced.
     pub is_declared: bool,
     /// Whether this node or one below it has rules.
@@ -181,10 +181,10 @@ pub struct Node {
     pub has_only_defaults: bool,
     /// If the node is reduced to its defaults, how to correlate old and new values below it. `None` if comparing them
     /// is sufficient.
-    pub pairing: Option<Box<Node>>,
+    pub pairing: Option<Box<SchemaNode>>,
 }
 
-impl Node {
+impl SchemaNode {
     /// The allowed types, as the server lists them.
     pub fn type_names(&self) -> &str {
         self.unknown_type.as_deref().unwrap_or(self.types.names())
@@ -196,7 +196,7 @@ impl Node {
     }
 
     /// The node that describes the value under `key`, if any.
-    pub fn child(&self, key: &str) -> Option<&Node> {
+    pub fn child(&self, key: &str) -> Option<&SchemaNode> {
         self.properties.get(key).or_else(|| self.additional.schema())
     }
 }

@@ -6,15 +6,15 @@
 
 use serde_json::{Value, json};
 
-use super::error::{FieldError, Kind};
-use super::found::Found;
+use super::error::{FieldError, FieldErrorKind};
+use super::found::FieldErrors;
 use super::gotext;
 use super::num::Num;
-use super::path::Path;
+use super::path::LinkedPath;
 
 /// The type and format that a number is checked against. A schema with several types or none imposes no range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Range {
+pub enum NumberRange {
     #[default]
     Any,
     Integer,
@@ -25,7 +25,7 @@ pub enum Range {
     Double,
 }
 
-impl Range {
+impl NumberRange {
     /// The range of a node with this type and format.
     pub fn of(kind: Option<&str>, format: Option<&str>) -> Self {
         match (kind, format) {
@@ -64,7 +64,7 @@ impl Range {
 /// The numeric keywords of a schema node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NumberRules {
-    pub range: Range,
+    pub range: NumberRange,
     pub multiple_of: Option<f64>,
     pub maximum: Option<f64>,
     pub exclusive_maximum: bool,
@@ -75,7 +75,7 @@ pub struct NumberRules {
 /// Whether a value of this type and format can equal a bound (`minimum`, `maximum` or `multipleOf`). If not, the server
 /// refuses every number there, whatever the bound is.
 pub fn can_be_bound(kind: Option<&str>, format: Option<&str>, bound: f64) -> bool {
-    Range::of(kind, format).contains(Num::Float(bound))
+    NumberRange::of(kind, format).contains(Num::Float(bound))
 }
 
 /// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
@@ -119,7 +119,7 @@ pub fn to_int(f: f64) -> i64 {
 
 impl NumberRules {
     /// Adds the errors for `value`.
-    pub fn check(&self, value: Num, path: &Path, found: &mut Found) {
+    pub fn check(&self, value: Num, path: &LinkedPath, found: &mut FieldErrors) {
         if !self.range.contains(value) {
             found.add(FieldError::unplaced(path, "format", self.out_of_range("Checked", path)));
         }
@@ -130,19 +130,19 @@ impl NumberRules {
         // Minimum before maximum, the order in which the server merges them.
         if let Some(minimum) = self.minimum {
             let native = self.bound_fits("minimum", "Minimum boundary", minimum, path, found);
-            check_bound(value, minimum, self.exclusive_minimum, native, Side::Minimum, path, found);
+            check_bound(value, minimum, self.exclusive_minimum, native, BoundSide::Minimum, path, found);
         }
         if let Some(maximum) = self.maximum {
             let native = self.bound_fits("maximum", "Maximum boundary", maximum, path, found);
-            check_bound(value, maximum, self.exclusive_maximum, native, Side::Maximum, path, found);
+            check_bound(value, maximum, self.exclusive_maximum, native, BoundSide::Maximum, path, found);
         }
     }
 
-    fn out_of_range(&self, what: &str, path: &Path) -> String {
+    fn out_of_range(&self, what: &str, path: &LinkedPath) -> String {
         format!("{what} value must be of type {} in {}", self.range.requirement(), path.openapi())
     }
 
-    fn bound_fits(&self, keyword: &str, what: &str, bound: f64, path: &Path, found: &mut Found) -> bool {
+    fn bound_fits(&self, keyword: &str, what: &str, bound: f64, path: &LinkedPath, found: &mut FieldErrors) -> bool {
         let fits = self.range.contains(Num::Float(bound));
         if !fits {
             found.add(FieldError::unplaced(path, keyword, self.out_of_range(what, path)));
@@ -151,10 +151,11 @@ impl NumberRules {
     }
 }
 
-fn check_multiple(value: Num, factor: f64, native: bool, path: &Path, found: &mut Found) {
+fn check_multiple(value: Num, factor: f64, native: bool, path: &LinkedPath, found: &mut FieldErrors) {
     let name = || path.openapi();
-    let invalid =
-        |bad: Value, detail: String| FieldError::openapi(path, "multipleOf", Kind::Invalid, Some(bad), detail);
+    let invalid = |bad: Value, detail: String| {
+        FieldError::openapi(path, "multipleOf", FieldErrorKind::Invalid, Some(bad), detail)
+    };
     match value {
         Num::Int(i) if native => {
             let factor = to_int(factor);
@@ -180,30 +181,38 @@ fn check_multiple(value: Num, factor: f64, native: bool, path: &Path, found: &mu
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum BoundSide {
     Minimum,
     Maximum,
 }
 
-fn check_bound(value: Num, bound: f64, exclusive: bool, native: bool, side: Side, path: &Path, found: &mut Found) {
+fn check_bound(
+    value: Num,
+    bound: f64,
+    exclusive: bool,
+    native: bool,
+    side: BoundSide,
+    path: &LinkedPath,
+    found: &mut FieldErrors,
+) {
     let (order, shown, bad) = match value {
         Num::Int(i) if native => (i.partial_cmp(&to_int(bound)), to_int(bound).to_string(), json!(i)),
         _ => (value.as_f64().partial_cmp(&bound), gotext::float(bound), json!(value.as_f64())),
     };
     let broken = match side {
-        Side::Minimum => order.is_some_and(|o| o.is_lt() || exclusive && o.is_eq()),
-        Side::Maximum => order.is_some_and(|o| o.is_gt() || exclusive && o.is_eq()),
+        BoundSide::Minimum => order.is_some_and(|o| o.is_lt() || exclusive && o.is_eq()),
+        BoundSide::Maximum => order.is_some_and(|o| o.is_gt() || exclusive && o.is_eq()),
     };
     if broken {
         let wanted = match (side, exclusive) {
-            (Side::Minimum, false) => "greater than or equal to",
-            (Side::Minimum, true) => "greater than",
-            (Side::Maximum, false) => "less than or equal to",
-            (Side::Maximum, true) => "less than",
+            (BoundSide::Minimum, false) => "greater than or equal to",
+            (BoundSide::Minimum, true) => "greater than",
+            (BoundSide::Maximum, false) => "less than or equal to",
+            (BoundSide::Maximum, true) => "less than",
         };
-        let keyword = if side == Side::Minimum { "minimum" } else { "maximum" };
+        let keyword = if side == BoundSide::Minimum { "minimum" } else { "maximum" };
         let detail = format!("{} in body should be {wanted} {shown}", path.openapi());
-        found.add(FieldError::openapi(path, keyword, Kind::Invalid, Some(bad), detail));
+        found.add(FieldError::openapi(path, keyword, FieldErrorKind::Invalid, Some(bad), detail));
     }
 }
 
@@ -212,8 +221,8 @@ mod tests {
     use super::*;
 
     fn broken(rules: NumberRules, value: Num) -> Vec<String> {
-        let mut found = Found::default();
-        rules.check(value, &Path::Name(&Path::Root, "x"), &mut found);
+        let mut found = FieldErrors::default();
+        rules.check(value, &LinkedPath::Name(&LinkedPath::Root, "x"), &mut found);
         found.errors.iter().map(ToString::to_string).collect()
     }
 
@@ -246,8 +255,11 @@ mod tests {
             ("string", None, 0.5, true),
         ] {
             assert_eq!(can_be_bound(Some(kind), format, bound), fits, "{kind} {format:?} {bound}");
-            let rules =
-                NumberRules { range: Range::of(Some(kind), format), maximum: Some(bound), ..NumberRules::default() };
+            let rules = NumberRules {
+                range: NumberRange::of(Some(kind), format),
+                maximum: Some(bound),
+                ..NumberRules::default()
+            };
             let said = broken(rules, Num::Int(-2_147_483_648));
             assert_eq!(said.iter().any(|text| text.contains("boundary")), !fits, "{said:?}");
         }
@@ -257,13 +269,13 @@ mod tests {
     fn formats_are_ranges() {
         let of = |range| NumberRules { range, ..NumberRules::default() };
         assert_eq!(
-            broken(of(Range::Int32), Num::Int(1 << 31)),
+            broken(of(NumberRange::Int32), Num::Int(1 << 31)),
             ["<nil>: Invalid value: \"\": Checked value must be of type integer with format int32 in x"]
         );
-        assert!(broken(of(Range::Int32), Num::Int(-(1 << 31))).is_empty());
-        assert_eq!(broken(of(Range::Float), Num::Float(1e39)).len(), 1);
-        assert!(broken(of(Range::Double), Num::Float(1e39)).is_empty());
-        assert_eq!(broken(of(Range::Integer), Num::Float(9.3e18)).len(), 1);
+        assert!(broken(of(NumberRange::Int32), Num::Int(-(1 << 31))).is_empty());
+        assert_eq!(broken(of(NumberRange::Float), Num::Float(1e39)).len(), 1);
+        assert!(broken(of(NumberRange::Double), Num::Float(1e39)).is_empty());
+        assert_eq!(broken(of(NumberRange::Integer), Num::Float(9.3e18)).len(), 1);
     }
 
     #[test]

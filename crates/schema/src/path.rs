@@ -4,18 +4,18 @@ use crate::Step;
 
 /// A step and its predecessors.
 #[derive(Clone, Copy)]
-pub enum Path<'a> {
+pub enum LinkedPath<'a> {
     Root,
     /// A declared property.
-    Name(&'a Path<'a>, &'a str),
+    Name(&'a LinkedPath<'a>, &'a str),
     /// A key of a map (`additionalProperties`).
-    Key(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
+    Key(&'a LinkedPath<'a>, &'a str),
+    Index(&'a LinkedPath<'a>, usize),
     /// The same value, validated by a branch of `allOf`, `anyOf`, `oneOf` or `not`: a step in the schema only.
-    Branch(&'a Path<'a>, &'static str, Option<usize>),
+    Branch(&'a LinkedPath<'a>, &'static str, Option<usize>),
 }
 
-impl Path<'_> {
+impl LinkedPath<'_> {
     /// The path in the form of the OpenAPI layer: map keys follow a dot, and the root is empty.
     pub fn openapi(&self) -> String {
         let mut out = String::new();
@@ -36,8 +36,8 @@ impl Path<'_> {
     /// Whether this is the object itself.
     pub fn is_root(&self) -> bool {
         match self {
-            Path::Root => true,
-            Path::Branch(of, ..) => of.is_root(),
+            LinkedPath::Root => true,
+            LinkedPath::Branch(of, ..) => of.is_root(),
             _ => false,
         }
     }
@@ -45,18 +45,18 @@ impl Path<'_> {
     /// The steps from the root of the object.
     pub fn steps(&self) -> Vec<Step> {
         match self {
-            Path::Root => Vec::new(),
-            Path::Name(parent, key) | Path::Key(parent, key) => {
+            LinkedPath::Root => Vec::new(),
+            LinkedPath::Name(parent, key) | LinkedPath::Key(parent, key) => {
                 let mut steps = parent.steps();
                 steps.push(Step::from(*key));
                 steps
             }
-            Path::Index(parent, index) => {
+            LinkedPath::Index(parent, index) => {
                 let mut steps = parent.steps();
                 steps.push(Step::Index(*index));
                 steps
             }
-            Path::Branch(of, ..) => of.steps(),
+            LinkedPath::Branch(of, ..) => of.steps(),
         }
     }
 
@@ -70,20 +70,20 @@ impl Path<'_> {
 
     fn schema(&self, steps: &mut Vec<Step>) {
         match self {
-            Path::Root => {}
-            Path::Name(parent, key) => {
+            LinkedPath::Root => {}
+            LinkedPath::Name(parent, key) => {
                 parent.schema(steps);
                 steps.extend([Step::from("properties"), Step::from(*key)]);
             }
-            Path::Key(parent, _) => {
+            LinkedPath::Key(parent, _) => {
                 parent.schema(steps);
                 steps.push(Step::from("additionalProperties"));
             }
-            Path::Index(parent, _) => {
+            LinkedPath::Index(parent, _) => {
                 parent.schema(steps);
                 steps.push(Step::from("items"));
             }
-            Path::Branch(of, keyword, index) => {
+            LinkedPath::Branch(of, keyword, index) => {
                 of.schema(steps);
                 steps.push(Step::from(*keyword));
                 steps.extend(index.map(Step::Index));
@@ -93,15 +93,15 @@ impl Path<'_> {
 
     fn push(&self, out: &mut String, bracketed_keys: bool) {
         match self {
-            Path::Root => {}
-            Path::Name(parent, name) => {
+            LinkedPath::Root => {}
+            LinkedPath::Name(parent, name) => {
                 parent.push(out, bracketed_keys);
                 if !out.is_empty() {
                     out.push('.');
                 }
                 out.push_str(name);
             }
-            Path::Key(parent, key) => {
+            LinkedPath::Key(parent, key) => {
                 parent.push(out, bracketed_keys);
                 if bracketed_keys {
                     out.push_str(&format!("[{key}]"));
@@ -110,11 +110,11 @@ impl Path<'_> {
                     out.push_str(key);
                 }
             }
-            Path::Index(parent, index) => {
+            LinkedPath::Index(parent, index) => {
                 parent.push(out, bracketed_keys);
                 out.push_str(&format!("[{index}]"));
             }
-            Path::Branch(of, ..) => of.push(out, bracketed_keys),
+            LinkedPath::Branch(of, ..) => of.push(out, bracketed_keys),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::node::{Additional, Node};
-use super::path::Path;
+use super::node::{AdditionalKeys, SchemaNode};
+use super::path::LinkedPath;
 use crate::Step;
 
 /// A field that the server drops, with its value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pruned {
+pub struct PrunedField {
     /// The path, such as `spec.list[0].x`.
     pub path: String,
     /// The path as steps.
@@ -17,8 +17,8 @@ pub struct Pruned {
     pub value: Value,
 }
 
-impl Pruned {
-    pub(super) fn new(path: &Path, value: Value) -> Self {
+impl PrunedField {
+    pub(super) fn new(path: &LinkedPath, value: Value) -> Self {
         Self { path: path.openapi(), at: path.steps(), value }
     }
 }
@@ -33,7 +33,7 @@ pub struct Defaulted {
 }
 
 impl Defaulted {
-    fn new(path: &Path) -> Self {
+    fn new(path: &LinkedPath) -> Self {
         Self { path: path.openapi(), at: path.steps() }
     }
 }
@@ -43,23 +43,29 @@ fn is_meta(key: &str) -> bool {
 }
 
 /// Drops the fields that `node` does not describe. The kind, version and metadata of the object itself are kept.
-pub fn prune(object: &mut Value, node: &Node) -> Vec<Pruned> {
+pub fn prune(object: &mut Value, node: &SchemaNode) -> Vec<PrunedField> {
     let mut pruned = Vec::new();
     if node.preserve_unknown {
-        keep(object, node, true, &Path::Root, &mut pruned);
+        keep(object, node, true, &LinkedPath::Root, &mut pruned);
     } else {
-        drop_unknown(object, Some(node), true, &Path::Root, &mut pruned);
+        drop_unknown(object, Some(node), true, &LinkedPath::Root, &mut pruned);
     }
     pruned.sort_by(|a, b| a.path.cmp(&b.path));
     pruned
 }
 
 /// Drops what `node` does not describe from a value that is not the whole object, such as a default.
-pub fn prune_part(value: &mut Value, node: &Node) {
-    drop_unknown(value, Some(node), node.embedded, &Path::Root, &mut Vec::new());
+pub fn prune_part(value: &mut Value, node: &SchemaNode) {
+    drop_unknown(value, Some(node), node.embedded, &LinkedPath::Root, &mut Vec::new());
 }
 
-fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
+fn drop_unknown(
+    value: &mut Value,
+    node: Option<&SchemaNode>,
+    is_resource: bool,
+    path: &LinkedPath,
+    pruned: &mut Vec<PrunedField>,
+) {
     if let Some(node) = node
         && node.preserve_unknown
     {
@@ -68,14 +74,14 @@ fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path:
     match value {
         Value::Object(map) => {
             map.retain(|key, value| {
-                let path = Path::Name(path, key);
+                let path = LinkedPath::Name(path, key);
                 if is_resource && is_meta(key) {
                     return true;
                 }
                 let child = node.and_then(|n| n.properties.get(key));
-                let is_entry = node.is_some_and(|n| !matches!(n.additional, Additional::Absent));
+                let is_entry = node.is_some_and(|n| !matches!(n.additional, AdditionalKeys::Absent));
                 if child.is_none() && !is_entry {
-                    pruned.push(Pruned::new(&path, value.take()));
+                    pruned.push(PrunedField::new(&path, value.take()));
                     return false;
                 }
                 // `additionalProperties: true` keeps the entry but nothing inside it.
@@ -88,7 +94,7 @@ fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path:
             let item_node = node.and_then(|n| n.items.as_deref());
             for (at, item) in items.iter_mut().enumerate() {
                 let is_resource = item_node.is_some_and(|n| n.embedded);
-                drop_unknown(item, item_node, is_resource, &Path::Index(path, at), pruned);
+                drop_unknown(item, item_node, is_resource, &LinkedPath::Index(path, at), pruned);
             }
         }
         _ => {}
@@ -96,18 +102,18 @@ fn drop_unknown(value: &mut Value, node: Option<&Node>, is_resource: bool, path:
 }
 
 /// Below `x-kubernetes-preserve-unknown-fields`, pruning applies only inside the described fields.
-fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: &mut Vec<Pruned>) {
+fn keep(value: &mut Value, node: &SchemaNode, is_resource: bool, path: &LinkedPath, pruned: &mut Vec<PrunedField>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 if is_resource && is_meta(key) {
                     continue;
                 }
-                let described = node.properties.contains_key(key) || !matches!(node.additional, Additional::Absent);
+                let described = node.properties.contains_key(key) || !matches!(node.additional, AdditionalKeys::Absent);
                 if described {
                     let child = node.child(key);
                     let is_resource = child.is_some_and(|c| c.embedded);
-                    drop_unknown(value, child, is_resource, &Path::Name(path, key), pruned);
+                    drop_unknown(value, child, is_resource, &LinkedPath::Name(path, key), pruned);
                 }
             }
         }
@@ -115,7 +121,7 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: 
             // Items are kept as they are unless a schema describes them; even then their own unknown fields are kept.
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter_mut().enumerate() {
-                    keep(item, item_node, item_node.embedded, &Path::Index(path, at), pruned);
+                    keep(item, item_node, item_node.embedded, &LinkedPath::Index(path, at), pruned);
                 }
             }
         }
@@ -124,31 +130,31 @@ fn keep(value: &mut Value, node: &Node, is_resource: bool, path: &Path, pruned: 
 }
 
 /// Drops nulls that are neither allowed nor replaced by a default, and returns them.
-pub fn drop_nulls(object: &mut Value, node: &Node) -> Vec<Pruned> {
+pub fn drop_nulls(object: &mut Value, node: &SchemaNode) -> Vec<PrunedField> {
     let mut dropped = Vec::new();
-    without_nulls(object, node, &Path::Root, &mut dropped);
+    without_nulls(object, node, &LinkedPath::Root, &mut dropped);
     dropped
 }
 
-fn without_nulls(value: &mut Value, node: &Node, path: &Path, dropped: &mut Vec<Pruned>) {
+fn without_nulls(value: &mut Value, node: &SchemaNode, path: &LinkedPath, dropped: &mut Vec<PrunedField>) {
     match value {
         Value::Object(map) => map.retain(|key, value| {
             let Some(child) = node.child(key) else { return true };
-            let path = Path::Name(path, key);
+            let path = LinkedPath::Name(path, key);
             if !value.is_null() {
                 without_nulls(value, child, &path, dropped);
                 return true;
             }
             let is_kept = child.nullable || child.default.is_some();
             if !is_kept {
-                dropped.push(Pruned::new(&path, Value::Null));
+                dropped.push(PrunedField::new(&path, Value::Null));
             }
             is_kept
         }),
         Value::Array(items) => {
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter_mut().enumerate() {
-                    without_nulls(item, item_node, &Path::Index(path, at), dropped);
+                    without_nulls(item, item_node, &LinkedPath::Index(path, at), dropped);
                 }
             }
         }
@@ -157,19 +163,19 @@ fn without_nulls(value: &mut Value, node: &Node, path: &Path, dropped: &mut Vec<
 }
 
 /// Applies defaults to missing fields, and to nulls where null is not allowed.
-pub fn default(object: &mut Value, node: &Node) -> Vec<Defaulted> {
+pub fn default(object: &mut Value, node: &SchemaNode) -> Vec<Defaulted> {
     let mut defaulted = Vec::new();
-    fill(object, node, &Path::Root, &mut Some(&mut defaulted));
+    fill(object, node, &LinkedPath::Root, &mut Some(&mut defaulted));
     defaulted.sort_by(|a, b| a.path.cmp(&b.path));
     defaulted
 }
 
 /// The approximate size of the value in memory after defaulting, in bytes, computed without applying the defaults.
-pub fn filled_weight(value: &Value, node: &Node) -> u64 {
+pub fn filled_weight(value: &Value, node: &SchemaNode) -> u64 {
     weigh(value, Some(node))
 }
 
-fn weigh(value: &Value, node: Option<&Node>) -> u64 {
+fn weigh(value: &Value, node: Option<&SchemaNode>) -> u64 {
     const VALUE: u64 = 32;
     const ENTRY: u64 = 48;
     let node = node.filter(|node| node.has_defaults);
@@ -196,7 +202,7 @@ fn weigh(value: &Value, node: Option<&Node>) -> u64 {
 }
 
 /// Fills `defaulted` with the fields set to their defaults; fields inside a default are not recorded.
-fn fill(value: &mut Value, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
+fn fill(value: &mut Value, node: &SchemaNode, path: &LinkedPath, defaulted: &mut Option<&mut Vec<Defaulted>>) {
     if !node.has_defaults {
         return;
     }
@@ -205,20 +211,25 @@ fn fill(value: &mut Value, node: &Node, path: &Path, defaulted: &mut Option<&mut
         Value::Array(items) => {
             let Some(item_node) = node.items.as_deref() else { return };
             for (at, item) in items.iter_mut().enumerate() {
-                fill_null_then_inside(item, item_node, &Path::Index(path, at), defaulted);
+                fill_null_then_inside(item, item_node, &LinkedPath::Index(path, at), defaulted);
             }
         }
         _ => {}
     }
 }
 
-fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_object(
+    map: &mut Map<String, Value>,
+    node: &SchemaNode,
+    path: &LinkedPath,
+    defaulted: &mut Option<&mut Vec<Defaulted>>,
+) {
     for (name, child) in node.properties.iter() {
         let Some(default) = &child.default else { continue };
         if map.get(name).is_some_and(|v| !v.is_null() || child.nullable) {
             continue;
         }
-        let path = Path::Name(path, name);
+        let path = LinkedPath::Name(path, name);
         if let Some(defaulted) = defaulted {
             defaulted.push(Defaulted::new(&path));
         }
@@ -227,7 +238,7 @@ fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, defaulted
         map.insert(name.to_owned(), value);
     }
     for (key, value) in map.iter_mut() {
-        let path = Path::Name(path, key);
+        let path = LinkedPath::Name(path, key);
         match node.properties.get(key) {
             Some(child) => fill(value, child, &path, defaulted),
             None => {
@@ -239,7 +250,12 @@ fn fill_object(map: &mut Map<String, Value>, node: &Node, path: &Path, defaulted
     }
 }
 
-fn fill_null_then_inside(value: &mut Value, node: &Node, path: &Path, defaulted: &mut Option<&mut Vec<Defaulted>>) {
+fn fill_null_then_inside(
+    value: &mut Value,
+    node: &SchemaNode,
+    path: &LinkedPath,
+    defaulted: &mut Option<&mut Vec<Defaulted>>,
+) {
     match &node.default {
         Some(default) if value.is_null() && !node.nullable => {
             if let Some(defaulted) = defaulted {

@@ -12,17 +12,17 @@ const NANO: i32 = -9;
 
 /// The reason a text could not be parsed as a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread {
+pub enum QuantityError {
     /// The text is not a quantity; the string is the server's message.
     None(&'static str),
     /// The number of billionths exceeds what this type supports.
     TooLarge,
 }
 
-const FORMAT: Unread =
-    Unread::None("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
-const NUMERIC: Unread = Unread::None("unable to parse numeric part of quantity");
-const SUFFIX: Unread = Unread::None("unable to parse quantity's suffix");
+const FORMAT: QuantityError =
+    QuantityError::None("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+const NUMERIC: QuantityError = QuantityError::None("unable to parse numeric part of quantity");
+const SUFFIX: QuantityError = QuantityError::None("unable to parse quantity's suffix");
 
 fn power(exponent: i32) -> Option<i128> {
     10i128.checked_pow(u32::try_from(exponent).ok()?)
@@ -53,7 +53,7 @@ fn suffix(text: &str) -> Option<(bool, i32)> {
 
 impl Quantity {
     /// Parses a quantity as the API server does, including its rounding to a billionth.
-    pub fn parse(text: &str) -> Result<Self, Unread> {
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         if text.is_empty() {
             return Err(FORMAT);
@@ -75,14 +75,14 @@ impl Quantity {
         let whole = whole.trim_start_matches('0');
         let number = match format!("{whole}{fraction}").trim_start_matches('0') {
             "" => 0,
-            digits => digits.parse::<i128>().map_err(|_| Unread::TooLarge)?,
+            digits => digits.parse::<i128>().map_err(|_| QuantityError::TooLarge)?,
         };
         let sign = if text.starts_with('-') { -1 } else { 1 };
-        let places = i32::try_from(fraction.len()).map_err(|_| Unread::TooLarge)?;
+        let places = i32::try_from(fraction.len()).map_err(|_| QuantityError::TooLarge)?;
         if let Some(small) = small(whole, number, places, binary, exponent) {
             let small = (if sign < 0 { -small.0 } else { small.0 }, small.1);
             let nanos = power(small.1 - NANO).and_then(|power| power.checked_mul(small.0.into()));
-            return Ok(Quantity { nanos: nanos.ok_or(Unread::TooLarge)?, small: Some(small) });
+            return Ok(Quantity { nanos: nanos.ok_or(QuantityError::TooLarge)?, small: Some(small) });
         }
         // Only the server's fast path accepts a missing number as zero.
         if !has_digits {
@@ -90,7 +90,7 @@ impl Quantity {
         }
         let scale = if binary { -places } else { exponent - places } - NANO;
         let number = match binary {
-            true => number.checked_mul(1i128 << exponent).ok_or(Unread::TooLarge)?,
+            true => number.checked_mul(1i128 << exponent).ok_or(QuantityError::TooLarge)?,
             false => number,
         };
         let mut nanos = if scale >= 0 {
@@ -99,7 +99,7 @@ impl Quantity {
             // A remainder of less than a billionth is rounded away from zero.
             Some(power(-scale).map_or(i128::from(number > 0), |power| (number + power - 1) / power))
         }
-        .ok_or(Unread::TooLarge)?;
+        .ok_or(QuantityError::TooLarge)?;
         if binary {
             nanos = nanos.min(i128::from(i64::MAX) * 1_000_000_000);
         }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(nanos("-0.0000000001"), Ok(-1), "rounded away from zero");
         assert_eq!(nanos("1Kii"), Err(SUFFIX));
         assert_eq!(nanos("1..2"), Err(FORMAT));
-        assert_eq!(nanos("1e99"), Err(Unread::TooLarge));
+        assert_eq!(nanos("1e99"), Err(QuantityError::TooLarge));
     }
 
     #[test]

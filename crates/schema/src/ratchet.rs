@@ -7,12 +7,12 @@
 
 use serde_json::{Value, json};
 
-use crate::typed::{Unreadable, UnreadableKind};
+use crate::typed::{TypedValueError, UnreadableKind};
 use crate::{FieldError, Schema, Step};
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RefusedUpdates {
+pub enum RatchetingRefusals {
     /// Every update, even of a label or a finalizer.
     Every,
     /// Every update that changes anything in this field, which holds the whole content of the object: `spec`.
@@ -22,7 +22,7 @@ pub enum RefusedUpdates {
     /// keys.
     Applies,
     /// Every update that changes anything in the value around the invalid one.
-    ChangesAround(Around),
+    ChangesAround(FrozenAncestor),
     /// Every update that changes the invalid value and leaves it invalid.
     ChangesOfValue,
     /// No update: no change of the invalid value leaves it invalid in the same way.
@@ -31,7 +31,7 @@ pub enum RefusedUpdates {
 
 /// The outermost value around an invalid one that cannot be changed while the invalid one stays.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Around {
+pub struct FrozenAncestor {
     /// The number of steps to it from the object: the first ones of the steps to the invalid value.
     pub depth: usize,
     /// The path to it, with `[*]` for indexes and for the keys of maps: `status.conditions`.
@@ -41,7 +41,7 @@ pub struct Around {
     pub is_list: bool,
 }
 
-impl RefusedUpdates {
+impl RatchetingRefusals {
     /// Whether there are refused updates that leave the invalid value as it is.
     pub fn are_of_stored_objects(&self) -> bool {
         !matches!(self, Self::ChangesOfValue | Self::None)
@@ -60,8 +60,8 @@ pub fn refused_updates(
     raw: &Value,
     error: &FieldError,
     (new, old): (&Value, &Value),
-    unreadable: &[Unreadable],
-) -> RefusedUpdates {
+    unreadable: &[TypedValueError],
+) -> RatchetingRefusals {
     let remains = |new: &Value, old: &Value| {
         let found = schema.validate_all(new, Some(old)).errors;
         let is_it = |found: &FieldError| {
@@ -71,7 +71,7 @@ pub fn refused_updates(
     };
     let labelled = labelled(old);
     if remains(new, &labelled) {
-        return RefusedUpdates::Every;
+        return RatchetingRefusals::Every;
     }
     let is_refused_around = |depth: &usize| {
         let mut before = labelled.clone();
@@ -92,19 +92,24 @@ pub fn refused_updates(
         && is_content(raw, part)
         && (outermost == Some(1) || error.at.len() == 1 && is_refused)
     {
-        return RefusedUpdates::ChangesOfContent(part.clone());
+        return RatchetingRefusals::ChangesOfContent(part.clone());
     }
-    let is_above = |found: &Unreadable| found.kind != UnreadableKind::Undeclared && error.at.starts_with(&found.at);
+    let is_above =
+        |found: &TypedValueError| found.kind != UnreadableKind::Undeclared && error.at.starts_with(&found.at);
     if unreadable.iter().any(is_above) {
-        return RefusedUpdates::Applies;
+        return RatchetingRefusals::Applies;
     }
     match outermost {
         Some(depth) => {
             let is_list = value_at(new, &error.at[..depth]).is_some_and(Value::is_array);
-            RefusedUpdates::ChangesAround(Around { depth, field: pattern(raw, &error.at[..depth]), is_list })
+            RatchetingRefusals::ChangesAround(FrozenAncestor {
+                depth,
+                field: pattern(raw, &error.at[..depth]),
+                is_list,
+            })
         }
-        None if is_refused => RefusedUpdates::ChangesOfValue,
-        None => RefusedUpdates::None,
+        None if is_refused => RatchetingRefusals::ChangesOfValue,
+        None => RatchetingRefusals::None,
     }
 }
 

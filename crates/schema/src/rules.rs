@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::cel::{EXHAUSTED, FieldPath};
 use super::correlate::Correlated;
-use super::error::{FieldError, Kind, RefusedBy, Undecided};
-use super::node::{Node, Type, Types};
-use super::path::Path;
+use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
+use super::node::{JsonType, SchemaNode, Types};
+use super::path::LinkedPath;
 use crate::Step;
 
 /// The result of one rule for one value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// The rule is true.
     Holds,
     /// The rule is a transition rule, and there is no old value to compare with.
@@ -26,7 +26,7 @@ pub enum Verdict {
         /// The message of the rule.
         message: String,
         /// The kind of error that the rule declares.
-        kind: Kind,
+        kind: FieldErrorKind,
         /// The field below the value that the rule declares, if any.
         field_path: Option<FieldPath>,
         /// Whether the rule reads `oldSelf`; such a failure is never tolerated.
@@ -44,17 +44,17 @@ pub enum Verdict {
 }
 
 /// The compiled rules of one schema node.
-pub trait Rules: fmt::Debug + Send + Sync {
+pub trait EvaluateRules: fmt::Debug + Send + Sync {
     /// The source and result of each rule, in order and without omissions. `budget` is the remaining cost budget of
     /// the object.
-    fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, Verdict)>;
+    fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, RuleVerdict)>;
 }
 
 /// Compiles the rules of a node.
 pub trait CompileRules {
     /// Compiles `validations`, the `x-kubernetes-validations` of a node. `schema` is the structural schema of the
     /// node, and `is_root` is whether it is the root of a resource.
-    fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn Rules>;
+    fn compile(&self, schema: &Value, is_root: bool, validations: &[Value]) -> Box<dyn EvaluateRules>;
 }
 
 /// Assumes that every rule holds; the caller checks the rules separately.
@@ -64,14 +64,14 @@ pub struct NoRules;
 #[derive(Debug)]
 struct Nothing;
 
-impl Rules for Nothing {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
+impl EvaluateRules for Nothing {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
         Vec::new()
     }
 }
 
 impl CompileRules for NoRules {
-    fn compile(&self, _: &Value, _: bool, _: &[Value]) -> Box<dyn Rules> {
+    fn compile(&self, _: &Value, _: bool, _: &[Value]) -> Box<dyn EvaluateRules> {
         Box::new(Nothing)
     }
 }
@@ -83,15 +83,15 @@ pub struct NoEngine;
 #[derive(Debug)]
 struct Unevaluated(Vec<String>);
 
-impl Rules for Unevaluated {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
-        let open = || Verdict::Undecided("there is no CEL engine".to_owned());
+impl EvaluateRules for Unevaluated {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+        let open = || RuleVerdict::Undecided("there is no CEL engine".to_owned());
         self.0.iter().map(|rule| (rule.as_str(), open())).collect()
     }
 }
 
 impl CompileRules for NoEngine {
-    fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
+    fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn EvaluateRules> {
         let source = |rule: &Value| rule.get("rule").and_then(Value::as_str).unwrap_or_default().to_owned();
         Box::new(Unevaluated(validations.iter().map(source).collect()))
     }
@@ -127,12 +127,20 @@ impl RuleWalk {
     }
 
     /// Evaluates the whole object. On an update, `correlated` pairs it with the old one.
-    pub fn object(&mut self, node: &Node, new: &Value, old: Option<&Value>, correlated: Option<&Correlated>) {
-        self.value(node, node, new, old, &Path::Root, Ratchet { current: correlated, nearest: None });
+    pub fn object(&mut self, node: &SchemaNode, new: &Value, old: Option<&Value>, correlated: Option<&Correlated>) {
+        self.value(node, node, new, old, &LinkedPath::Root, Ratchet { current: correlated, nearest: None });
     }
 
     /// `node` has the rules, `spine` the structure: they differ below `allOf`.
-    fn value(&mut self, node: &Node, spine: &Node, new: &Value, old: Option<&Value>, path: &Path, ratchet: Ratchet) {
+    fn value(
+        &mut self,
+        node: &SchemaNode,
+        spine: &SchemaNode,
+        new: &Value,
+        old: Option<&Value>,
+        path: &LinkedPath,
+        ratchet: Ratchet,
+    ) {
         if !node.has_rules || new.is_null() {
             return;
         }
@@ -142,7 +150,7 @@ impl RuleWalk {
         if let Some(combined) = &node.combined {
             for (at, branch) in combined.all_of.iter().enumerate() {
                 let ratchet = Ratchet { current: None, nearest: ratchet.nearest };
-                self.value(branch, spine, new, old, &Path::Branch(path, "allOf", Some(at)), ratchet);
+                self.value(branch, spine, new, old, &LinkedPath::Branch(path, "allOf", Some(at)), ratchet);
             }
         }
         match new {
@@ -153,8 +161,11 @@ impl RuleWalk {
                     let (Some(child), Some(value)) = (node.child(key), map.get(key)) else { continue };
                     let Some(child_spine) = spine.child(key).filter(|child| child.is_declared) else { continue };
                     let old = old.and_then(|o| o.get(key));
-                    let path =
-                        if spine.properties.contains_key(key) { Path::Name(path, key) } else { Path::Key(path, key) };
+                    let path = if spine.properties.contains_key(key) {
+                        LinkedPath::Name(path, key)
+                    } else {
+                        LinkedPath::Key(path, key)
+                    };
                     // The apiVersion and kind of the object itself are never ratcheted: conversion hides that they
                     // changed.
                     let is_type_meta = ratchet.nearest.is_none() && (key == "apiVersion" || key == "kind");
@@ -186,7 +197,7 @@ impl RuleWalk {
                         child_spine,
                         value,
                         pair.as_ref().map(|p| p.old()),
-                        &Path::Index(path, at),
+                        &LinkedPath::Index(path, at),
                         ratchet,
                     );
                 }
@@ -197,11 +208,11 @@ impl RuleWalk {
 
     fn own_rules(
         &mut self,
-        rules: &dyn Rules,
-        spine: &Node,
+        rules: &dyn EvaluateRules,
+        spine: &SchemaNode,
         new: &Value,
         old: Option<&Value>,
-        path: &Path,
+        path: &LinkedPath,
         ratchet: Ratchet,
     ) {
         for (index, (rule, verdict)) in rules.evaluate(new, old, &mut self.budget).into_iter().enumerate() {
@@ -211,8 +222,8 @@ impl RuleWalk {
                 steps
             };
             match verdict {
-                Verdict::Holds | Verdict::NotApplicable => {}
-                Verdict::Fails { message, kind, field_path, is_transition } => {
+                RuleVerdict::Holds | RuleVerdict::NotApplicable => {}
+                RuleVerdict::Fails { message, kind, field_path, is_transition } => {
                     if !is_transition && ratchet.tolerates() {
                         continue;
                     }
@@ -228,20 +239,20 @@ impl RuleWalk {
                         at.extend(field.steps.iter().map(|name| Step::from(name.as_str())));
                     }
                     // Objects and lists are not printed.
-                    let shown = !matches!(spine.types, Types::One(Type::Object | Type::Array));
+                    let shown = !matches!(spine.types, Types::One(JsonType::Object | JsonType::Array));
                     let bad_value = shown.then(|| new.clone());
                     // The server omits the message for a duplicate.
-                    let detail = if kind == Kind::Duplicate { String::new() } else { message };
+                    let detail = if kind == FieldErrorKind::Duplicate { String::new() } else { message };
                     let by = RefusedBy::Keyword(rule_at());
                     self.errors.push(FieldError { at, path: text, by, kind, bad_value, detail });
                 }
-                Verdict::Errs { message, type_name } => {
+                RuleVerdict::Errs { message, type_name } => {
                     let bad_value = Some(Value::String(type_name));
-                    let (at, path, kind) = (path.steps(), path.field(), Kind::Invalid);
+                    let (at, path, kind) = (path.steps(), path.field(), FieldErrorKind::Invalid);
                     let by = RefusedBy::Evaluation(rule_at());
                     self.errors.push(FieldError { at, path, by, kind, bad_value, detail: message });
                 }
-                Verdict::Undecided(reason) => {
+                RuleVerdict::Undecided(reason) => {
                     // The server refuses an object whose rules cost too much even if nothing in it changes.
                     if !ratchet.tolerates() || reason == EXHAUSTED {
                         self.undecided.push(Undecided {
@@ -261,7 +272,7 @@ impl RuleWalk {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Outcome, Schema};
+    use super::super::{ObjectValidationResult, Schema};
     use super::*;
 
     /// An engine with two rules: `bad` fails for the value "bad", and `moved` fails for a value that differs from the
@@ -269,19 +280,19 @@ mod tests {
     #[derive(Debug)]
     struct Words(Vec<String>);
 
-    impl Rules for Words {
-        fn evaluate(&self, this: &Value, old: Option<&Value>, _: &mut u64) -> Vec<(&str, Verdict)> {
-            let fails = |is_transition| Verdict::Fails {
+    impl EvaluateRules for Words {
+        fn evaluate(&self, this: &Value, old: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+            let fails = |is_transition| RuleVerdict::Fails {
                 message: "no".to_owned(),
-                kind: Kind::Invalid,
+                kind: FieldErrorKind::Invalid,
                 field_path: None,
                 is_transition,
             };
             let verdict = |rule: &str| match (rule, old) {
                 ("bad", _) if this == "bad" => fails(false),
-                ("moved", None) => Verdict::NotApplicable,
+                ("moved", None) => RuleVerdict::NotApplicable,
                 ("moved", Some(old)) if this != old => fails(true),
-                _ => Verdict::Holds,
+                _ => RuleVerdict::Holds,
             };
             self.0.iter().map(|rule| (rule.as_str(), verdict(rule))).collect()
         }
@@ -290,19 +301,19 @@ mod tests {
     struct Engine;
 
     impl CompileRules for Engine {
-        fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn Rules> {
+        fn compile(&self, _: &Value, _: bool, validations: &[Value]) -> Box<dyn EvaluateRules> {
             Box::new(Words(validations.iter().map(|v| v["rule"].as_str().unwrap_or_default().to_owned()).collect()))
         }
     }
 
-    fn judge(spec: Value, new: Value, old: Option<Value>) -> Outcome {
+    fn judge(spec: Value, new: Value, old: Option<Value>) -> ObjectValidationResult {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
         let schema = Schema::compile_with(&schema, &Engine).expect("a schema");
         let object = |spec: Value| json!({"metadata": {"name": "x"}, "spec": spec});
         schema.validate(&object(new), old.map(object).as_ref())
     }
 
-    fn texts(outcome: &Outcome) -> Vec<String> {
+    fn texts(outcome: &ObjectValidationResult) -> Vec<String> {
         outcome.errors.iter().map(ToString::to_string).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Comparison of two schemas, or of two values of one keyword, by meaning.
 
-use super::keywords::{self, Decides, Shape, is_nothing};
-use super::tree::{Tree, View};
+use super::keywords::{self, Decides, KeywordShape, is_nothing};
+use super::tree::{Tree, ValueView};
 
 /// The aspect in which schemas are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub fn same_schema<T: Tree>(a: &T, b: &T, sense: Sense) -> bool {
     if std::ptr::eq(a, b) {
         return true;
     }
-    if !matches!((a.view(), b.view()), (View::Map(_), View::Map(_))) {
+    if !matches!((a.view(), b.view()), (ValueView::Map(_), ValueView::Map(_))) {
         return a.same_value(b);
     }
     let is_in_both =
@@ -48,24 +48,28 @@ pub fn same<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) 
     }
 }
 
-fn same_content<T: Tree>(shape: Option<Shape>, a: &T, b: &T, sense: Sense) -> bool {
+fn same_content<T: Tree>(shape: Option<KeywordShape>, a: &T, b: &T, sense: Sense) -> bool {
     match (shape, a.view(), b.view()) {
-        (Some(Shape::Set), View::List(a), View::List(b)) => same_items(a, b, true, T::same_value, T::written),
-        (Some(shape @ (Shape::Schemas | Shape::Choice)), View::List(a), View::List(b)) => {
-            let same = |a: &T, b: &T| same_schema(a, b, sense);
-            same_items(a, b, shape == Shape::Schemas, same, |schema| meaning_of_schema(schema, sense))
+        (Some(KeywordShape::Set), ValueView::List(a), ValueView::List(b)) => {
+            same_items(a, b, true, T::same_value, T::written)
         }
-        (Some(Shape::Rules), View::List(a), View::List(b)) => {
+        (Some(shape @ (KeywordShape::Schemas | KeywordShape::Choice)), ValueView::List(a), ValueView::List(b)) => {
+            let same = |a: &T, b: &T| same_schema(a, b, sense);
+            same_items(a, b, shape == KeywordShape::Schemas, same, |schema| meaning_of_schema(schema, sense))
+        }
+        (Some(KeywordShape::Rules), ValueView::List(a), ValueView::List(b)) => {
             let same = |a: &T, b: &T| meaning_of_rule(a, sense) == meaning_of_rule(b, sense);
             same_items(a, b, true, same, |rule| meaning_of_rule(rule, sense))
         }
-        (Some(Shape::SchemaOrSchemas), View::List(a), View::List(b)) => {
+        (Some(KeywordShape::SchemaOrSchemas), ValueView::List(a), ValueView::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b, sense))
         }
-        (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), View::Map(_), View::Map(_)) => {
-            same_schema(a, b, sense)
-        }
-        (Some(Shape::Named), View::Map(_), View::Map(_)) => {
+        (
+            Some(KeywordShape::Schema | KeywordShape::SchemaOrFlag | KeywordShape::SchemaOrSchemas),
+            ValueView::Map(_),
+            ValueView::Map(_),
+        ) => same_schema(a, b, sense),
+        (Some(KeywordShape::Named), ValueView::Map(_), ValueView::Map(_)) => {
             a.all_members(&mut |name, a| b.member(name).is_some_and(|b| same_schema(a, b, sense)))
                 && b.all_members(&mut |name, _| a.member(name).is_some())
         }
@@ -100,7 +104,7 @@ fn in_order<T>(items: &[T], is_set: bool, meaning: &impl Fn(&T) -> String) -> Ve
 
 /// A canonical text of a schema: equal exactly for schemas that [`same_schema`] considers the same.
 fn meaning_of_schema<T: Tree>(schema: &T, sense: Sense) -> String {
-    if !matches!(schema.view(), View::Map(_)) {
+    if !matches!(schema.view(), ValueView::Map(_)) {
         return schema.written();
     }
     let mut said = Vec::new();
@@ -114,20 +118,23 @@ fn meaning_of_schema<T: Tree>(schema: &T, sense: Sense) -> String {
     format!("{{{}}}", said.join(","))
 }
 
-fn meaning<T: Tree>(shape: Option<Shape>, value: &T, sense: Sense) -> String {
+fn meaning<T: Tree>(shape: Option<KeywordShape>, value: &T, sense: Sense) -> String {
     let listed = |items: Vec<String>| format!("[{}]", items.join(","));
     let of_schema = |schema: &T| meaning_of_schema(schema, sense);
     match (shape, value.view()) {
-        (Some(Shape::Set), View::List(list)) => listed(in_order(list, true, &T::written)),
-        (Some(shape @ (Shape::Schemas | Shape::Choice)), View::List(list)) => {
-            listed(in_order(list, shape == Shape::Schemas, &of_schema))
+        (Some(KeywordShape::Set), ValueView::List(list)) => listed(in_order(list, true, &T::written)),
+        (Some(shape @ (KeywordShape::Schemas | KeywordShape::Choice)), ValueView::List(list)) => {
+            listed(in_order(list, shape == KeywordShape::Schemas, &of_schema))
         }
-        (Some(Shape::Rules), View::List(list)) => {
+        (Some(KeywordShape::Rules), ValueView::List(list)) => {
             listed(in_order(list, true, &|rule: &T| meaning_of_rule(rule, sense)))
         }
-        (Some(Shape::SchemaOrSchemas), View::List(list)) => listed(list.iter().map(of_schema).collect()),
-        (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), View::Map(_)) => of_schema(value),
-        (Some(Shape::Named), View::Map(_)) => {
+        (Some(KeywordShape::SchemaOrSchemas), ValueView::List(list)) => listed(list.iter().map(of_schema).collect()),
+        (
+            Some(KeywordShape::Schema | KeywordShape::SchemaOrFlag | KeywordShape::SchemaOrSchemas),
+            ValueView::Map(_),
+        ) => of_schema(value),
+        (Some(KeywordShape::Named), ValueView::Map(_)) => {
             let mut named = Vec::new();
             value.all_members(&mut |name, schema| {
                 named.push(format!("{name:?}:{}", of_schema(schema)));
@@ -142,22 +149,22 @@ fn meaning<T: Tree>(shape: Option<Shape>, value: &T, sense: Sense) -> String {
 
 /// A canonical text of a CEL rule: equal for rules with the same meaning.
 pub fn meaning_of_rule<T: Tree>(rule: &T, sense: Sense) -> String {
-    if !matches!(rule.view(), View::Map(_)) {
+    if !matches!(rule.view(), ValueView::Map(_)) {
         return rule.written();
     }
     if sense == Sense::Objects {
         let text = match rule.member("rule").map(Tree::view) {
-            Some(View::Text(text)) => without_spaces(text),
+            Some(ValueView::Text(text)) => without_spaces(text),
             _ => String::new(),
         };
         return format!(
             "{text:?} {}",
-            matches!(rule.member("optionalOldSelf").map(Tree::view), Some(View::Bool(true)))
+            matches!(rule.member("optionalOldSelf").map(Tree::view), Some(ValueView::Bool(true)))
         );
     }
     let mut said = Vec::new();
     rule.all_members(&mut |key, value| {
-        if !matches!(value.view(), View::Null | View::Bool(false) | View::Text("")) {
+        if !matches!(value.view(), ValueView::Null | ValueView::Bool(false) | ValueView::Text("")) {
             said.push(format!("{key:?}:{}", value.written()));
         }
         true

@@ -5,20 +5,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::error::{FieldError, Kind, RefusedBy};
+use super::error::{FieldError, FieldErrorKind, RefusedBy};
 use super::gotext;
 use super::num::Num;
 use crate::Step;
 
 /// The paths that the scale subresource of a version reads, such as `.spec.replicas`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scale {
+pub struct ScalePaths {
     spec_replicas: Option<String>,
     status_replicas: Option<String>,
     label_selector: Option<String>,
 }
 
-impl Scale {
+impl ScalePaths {
     /// Reads `subresources.scale` of a version.
     pub fn of(subresource: &Value) -> Self {
         Self::with_paths(|name| subresource.get(name).and_then(Value::as_str))
@@ -35,7 +35,7 @@ impl Scale {
     }
 
     /// The paths that `other` does not have in the same role.
-    pub fn beside(&self, other: &Scale) -> Self {
+    pub fn beside(&self, other: &ScalePaths) -> Self {
         let new = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own != other);
         Self {
             spec_replicas: new(&self.spec_replicas, &other.spec_replicas),
@@ -46,7 +46,7 @@ impl Scale {
 
     /// The paths that `other` does not have in the same role, and those into a field of the object of which `changes`
     /// says that its schema changes: a new default there can be a value that the scale subresource refuses.
-    pub fn to_check_beside(&self, other: &Scale, changes: impl Fn(&str) -> bool) -> Self {
+    pub fn to_check_beside(&self, other: &ScalePaths, changes: impl Fn(&str) -> bool) -> Self {
         let check = |own: &Option<String>, other: &Option<String>| {
             let is_changed = |path: &String| steps(path).next().is_some_and(&changes);
             own.clone().filter(|path| Some(path) != other.as_ref() || is_changed(path))
@@ -59,7 +59,7 @@ impl Scale {
     }
 
     /// The paths that `other` has in the same role.
-    pub fn common(&self, other: &Scale) -> Self {
+    pub fn common(&self, other: &ScalePaths) -> Self {
         let same = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own == other);
         Self {
             spec_replicas: same(&self.spec_replicas, &other.spec_replicas),
@@ -88,7 +88,7 @@ impl Scale {
         paths.into_iter().filter_map(|(path, wanted)| Some((path.as_deref()?, wanted)))
     }
 
-    /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`Scale::tighten`], for
+    /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`ScalePaths::tighten`], for
     /// a subresource that objects did not have to satisfy until now.
     pub fn require(&self, schema: &mut Value) {
         for (path, wanted) in self.wanted() {
@@ -338,7 +338,7 @@ const WITHIN: &str = "must be within an object";
 
 fn invalid(path: &str, wanted: &'static str, bad_value: Value, detail: String) -> FieldError {
     let (at, by) = (steps(path).map(Step::from).collect(), RefusedBy::Scale(wanted));
-    FieldError { at, path: path.to_owned(), by, kind: Kind::Invalid, bad_value: Some(bad_value), detail }
+    FieldError { at, path: path.to_owned(), by, kind: FieldErrorKind::Invalid, bad_value: Some(bad_value), detail }
 }
 
 #[cfg(test)]
@@ -346,8 +346,8 @@ mod tests {
     use super::super::Schema;
     use super::*;
 
-    fn scale() -> Scale {
-        Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+    fn scale() -> ScalePaths {
+        ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
             "labelSelectorPath": ".status.selector"}))
     }
 
@@ -433,8 +433,9 @@ mod tests {
             scale().tighten(&mut schema_of_given);
             assert_eq!(schema_of_given, schema(tight));
         }
-        let other = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}));
-        assert_eq!(scale().common(&other), Scale::of(&json!({"specReplicasPath": ".spec.replicas"})));
+        let other =
+            ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}));
+        assert_eq!(scale().common(&other), ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas"})));
     }
 
     #[test]
@@ -446,10 +447,11 @@ mod tests {
         let scaled = plain.with_scale(scale());
         assert_eq!(scaled.validate(&object, Some(&object)).errors.len(), 1);
 
-        let beside =
-            |other: &Scale| Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().beside(other));
+        let beside = |other: &ScalePaths| {
+            Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().beside(other))
+        };
         assert!(beside(&scale()).validate(&object, None).is_accepted());
-        let again = beside(&Scale::of(&json!({"specReplicasPath": ".spec.size"})));
+        let again = beside(&ScalePaths::of(&json!({"specReplicasPath": ".spec.size"})));
         assert!(again.looks_at("spec") && again.looks_at("status"));
         assert_eq!(again.validate(&object, None).errors.len(), 1);
     }

@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::check::Checker;
+use super::check::ValueChecker;
 use super::compile::{CompileError, Compiler};
 use super::correlate::Correlated;
-use super::error::{FieldError, Kind, RefusedBy, Undecided};
-use super::node::Node;
-use super::objectmeta::{self, Malformed};
-use super::path::Path;
-use super::prune::{self, Defaulted, Pruned};
+use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
+use super::node::SchemaNode;
+use super::objectmeta::{self, MalformedFieldPolicy};
+use super::path::LinkedPath;
+use super::prune::{self, Defaulted, PrunedField};
 use super::re2::Patterns;
 use super::rules::{self, CompileRules, RuleWalk};
-use super::scale::Scale;
+use super::scale::ScalePaths;
 use super::{cel, delta, listtype, number};
 
 /// A compiled structural schema of one CRD version. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    root: Arc<Node>,
+    root: Arc<SchemaNode>,
     status_subresource: bool,
-    scale: Option<Arc<Scale>>,
+    scale: Option<Arc<ScalePaths>>,
     /// Whether metadata is neither normalized nor validated.
     ignores_metadata: bool,
     looks_back: bool,
@@ -33,14 +33,14 @@ pub struct Schema {
 
 /// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ObjectValidationResult {
     /// The errors in a stable order; the server's order varies between responses.
     pub errors: Vec<FieldError>,
     /// Patterns and rules that could not be evaluated. If there are any, an outcome without errors is not a pass.
     pub undecided: Vec<Undecided>,
 }
 
-impl Outcome {
+impl ObjectValidationResult {
     /// Whether the server is certain to accept the object.
     pub fn is_accepted(&self) -> bool {
         self.errors.is_empty() && self.undecided.is_empty()
@@ -54,11 +54,11 @@ const UNLIMITED: u64 = u64::MAX;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Processed {
     /// The pruned fields.
-    pub pruned: Vec<Pruned>,
+    pub pruned: Vec<PrunedField>,
     /// The defaulted fields.
     pub defaulted: Vec<Defaulted>,
     /// The result of validating the pruned and defaulted object.
-    pub outcome: Outcome,
+    pub outcome: ObjectValidationResult,
 }
 
 impl Schema {
@@ -135,17 +135,17 @@ impl Schema {
     }
 
     /// Adds a scale subresource: the fields that it reads must have the types that it requires.
-    pub fn with_scale(self, scale: Scale) -> Self {
+    pub fn with_scale(self, scale: ScalePaths) -> Self {
         Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
     }
 
     #[cfg(test)]
-    pub(crate) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &SchemaNode {
         &self.root
     }
 
     /// Drops the fields that the schema does not describe, and returns them.
-    pub fn prune(&self, object: &mut Value) -> Vec<Pruned> {
+    pub fn prune(&self, object: &mut Value) -> Vec<PrunedField> {
         prune::prune(object, &self.root)
     }
 
@@ -164,19 +164,19 @@ impl Schema {
     ///
     /// # Errors
     /// The server could not decode the object.
-    pub fn fit(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
-        self.fit_or(object, Malformed::Refused).map(|fitted| fitted.pruned)
+    pub fn fit(&self, object: &mut Value) -> Result<Vec<PrunedField>, Box<FieldError>> {
+        self.fit_or(object, MalformedFieldPolicy::Refused).map(|fitted| fitted.pruned)
     }
 
     /// [`Schema::fit`], which also returns the nulls that it drops, at the end.
     ///
     /// # Errors
     /// As [`Schema::fit`].
-    pub fn fit_with_nulls(&self, object: &mut Value) -> Result<Vec<Pruned>, Box<FieldError>> {
-        self.fit_or(object, Malformed::Refused).map(Fitted::with_nulls)
+    pub fn fit_with_nulls(&self, object: &mut Value) -> Result<Vec<PrunedField>, Box<FieldError>> {
+        self.fit_or(object, MalformedFieldPolicy::Refused).map(Fitted::with_nulls)
     }
 
-    fn fit_or(&self, object: &mut Value, malformed: Malformed) -> Result<Fitted, Box<FieldError>> {
+    fn fit_or(&self, object: &mut Value, malformed: MalformedFieldPolicy) -> Result<Fitted, Box<FieldError>> {
         let mut pruned = self.prune(object);
         let nulls = prune::drop_nulls(object, &self.root);
         pruned.extend(objectmeta::coerce(object, &self.root, !self.ignores_metadata, malformed)?);
@@ -188,7 +188,7 @@ impl Schema {
     ///
     /// # Errors
     /// As [`Schema::fit`].
-    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
+    pub fn prepare(&self, object: &mut Value) -> Result<(Vec<PrunedField>, Vec<Defaulted>), Box<FieldError>> {
         let pruned = self.fit(object)?;
         Ok((pruned, self.default(object)))
     }
@@ -198,8 +198,8 @@ impl Schema {
     ///
     /// # Errors
     /// The server cannot read the object: get, update and list requests fail.
-    pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
-        let fitted = self.fit_or(object, Malformed::Dropped)?;
+    pub fn prepare_stored(&self, object: &mut Value) -> Result<(Vec<PrunedField>, Vec<Defaulted>), Box<FieldError>> {
+        let fitted = self.fit_or(object, MalformedFieldPolicy::Dropped)?;
         Ok((fitted.pruned, self.default(object)))
     }
 
@@ -210,8 +210,8 @@ impl Schema {
     pub fn prepare_stored_with_nulls(
         &self,
         object: &mut Value,
-    ) -> Result<(Vec<Pruned>, Vec<Defaulted>), Box<FieldError>> {
-        let fitted = self.fit_or(object, Malformed::Dropped)?;
+    ) -> Result<(Vec<PrunedField>, Vec<Defaulted>), Box<FieldError>> {
+        let fitted = self.fit_or(object, MalformedFieldPolicy::Dropped)?;
         Ok((fitted.with_nulls(), self.default(object)))
     }
 
@@ -219,27 +219,33 @@ impl Schema {
     /// it, unless a default replaces it.
     pub fn prepare_applied(&self, object: &mut Value) -> Result<(), Box<FieldError>> {
         self.prune(object);
-        objectmeta::coerce(object, &self.root, !self.ignores_metadata, Malformed::Refused)?;
+        objectmeta::coerce(object, &self.root, !self.ignores_metadata, MalformedFieldPolicy::Refused)?;
         self.default(object);
         Ok(())
     }
 
     /// Validates a prepared object: a create, or, with `old`, an update of that (prepared) object.
-    pub fn validate(&self, new: &Value, old: Option<&Value>) -> Outcome {
+    pub fn validate(&self, new: &Value, old: Option<&Value>) -> ObjectValidationResult {
         self.validate_within(new, old, true, &mut { UNLIMITED })
     }
 
     /// [`Schema::validate`], but evaluates rules even if the server would skip them because of other errors. An update
     /// for which those errors are tolerated is still subject to the rules.
-    pub fn validate_all(&self, new: &Value, old: Option<&Value>) -> Outcome {
+    pub fn validate_all(&self, new: &Value, old: Option<&Value>) -> ObjectValidationResult {
         self.validate_within(new, old, false, &mut { UNLIMITED })
     }
 
-    fn validate_within(&self, new: &Value, old: Option<&Value>, errors_block_rules: bool, steps: &mut u64) -> Outcome {
+    fn validate_within(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        errors_block_rules: bool,
+        steps: &mut u64,
+    ) -> ObjectValidationResult {
         let correlated = old.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
-        let mut checker = Checker { steps: *steps, ..Checker::default() };
-        errors.extend(checker.value(&self.root, new, &Path::Root, correlated.as_ref()).errors);
+        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::default() };
+        errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
         errors.extend(objectmeta::check_embedded(new, &self.root));
@@ -254,7 +260,7 @@ impl Schema {
                     at: Vec::new(),
                     path: "<nil>".to_owned(),
                     by: RefusedBy::RulesNotEvaluated,
-                    kind: Kind::Invalid,
+                    kind: FieldErrorKind::Invalid,
                     bad_value: Some(Value::Null),
                     detail:
                         "some validation rules were not checked because the object was invalid; correct the existing \
@@ -271,7 +277,7 @@ impl Schema {
                 undecided.extend(walk.undecided);
             }
         }
-        Outcome { errors, undecided }
+        ObjectValidationResult { errors, undecided }
     }
 
     /// Whether the schema's keywords accept `value` as it is, without resource metadata, defaults and rules. `None` if
@@ -283,8 +289,8 @@ impl Schema {
     /// [`Schema::accepts_value`] with a step limit: about one step for each comparison of a value with a node. The
     /// steps taken are subtracted from `steps`. Whatever is not decided within the limit is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
-        let mut checker = Checker { steps: *steps, skips_messages: true, ..Checker::default() };
-        let found = checker.value(&self.root, value, &Path::Root, None);
+        let mut checker = ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::default() };
+        let found = checker.value(&self.root, value, &LinkedPath::Root, None);
         *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {
             return Some(false);
@@ -305,7 +311,7 @@ impl Schema {
     /// limit is undecided.
     pub fn process_within(&self, object: &mut Value, old: Option<&Value>, steps: &mut u64) -> Processed {
         let undecodable = |error: Box<FieldError>| Processed {
-            outcome: Outcome { errors: vec![*error], undecided: Vec::new() },
+            outcome: ObjectValidationResult { errors: vec![*error], undecided: Vec::new() },
             ..Processed::default()
         };
         // The server prunes and defaults a stored object when it reads it.
@@ -337,18 +343,25 @@ impl Schema {
 
 /// What an object loses at a version.
 struct Fitted {
-    pruned: Vec<Pruned>,
-    nulls: Vec<Pruned>,
+    pruned: Vec<PrunedField>,
+    nulls: Vec<PrunedField>,
 }
 
 impl Fitted {
-    fn with_nulls(mut self) -> Vec<Pruned> {
+    fn with_nulls(mut self) -> Vec<PrunedField> {
         self.pruned.extend(self.nulls);
         self.pruned
     }
 }
 
 /// The errors that make the server skip the rules.
-fn blocks_rules(kind: Kind) -> bool {
-    matches!(kind, Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid)
+fn blocks_rules(kind: FieldErrorKind) -> bool {
+    matches!(
+        kind,
+        FieldErrorKind::NotSupported
+            | FieldErrorKind::Required
+            | FieldErrorKind::TooLong
+            | FieldErrorKind::TooMany
+            | FieldErrorKind::TypeInvalid
+    )
 }

@@ -18,7 +18,7 @@ pub fn get<'v>(map: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
 /// A JSON value, with the operations needed to compare schemas.
 pub trait Tree: Sized {
     /// The type and content of the value.
-    fn view(&self) -> View<'_, Self>;
+    fn view(&self) -> ValueView<'_, Self>;
 
     /// A member of an object.
     fn member(&self, key: &str) -> Option<&Self>;
@@ -34,7 +34,7 @@ pub trait Tree: Sized {
 }
 
 /// The type and content of a value.
-pub enum View<'v, T> {
+pub enum ValueView<'v, T> {
     /// `null`
     Null,
     /// `true` or `false`
@@ -50,15 +50,15 @@ pub enum View<'v, T> {
 }
 
 impl Tree for Json<'_> {
-    fn view(&self) -> View<'_, Self> {
+    fn view(&self) -> ValueView<'_, Self> {
         match self {
-            Json::Null => View::Null,
-            Json::Bool(flag) => View::Bool(*flag),
-            Json::Int(number) => View::Number(*number == 0),
-            Json::Float(number) => View::Number(*number == 0.0),
-            Json::Text(text) => View::Text(text),
-            Json::List(list) => View::List(list),
-            Json::Map(map) => View::Map(map.is_empty()),
+            Json::Null => ValueView::Null,
+            Json::Bool(flag) => ValueView::Bool(*flag),
+            Json::Int(number) => ValueView::Number(*number == 0),
+            Json::Float(number) => ValueView::Number(*number == 0.0),
+            Json::Text(text) => ValueView::Text(text),
+            Json::List(list) => ValueView::List(list),
+            Json::Map(map) => ValueView::Map(map.is_empty()),
         }
     }
 
@@ -80,14 +80,14 @@ impl Tree for Json<'_> {
 }
 
 impl Tree for Value {
-    fn view(&self) -> View<'_, Self> {
+    fn view(&self) -> ValueView<'_, Self> {
         match self {
-            Value::Null => View::Null,
-            Value::Bool(flag) => View::Bool(*flag),
-            Value::Number(number) => View::Number(number.as_f64() == Some(0.0)),
-            Value::String(text) => View::Text(text),
-            Value::Array(list) => View::List(list),
-            Value::Object(map) => View::Map(map.is_empty()),
+            Value::Null => ValueView::Null,
+            Value::Bool(flag) => ValueView::Bool(*flag),
+            Value::Number(number) => ValueView::Number(number.as_f64() == Some(0.0)),
+            Value::String(text) => ValueView::Text(text),
+            Value::Array(list) => ValueView::List(list),
+            Value::Object(map) => ValueView::Map(map.is_empty()),
         }
     }
 

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 
 use libyaml_safer::{Event, EventData, ScalarStyle};
 
-use super::document::{Document, Kind, Place, Raw, error_at, too_deep};
+use super::document::{NodeStart, RawYamlNode, YamlDocument, YamlNodeKind, error_at, too_deep};
 use super::libyaml::{explain, parser, place, trim_added_break};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
-use super::{Error, block, flow, guard};
+use super::{YamlError, block, flow, guard};
 
 /// Reads one document; `None` if it is empty.
-pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
+pub(super) fn compose(text: &str) -> Result<Option<YamlDocument<'_>>, YamlError> {
     match block::compose(text).or_else(|| flow::compose(text)) {
         Some(document) => Ok(Some(document)),
         None => compose_any(text),
@@ -22,9 +22,13 @@ pub(super) fn compose(text: &str) -> Result<Option<Document<'_>>, Error> {
 }
 
 /// Reads one document of any style with libyaml.
-pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error> {
+pub(super) fn compose_any(text: &str) -> Result<Option<YamlDocument<'static>>, YamlError> {
     if text.len() > MAX_BYTES {
-        return Err(Error { line: 1, column: 1, message: format!("a document can have at most {MAX_BYTES} bytes") });
+        return Err(YamlError {
+            line: 1,
+            column: 1,
+            message: format!("a document can have at most {MAX_BYTES} bytes"),
+        });
     }
     guard::check(text)?;
     let composer = Composer { nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new(), last_end: 0 };
@@ -32,7 +36,7 @@ pub(super) fn compose_any(text: &str) -> Result<Option<Document<'static>>, Error
 }
 
 struct Composer {
-    nodes: Vec<Raw<'static>>,
+    nodes: Vec<RawYamlNode<'static>>,
     /// The collections that are still open.
     open: Vec<u32>,
     anchors: HashMap<String, u32>,
@@ -41,7 +45,7 @@ struct Composer {
 }
 
 impl Composer {
-    fn run(mut self, text: &str) -> Result<Option<Document<'static>>, Error> {
+    fn run(mut self, text: &str) -> Result<Option<YamlDocument<'static>>, YamlError> {
         let mut parser = parser(text);
         let mut documents = 0;
         loop {
@@ -64,10 +68,10 @@ impl Composer {
                 _ => self.node(event, text)?,
             }
         }
-        Ok(Document::of(self.nodes))
+        Ok(YamlDocument::of(self.nodes))
     }
 
-    fn node(&mut self, event: Event, text: &str) -> Result<(), Error> {
+    fn node(&mut self, event: Event, text: &str) -> Result<(), YamlError> {
         let at = place(&event);
         let end = (event.end_mark.index as usize).min(text.len()) as u32;
         let index = self.nodes.len() as u32;
@@ -81,9 +85,9 @@ impl Composer {
                 }
                 self.anchor(anchor, index);
                 let tag = tag.map(String::into_boxed_str);
-                let kind = Kind::Scalar { value: Cow::Owned(value), tag, plain: plain_implicit };
+                let kind = YamlNodeKind::Scalar { value: Cow::Owned(value), tag, plain: plain_implicit };
                 self.last_end = end;
-                self.nodes.push(Raw { kind, at, end });
+                self.nodes.push(RawYamlNode { kind, at, end });
             }
             EventData::Alias { anchor } => {
                 let Some(&target) = self.anchors.get(&anchor) else {
@@ -93,10 +97,10 @@ impl Composer {
                     return Err(error_at(at, format!("the anchor &{} contains itself", short(&anchor))));
                 }
                 self.last_end = end;
-                self.nodes.push(Raw { kind: Kind::Alias { target }, at, end });
+                self.nodes.push(RawYamlNode { kind: YamlNodeKind::Alias { target }, at, end });
             }
-            EventData::SequenceStart { anchor, .. } => self.open(anchor, Kind::Sequence { next: 0 }, at)?,
-            EventData::MappingStart { anchor, .. } => self.open(anchor, Kind::Mapping { next: 0 }, at)?,
+            EventData::SequenceStart { anchor, .. } => self.open(anchor, YamlNodeKind::Sequence { next: 0 }, at)?,
+            EventData::MappingStart { anchor, .. } => self.open(anchor, YamlNodeKind::Mapping { next: 0 }, at)?,
             EventData::SequenceEnd | EventData::MappingEnd => self.close(index, &event.start_mark, end),
             _ => {}
         }
@@ -109,14 +113,14 @@ impl Composer {
         }
     }
 
-    fn open(&mut self, anchor: Option<String>, kind: Kind<'static>, at: Place) -> Result<(), Error> {
+    fn open(&mut self, anchor: Option<String>, kind: YamlNodeKind<'static>, at: NodeStart) -> Result<(), YamlError> {
         let index = self.nodes.len() as u32;
         self.anchor(anchor, index);
         self.open.push(index);
         if self.open.len() > MAX_DEPTH {
             return Err(error_at(at, too_deep()));
         }
-        self.nodes.push(Raw { kind, at, end: at.start });
+        self.nodes.push(RawYamlNode { kind, at, end: at.start });
         Ok(())
     }
 
@@ -130,7 +134,7 @@ impl Composer {
         let raw = &mut self.nodes[opened as usize];
         raw.end = self.last_end.max(raw.end);
         match &mut raw.kind {
-            Kind::Sequence { next } | Kind::Mapping { next } => *next = next_index,
+            YamlNodeKind::Sequence { next } | YamlNodeKind::Mapping { next } => *next = next_index,
             _ => {}
         }
     }

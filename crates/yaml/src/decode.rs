@@ -6,30 +6,30 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::compose::compose;
-use super::document::{Document, Kind, Raw, error_at, too_deep};
+use super::document::{RawYamlNode, YamlDocument, YamlNodeKind, error_at, too_deep};
 use super::limits::{MAX_DEPTH, MAX_EXPANDED_BYTES, MAX_EXPANDED_NODES};
-use super::resolve::{MERGE, Scalar, resolve};
-use super::{Data, Duplicate, Entry, Error, Json, Node, Span, Step};
+use super::resolve::{MERGE, ResolvedScalar, resolve};
+use super::{Data, Duplicate, JsonDocument, MappingEntry, Span, YamlError, YamlNode, YamlStep};
 
-impl<'t> Document<'t> {
+impl<'t> YamlDocument<'t> {
     /// Reads one document; `None` if it contains nothing but comments.
-    pub fn read(text: &'t str) -> Result<Option<Document<'t>>, Error> {
+    pub fn read(text: &'t str) -> Result<Option<YamlDocument<'t>>, YamlError> {
         compose(text)
     }
 
     /// Converts the document to compact JSON text.
-    pub fn json(&self) -> Result<Json, Error> {
+    pub fn json(&self) -> Result<JsonDocument, YamlError> {
         let mut decoder = Decoder::new(self);
         let mut out = Vec::new();
         decoder.json(0, 0, &mut out)?;
         // The output consists of strings, so it is valid UTF-8, and the closure never runs.
         let text =
             String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Ok(Json { text, duplicates: decoder.duplicates })
+        Ok(JsonDocument { text, duplicates: decoder.duplicates })
     }
 
     /// Converts the document to a tree, and returns the duplicate keys.
-    pub fn tree(&self) -> Result<(Node, Vec<Duplicate>), Error> {
+    pub fn tree(&self) -> Result<(YamlNode, Vec<Duplicate>), YamlError> {
         let mut decoder = Decoder::new(self);
         let node = decoder.node(0, 0)?;
         Ok((node, decoder.duplicates))
@@ -37,17 +37,17 @@ impl<'t> Document<'t> {
 
     /// Follows `path` as far as it exists. Returns the number of steps found and the position of the last one: the key
     /// of a mapping entry, or the value itself for an item or the document.
-    pub fn locate<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> (usize, Span) {
-        let Found { depth, span, .. } = Decoder::new(self).follow(path);
+    pub fn locate<'p>(&self, path: impl IntoIterator<Item = YamlStep<'p>>) -> (usize, Span) {
+        let LocatedNode { depth, span, .. } = Decoder::new(self).follow(path);
         (depth, span)
     }
 
     /// The positions of the items in the list at `path`; empty if there is no list.
-    pub fn items<'p>(&self, path: impl IntoIterator<Item = Step<'p>>) -> Vec<Span> {
+    pub fn items<'p>(&self, path: impl IntoIterator<Item = YamlStep<'p>>) -> Vec<Span> {
         let mut decoder = Decoder::new(self);
         let found = decoder.follow(path);
         let list = decoder.target(found.node);
-        if !found.whole || !matches!(self.nodes[list as usize].kind, Kind::Sequence { .. }) {
+        if !found.whole || !matches!(self.nodes[list as usize].kind, YamlNodeKind::Sequence { .. }) {
             return Vec::new();
         }
         decoder.children(list).map(|item| decoder.span(item)).collect()
@@ -55,7 +55,7 @@ impl<'t> Document<'t> {
 }
 
 /// The result of following a path.
-struct Found {
+struct LocatedNode {
     depth: usize,
     node: u32,
     span: Span,
@@ -64,7 +64,7 @@ struct Found {
 }
 
 struct Decoder<'a> {
-    document: &'a Document<'a>,
+    document: &'a YamlDocument<'a>,
     nodes_left: usize,
     bytes_left: usize,
     /// The outermost alias in the text that is being expanded: errors are reported at its position.
@@ -74,7 +74,7 @@ struct Decoder<'a> {
 }
 
 /// One entry of a mapping: its key, and the indexes of the key and value nodes.
-struct Pair<'a> {
+struct YamlMappingEntry<'a> {
     key: Cow<'a, str>,
     key_node: u32,
     value: u32,
@@ -85,7 +85,7 @@ struct Pair<'a> {
 /// The entries of a mapping, ordered by the first occurrence of each key.
 #[derive(Default)]
 struct Pairs<'a> {
-    list: Vec<Pair<'a>>,
+    list: Vec<YamlMappingEntry<'a>>,
     /// Built only for large mappings.
     index: HashMap<Cow<'a, str>, usize>,
 }
@@ -105,7 +105,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Sets the key and returns its previous pair, if any.
-    fn set(&mut self, pair: Pair<'a>) -> Option<Pair<'a>> {
+    fn set(&mut self, pair: YamlMappingEntry<'a>) -> Option<YamlMappingEntry<'a>> {
         if let Some(at) = self.find(&pair.key) {
             return Some(std::mem::replace(&mut self.list[at], pair));
         }
@@ -118,7 +118,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    pub fn new(document: &'a Document<'a>) -> Self {
+    pub fn new(document: &'a YamlDocument<'a>) -> Self {
         Decoder {
             document,
             nodes_left: document.nodes.len() + MAX_EXPANDED_NODES,
@@ -128,20 +128,20 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn raw(&self, index: u32) -> &'a Raw<'a> {
+    fn raw(&self, index: u32) -> &'a RawYamlNode<'a> {
         &self.document.nodes[index as usize]
     }
 
     /// The node itself or, for an alias, the node that it refers to.
     fn target(&self, mut index: u32) -> u32 {
         // An alias refers to an earlier node, which is never an alias itself, because an alias cannot have an anchor.
-        while let Kind::Alias { target } = self.raw(index).kind {
+        while let YamlNodeKind::Alias { target } = self.raw(index).kind {
             index = target;
         }
         index
     }
 
-    fn spend(&mut self, index: u32, depth: usize) -> Result<(), Error> {
+    fn spend(&mut self, index: u32, depth: usize) -> Result<(), YamlError> {
         let at = self.raw(self.alias.unwrap_or(index)).at;
         if depth > MAX_DEPTH {
             return Err(error_at(at, too_deep()));
@@ -167,15 +167,15 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn follow<'p>(&mut self, path: impl IntoIterator<Item = Step<'p>>) -> Found {
-        let mut at = Found { depth: 0, node: 0, span: self.span(0), whole: true };
+    fn follow<'p>(&mut self, path: impl IntoIterator<Item = YamlStep<'p>>) -> LocatedNode {
+        let mut at = LocatedNode { depth: 0, node: 0, span: self.span(0), whole: true };
         for step in path {
             let target = self.target(at.node);
             let found = match (step, &self.raw(target).kind) {
-                (Step::Index(index), Kind::Sequence { .. }) => {
+                (YamlStep::Index(index), YamlNodeKind::Sequence { .. }) => {
                     self.children(target).nth(index).map(|item| (item, self.span(item)))
                 }
-                (Step::Key(key), Kind::Mapping { .. }) => match self.plain_entry(target, key) {
+                (YamlStep::Key(key), YamlNodeKind::Mapping { .. }) => match self.plain_entry(target, key) {
                     Some(entry) => entry.map(|(key_node, value)| (value, self.span(key_node))),
                     None => self
                         .pairs(target, at.depth)
@@ -186,8 +186,8 @@ impl<'a> Decoder<'a> {
                 _ => None,
             };
             match found {
-                Some((node, span)) => at = Found { depth: at.depth + 1, node, span, whole: true },
-                None => return Found { whole: false, ..at },
+                Some((node, span)) => at = LocatedNode { depth: at.depth + 1, node, span, whole: true },
+                None => return LocatedNode { whole: false, ..at },
             }
         }
         at
@@ -197,7 +197,7 @@ impl<'a> Decoder<'a> {
     /// the mapping is not simple (it has merge keys, aliases, tags, or keys that are not strings) and must be decoded.
     fn plain_entry(&self, mapping: u32, key: &str) -> Option<Option<(u32, u32)>> {
         // A key that resolves to a number or another type can be spelled in several ways.
-        if !matches!(resolve(None, true, key), Ok(Scalar::Str(_))) {
+        if !matches!(resolve(None, true, key), Ok(ResolvedScalar::Str(_))) {
             return None;
         }
         let mut found = None;
@@ -205,7 +205,7 @@ impl<'a> Decoder<'a> {
         while let Some(node) = children.next() {
             let value = children.next()?;
             match &self.raw(node).kind {
-                Kind::Scalar { value: text, tag: None, .. } if text != "<<" => {
+                YamlNodeKind::Scalar { value: text, tag: None, .. } if text != "<<" => {
                     if text == key {
                         found = Some((node, value));
                     }
@@ -216,18 +216,18 @@ impl<'a> Decoder<'a> {
         Some(found)
     }
 
-    fn scalar(&self, index: u32) -> Result<Scalar<'a>, Error> {
+    fn scalar(&self, index: u32) -> Result<ResolvedScalar<'a>, YamlError> {
         let raw = self.raw(index);
         match &raw.kind {
-            Kind::Scalar { value, tag, plain } => {
+            YamlNodeKind::Scalar { value, tag, plain } => {
                 resolve(tag.as_deref(), *plain, value).map_err(|message| error_at(raw.at, message))
             }
-            _ => Ok(Scalar::Null),
+            _ => Ok(ResolvedScalar::Null),
         }
     }
 
     /// Charges the node to the budget and returns its target, and the alias to restore with [`Decoder::leave`].
-    fn enter(&mut self, index: u32, depth: usize) -> Result<(u32, Option<u32>), Error> {
+    fn enter(&mut self, index: u32, depth: usize) -> Result<(u32, Option<u32>), YamlError> {
         let outer = self.alias;
         let target = self.target(index);
         if target != index {
@@ -241,10 +241,10 @@ impl<'a> Decoder<'a> {
         self.alias = outer;
     }
 
-    pub fn node(&mut self, index: u32, depth: usize) -> Result<Node, Error> {
+    pub fn node(&mut self, index: u32, depth: usize) -> Result<YamlNode, YamlError> {
         let (target, outer) = self.enter(index, depth)?;
         let data = match &self.raw(target).kind {
-            Kind::Sequence { .. } => {
+            YamlNodeKind::Sequence { .. } => {
                 // A loop, because a chain of iterators would take several stack frames per level.
                 let mut items = Vec::new();
                 for item in self.children(target) {
@@ -252,30 +252,30 @@ impl<'a> Decoder<'a> {
                 }
                 Data::Sequence(items)
             }
-            Kind::Mapping { .. } => {
+            YamlNodeKind::Mapping { .. } => {
                 let mut entries = Vec::new();
                 for pair in self.pairs(target, depth)? {
                     let value = self.node(pair.value, depth + 1)?;
                     let key_span = self.span(pair.key_node);
-                    entries.push(Entry { key: pair.key.into_owned(), key_span, value });
+                    entries.push(MappingEntry { key: pair.key.into_owned(), key_span, value });
                 }
                 Data::Mapping(entries)
             }
             _ => Data::Scalar(self.value(target)?),
         };
         self.leave(outer);
-        Ok(Node { span: self.span(index), data })
+        Ok(YamlNode { span: self.span(index), data })
     }
 
-    fn value(&self, index: u32) -> Result<Value, Error> {
+    fn value(&self, index: u32) -> Result<Value, YamlError> {
         self.scalar(index)?.to_value().map_err(|message| error_at(self.raw(index).at, message))
     }
 
     /// Writes the node as compact JSON: the same values as `node`, without the tree.
-    pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), YamlError> {
         let (target, outer) = self.enter(index, depth)?;
         match &self.raw(target).kind {
-            Kind::Sequence { .. } => {
+            YamlNodeKind::Sequence { .. } => {
                 out.push(b'[');
                 for item in self.children(target) {
                     if item > target + 1 {
@@ -285,7 +285,7 @@ impl<'a> Decoder<'a> {
                 }
                 out.push(b']');
             }
-            Kind::Mapping { .. } => {
+            YamlNodeKind::Mapping { .. } => {
                 out.push(b'{');
                 for (at, pair) in self.pairs(target, depth)?.into_iter().enumerate() {
                     if at > 0 {
@@ -298,7 +298,7 @@ impl<'a> Decoder<'a> {
                 out.push(b'}');
             }
             _ => match self.scalar(target)? {
-                Scalar::Str(text) => write_string(&text, out),
+                ResolvedScalar::Str(text) => write_string(&text, out),
                 scalar => {
                     let value = scalar.to_value().map_err(|message| error_at(self.raw(target).at, message))?;
                     out.extend_from_slice(value.to_string().as_bytes());
@@ -309,7 +309,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn pairs(&mut self, mapping: u32, depth: usize) -> Result<Vec<Pair<'a>>, Error> {
+    fn pairs(&mut self, mapping: u32, depth: usize) -> Result<Vec<YamlMappingEntry<'a>>, YamlError> {
         let mut pairs = Pairs::default();
         self.collect(mapping, depth, false, &mut pairs)?;
         Ok(pairs.list)
@@ -317,7 +317,7 @@ impl<'a> Decoder<'a> {
 
     /// Adds the entries of `mapping` in order, as go-yaml does: later entries win, even if they come through a merge
     /// key.
-    fn collect(&mut self, mapping: u32, depth: usize, merged: bool, pairs: &mut Pairs<'a>) -> Result<(), Error> {
+    fn collect(&mut self, mapping: u32, depth: usize, merged: bool, pairs: &mut Pairs<'a>) -> Result<(), YamlError> {
         let mut children = self.children(mapping);
         while let (Some(key), Some(value)) = (children.next(), children.next()) {
             if self.is_merge(key) {
@@ -325,7 +325,7 @@ impl<'a> Decoder<'a> {
             } else {
                 self.spend(key, depth)?;
                 let name = self.key(key)?;
-                let pair = Pair { key: name, key_node: key, value, merged };
+                let pair = YamlMappingEntry { key: name, key_node: key, value, merged };
                 if let Some(earlier) = pairs.set(pair)
                     && !earlier.merged
                     && !merged
@@ -344,21 +344,21 @@ impl<'a> Decoder<'a> {
 
     fn is_merge(&self, key: u32) -> bool {
         matches!(&self.raw(key).kind,
-            Kind::Scalar { value, tag, plain } if value == "<<" && (*plain || tag.as_deref() == Some(MERGE)))
+            YamlNodeKind::Scalar { value, tag, plain } if value == "<<" && (*plain || tag.as_deref() == Some(MERGE)))
     }
 
-    fn merge(&mut self, source: u32, depth: usize, pairs: &mut Pairs<'a>) -> Result<(), Error> {
+    fn merge(&mut self, source: u32, depth: usize, pairs: &mut Pairs<'a>) -> Result<(), YamlError> {
         let (target, outer) = self.enter(source, depth)?;
         match &self.raw(target).kind {
-            Kind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
+            YamlNodeKind::Mapping { .. } => self.collect(target, depth, true, pairs)?,
             // This must be a literal list: go-yaml does not accept an alias of a list.
-            Kind::Sequence { .. } if target == source => {
+            YamlNodeKind::Sequence { .. } if target == source => {
                 let items: Vec<u32> = self.children(target).collect();
                 // The first mapping in the list wins, so it is added last.
                 for item in items.into_iter().rev() {
                     let (target, outer) = self.enter(item, depth + 1)?;
                     match self.raw(target).kind {
-                        Kind::Mapping { .. } => self.collect(target, depth + 1, true, pairs)?,
+                        YamlNodeKind::Mapping { .. } => self.collect(target, depth + 1, true, pairs)?,
                         _ => return Err(self.not_mergeable(item)),
                     }
                     self.leave(outer);
@@ -370,16 +370,16 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn not_mergeable(&self, index: u32) -> Error {
+    fn not_mergeable(&self, index: u32) -> YamlError {
         error_at(self.raw(index).at, "the value of a merge key (<<) must be a mapping or a list of mappings".into())
     }
 
-    fn key(&self, index: u32) -> Result<Cow<'a, str>, Error> {
+    fn key(&self, index: u32) -> Result<Cow<'a, str>, YamlError> {
         let at = self.raw(index).at;
         let target = self.target(index);
         match &self.raw(target).kind {
-            Kind::Scalar { .. } => match self.scalar(target)? {
-                Scalar::Str(text) => Ok(text),
+            YamlNodeKind::Scalar { .. } => match self.scalar(target)? {
+                ResolvedScalar::Str(text) => Ok(text),
                 other => {
                     other.to_key().map(|key| Cow::Owned(key.into_owned())).map_err(|message| error_at(at, message))
                 }

@@ -2,22 +2,22 @@
 
 use std::borrow::Cow;
 
-use super::Error;
+use super::YamlError;
 use super::limits::MAX_DEPTH;
 
 /// A parsed document whose aliases are not expanded: its nodes in text order, each collection followed by its
 /// children. It takes a fraction of the memory of a tree, and can be converted to JSON or to a tree, or searched for
 /// positions.
-pub struct Document<'t> {
-    pub(super) nodes: Vec<Raw<'t>>,
+pub struct YamlDocument<'t> {
+    pub(super) nodes: Vec<RawYamlNode<'t>>,
     /// The total size of all scalars in bytes, before aliases are expanded.
     pub(super) written: usize,
 }
 
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Raw<'t> {
-    pub kind: Kind<'t>,
-    pub at: Place,
+pub(super) struct RawYamlNode<'t> {
+    pub kind: YamlNodeKind<'t>,
+    pub at: NodeStart,
     /// The offset after the node's text.
     pub end: u32,
 }
@@ -25,14 +25,14 @@ pub(super) struct Raw<'t> {
 /// The start of a node: line and column from 0, and the byte offset.
 #[derive(Clone, Copy)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Place {
+pub(super) struct NodeStart {
     pub line: u32,
     pub column: u32,
     pub start: u32,
 }
 
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) enum Kind<'t> {
+pub(super) enum YamlNodeKind<'t> {
     Scalar {
         /// A slice of the text if it needed no unfolding or unescaping.
         value: Cow<'t, str>,
@@ -51,32 +51,32 @@ pub(super) enum Kind<'t> {
     },
 }
 
-impl<'t> Raw<'t> {
+impl<'t> RawYamlNode<'t> {
     /// A scalar without a tag.
-    pub fn scalar(value: Cow<'t, str>, plain: bool, at: Place, end: u32) -> Self {
-        Raw { kind: Kind::Scalar { value, tag: None, plain }, at, end }
+    pub fn scalar(value: Cow<'t, str>, plain: bool, at: NodeStart, end: u32) -> Self {
+        RawYamlNode { kind: YamlNodeKind::Scalar { value, tag: None, plain }, at, end }
     }
 
     /// The value of a scalar; empty for other nodes.
     pub fn text(&self) -> &str {
         match &self.kind {
-            Kind::Scalar { value, .. } => value,
+            YamlNodeKind::Scalar { value, .. } => value,
             _ => "",
         }
     }
 }
 
-impl<'t> Document<'t> {
+impl<'t> YamlDocument<'t> {
     /// `None` if there are no nodes.
-    pub(super) fn of(nodes: Vec<Raw<'t>>) -> Option<Self> {
+    pub(super) fn of(nodes: Vec<RawYamlNode<'t>>) -> Option<Self> {
         let written = nodes.iter().map(|raw| raw.text().len()).sum();
-        (!nodes.is_empty()).then_some(Document { nodes, written })
+        (!nodes.is_empty()).then_some(YamlDocument { nodes, written })
     }
 
     /// The index of the first node after `index` and its descendants.
     pub(super) fn next(&self, index: u32) -> u32 {
         match self.nodes[index as usize].kind {
-            Kind::Sequence { next } | Kind::Mapping { next } => next,
+            YamlNodeKind::Sequence { next } | YamlNodeKind::Mapping { next } => next,
             _ => index + 1,
         }
     }
@@ -86,6 +86,6 @@ pub(super) fn too_deep() -> String {
     format!("the document nests more than {MAX_DEPTH} levels deep")
 }
 
-pub(super) fn error_at(at: Place, message: String) -> Error {
-    Error { line: at.line as usize + 1, column: at.column as usize + 1, message }
+pub(super) fn error_at(at: NodeStart, message: String) -> YamlError {
+    YamlError { line: at.line as usize + 1, column: at.column as usize + 1, message }
 }

@@ -5,12 +5,12 @@
 
 use libyaml_safer::EventData;
 
-use super::Error;
+use super::YamlError;
 use super::document::error_at;
 use super::libyaml::{explain, parser, place};
 
 /// Rejects texts that must not reach the parser.
-pub(super) fn check(text: &str) -> Result<(), Error> {
+pub(super) fn check(text: &str) -> Result<(), YamlError> {
     if let Some((spaced, marked)) = space_out_tags(text) {
         // Parsing the text with a space before each such comma shows whether one of them follows an actual tag.
         drain(&spaced, |event| {
@@ -33,7 +33,7 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn drain(text: &str, mut look: impl FnMut(&libyaml_safer::Event) -> Result<(), Error>) -> Result<(), Error> {
+fn drain(text: &str, mut look: impl FnMut(&libyaml_safer::Event) -> Result<(), YamlError>) -> Result<(), YamlError> {
     let mut parser = parser(text);
     loop {
         let event = parser.parse().map_err(|error| explain(&error, text))?;

@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-pub use document::Document;
+pub use document::YamlDocument;
 pub use json::explain_json;
 pub use limits::{MAX_BYTES, MAX_DEPTH};
 
@@ -38,7 +38,7 @@ pub struct Span {
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The position of the value.
     pub span: Span,
     /// The value.
@@ -51,46 +51,46 @@ pub enum Data {
     /// A null, boolean, number or string.
     Scalar(Value),
     /// A list.
-    Sequence(Vec<Node>),
+    Sequence(Vec<YamlNode>),
     /// A mapping, in text order.
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MappingEntry>),
 }
 
 /// One entry of a mapping. Merge keys are already expanded; their entries keep their own positions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct MappingEntry {
     /// The key as a string, because JSON has no other keys.
     pub key: String,
     /// The position of the key.
     pub key_span: Span,
     /// The value for the key.
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// One step of a path into a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum YamlStep<'a> {
     /// The value of a mapping key.
     Key(&'a str),
     /// An item of a sequence, counted from 0.
     Index(usize),
 }
 
-impl<'a> From<&'a str> for Step<'a> {
+impl<'a> From<&'a str> for YamlStep<'a> {
     fn from(key: &'a str) -> Self {
-        Step::Key(key)
+        YamlStep::Key(key)
     }
 }
 
-impl From<usize> for Step<'_> {
+impl From<usize> for YamlStep<'_> {
     fn from(index: usize) -> Self {
-        Step::Index(index)
+        YamlStep::Index(index)
     }
 }
 
 /// The reason a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct YamlError {
     /// The line of the error, from 1.
     pub line: usize,
     /// The column of the error, from 1, in characters.
@@ -99,14 +99,14 @@ pub struct Error {
     pub message: String,
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for YamlError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Error { line, column, message } = self;
+        let YamlError { line, column, message } = self;
         write!(f, "{line}:{column}: {message}")
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for YamlError {}
 
 /// A key that occurs twice in a mapping. As in kubectl, the last value wins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct Duplicate {
 
 /// A document as compact JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Json {
+pub struct JsonDocument {
     /// The JSON without whitespace.
     pub text: String,
     /// The duplicate keys, in text order.
@@ -130,51 +130,51 @@ pub struct Json {
 
 /// Parses a YAML document (JSON is YAML). `text` must contain exactly one document; line numbers are relative to it.
 /// `None` if the document is empty or contains only comments.
-pub fn parse(text: &str) -> Result<Option<Node>, Error> {
+pub fn parse(text: &str) -> Result<Option<YamlNode>, YamlError> {
     Ok(parse_with_duplicates(text)?.map(|(node, _)| node))
 }
 
 /// [`parse`], which also returns the duplicate keys.
-pub fn parse_with_duplicates(text: &str) -> Result<Option<(Node, Vec<Duplicate>)>, Error> {
-    let read = Document::read(text).and_then(|document| document.map(|document| document.tree()).transpose());
+pub fn parse_with_duplicates(text: &str) -> Result<Option<(YamlNode, Vec<Duplicate>)>, YamlError> {
+    let read = YamlDocument::read(text).and_then(|document| document.map(|document| document.tree()).transpose());
     read.or_else(|error| match json::read(text) {
-        Some(value) => Ok(Some((Node::from_json(value), Vec::new()))),
+        Some(value) => Ok(Some((YamlNode::from_json(value), Vec::new()))),
         None => Err(error),
     })
 }
 
 /// Converts a YAML document to compact JSON: the same values as [`parse`] in the same order, without building a tree.
-pub fn to_json(text: &str) -> Result<Option<Json>, Error> {
-    let read = Document::read(text).and_then(|document| document.map(|document| document.json()).transpose());
+pub fn to_json(text: &str) -> Result<Option<JsonDocument>, YamlError> {
+    let read = YamlDocument::read(text).and_then(|document| document.map(|document| document.json()).transpose());
     read.or_else(|error| json_only(text).map(Some).ok_or(error))
 }
 
 /// Converts a text that is JSON but not YAML: a few things are valid JSON only, such as `"\ud83d\ude00"`.
-pub fn json_only(text: &str) -> Option<Json> {
-    json::read(text).map(|value| Json { text: value.to_string(), duplicates: Vec::new() })
+pub fn json_only(text: &str) -> Option<JsonDocument> {
+    json::read(text).map(|value| JsonDocument { text: value.to_string(), duplicates: Vec::new() })
 }
 
-impl Node {
+impl YamlNode {
     /// A tree without positions: every node is at the start of the text.
-    fn from_json(value: Value) -> Node {
+    fn from_json(value: Value) -> YamlNode {
         let span = Span { line: 1, column: 1, bytes: 0..0 };
         let data = match value {
-            Value::Array(items) => Data::Sequence(items.into_iter().map(Node::from_json).collect()),
+            Value::Array(items) => Data::Sequence(items.into_iter().map(YamlNode::from_json).collect()),
             Value::Object(map) => Data::Mapping(
                 map.into_iter()
-                    .map(|(key, value)| Entry { key, key_span: span.clone(), value: Node::from_json(value) })
+                    .map(|(key, value)| MappingEntry { key, key_span: span.clone(), value: YamlNode::from_json(value) })
                     .collect(),
             ),
             scalar => Data::Scalar(scalar),
         };
-        Node { span, data }
+        YamlNode { span, data }
     }
 
     /// The values without their positions.
     pub fn to_value(&self) -> Value {
         match &self.data {
             Data::Scalar(value) => value.clone(),
-            Data::Sequence(items) => Value::Array(items.iter().map(Node::to_value).collect()),
+            Data::Sequence(items) => Value::Array(items.iter().map(YamlNode::to_value).collect()),
             Data::Mapping(entries) => {
                 Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect())
             }
@@ -190,4 +190,4 @@ mod tests;
 /// The examples of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct YamlReadme;

@@ -8,8 +8,8 @@ use std::io::{self, BufRead, Read};
 
 use libyaml_safer::{Encoding, ErrorKind, Event, Parser};
 
-use super::Error;
-use super::document::Place;
+use super::YamlError;
+use super::document::NodeStart;
 
 const CHUNK: usize = 4096;
 
@@ -83,13 +83,13 @@ pub(super) fn trim_added_break(text: &str, start: usize, end: usize, value: &mut
     }
 }
 
-pub(super) fn place(event: &Event) -> Place {
+pub(super) fn place(event: &Event) -> NodeStart {
     let mark = &event.start_mark;
-    Place { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
+    NodeStart { line: mark.line as u32, column: mark.column as u32, start: mark.index as u32 }
 }
 
 /// The parser's error, at the position where a user would look for the cause.
-pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
+pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> YamlError {
     if error.kind() == ErrorKind::Reader {
         return control_character(text);
     }
@@ -109,18 +109,18 @@ pub(super) fn explain(error: &libyaml_safer::Error, text: &str) -> Error {
     if text.as_bytes().get(mark.index as usize) == Some(&b'\t') {
         message.push_str(" (a tab; YAML is indented with spaces)");
     }
-    Error { line, column, message }
+    YamlError { line, column, message }
 }
 
 /// The error for the first character that YAML does not allow.
-fn control_character(text: &str) -> Error {
+fn control_character(text: &str) -> YamlError {
     let (mut line, mut column) = (1, 1);
     for character in text.chars() {
         let allowed =
             matches!(character, '\t' | '\n' | '\r' | '\u{85}' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
         if !allowed {
             let message = format!("the control character U+{:04X} is not allowed in YAML", u32::from(character));
-            return Error { line, column, message };
+            return YamlError { line, column, message };
         }
         if character == '\n' {
             line += 1;
@@ -128,5 +128,5 @@ fn control_character(text: &str) -> Error {
         }
         column += 1;
     }
-    Error { line: 1, column: 1, message: "the text could not be read".into() }
+    YamlError { line: 1, column: 1, message: "the text could not be read".into() }
 }

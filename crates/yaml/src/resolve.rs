@@ -24,7 +24,7 @@ pub(super) const MERGE: &str = "tag:yaml.org,2002:merge";
 
 /// The value of one scalar.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scalar<'a> {
+pub(super) enum ResolvedScalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
@@ -36,8 +36,8 @@ pub(super) enum Scalar<'a> {
 
 /// The value of `text` with the tag `tag`. `plain` is whether the scalar is neither quoted nor in a block style, which
 /// would make it a string.
-pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Result<Scalar<'a>, String> {
-    let string = Scalar::Str(Cow::Borrowed(text));
+pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Result<ResolvedScalar<'a>, String> {
+    let string = ResolvedScalar::Str(Cow::Borrowed(text));
     let tag = match tag {
         None if plain => return Ok(untagged(text, true)),
         None => return Ok(string),
@@ -46,19 +46,19 @@ pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Resu
     let value = match tag {
         BOOL | INT | NULL => untagged(text, false),
         FLOAT => match untagged(text, false) {
-            Scalar::Int(number) => Scalar::Float(number as f64),
+            ResolvedScalar::Int(number) => ResolvedScalar::Float(number as f64),
             other => other,
         },
         // A timestamp keeps its text, but it must be valid.
         TIMESTAMP if is_timestamp(text) => return Ok(string),
         TIMESTAMP => untagged(text, false),
-        BINARY => return decode_base64(text).map(|text| Scalar::Str(Cow::Owned(text))),
+        BINARY => return decode_base64(text).map(|text| ResolvedScalar::Str(Cow::Owned(text))),
         // For `!!str`, `!` and unknown tags, Go drops the tag and keeps the text.
         _ => return Ok(string),
     };
     match (tag, &value) {
-        (BOOL, Scalar::Bool(_)) | (INT, Scalar::Int(_) | Scalar::Uint(_)) => Ok(value),
-        (FLOAT, Scalar::Float(_)) | (NULL, Scalar::Null) => Ok(value),
+        (BOOL, ResolvedScalar::Bool(_)) | (INT, ResolvedScalar::Int(_) | ResolvedScalar::Uint(_)) => Ok(value),
+        (FLOAT, ResolvedScalar::Float(_)) | (NULL, ResolvedScalar::Null) => Ok(value),
         _ => {
             let wanted = tag.rsplit(':').next().unwrap_or(tag);
             Err(format!("the tag !!{wanted} does not match this value, which is {}", value.type_name()))
@@ -67,14 +67,14 @@ pub(super) fn resolve<'a>(tag: Option<&str>, plain: bool, text: &'a str) -> Resu
 }
 
 /// Resolves a scalar by its text alone. The first byte selects the attempts, as in go-yaml's table.
-fn untagged(text: &str, timestamps: bool) -> Scalar<'_> {
-    let string = Scalar::Str(Cow::Borrowed(text));
+fn untagged(text: &str, timestamps: bool) -> ResolvedScalar<'_> {
+    let string = ResolvedScalar::Str(Cow::Borrowed(text));
     let Some(first) = text.bytes().next() else {
-        return Scalar::Null;
+        return ResolvedScalar::Null;
     };
     match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text).unwrap_or(string),
-        b'.' => word(text).or_else(|| fraction(text).map(Scalar::Float)).unwrap_or(string),
+        b'.' => word(text).or_else(|| fraction(text).map(ResolvedScalar::Float)).unwrap_or(string),
         b'+' | b'-' | b'0'..=b'9' => {
             if let Some(special) = word(text) {
                 return special;
@@ -88,20 +88,22 @@ fn untagged(text: &str, timestamps: bool) -> Scalar<'_> {
     }
 }
 
-fn word(text: &str) -> Option<Scalar<'static>> {
+fn word(text: &str) -> Option<ResolvedScalar<'static>> {
     Some(match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Bool(false),
-        "~" | "null" | "Null" | "NULL" => Scalar::Null,
-        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => ResolvedScalar::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            ResolvedScalar::Bool(false)
+        }
+        "~" | "null" | "Null" | "NULL" => ResolvedScalar::Null,
+        ".nan" | ".NaN" | ".NAN" => ResolvedScalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => ResolvedScalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => ResolvedScalar::Float(f64::NEG_INFINITY),
         _ => return None,
     })
 }
 
 /// Parses integers with Go's prefixes, then decimal floats; underscores are ignored everywhere.
-fn number(text: &str) -> Option<Scalar<'static>> {
+fn number(text: &str) -> Option<ResolvedScalar<'static>> {
     let plain: Cow<str> = if text.contains('_') { text.replace('_', "").into() } else { text.into() };
     let (negative, digits) = match plain.as_bytes().first()? {
         b'-' => (true, &plain[1..]),
@@ -112,16 +114,16 @@ fn number(text: &str) -> Option<Scalar<'static>> {
     let (radix, body) = radix(digits);
     if let Some(magnitude) = parse_digits(body, radix) {
         if let Some(number) = with_sign(negative, magnitude) {
-            return Some(Scalar::Int(number));
+            return Some(ResolvedScalar::Int(number));
         }
         if !signed {
-            return Some(Scalar::Uint(magnitude));
+            return Some(ResolvedScalar::Uint(magnitude));
         }
     }
     if is_decimal_float(&plain)
         && let Some(float) = parse_float(&plain)
     {
-        return Some(Scalar::Float(float));
+        return Some(ResolvedScalar::Float(float));
     }
     // go-yaml then parses the digits after `0b` separately, which allows a second sign.
     let rest = plain.strip_prefix("0b")?;
@@ -130,7 +132,7 @@ fn number(text: &str) -> Option<Scalar<'static>> {
         b'+' => (false, &rest[1..]),
         _ => return None,
     };
-    with_sign(negative, parse_digits(body, 2)?).map(Scalar::Int)
+    with_sign(negative, parse_digits(body, 2)?).map(ResolvedScalar::Int)
 }
 
 /// The radix for Go's integer prefixes: `0x`, `0b`, `0o`, and the plain `0` of C's octal numbers.
@@ -259,38 +261,40 @@ fn decode_base64(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-impl Scalar<'_> {
+impl ResolvedScalar<'_> {
     fn type_name(&self) -> &'static str {
         match self {
-            Scalar::Null => "null",
-            Scalar::Bool(_) => "a boolean",
-            Scalar::Int(_) | Scalar::Uint(_) => "an integer",
-            Scalar::Float(_) => "a float",
-            Scalar::Str(_) => "a string",
+            ResolvedScalar::Null => "null",
+            ResolvedScalar::Bool(_) => "a boolean",
+            ResolvedScalar::Int(_) | ResolvedScalar::Uint(_) => "an integer",
+            ResolvedScalar::Float(_) => "a float",
+            ResolvedScalar::Str(_) => "a string",
         }
     }
 
     /// The JSON value: `1.0` and `1` are the same number, and infinity is an error.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(*value),
-            Scalar::Int(value) => Value::from(*value),
-            Scalar::Uint(value) => Value::from(*value),
-            Scalar::Float(value) => Value::Number(json_number(*value)?),
-            Scalar::Str(value) => Value::String(value.clone().into_owned()),
+            ResolvedScalar::Null => Value::Null,
+            ResolvedScalar::Bool(value) => Value::Bool(*value),
+            ResolvedScalar::Int(value) => Value::from(*value),
+            ResolvedScalar::Uint(value) => Value::from(*value),
+            ResolvedScalar::Float(value) => Value::Number(json_number(*value)?),
+            ResolvedScalar::Str(value) => Value::String(value.clone().into_owned()),
         })
     }
 
     /// The string for this scalar as a mapping key.
     pub(super) fn to_key(&self) -> Result<Cow<'_, str>, String> {
         match self {
-            Scalar::Str(text) => Ok(Cow::Borrowed(text)),
-            Scalar::Bool(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
-            Scalar::Int(value) => Ok(Cow::Owned(value.to_string())),
-            Scalar::Float(value) => Ok(Cow::Owned(float_key(*value))),
-            Scalar::Null => Err("a mapping key is null; use a string".into()),
-            Scalar::Uint(_) => Err("a mapping key is an integer above 9223372036854775807; put it in quotes".into()),
+            ResolvedScalar::Str(text) => Ok(Cow::Borrowed(text)),
+            ResolvedScalar::Bool(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
+            ResolvedScalar::Int(value) => Ok(Cow::Owned(value.to_string())),
+            ResolvedScalar::Float(value) => Ok(Cow::Owned(float_key(*value))),
+            ResolvedScalar::Null => Err("a mapping key is null; use a string".into()),
+            ResolvedScalar::Uint(_) => {
+                Err("a mapping key is an integer above 9223372036854775807; put it in quotes".into())
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use super::table::{DOCUMENTS, REFUSED, SCALARS};
 use super::*;
 
 /// The value from the tree and from the JSON text, which must be equal.
-fn value(text: &str) -> Result<Value, Error> {
+fn value(text: &str) -> Result<Value, YamlError> {
     let tree = parse(text).map(|node| node.map_or(Value::Null, |node| node.to_value()));
     let json = to_json(text).map(|json| json.map_or(Value::Null, |json| serde_json::from_str(&json.text).unwrap()));
     assert_eq!(tree, json, "the tree and the JSON of {text:?}");
@@ -77,8 +77,8 @@ fn every_node_knows_its_place() {
 #[test]
 fn a_path_is_followed_as_far_as_it_exists() {
     let text = "base: &base\n  deep: 1\nspec:\n  <<: *base\n  items:\n  - a: 1\n  - b: 2\n";
-    let document = Document::read(text).unwrap().unwrap();
-    let locate = |path: &[Step]| {
+    let document = YamlDocument::read(text).unwrap().unwrap();
+    let locate = |path: &[YamlStep]| {
         let (depth, span) = document.locate(path.iter().copied());
         (depth, span.line, &text[span.bytes.clone()])
     };
@@ -88,9 +88,9 @@ fn a_path_is_followed_as_far_as_it_exists() {
     assert_eq!(locate(&["spec".into(), "deep".into()]), (2, 2, "deep"));
     assert_eq!(locate(&["none".into()]).0, 0);
     let lines: Vec<_> =
-        document.items([Step::from("spec"), Step::from("items")]).iter().map(|span| span.line).collect();
+        document.items([YamlStep::from("spec"), YamlStep::from("items")]).iter().map(|span| span.line).collect();
     assert_eq!(lines, [6, 7]);
-    assert!(document.items([Step::from("spec")]).is_empty());
+    assert!(document.items([YamlStep::from("spec")]).is_empty());
 }
 
 #[test]

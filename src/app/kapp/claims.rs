@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{IS_APP, KAPP_APP, PAGE, Record, Spec};
+use super::{IS_APP, KAPP_APP, KappAppRecord, KappAppSpec, PAGE};
 use crate::app::config_map::ConfigMap;
 use crate::app::config_maps;
-use crate::app::members::{Found, read};
+use crate::app::members::{AppObject, read};
 use crate::cluster::{ListError, ListRequest, Target};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
-impl Record {
+impl KappAppRecord {
     /// Why it is not certain that the label belongs to this app: other records claim it, or could not be looked for.
     pub(super) async fn other_claims(&self, target: &Target) -> Vec<Problem> {
         let others = match self.other_records(target).await {
@@ -48,7 +48,7 @@ impl Record {
             let gather = |records: &mut Vec<ObjectRef>, json: &str| {
                 let Some(found) = read(json, &resource) else { return };
                 let record = ConfigMap::parse(json).ok();
-                let spec = record.and_then(|record| serde_json::from_str::<Spec>(record.value("spec")?).ok());
+                let spec = record.and_then(|record| serde_json::from_str::<KappAppSpec>(record.value("spec")?).ok());
                 let is_other = found.facts.uid != self.live.uid && spec.is_some_and(|spec| spec.label_value == self.id);
                 records.extend(is_other.then(|| (*found.object).clone()));
             };
@@ -66,7 +66,7 @@ impl Record {
     }
 
     /// The problem with an object that stands where kapp did not deploy the app.
-    pub fn outside(&self, Found { object, .. }: &Found) -> Option<Problem> {
+    pub fn outside(&self, AppObject { object, .. }: &AppObject) -> Option<Problem> {
         let namespaces = self.namespaces();
         object.namespace.as_deref().filter(|namespace| !namespaces.contains(namespace))?;
         let message = format!(

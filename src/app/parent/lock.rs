@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Outcome, Parent};
+use super::{Parent, RunOutcome};
 use crate::app::MANAGER;
 use crate::app::config_map::ConfigMap;
 use crate::problem::Problem;
@@ -23,7 +23,7 @@ impl Parent {
     /// # Errors
     /// Another run holds the lock.
     pub fn locked(&self, now: Timestamp) -> std::result::Result<Option<Problem>, Problem> {
-        let Some(last) = self.last.as_ref().filter(|last| last.outcome == Outcome::Started) else { return Ok(None) };
+        let Some(last) = self.last.as_ref().filter(|last| last.outcome == RunOutcome::Started) else { return Ok(None) };
         let received = ConfigMap::parse(&self.live.raw.json()).ok().and_then(|record| record.applied(MANAGER));
         let began = received.map_or(last.time, |received| received.min(last.time));
         let age = now.duration_since(began);
@@ -89,7 +89,7 @@ mod tests {
     fn a_run_that_writes_keeps_others_out_for_a_while() {
         let at =
             |minutes: i64| "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
-        let elsewhere = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
+        let elsewhere = parent(last(RunOutcome::Started, "elsewhere|x|1|2".into()));
         let problem = elsewhere.locked(at(14)).unwrap_err();
         assert!(problem.message.contains("ann on elsewhere started it 840 s ago"), "{}", problem.message);
         assert_eq!(elsewhere.locked(at(15)), Ok(None));
@@ -97,16 +97,16 @@ mod tests {
         assert!(problem.message.contains("ann on elsewhere started it 840 s in the future"), "{}", problem.message);
         let notice = elsewhere.locked(at(-15)).unwrap().unwrap();
         assert!(notice.message.starts_with("the lock of the app shop is ignored"), "{}", notice.message);
-        assert!(parent(last(Outcome::Failed, "elsewhere|x|1|2".into())).locked(at(1)).is_ok());
+        assert!(parent(last(RunOutcome::Failed, "elsewhere|x|1|2".into())).locked(at(1)).is_ok());
         let ours = holder(&BTreeMap::new());
-        assert!(parent(last(Outcome::Started, ours)).locked(at(1)).is_err(), "this process runs");
+        assert!(parent(last(RunOutcome::Started, ours)).locked(at(1)).is_err(), "this process runs");
     }
 
     /// A clock that is fast does not make a lock last longer than it would by the server's clock.
     #[test]
     fn a_lock_counts_from_the_earlier_of_the_times_of_its_run_and_of_the_server() {
         let at = |time: &str| time.parse::<Timestamp>().unwrap();
-        let mut parent = parent(last(Outcome::Started, "elsewhere|x|1|2".into()));
+        let mut parent = parent(last(RunOutcome::Started, "elsewhere|x|1|2".into()));
         parent.last.as_mut().unwrap().time = at("2027-01-01T00:00:00Z");
         let mut record = parent.live.raw.value();
         let entry =

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::config_map::ConfigMap;
-use super::inventory::{Member, group_kind};
+use super::inventory::{AppMember, group_kind};
 use super::last_applied::LastApplied;
-use super::members::{Found, Live};
-use super::parts::Parts;
+use super::members::{AppObject, LiveMembers};
+use super::parts::InventoryParts;
 use super::{App, PART_OF};
 use crate::resource;
 
@@ -28,7 +28,7 @@ const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const OUR_TOOLING: &str = concat!("gantry/v", env!("CARGO_PKG_VERSION"));
 /// The annotation that lists the kinds of an ApplySet.
 pub const KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
-/// The key of `data` for [`Last`].
+/// The key of `data` for [`LastRun`].
 const LAST: &str = "last";
 /// The key of `data` for [`LastApplied`].
 const LAST_APPLIED: &str = "last-applied";
@@ -39,7 +39,7 @@ const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 /// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// It is writing, or was killed while it wrote.
     Started,
     Applied,
@@ -49,9 +49,9 @@ pub enum Outcome {
 /// The last run that wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Last {
+pub struct LastRun {
     pub time: Timestamp,
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// The user name on the server.
     #[serde(default)]
     pub user: String,
@@ -65,12 +65,12 @@ pub struct Last {
     pub reasons: Vec<String>,
 }
 
-impl Last {
+impl LastRun {
     /// For a record without a run.
     pub fn none() -> Self {
-        Last {
+        LastRun {
             time: Timestamp::UNIX_EPOCH,
-            outcome: Outcome::Applied,
+            outcome: RunOutcome::Applied,
             user: String::new(),
             version: String::new(),
             holder: String::new(),
@@ -83,18 +83,18 @@ impl Last {
 #[derive(Debug, Clone)]
 pub struct Parent {
     pub app: App,
-    pub live: resource::Live,
+    pub live: resource::LiveObject,
     /// `Kind.group` of all members, and possibly of more.
     pub kinds: BTreeSet<String>,
     /// The namespaces of all members, and possibly more.
     pub namespaces: BTreeSet<String>,
-    pub members: BTreeSet<Member>,
+    pub members: BTreeSet<AppMember>,
     /// Objects that a run was going to create when it recorded them, without their uids. A run that ends replaces each
     /// by a member, or drops it.
-    pub pending: BTreeSet<Member>,
+    pub pending: BTreeSet<AppMember>,
     /// `None` if no other object holds a part of it.
-    pub parts: Option<Parts>,
-    pub last: Option<Last>,
+    pub parts: Option<InventoryParts>,
+    pub last: Option<LastRun>,
     pub last_applied: Option<LastApplied>,
     /// The record cannot be read, and is read only to be given up. No member is known then, and no part.
     pub is_damaged: bool,
@@ -102,12 +102,12 @@ pub struct Parent {
 
 /// What to record.
 #[derive(Debug, Clone)]
-pub struct Content {
+pub struct AppRecordContent {
     pub kinds: BTreeSet<String>,
     pub namespaces: BTreeSet<String>,
     /// With those that the run is going to create.
-    pub members: BTreeSet<Member>,
-    pub last: Last,
+    pub members: BTreeSet<AppMember>,
+    pub last: LastRun,
     /// `None` if it is unknown whether the members match the manifests.
     pub last_applied: Option<LastApplied>,
     /// Before the run ends there can be more members than one object can hold.
@@ -121,20 +121,20 @@ impl Parent {
     }
 
     /// The members, and the objects that a run was going to create.
-    pub fn inventory(&self) -> impl Iterator<Item = &Member> {
+    pub fn inventory(&self) -> impl Iterator<Item = &AppMember> {
         self.members.iter().chain(&self.pending)
     }
 
     /// Turns pending objects into members where they are live and carry the label of the app. If all members could be
     /// read, the others do not exist.
-    pub fn resolve_pending(&mut self, live: &Live) {
+    pub fn resolve_pending(&mut self, live: &LiveMembers) {
         if self.pending.is_empty() {
             return;
         }
         let id = self.app.id();
         let known: BTreeSet<&str> = self.members.iter().map(|member| member.uid.as_str()).collect();
-        let is_new = |found: &&Found| {
-            let Found { facts, .. } = found;
+        let is_new = |found: &&AppObject| {
+            let AppObject { facts, .. } = found;
             facts.labels.get(PART_OF) == Some(&id) && !known.contains(facts.uid.as_str())
         };
         let found: BTreeMap<_, &str> =
@@ -142,7 +142,7 @@ impl Parent {
         let (mut members, mut pending) = (Vec::new(), BTreeSet::new());
         for member in &self.pending {
             match found.get(&member.identity()) {
-                Some(uid) => members.push(Member { uid: (*uid).to_owned(), ..member.clone() }),
+                Some(uid) => members.push(AppMember { uid: (*uid).to_owned(), ..member.clone() }),
                 None if !live.unread.is_empty() => drop(pending.insert(member.clone())),
                 None => {}
             }
@@ -158,7 +158,7 @@ impl Parent {
 }
 
 /// The kinds and namespaces of members.
-pub fn reach<'m>(members: impl IntoIterator<Item = &'m Member>) -> (BTreeSet<String>, BTreeSet<String>) {
+pub fn reach<'m>(members: impl IntoIterator<Item = &'m AppMember>) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut kinds, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
     for member in members {
         kinds.insert(group_kind(&member.group, &member.kind));
@@ -174,19 +174,19 @@ mod tests {
     use super::super::inventory;
     use super::*;
     use crate::app::last_applied::Mark;
-    use crate::resource::{Live, ObjectRef, RawObject};
+    use crate::resource::{LiveObject, ObjectRef, RawObject};
 
     pub fn app() -> App {
         App { name: "shop".into(), namespace: "prod".into() }
     }
 
-    pub fn last(outcome: Outcome, holder: String) -> Last {
+    pub fn last(outcome: RunOutcome, holder: String) -> LastRun {
         let time = "2026-01-01T00:00:00Z".parse().unwrap();
-        Last { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new() }
+        LastRun { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new() }
     }
 
-    pub fn parent(last: Last) -> Parent {
-        let member = Member {
+    pub fn parent(last: LastRun) -> Parent {
+        let member = AppMember {
             group: "apps".into(),
             kind: "Deployment".into(),
             namespace: Some("web".into()),
@@ -206,9 +206,9 @@ mod tests {
         let last_applied = Some(LastApplied { input: "1-1".into(), marks });
         let members = [member].into();
         let inventory = inventory::encode(&members).unwrap();
-        let content = Content { kinds, namespaces, members, last, last_applied, may_split: false };
+        let content = AppRecordContent { kinds, namespaces, members, last, last_applied, may_split: false };
         let raw = RawObject::from_value(&write::object(&app(), &content, &inventory, None).unwrap());
-        let live = Live { raw, uid: "p".into(), resource_version: "1".into() };
+        let live = LiveObject { raw, uid: "p".into(), resource_version: "1".into() };
         Parent::of(&app(), live, &[]).unwrap()
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
-use crate::app::config_map::{ConfigMap, Metadata, not_as_written};
-use crate::app::inventory::{self, Member, Text};
+use super::{ID_LABEL, KINDS, LAST, LAST_APPLIED, LastRun, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
+use crate::app::config_map::{ConfigMap, ConfigMapMetadata, not_as_written};
+use crate::app::inventory::{self, AppMember, MemberLines};
 use crate::app::last_applied::LastApplied;
-use crate::app::parts::{self, Parts};
+use crate::app::parts::{self, InventoryParts};
 use crate::app::{App, SUFFIX, check_name, config_maps};
-use crate::cluster::{Target, Wanted};
+use crate::cluster::{ObjectToRead, Target};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, RawObject, is_dns_label};
+use crate::resource::{LiveObject, RawObject, is_dns_label};
 use crate::text::sanitize;
 
 /// The keys of `data` that gantry writes.
@@ -20,11 +20,11 @@ const OUR_KEYS: [&str; 6] = [LAST, LAST_APPLIED, SUM, parts::KEY, inventory::KEY
 const TRIES: u32 = 5;
 
 /// The app that a ConfigMap of a list keeps, as its name and its label say, and the ConfigMap.
-pub fn app_of(json: &str) -> Option<(App, Live)> {
+pub fn app_of(json: &str) -> Option<(App, LiveObject)> {
     let config_map = ConfigMap::parse(json).ok()?;
     let app = named_by(&config_map).filter(|app| config_map.label(ID_LABEL) == Some(&app.id()))?;
-    let Metadata { uid, resource_version, .. } = config_map.metadata;
-    Some((app, Live { raw: RawObject::new(json), uid, resource_version }))
+    let ConfigMapMetadata { uid, resource_version, .. } = config_map.metadata;
+    Some((app, LiveObject { raw: RawObject::new(json), uid, resource_version }))
 }
 
 /// The app whose record a ConfigMap may be, as its name says, although its label does not. Its metadata is enough.
@@ -35,7 +35,7 @@ pub fn app_without_label(json: &str) -> Option<App> {
 }
 
 fn named_by(config_map: &ConfigMap) -> Option<App> {
-    let Metadata { name, namespace, .. } = &config_map.metadata;
+    let ConfigMapMetadata { name, namespace, .. } = &config_map.metadata;
     let name = name.strip_suffix(SUFFIX).filter(|name| check_name(name).is_ok())?;
     Some(App { name: name.to_owned(), namespace: namespace.clone()? })
 }
@@ -52,7 +52,7 @@ fn is_ours(record: &ConfigMap) -> bool {
 }
 
 /// What a record that is not read otherwise says of the last run.
-fn legible_last(record: &ConfigMap) -> Option<Last> {
+fn legible_last(record: &ConfigMap) -> Option<LastRun> {
     serde_json::from_str(record.value(LAST)?).ok()
 }
 
@@ -104,7 +104,7 @@ impl Parent {
             return Ok(Self::whole(app, live, target).await?.map(|parent| (parent, None)));
         }
         value["metadata"]["annotations"][TOOLING] = "gantry/".into();
-        let live = Live { raw: RawObject::from_value(&value), ..live };
+        let live = LiveObject { raw: RawObject::from_value(&value), ..live };
         let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
         let tool = match tooling.as_str() {
             "" => "an unnamed tool".to_owned(),
@@ -112,7 +112,7 @@ impl Parent {
         };
         // It may be gantry's own without its annotation: a run that writes it keeps others out, and its parts are not
         // left behind.
-        let parts = record.value(parts::KEY).map(|_| Parts::default());
+        let parts = record.value(parts::KEY).map(|_| InventoryParts::default());
         Ok(Some((Parent { last: legible_last(&record), parts, ..parent }, Some(tool))))
     }
 
@@ -120,12 +120,12 @@ impl Parent {
     ///
     /// # Errors
     /// It cannot be read.
-    pub async fn unlabelled(app: &App, target: &Target) -> Result<Option<Live>> {
+    pub async fn unlabelled(app: &App, target: &Target) -> Result<Option<LiveObject>> {
         Ok(Self::live(app, target).await?.filter(|live| is_of_gantry(&live.raw.json())))
     }
 
-    async fn live(app: &App, target: &Target) -> Result<Option<Live>> {
-        let wanted = Wanted { resource: config_maps().into(), object: app.parent().into() };
+    async fn live(app: &App, target: &Target) -> Result<Option<LiveObject>> {
+        let wanted = ObjectToRead { resource: config_maps().into(), object: app.parent().into() };
         Ok(target.read(&[wanted], &|_, _| ()).await?.pop().flatten())
     }
 
@@ -133,11 +133,12 @@ impl Parent {
     ///
     /// # Errors
     /// As [`Self::read`]; a part of its inventory is missing.
-    pub async fn whole(app: &App, live: Live, target: &Target) -> Result<Option<Self>> {
+    pub async fn whole(app: &App, live: LiveObject, target: &Target) -> Result<Option<Self>> {
         let mut live = live;
         let mut tries = TRIES;
         loop {
-            let parts = ConfigMap::parse(&live.raw.json()).ok().and_then(|record| Parts::of(&record).ok().flatten());
+            let parts =
+                ConfigMap::parse(&live.raw.json()).ok().and_then(|record| InventoryParts::of(&record).ok().flatten());
             let Some(parts) = parts.filter(|parts| !parts.parts.is_empty()) else {
                 return Self::of(app, live, &[]).map(Some).map_err(Error::failed);
             };
@@ -159,7 +160,7 @@ impl Parent {
     ///
     /// # Errors
     /// It is not a parent of gantry's, or not in gantry's format.
-    pub(super) fn of(app: &App, live: Live, texts: &[Text]) -> std::result::Result<Self, Problem> {
+    pub(super) fn of(app: &App, live: LiveObject, texts: &[MemberLines]) -> std::result::Result<Self, Problem> {
         let (parent, record) = Self::identified(app, live)?;
         let broken = |why: &str| {
             let object = app.parent();
@@ -176,9 +177,9 @@ impl Parent {
         if let Some(namespace) = namespaces.iter().find(|namespace| !is_dns_label(namespace)) {
             return Err(broken(&format!("its annotation {NAMESPACES} names {namespace:?}, which is not a namespace")));
         }
-        let parts = Parts::of(&record).map_err(|why| broken(&why))?;
+        let parts = InventoryParts::of(&record).map_err(|why| broken(&why))?;
         let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
-        let own = Text::of(&record).ok_or_else(|| broken("data.inventory is missing"));
+        let own = MemberLines::of(&record).ok_or_else(|| broken("data.inventory is missing"));
         let own = if is_split { Vec::new() } else { vec![own?] };
         let texts = if is_split { texts } else { &own };
         let members = inventory::decode(texts).map_err(|why| broken(&why))?;
@@ -190,7 +191,7 @@ impl Parent {
         let beside = if is_split { record.value(parts::KEY) } else { own.first().map(|text| &*text.text) };
         let kept = record.value(LAST_APPLIED);
         let last_applied = kept.and_then(|kept| LastApplied::decode(kept, &members, beside.unwrap_or_default()));
-        let (pending, members) = members.into_iter().partition(Member::is_pending);
+        let (pending, members) = members.into_iter().partition(AppMember::is_pending);
         Ok(Parent { members, pending, parts, last, last_applied, ..parent })
     }
 
@@ -198,7 +199,7 @@ impl Parent {
     ///
     /// # Errors
     /// It is not a parent of gantry's.
-    fn identified(app: &App, live: Live) -> std::result::Result<(Self, ConfigMap), Problem> {
+    fn identified(app: &App, live: LiveObject) -> std::result::Result<(Self, ConfigMap), Problem> {
         let parent = app.parent();
         let wrong = |why: &str| Problem::new(format!("{parent} does not keep an app of gantry: {}", sanitize(why)));
         let record = ConfigMap::parse(&live.raw.json()).map_err(|error| wrong(&error.to_string()))?;
@@ -260,26 +261,27 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::tests::{app, last, parent};
-    use super::super::{Outcome, SUM};
+    use super::super::{RunOutcome, SUM};
     use super::*;
 
     #[test]
     fn a_parent_is_read_as_it_was_written() {
-        let read = parent(last(Outcome::Applied, String::new()));
+        let read = parent(last(RunOutcome::Applied, String::new()));
         assert_eq!(read.kinds, ["Deployment.apps".to_owned()].into());
         assert_eq!(read.namespaces, ["prod".to_owned(), "web".to_owned()].into());
-        assert_eq!((read.members.len(), read.last), (1, Some(last(Outcome::Applied, String::new()))));
+        assert_eq!((read.members.len(), read.last), (1, Some(last(RunOutcome::Applied, String::new()))));
         assert_eq!(read.last_applied.map(|read| (read.input, read.marks.len())), Some(("1-1".to_owned(), 1)));
         assert_eq!(app_of(&read.live.raw.json()).map(|(app, _)| app), Some(app()));
     }
 
     #[test]
     fn what_is_no_parent_of_ours_is_refused() {
-        let whole = parent(last(Outcome::Applied, String::new())).live.raw.value();
+        let whole = parent(last(RunOutcome::Applied, String::new())).live.raw.value();
         let with = |pointer: &str, value: Value| {
             let mut object = whole.clone();
             *object.pointer_mut(pointer).unwrap() = value;
-            let live = Live { raw: RawObject::from_value(&object), uid: "p".into(), resource_version: "1".into() };
+            let live =
+                LiveObject { raw: RawObject::from_value(&object), uid: "p".into(), resource_version: "1".into() };
             Parent::of(&app(), live, &[]).unwrap_err().message
         };
         let tooling = with("/metadata/annotations/applyset.kubernetes.io~1tooling", json!("kubectl/v1.36"));
@@ -310,10 +312,10 @@ mod tests {
 
     #[test]
     fn a_record_that_was_written_before_there_was_a_sum_is_read() {
-        let written = parent(last(Outcome::Applied, String::new()));
+        let written = parent(last(RunOutcome::Applied, String::new()));
         let mut before = written.live.raw.value();
         assert!(before["data"].as_object_mut().unwrap().remove(SUM).is_some());
-        let live = Live { raw: RawObject::from_value(&before), ..written.live };
+        let live = LiveObject { raw: RawObject::from_value(&before), ..written.live };
         assert_eq!(Parent::of(&app(), live, &[]).unwrap().members, written.members);
     }
 }

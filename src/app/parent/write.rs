@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Content, ID_LABEL, KINDS, LAST, LAST_APPLIED, Last, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING};
+use super::{
+    AppRecordContent, ID_LABEL, KINDS, LAST, LAST_APPLIED, LastRun, NAMESPACES, OUR_TOOLING, Parent, SUM, TOOLING,
+};
 use crate::app::config_map::ConfigMap;
-use crate::app::inventory::{self, Inventory, Text};
-use crate::app::parts::{self, Existing, Parts};
+use crate::app::inventory::{self, Inventory, MemberLines};
+use crate::app::parts::{self, Existing, InventoryParts};
 use crate::app::{App, MANAGER, SUFFIX, config_maps};
 use crate::cluster::patience::{Patience, help_with_webhook};
-use crate::cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, Lacking, Pin, Target};
+use crate::cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, Lacking, Target, WritePrecondition};
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject};
+use crate::resource::{LiveObject, RawObject};
 
 /// The placeholder in a parent whose inventory is in parts: a version that does not know parts must not see an empty
 /// one.
@@ -35,13 +37,13 @@ impl Parent {
         // As long as the record exists, remaining parts can be found.
         if self.is_damaged {
             // Nobody reads it, and what is wrong with it may be what the server refuses to write over.
-            parts::sweep(&parts::existing(&self.app, target).await?, &Parts::default(), target).await?;
+            parts::sweep(&parts::existing(&self.app, target).await?, &InventoryParts::default(), target).await?;
         } else if self.parts.is_some() {
-            let content = Content {
+            let content = AppRecordContent {
                 kinds: self.kinds.clone(),
                 namespaces: self.namespaces.clone(),
                 members: BTreeSet::new(),
-                last: self.last.clone().unwrap_or_else(Last::none),
+                last: self.last.clone().unwrap_or_else(LastRun::none),
                 last_applied: None,
                 may_split: true,
             };
@@ -51,7 +53,7 @@ impl Parent {
             swept?;
             now = Some(emptied.live);
         }
-        let Live { uid, resource_version, .. } = now.as_ref().unwrap_or(&self.live);
+        let LiveObject { uid, resource_version, .. } = now.as_ref().unwrap_or(&self.live);
         let delete = Delete { resource: &config_maps(), object: &object, uid, resource_version, foreground: false };
         let not_deleted = |problem: Problem| Problem {
             message: format!("{object} could not be deleted: {}", problem.message),
@@ -71,8 +73,8 @@ impl Parent {
         }
     }
 
-    fn pin(&self) -> Pin {
-        Pin::At { uid: self.live.uid.clone(), resource_version: self.live.resource_version.clone() }
+    fn pin(&self) -> WritePrecondition {
+        WritePrecondition::At { uid: self.live.uid.clone(), resource_version: self.live.resource_version.clone() }
     }
 }
 
@@ -114,7 +116,7 @@ impl NotRecorded {
 pub async fn write(
     app: &App,
     before: Option<&Parent>,
-    content: Content,
+    content: AppRecordContent,
     patience: Patience<'_>,
     target: &Target,
 ) -> std::result::Result<Parent, NotRecorded> {
@@ -126,7 +128,7 @@ pub async fn write(
 async fn store(
     app: &App,
     before: Option<&Parent>,
-    content: Content,
+    content: AppRecordContent,
     renamed_to: Option<&App>,
     patience: Patience<'_>,
     target: &Target,
@@ -137,8 +139,8 @@ async fn store(
     // An app that was never so large is written without listing its parts.
     let may_have_parts = content.may_split || known.is_some() || matches!(inventory, Inventory::Split(_));
     let existing = if may_have_parts { parts::existing(app, target).await? } else { Existing::new() };
-    let mut named = Parts { parts: Vec::new(), renamed_to: renamed_to.map(|app| app.name.clone()) };
-    let mut texts: &[Text] = &[];
+    let mut named = InventoryParts { parts: Vec::new(), renamed_to: renamed_to.map(|app| app.name.clone()) };
+    let mut texts: &[MemberLines] = &[];
     if let Inventory::Split(split) = &inventory {
         texts = split;
         let mut taken = existing.keys().copied().collect();
@@ -162,7 +164,7 @@ async fn store(
         }
     }
     let parent = app.parent();
-    let pin = before.map_or(Pin::Absent, Parent::pin);
+    let pin = before.map_or(WritePrecondition::Absent, Parent::pin);
     let apply = Apply {
         resource: &config_maps(),
         object: &parent,
@@ -198,11 +200,11 @@ async fn store(
 
 pub(super) fn object(
     app: &App,
-    content: &Content,
+    content: &AppRecordContent,
     inventory: &Inventory,
-    parts: Option<&Parts>,
+    parts: Option<&InventoryParts>,
 ) -> serde_json::Result<Value> {
-    let Content { kinds, namespaces, members, last, last_applied, .. } = content;
+    let AppRecordContent { kinds, namespaces, members, last, last_applied, .. } = content;
     let additional: Vec<&str> =
         namespaces.iter().filter(|namespace| **namespace != app.namespace).map(String::as_str).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();

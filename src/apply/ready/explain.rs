@@ -8,23 +8,23 @@ use futures::StreamExt;
 use futures::stream;
 use tokio::time::Instant;
 
-use super::{MOST_LOGS, Progress, Wait, Waited};
+use super::{MOST_LOGS, ReadinessProgress, ReadyWaitLimits, Waited};
 use crate::app::children::{self, Children};
-use crate::app::members::{self, Found};
+use crate::app::members::{self, AppObject};
 use crate::apply::logs;
 use crate::plan::Change;
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 
-impl Wait<'_> {
+impl ReadyWaitLimits<'_> {
     /// The reason of the worst Pod of each workload by its uid, and how long it took to read them.
-    pub(super) async fn look_at_pods(&self, owners: Vec<Found>) -> (BTreeMap<String, String>, Duration) {
+    pub(super) async fn look_at_pods(&self, owners: Vec<AppObject>) -> (BTreeMap<String, String>, Duration) {
         let begun = Instant::now();
         if owners.is_empty() {
             return Default::default();
         }
         let children = children::find(&owners, self.target, self.rules).await;
-        let worst = |owner: Found| {
+        let worst = |owner: AppObject| {
             let worst = children.worst_pod(&owner.facts.uid)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
             Some((owner.facts.uid, of_pod(&worst.object, reason)))
@@ -35,9 +35,9 @@ impl Wait<'_> {
     /// Reports why objects are not ready, and for workloads, why their Pods are not.
     pub(super) async fn explain(
         &self,
-        failed: &[Progress<'_>],
-        overdue: &[Progress<'_>],
-        late: &[Progress<'_>],
+        failed: &[ReadinessProgress<'_>],
+        overdue: &[ReadinessProgress<'_>],
+        late: &[ReadinessProgress<'_>],
         waited: &mut Waited,
     ) {
         let owners = owners(failed.iter().chain(overdue).chain(late));
@@ -47,15 +47,16 @@ impl Wait<'_> {
         } else {
             children::find(&owners, self.target, self.rules).await
         };
-        let worst_pod = |one: &Progress<'_>| children.worst_pod(one.live.as_ref()?["metadata"]["uid"].as_str()?);
-        let pods = |one: &Progress<'_>| {
+        let worst_pod =
+            |one: &ReadinessProgress<'_>| children.worst_pod(one.live.as_ref()?["metadata"]["uid"].as_str()?);
+        let pods = |one: &ReadinessProgress<'_>| {
             let worst = worst_pod(one)?;
             let reason = worst.facts.readiness.as_ref()?.reason()?;
             Some(format!("; {}", of_pod(&worst.object, reason)))
         };
         let unready = || failed.iter().chain(overdue).chain(late);
         // A Pod of the manifests is logged itself.
-        let logging = |one: &Progress<'_>| {
+        let logging = |one: &ReadinessProgress<'_>| {
             let object = &one.awaited.change.desired.object;
             if is_pod(object) { Some(Arc::clone(object)) } else { worst_pod(one).map(|pod| Arc::clone(&pod.object)) }
         };
@@ -96,7 +97,7 @@ impl Wait<'_> {
     }
 }
 
-fn not_in_time(one: &Progress<'_>, limit: Duration, pods: &str) -> Problem {
+fn not_in_time(one: &ReadinessProgress<'_>, limit: Duration, pods: &str) -> Problem {
     let object = &one.awaited.change.desired.object;
     let (limit, since) = (limit.as_secs(), one.since.elapsed().as_secs());
     Problem::new(format!("{object} is not ready after {limit}s: {} (for {since}s){pods}", one.reason))
@@ -112,8 +113,8 @@ fn failed_for(change: &Change, reason: &str) -> Problem {
 }
 
 /// The live workloads among these.
-pub(super) fn owners<'p, 'a: 'p>(of: impl Iterator<Item = &'p Progress<'a>>) -> Vec<Found> {
-    let live = |one: &Progress<'_>| {
+pub(super) fn owners<'p, 'a: 'p>(of: impl Iterator<Item = &'p ReadinessProgress<'a>>) -> Vec<AppObject> {
+    let live = |one: &ReadinessProgress<'_>| {
         let live = one.live.as_ref().filter(|_| owns_pods(one.awaited.change))?;
         members::read(&live.to_string(), &one.awaited.change.resource)
     };

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::Identity;
-use super::state::State;
+use super::read::FolderObjectKey;
+use super::state::FolderState;
 use super::{crd, uid};
-use crate::cluster::{Gvk, Wanted};
+use crate::cluster::{Gvk, ObjectToRead};
 use crate::hash::fnv128;
 use crate::manifest::Manifest;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
-impl State {
+impl FolderState {
     /// Built-in kinds are always served; custom kinds are served as defined by the CRDs among the files.
     pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
         kinds.iter().filter_map(|gvk| Some((gvk.clone(), self.resource(gvk)?))).collect()
     }
 
     /// Returns one result for each wanted object, in order.
-    pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
-        let read = |wanted: &Wanted| {
-            let manifest = self.manifest(&Identity::of(&wanted.object, wanted.resource.namespaced))?;
+    pub fn read(&self, wanted: &[ObjectToRead]) -> Vec<Option<LiveObject>> {
+        let read = |wanted: &ObjectToRead| {
+            let manifest = self.manifest(&FolderObjectKey::of(&wanted.object, wanted.resource.namespaced))?;
             Some(at_version(self, live(manifest), &manifest.object, &wanted.object))
         };
         wanted.iter().map(read).collect()
@@ -30,7 +30,7 @@ impl State {
 ///
 /// Its resourceVersion is the one in the file followed by a hash of the object, because a person who edits the file
 /// does not update the number.
-pub(super) fn live(manifest: &Manifest) -> Live {
+pub(super) fn live(manifest: &Manifest) -> LiveObject {
     let json = manifest.raw.json();
     let hash = fnv128(json.as_bytes());
     let mut value = manifest.raw.value();
@@ -49,17 +49,17 @@ pub(super) fn live(manifest: &Manifest) -> Live {
     } else {
         manifest.raw.clone()
     };
-    Live { raw, uid, resource_version }
+    LiveObject { raw, uid, resource_version }
 }
 
 /// The live object at the requested version, if versions differ only in `apiVersion`. Other conversions need the server
 /// or its webhook; the object is then returned at its stored version.
-fn at_version(state: &State, live: Live, stored: &ObjectRef, wanted: &ObjectRef) -> Live {
+fn at_version(state: &FolderState, live: LiveObject, stored: &ObjectRef, wanted: &ObjectRef) -> LiveObject {
     let by_name = state.custom(stored.group(), &stored.kind).is_some_and(|custom| custom.converts_by_name);
     if !by_name || stored.api_version == wanted.api_version {
         return live;
     }
     let mut value = live.raw.value();
     value["apiVersion"] = wanted.api_version.as_str().into();
-    Live { raw: RawObject::from_value(&value), ..live }
+    LiveObject { raw: RawObject::from_value(&value), ..live }
 }

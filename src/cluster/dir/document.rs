@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::emit;
-use crate::manifest::{self, Manifest, Source};
+use crate::manifest::{self, Manifest, ManifestSource};
 use crate::problem::Problem;
 use crate::resource::Step;
 use gantry_yaml as yaml;
@@ -77,8 +77,8 @@ fn first_that_reads_back(
     let json = Some(emit::json(document));
     for body in [yaml, json].into_iter().flatten() {
         let text = file_with(&body);
-        let source = Arc::new(Source::new(name, text));
-        let reads_back = manifest::read(&source).is_ok_and(|manifest::Loaded { manifests: read, .. }| {
+        let source = Arc::new(ManifestSource::new(name, text));
+        let reads_back = manifest::read(&source).is_ok_and(|manifest::LoadedManifests { manifests: read, .. }| {
             read.len() == expected.len()
                 && read.iter().zip(expected).all(|(read, expected)| read.raw.value() == *expected)
         });

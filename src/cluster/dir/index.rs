@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::kinds;
-use super::read::{CustomKind, Files, Holder, Identity, KindKey, ReadFile};
+use super::read::{CustomKind, DirFiles, FileContainer, FolderObjectKey, KindKey, ReadFile};
 use crate::manifest::Manifest;
 use crate::problem::Problem;
 
 #[derive(Debug, Default)]
-pub(super) struct Index {
-    holder: Holder,
+pub(super) struct DirIndex {
+    holder: FileContainer,
     custom: BTreeMap<KindKey, CustomKind>,
-    places: BTreeMap<Identity, (PathBuf, usize)>,
+    places: BTreeMap<FolderObjectKey, (PathBuf, usize)>,
 }
 
-impl Index {
+impl DirIndex {
     /// Builds the index of all files. Fails if two documents define the same object.
-    pub fn of(files: &Files, holder: Holder) -> Result<Self, Vec<Problem>> {
+    pub fn of(files: &DirFiles, holder: FileContainer) -> Result<Self, Vec<Problem>> {
         let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
-        let mut index = Index { holder, custom, places: BTreeMap::new() };
-        let mut first: BTreeMap<Identity, &Manifest> = BTreeMap::new();
+        let mut index = DirIndex { holder, custom, places: BTreeMap::new() };
+        let mut first: BTreeMap<FolderObjectKey, &Manifest> = BTreeMap::new();
         let mut problems = Vec::new();
         for (path, (_, file)) in files {
             for (number, manifest) in file.manifests.iter().enumerate() {
                 let identity = identity(manifest, |key| index.custom.get(key));
                 match first.get(&identity) {
                     // In a folder, the next write would leave one of them as it is.
-                    Some(first) if holder == Holder::Commit && manifest.is_repetition_of(first) => {}
+                    Some(first) if holder == FileContainer::Commit && manifest.is_repetition_of(first) => {}
                     Some(first) => problems.push(defined_twice(manifest, first, holder)),
                     None => {
                         first.insert(identity.clone(), manifest);
@@ -42,11 +42,11 @@ impl Index {
     /// Updates the index after the file at `path` changed from `before` to `after`; `files` still holds the old state.
     /// On error (another document defines the object, too), nothing changes.
     ///
-    /// Returns false if only [`Index::of`] can decide: the CRDs in the file can change the scope of a kind, and with it
+    /// Returns false if only [`DirIndex::of`] can decide: the CRDs in the file can change the scope of a kind, and with it
     /// the identity of objects in other files.
     pub fn update(
         &mut self,
-        files: &Files,
+        files: &DirFiles,
         path: &Path,
         before: Option<&ReadFile>,
         after: &ReadFile,
@@ -60,7 +60,7 @@ impl Index {
         if !defined.iter().all(stays) || !after.custom.iter().all(moves_nothing) {
             return Ok(false);
         }
-        let mut places: BTreeMap<Identity, (PathBuf, usize)> = BTreeMap::new();
+        let mut places: BTreeMap<FolderObjectKey, (PathBuf, usize)> = BTreeMap::new();
         let mut problems = Vec::new();
         for (number, manifest) in after.manifests.iter().enumerate() {
             let kind = |key: &KindKey| after.kind(key).or_else(|| self.custom.get(key));
@@ -90,13 +90,13 @@ impl Index {
     }
 
     /// The file that contains the object, and the object's index in it.
-    pub fn place(&self, identity: &Identity) -> Option<(&Path, usize)> {
+    pub fn place(&self, identity: &FolderObjectKey) -> Option<(&Path, usize)> {
         self.places.get(identity).map(|(path, number)| (path.as_path(), *number))
     }
 
     /// The objects of a kind, sorted by namespace and name.
-    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Path, usize)> {
-        let first = Identity { group: group.into(), kind: kind.into(), namespace: None, name: String::new() };
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&FolderObjectKey, &Path, usize)> {
+        let first = FolderObjectKey { group: group.into(), kind: kind.into(), namespace: None, name: String::new() };
         self.places
             .range(&first..)
             .take_while(move |(identity, _)| (&identity.group, &identity.kind) == (&first.group, &first.kind))
@@ -113,7 +113,7 @@ impl Index {
     }
 }
 
-fn defined_twice(manifest: &Manifest, first: &Manifest, holder: Holder) -> Problem {
+fn defined_twice(manifest: &Manifest, first: &Manifest, holder: FileContainer) -> Problem {
     Problem::new(format!("{} is defined twice in this {holder}", manifest.object))
         .at(manifest.origin.location())
         .help(format!("a cluster has each object only once; first defined at {}", first.origin.location()))
@@ -121,7 +121,7 @@ fn defined_twice(manifest: &Manifest, first: &Manifest, holder: Holder) -> Probl
 
 /// The object's identity. `custom` gives the scope of a kind that is not built in. The scope of an unknown kind is
 /// inferred from whether the manifest sets a namespace.
-fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a CustomKind>) -> Identity {
+fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a CustomKind>) -> FolderObjectKey {
     let object = &manifest.object;
     let namespaced = match kinds::built_in(object.group(), &object.kind) {
         Some(known) => known.namespaced,
@@ -132,5 +132,5 @@ fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a Cus
             }
         },
     };
-    Identity::of(object, namespaced)
+    FolderObjectKey::of(object, namespaced)
 }

@@ -5,11 +5,11 @@ use std::vec;
 use serde_json::Value;
 
 use super::live;
-use super::read::Identity;
-use super::state::State;
+use super::read::FolderObjectKey;
+use super::state::FolderState;
 use crate::cluster::Gvk;
-use crate::cluster::list::{ListError, ListRequest, Page};
-use crate::cluster::selector::Selector;
+use crate::cluster::list::{ListError, ListPage, ListRequest};
+use crate::cluster::selector::ParsedLabelSelector;
 use crate::manifest::Manifest;
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -17,16 +17,16 @@ use crate::resource::Resource;
 /// The pages of one list. The objects are those that existed when the list began.
 pub struct DirPages {
     api_version: String,
-    selector: Option<Selector>,
+    selector: Option<ParsedLabelSelector>,
     page_size: usize,
-    objects: Result<vec::IntoIter<(Identity, Manifest)>, ListError>,
+    objects: Result<vec::IntoIter<(FolderObjectKey, Manifest)>, ListError>,
 }
 
-impl State {
+impl FolderState {
     /// The objects of one resource, in pages.
     pub fn list(&self, request: &ListRequest<'_>) -> DirPages {
         let resource = request.resource;
-        let selector = request.label_selector.map(Selector::parse).transpose().map_err(|error| {
+        let selector = request.label_selector.map(ParsedLabelSelector::parse).transpose().map_err(|error| {
             let shown = crate::text::sanitize(request.label_selector.unwrap_or_default()).into_owned();
             Problem::new(format!("{shown:?} is not a label selector: {error}"))
                 .help("use the syntax of kubectl: app=web,!canary")
@@ -43,7 +43,11 @@ impl State {
         }
     }
 
-    fn objects(&self, resource: &Resource, namespace: Option<&str>) -> Result<Vec<(Identity, Manifest)>, ListError> {
+    fn objects(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> Result<Vec<(FolderObjectKey, Manifest)>, ListError> {
         let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
         if self.resource(&gvk).is_none() {
             let holder = self.holder();
@@ -52,7 +56,7 @@ impl State {
                 .help(format!("is its CustomResourceDefinition in the {holder}, and does it serve this version?"));
             return Err(ListError::NotServed(problem));
         }
-        let wanted = |identity: &Identity| namespace.is_none() || identity.namespace.as_deref() == namespace;
+        let wanted = |identity: &FolderObjectKey| namespace.is_none() || identity.namespace.as_deref() == namespace;
         let objects: Vec<_> = self.of_kind(&resource.group, &resource.kind).filter(|(id, _)| wanted(id)).collect();
         check_conversion(self, resource, &objects)?;
         Ok(objects.into_iter().map(|(identity, manifest)| (identity.clone(), manifest.clone())).collect())
@@ -61,7 +65,11 @@ impl State {
 
 /// Versions that differ only in `apiVersion` are converted here. Any other conversion needs the CRD's webhook, which a
 /// folder cannot call.
-fn check_conversion(state: &State, resource: &Resource, objects: &[(&Identity, &Manifest)]) -> Result<(), ListError> {
+fn check_conversion(
+    state: &FolderState,
+    resource: &Resource,
+    objects: &[(&FolderObjectKey, &Manifest)],
+) -> Result<(), ListError> {
     if state.custom(&resource.group, &resource.kind).is_some_and(|custom| custom.converts_by_name) {
         return Ok(());
     }
@@ -89,7 +97,7 @@ fn api_version(resource: &Resource) -> String {
 
 impl DirPages {
     /// See [`crate::cluster::Pages::next`].
-    pub fn next_page(&mut self) -> Result<Option<Page>, ListError> {
+    pub fn next_page(&mut self) -> Result<Option<ListPage>, ListError> {
         let objects = self.objects.as_mut().map_err(|error| error.clone())?;
         let mut page = Vec::new();
         while page.len() < self.page_size {
@@ -105,12 +113,12 @@ impl DirPages {
         }
         // Like a server, which does not count ahead how many objects a selector matches.
         let remaining = self.selector.is_none().then_some(objects.len() as u64).filter(|left| *left > 0);
-        Ok(Some(Page::of(page, remaining)))
+        Ok(Some(ListPage::of(page, remaining)))
     }
 }
 
 /// The object as the server would return it: at the requested version, and with its namespace.
-fn at_version(manifest: &Manifest, identity: &Identity, api_version: &str) -> Value {
+fn at_version(manifest: &Manifest, identity: &FolderObjectKey, api_version: &str) -> Value {
     let mut value = live(manifest).raw.value();
     value["apiVersion"] = api_version.into();
     if let (Some(namespace), Some(metadata)) =

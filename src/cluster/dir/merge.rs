@@ -8,22 +8,25 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Apply, FieldConflict, FormerTools, Operation};
-use crate::merge::{self, Emptied, FieldSet, Managers, Owned, Owners, Schema, Step, UNRECORDED};
+use crate::cluster::{Apply, FieldConflict, FormerTools, ManagerOperation};
+use crate::merge::{self, Emptied, FieldSet, ManagerFieldSets, MergePathStep, MergeSchema, Owned, Owners, UNRECORDED};
 
 /// A folder has no schemas.
-const SCHEMA: Schema<'static, Value> = Schema::Deduced;
+const SCHEMA: MergeSchema<'static, Value> = MergeSchema::Deduced;
 
 /// One entry of `metadata.managedFields`.
-struct Managed {
+struct DirManagerEntry {
     entry: Map<String, Value>,
     fields: FieldSet,
 }
 
-impl Managed {
+impl DirManagerEntry {
     fn read(entry: &Value) -> Option<Self> {
         let entry = entry.as_object()?;
-        Some(Managed { fields: entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default(), entry: entry.clone() })
+        Some(DirManagerEntry {
+            fields: entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default(),
+            entry: entry.clone(),
+        })
     }
 
     fn written(&self) -> Value {
@@ -36,8 +39,8 @@ impl Managed {
         self.entry.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    fn operation(&self) -> Operation {
-        if self.text("operation") == "Apply" { Operation::Apply } else { Operation::Update }
+    fn operation(&self) -> ManagerOperation {
+        if self.text("operation") == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update }
     }
 
     fn is_apply_of(&self, manager: &str) -> bool {
@@ -88,7 +91,7 @@ fn apply_as(
     }
     others.retain(|other| !other.fields.is_empty());
 
-    let managers = Managers {
+    let managers = ManagerFieldSets {
         before: before.as_ref().map(|before| &before.fields),
         others: others.iter().map(|other| &other.fields).collect(),
     };
@@ -101,14 +104,14 @@ fn apply_as(
 fn applied_fields(intent: &Value) -> FieldSet {
     let mut fields = FieldSet::of(intent);
     for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
-        let path: Vec<Step> = path.iter().map(|name| Step::Field((*name).to_owned())).collect();
+        let path: Vec<MergePathStep> = path.iter().map(|name| MergePathStep::Field((*name).to_owned())).collect();
         fields.remove(&path);
     }
     fields
 }
 
 /// Ends the shared ownership with a writer that left no record, so that the next change to these fields is ours alone.
-fn release_unrecorded(others: &mut [Managed], ours: &FieldSet) {
+fn release_unrecorded(others: &mut [DirManagerEntry], ours: &FieldSet) {
     for other in others.iter_mut().filter(|other| other.text("manager") == UNRECORDED) {
         other.fields.subtract(ours);
     }
@@ -124,25 +127,31 @@ fn take_over(live: &Value, intent: &Value, manager: &str) -> Option<Value> {
 }
 
 /// The live object with these managers.
-fn with_entries(live: &Value, others: &[Managed], before: Option<&Managed>) -> Value {
+fn with_entries(live: &Value, others: &[DirManagerEntry], before: Option<&DirManagerEntry>) -> Value {
     let mut live = live.clone();
     if let Some(entries) = live.pointer_mut("/metadata/managedFields") {
-        *entries = others.iter().chain(before).map(Managed::written).collect();
+        *entries = others.iter().chain(before).map(DirManagerEntry::written).collect();
     }
     live
 }
 
 /// The managers of the live object: the other managers, and the entry of what `manager` itself applied before.
-fn managers(live: &Value, manager: &str) -> (Vec<Managed>, Option<Managed>) {
+fn managers(live: &Value, manager: &str) -> (Vec<DirManagerEntry>, Option<DirManagerEntry>) {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut others: Vec<Managed> = entries.into_iter().flatten().filter_map(Managed::read).collect();
+    let mut others: Vec<DirManagerEntry> = entries.into_iter().flatten().filter_map(DirManagerEntry::read).collect();
     let ours = others.iter().position(|managed| managed.is_apply_of(manager));
     let ours = ours.map(|index| others.remove(index));
     (others, ours)
 }
 
 /// Writes `metadata.managedFields`: the other managers as they were, then this one.
-fn record(merged: &mut Value, others: Vec<Managed>, before: Option<Managed>, intent: &Value, manager: &str) {
+fn record(
+    merged: &mut Value,
+    others: Vec<DirManagerEntry>,
+    before: Option<DirManagerEntry>,
+    intent: &Value,
+    manager: &str,
+) {
     let fields = applied_fields(intent);
     let mut entries: Vec<Value> = others.into_iter().map(|other| other.written()).collect();
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
@@ -223,7 +232,7 @@ mod tests {
     fn another_managers_field_is_a_conflict_unless_it_is_equal_or_forced() {
         let live = applied(&json!({}), &config_map(json!({"x": "1", "y": "1"})));
         let desired = config_map(json!({"x": "2", "y": "1"}));
-        let conflict = FieldConflict::new("gantry", Operation::Apply, ".data.x");
+        let conflict = FieldConflict::new("gantry", ManagerOperation::Apply, ".data.x");
         assert_eq!(apply(&live, &desired, "other", false).unwrap_err(), [conflict]);
 
         let forced = apply(&live, &desired, "other", true).unwrap();

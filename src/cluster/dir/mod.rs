@@ -35,16 +35,16 @@ use self::answers::live;
 use self::files::Readers;
 pub use self::list::DirPages;
 pub(super) use self::read::CommitFile;
-use self::read::Identity;
-pub(super) use self::state::State;
-use super::{Apply, ApplyError, Gvk, ListRequest, Pin, Unmark, Wanted};
+use self::read::FolderObjectKey;
+pub(super) use self::state::FolderState;
+use super::{Apply, ApplyError, Gvk, ListRequest, ObjectToRead, Unmark, WritePrecondition};
 use crate::problem::{Error, Location, Problem, Result};
-use crate::resource::{Live, ObjectRef, Resource};
+use crate::resource::{LiveObject, ObjectRef, Resource};
 
 /// An opened folder. It can be shared between threads; writes are serialized.
 pub struct DirTarget {
     root: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<FolderState>,
     notices: Vec<Problem>,
 }
 
@@ -66,7 +66,7 @@ impl DirTarget {
                     .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
-        let state = State::open(path)?;
+        let state = FolderState::open(path)?;
         let notice = |link: &PathBuf| unfollowed(crate::manifest::shown(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
@@ -81,7 +81,7 @@ impl DirTarget {
         format!("dir: {}", self.root.display())
     }
 
-    /// See [`State::discover`].
+    /// See [`FolderState::discover`].
     pub fn discover(&self, kinds: &BTreeSet<Gvk>) -> BTreeMap<Gvk, Resource> {
         self.state().discover(kinds)
     }
@@ -92,7 +92,7 @@ impl DirTarget {
     }
 
     /// Reads from the folder as it was when it was opened or last written to.
-    pub fn read(&self, wanted: &[Wanted]) -> Vec<Option<Live>> {
+    pub fn read(&self, wanted: &[ObjectToRead]) -> Vec<Option<LiveObject>> {
         self.state().read(wanted)
     }
 
@@ -102,16 +102,16 @@ impl DirTarget {
     }
 
     /// Checks the folder for changes, checks the pin against the current object, then merges and writes.
-    pub fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+    pub fn apply(&self, apply: &Apply<'_>) -> std::result::Result<LiveObject, ApplyError> {
         self.change(apply.resource, apply.object, apply.pin, |state, before, identity| {
             stored(state, apply, before, identity)
         })
     }
 
     /// Removes labels and annotations from an object.
-    pub fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+    pub fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<LiveObject, ApplyError> {
         let Unmark { resource, object, live, .. } = unmark;
-        let pin = Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+        let pin = WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
         self.change(resource, object, &pin, |_, before, identity| {
             let Some(before) = before else { return Err(ApplyError::Changed) };
             let old = before.raw.value();
@@ -130,19 +130,19 @@ impl DirTarget {
         &self,
         resource: &Resource,
         object: &ObjectRef,
-        pin: &Pin,
-        make: impl FnOnce(&State, Option<&Live>, &Identity) -> std::result::Result<Value, ApplyError>,
-    ) -> std::result::Result<Live, ApplyError> {
+        pin: &WritePrecondition,
+        make: impl FnOnce(&FolderState, Option<&LiveObject>, &FolderObjectKey) -> std::result::Result<Value, ApplyError>,
+    ) -> std::result::Result<LiveObject, ApplyError> {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
-        let identity = Identity::of(object, resource.namespaced);
+        let identity = FolderObjectKey::of(object, resource.namespaced);
         state.refresh_for(&self.root, &identity).map_err(first_refusal)?;
         remove_leftovers(&mut state);
 
         let before = state.manifest(&identity).map(live);
         match (pin, &before) {
-            (Pin::Absent, None) => {}
-            (Pin::At { uid, resource_version }, Some(live))
+            (WritePrecondition::Absent, None) => {}
+            (WritePrecondition::At { uid, resource_version }, Some(live))
                 if *uid == live.uid && *resource_version == live.resource_version => {}
             _ => return Err(ApplyError::Changed),
         }
@@ -175,8 +175,8 @@ impl DirTarget {
     /// Writes the object to its file, or to a new file, and returns the path.
     fn write(
         &self,
-        state: &mut State,
-        identity: &Identity,
+        state: &mut FolderState,
+        identity: &FolderObjectKey,
         object: &ObjectRef,
         value: &Value,
     ) -> std::result::Result<PathBuf, ApplyError> {
@@ -216,13 +216,13 @@ impl DirTarget {
     }
 
     /// A panic elsewhere leaves the state unchanged or one refresh behind, so it is still usable.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FolderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The name for a new file, numbered if it is taken (ignoring case).
-fn free_name(state: &State, name: &str) -> String {
+fn free_name(state: &FolderState, name: &str) -> String {
     let stem = name.strip_suffix(".yaml").unwrap_or(name);
     let numbered = (2..).map(|number| format!("{stem}~{number}.yaml"));
     std::iter::once(name.to_owned())
@@ -237,7 +237,7 @@ pub(super) fn unfollowed(link: String) -> Problem {
     problem.at(Location { file: link, line: 0, column: 0 })
 }
 
-fn remove_leftovers(state: &mut State) {
+fn remove_leftovers(state: &mut FolderState) {
     for leftover in std::mem::take(&mut state.leftovers) {
         let _ = fs::remove_file(leftover);
     }
@@ -250,10 +250,10 @@ fn first_refusal(error: Error) -> ApplyError {
 
 /// What is stored after the manifest is applied.
 fn stored(
-    state: &State,
+    state: &FolderState,
     apply: &Apply<'_>,
-    before: Option<&Live>,
-    identity: &Identity,
+    before: Option<&LiveObject>,
+    identity: &FolderObjectKey,
 ) -> std::result::Result<Value, ApplyError> {
     let desired = apply.raw.value();
     if desired.pointer("/metadata/managedFields").is_some_and(|managed| !managed.is_null()) {
@@ -286,7 +286,7 @@ fn stored(
 
 /// Sets the server's metadata of an object that is written: a uid that never changes, a generation that counts changes
 /// of `spec`, and a resourceVersion that counts all changes.
-fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&Live>, identity: &Identity) {
+fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&LiveObject>, identity: &FolderObjectKey) {
     if old == Some(&*object) {
         return;
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use crate::crd::{Crd, Fault, Unreadable};
-use crate::manifest::{self, Manifest, Source};
+use crate::crd::{Crd, CrdReadError, CrdReadErrorKind};
+use crate::manifest::{self, Manifest, ManifestSource};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
@@ -16,36 +16,36 @@ pub(in crate::cluster) type KindKey = (String, String);
 
 /// The container of the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::cluster) enum Holder {
+pub(in crate::cluster) enum FileContainer {
     #[default]
     Folder,
     /// A git commit, whose files never change.
     Commit,
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for FileContainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Holder::Folder => "folder",
-            Holder::Commit => "commit",
+            FileContainer::Folder => "folder",
+            FileContainer::Commit => "commit",
         })
     }
 }
 
 /// The identity of an object, with the default namespace filled in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cluster) struct Identity {
+pub(in crate::cluster) struct FolderObjectKey {
     pub group: String,
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
 }
 
-impl Identity {
+impl FolderObjectKey {
     /// An object of a namespaced kind without a namespace is in `default`; a cluster-scoped one has no namespace.
     pub fn of(object: &ObjectRef, namespaced: bool) -> Self {
         let (group, kind, namespace, name) = object.identity();
-        Identity {
+        FolderObjectKey {
             group: group.to_owned(),
             kind: kind.to_owned(),
             namespace: namespaced.then(|| namespace.unwrap_or("default").to_owned()),
@@ -80,10 +80,10 @@ impl CustomKind {
 
 /// A live CRD that no server could store. A check would have nothing to compare the desired CRD with and find nothing,
 /// which must not look like a pass.
-fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
+fn unreadable_crd(manifest: &Manifest, error: &CrdReadError) -> Problem {
     let object = &manifest.object;
     let problem = match &error.fault {
-        Fault::ApiVersion(version) => Problem::new(format!("{object} uses apiVersion {version}"))
+        CrdReadErrorKind::ApiVersion(version) => Problem::new(format!("{object} uses apiVersion {version}"))
             .help("change it to apiextensions.k8s.io/v1, the only version that API servers serve since 1.22"),
         _ => Problem::new(format!("{object} cannot be read: {error}"))
             .help("an API server would refuse this CRD; fix it"),
@@ -94,7 +94,7 @@ fn unreadable_crd(manifest: &Manifest, error: &Unreadable) -> Problem {
 /// One file of the folder, as it was read.
 #[derive(Debug)]
 pub(in crate::cluster) struct ReadFile {
-    pub source: Arc<Source>,
+    pub source: Arc<ManifestSource>,
     pub manifests: Vec<Manifest>,
     /// The kinds that its CRDs define.
     pub custom: Vec<(KindKey, CustomKind)>,
@@ -102,7 +102,10 @@ pub(in crate::cluster) struct ReadFile {
 
 impl ReadFile {
     /// Reads the objects of a text: all of them, or only those listed in `only`.
-    pub fn read(source: &Arc<Source>, only: Option<&[Arc<ObjectRef>]>) -> std::result::Result<Self, Vec<Problem>> {
+    pub fn read(
+        source: &Arc<ManifestSource>,
+        only: Option<&[Arc<ObjectRef>]>,
+    ) -> std::result::Result<Self, Vec<Problem>> {
         let mut manifests = manifest::read(source)?.manifests;
         if let Some(only) = only {
             manifests.retain(|manifest| only.iter().any(|object| object.identity() == manifest.object.identity()));
@@ -128,14 +131,14 @@ impl ReadFile {
 #[derive(Debug)]
 pub(in crate::cluster) struct CommitFile {
     pub path: PathBuf,
-    pub source: Arc<Source>,
+    pub source: Arc<ManifestSource>,
     /// The objects of it that count as live, if not all do. This does not change once the file is read.
     pub only: Option<Vec<Arc<ObjectRef>>>,
     read: OnceLock<std::result::Result<ReadFile, Vec<Problem>>>,
 }
 
 impl CommitFile {
-    pub fn new(path: PathBuf, source: Arc<Source>, only: Option<Vec<Arc<ObjectRef>>>) -> Self {
+    pub fn new(path: PathBuf, source: Arc<ManifestSource>, only: Option<Vec<Arc<ObjectRef>>>) -> Self {
         CommitFile { path, source, only, read: OnceLock::new() }
     }
 
@@ -153,4 +156,4 @@ impl CommitFile {
 /// Length and modification time, to detect that a file is unchanged without reading it.
 pub(super) type Stamp = (u64, Option<SystemTime>);
 
-pub(in crate::cluster) type Files = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;
+pub(in crate::cluster) type DirFiles = BTreeMap<PathBuf, (Stamp, Arc<ReadFile>)>;

@@ -17,7 +17,7 @@ use super::files::{self, Lock};
 use super::{document, names};
 use crate::manifest::is_manifest_file;
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef};
+use crate::resource::{LiveObject, ObjectRef};
 
 /// The file that marks a folder as a snapshot and lists the files that are part of it. No target reads it, because it
 /// does not have the extension of a manifest.
@@ -42,7 +42,7 @@ pub struct SnapshotFolder {
 
 /// The number of files that were created, changed, left unchanged and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct SnapshotFileCounts {
     pub created: usize,
     pub changed: usize,
     pub unchanged: usize,
@@ -78,7 +78,7 @@ impl SnapshotFolder {
     }
 
     /// Writes an object to its file, and returns the file's name. Refuses a Secret.
-    pub fn add(&self, live: &Live) -> std::result::Result<String, Problem> {
+    pub fn add(&self, live: &LiveObject) -> std::result::Result<String, Problem> {
         let mut value = live.raw.value();
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let (Some(api_version), Some(kind), Some(name)) = (text("/apiVersion"), text("/kind"), text("/metadata/name"))
@@ -114,14 +114,14 @@ impl SnapshotFolder {
 
     /// Moves all files into place, each in one step, and removes files of the previous snapshot that are no longer part
     /// of it. A folder that did not exist appears as a whole.
-    pub fn publish(self) -> Result<Written> {
+    pub fn publish(self) -> Result<SnapshotFileCounts> {
         let SnapshotFolder { folder, staged, _lock, names, before, exists } = self;
         let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
         let failed = |error: io::Error| {
             let problem = Problem::new(format!("cannot write to {}: {error}", folder.display()));
             Error::failed(problem.help("the snapshot is not complete; run the command again"))
         };
-        let mut written = Written::default();
+        let mut written = SnapshotFileCounts::default();
         if !exists {
             written.created = names.len();
             fs::write(staged.path().join(MARKER), marker(&names)).map_err(failed)?;
@@ -289,13 +289,13 @@ mod tests {
     use super::*;
     use crate::resource::RawObject;
 
-    fn live(kind: &str, name: &str, extra: &str) -> Live {
+    fn live(kind: &str, name: &str, extra: &str) -> LiveObject {
         let value = json!({"kind": kind, "apiVersion": "v1", "z": extra, "a": {"c": 1, "b": "y"},
             "metadata": {"resourceVersion": extra, "name": name, "uid": "u"}});
-        Live { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: "1".into() }
+        LiveObject { raw: RawObject::from_value(&value), uid: "u".into(), resource_version: "1".into() }
     }
 
-    fn snapshot(folder: &Path, objects: &[Live]) -> Result<Written> {
+    fn snapshot(folder: &Path, objects: &[LiveObject]) -> Result<SnapshotFileCounts> {
         let snapshot = SnapshotFolder::begin(folder)?;
         for object in objects {
             snapshot.add(object).unwrap();
@@ -316,7 +316,7 @@ mod tests {
         let folder = parent.path().join("deep/live");
         let (a, b) = (live("ConfigMap", "a", "1"), live("ConfigMap", "b", "1"));
         let written = snapshot(&folder, &[a.clone(), b.clone()]).unwrap();
-        assert_eq!(written, Written { created: 2, ..Written::default() });
+        assert_eq!(written, SnapshotFileCounts { created: 2, ..SnapshotFileCounts::default() });
         assert_eq!(list(&folder), [MARKER, "configmap_a.yaml", "configmap_b.yaml"]);
         assert_eq!(list(&parent.path().join("deep")), ["live"]);
         let text = fs::read_to_string(folder.join("configmap_a.yaml")).unwrap();
@@ -327,7 +327,7 @@ mod tests {
 
         fs::write(folder.join("README.md"), "mine").unwrap();
         let written = snapshot(&folder, &[a, live("ConfigMap", "c", "1")]).unwrap();
-        assert_eq!(written, Written { created: 1, unchanged: 1, removed: 1, changed: 0 });
+        assert_eq!(written, SnapshotFileCounts { created: 1, unchanged: 1, removed: 1, changed: 0 });
         assert_eq!(list(&folder), [MARKER, "README.md", "configmap_a.yaml", "configmap_c.yaml"]);
         let written = snapshot(&folder, &[live("ConfigMap", "a", "2"), live("ConfigMap", "c", "1")]).unwrap();
         assert_eq!((written.changed, written.unchanged), (1, 1));

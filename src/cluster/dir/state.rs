@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::index::Index;
-use super::read::{CommitFile, CustomKind, Files, Holder, Identity, ReadFile, Stamp};
+use super::index::DirIndex;
+use super::read::{CommitFile, CustomKind, DirFiles, FileContainer, FolderObjectKey, ReadFile, Stamp};
 use super::{files, kinds, snapshot};
 use crate::cluster::Gvk;
-use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, Source};
+use crate::manifest::{self, MAX_SOURCE_BYTES, Manifest, ManifestSource};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::Resource;
 
-/// The minimum number of applies between two scans of the whole folder. See [`State::refresh_for`].
+/// The minimum number of applies between two scans of the whole folder. See [`FolderState::refresh_for`].
 const MIN_APPLIES_BETWEEN_SCANS: usize = 64;
 
 /// Everything in the folder as of the last scan. A scan that fails changes nothing.
 #[derive(Debug, Default)]
-pub(in crate::cluster) struct State {
-    holder: Holder,
-    files: Files,
-    index: Index,
+pub(in crate::cluster) struct FolderState {
+    holder: FileContainer,
+    files: DirFiles,
+    index: DirIndex,
     pub leftovers: Vec<PathBuf>,
     /// Links to folders, which are not followed.
     pub links: Vec<PathBuf>,
@@ -39,11 +39,11 @@ pub(in crate::cluster) struct State {
     scans: usize,
 }
 
-impl State {
+impl FolderState {
     /// Builds the state from the files of a commit.
     pub fn of_commit(files: Vec<CommitFile>) -> Result<Self> {
         in_parallel(&files, |file| file.read().is_ok());
-        let mut state = State { holder: Holder::Commit, ..State::default() };
+        let mut state = FolderState { holder: FileContainer::Commit, ..FolderState::default() };
         let mut problems = Vec::new();
         for file in files {
             let (path, stamp) = (file.path.clone(), (file.source.text().len() as u64, None));
@@ -53,7 +53,7 @@ impl State {
             }
         }
         if problems.is_empty() {
-            state.index = Index::of(&state.files, state.holder).map_err(Error::Failed)?;
+            state.index = DirIndex::of(&state.files, state.holder).map_err(Error::Failed)?;
             return Ok(state);
         }
         problems.sort();
@@ -61,13 +61,13 @@ impl State {
     }
 
     /// The container of the files.
-    pub fn holder(&self) -> Holder {
+    pub fn holder(&self) -> FileContainer {
         self.holder
     }
 
     /// Reads a folder.
     pub fn open(root: &Path) -> Result<Self> {
-        let mut state = State::default();
+        let mut state = FolderState::default();
         state.refresh(root, None)?;
         let has_object = |path: &Path| state.files.get(path).is_some_and(|(_, file)| !file.manifests.is_empty());
         let missing = snapshot::missing(root, has_object);
@@ -85,7 +85,7 @@ impl State {
     /// A file that was changed in place, or one in a subfolder, is noticed at the next scan of the whole folder. A scan
     /// for each object would make a deploy quadratic, so there is one scan for as many applies as there are files. The
     /// total work is then proportional to the number of files plus the number of objects.
-    pub fn refresh_for(&mut self, root: &Path, identity: &Identity) -> Result<()> {
+    pub fn refresh_for(&mut self, root: &Path, identity: &FolderObjectKey) -> Result<()> {
         let path = self.find(identity).map(|(path, ..)| path.to_owned());
         let unchanged = self.changed.is_some() && files::changed(root) == self.changed;
         if !unchanged || self.applies_until_scan == 0 {
@@ -105,14 +105,14 @@ impl State {
         // Taken before the listing, so that a concurrent change is noticed next time.
         let changed = files::changed(root);
         let listing = files::list(root).map_err(Error::failed)?;
-        let mut files = Files::new();
+        let mut files = DirFiles::new();
         let mut fresh = Vec::new();
         let mut problems = Vec::new();
         for path in listing.manifests {
             let known = self.files.get(&path);
             match look(&path, known, surely == Some(path.as_path())) {
-                Ok((stamp, Look::Known(file))) => drop(files.insert(path, (stamp, file))),
-                Ok((stamp, Look::Fresh(source))) => fresh.push((path, stamp, source)),
+                Ok((stamp, FileFreshness::Known(file))) => drop(files.insert(path, (stamp, file))),
+                Ok((stamp, FileFreshness::Fresh(source))) => fresh.push((path, stamp, source)),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -129,7 +129,7 @@ impl State {
             return Err(Error::Failed(problems));
         }
         if differs {
-            self.index = Index::of(&files, self.holder).map_err(Error::Failed)?;
+            self.index = DirIndex::of(&files, self.holder).map_err(Error::Failed)?;
         }
         self.files = files;
         self.leftovers = listing.leftovers;
@@ -158,13 +158,13 @@ impl State {
     fn read_one(&mut self, path: &Path, known: bool) -> Result<()> {
         let before = self.files.get(path);
         let (stamp, look) = look(path, before.filter(|_| known), true).map_err(Error::failed)?;
-        let Look::Fresh(source) = look else { return Ok(()) };
+        let FileFreshness::Fresh(source) = look else { return Ok(()) };
         let file = Arc::new(ReadFile::read(&source, None).map_err(Error::Failed)?);
         let before = before.map(|(_, file)| file.clone());
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
         let replaced = self.files.insert(path.to_owned(), (stamp, file));
         if !updated {
-            match Index::of(&self.files, self.holder) {
+            match DirIndex::of(&self.files, self.holder) {
                 Ok(index) => self.index = index,
                 Err(problems) => {
                     match replaced {
@@ -230,27 +230,27 @@ impl State {
     }
 
     /// The file that contains the object, and the object's index in it.
-    pub fn find(&self, identity: &Identity) -> Option<(&Path, &ReadFile, usize)> {
+    pub fn find(&self, identity: &FolderObjectKey) -> Option<(&Path, &ReadFile, usize)> {
         let (path, number) = self.index.place(identity)?;
         let (_, file) = self.files.get(path)?;
         Some((path, file, number))
     }
 
     /// The objects of a kind, sorted by namespace and name, each at the version of its manifest.
-    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Identity, &Manifest)> {
+    pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = (&FolderObjectKey, &Manifest)> {
         self.index
             .of_kind(group, kind)
             .filter_map(|(identity, path, number)| Some((identity, self.files.get(path)?.1.manifests.get(number)?)))
     }
 
-    pub fn manifest(&self, identity: &Identity) -> Option<&Manifest> {
+    pub fn manifest(&self, identity: &FolderObjectKey) -> Option<&Manifest> {
         self.find(identity).and_then(|(_, file, index)| file.manifests.get(index))
     }
 }
 
-enum Look {
+enum FileFreshness {
     Known(Arc<ReadFile>),
-    Fresh(Arc<Source>),
+    Fresh(Arc<ManifestSource>),
 }
 
 /// Whether the file is unchanged, or its new text.
@@ -258,7 +258,7 @@ fn look(
     path: &Path,
     known: Option<&(Stamp, Arc<ReadFile>)>,
     surely: bool,
-) -> std::result::Result<(Stamp, Look), Problem> {
+) -> std::result::Result<(Stamp, FileFreshness), Problem> {
     let name = path.display().to_string();
     let whole = || Location { file: name.clone(), line: 0, column: 0 };
     let cannot_read = |error: std::io::Error| Problem::new(format!("cannot be read: {error}")).at(whole());
@@ -269,15 +269,15 @@ fn look(
         && *before == stamp
         && stamp.1.is_some()
     {
-        return Ok((stamp, Look::Known(file.clone())));
+        return Ok((stamp, FileFreshness::Known(file.clone())));
     }
     if metadata.len() > MAX_SOURCE_BYTES as u64 {
         return Err(Problem::new("too large to read").at(whole()).help("split it into several files"));
     }
     let text = manifest::text(&name, fs::read(path).map_err(cannot_read)?)?;
     match known {
-        Some((_, file)) if file.source.text() == text => Ok((stamp, Look::Known(file.clone()))),
-        _ => Ok((stamp, Look::Fresh(Arc::new(Source::new(name, text))))),
+        Some((_, file)) if file.source.text() == text => Ok((stamp, FileFreshness::Known(file.clone()))),
+        _ => Ok((stamp, FileFreshness::Fresh(Arc::new(ManifestSource::new(name, text))))),
     }
 }
 
@@ -285,8 +285,8 @@ fn look(
 mod tests {
     use super::*;
 
-    fn config_map(name: &str) -> (Identity, String) {
-        let identity = Identity {
+    fn config_map(name: &str) -> (FolderObjectKey, String) {
+        let identity = FolderObjectKey {
             group: String::new(),
             kind: "ConfigMap".into(),
             namespace: Some("default".into()),
@@ -299,7 +299,7 @@ mod tests {
     fn creating_many_objects_looks_through_the_folder_a_few_times() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        let mut state = State::open(root).unwrap();
+        let mut state = FolderState::open(root).unwrap();
         for number in 0..1000 {
             let (identity, text) = config_map(&format!("m{number}"));
             state.refresh_for(root, &identity).unwrap();
@@ -317,8 +317,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::write(root.join("x.yaml"), "{apiVersion: x.example.com/v1, kind: X, metadata: {name: x}}").unwrap();
-        let mut state = State::open(root).unwrap();
-        let namespaces = |state: &State| -> Vec<Option<String>> {
+        let mut state = FolderState::open(root).unwrap();
+        let namespaces = |state: &FolderState| -> Vec<Option<String>> {
             state.of_kind("x.example.com", "X").map(|(identity, _)| identity.namespace.clone()).collect()
         };
         assert_eq!(namespaces(&state), [None]);
@@ -340,7 +340,7 @@ mod tests {
         let x = |more: &str| format!("{{apiVersion: x.example.com/v1, kind: X, metadata: {{name: x{more}}}}}");
         fs::write(root.join("one.yaml"), x("")).unwrap();
         fs::write(root.join("two.yaml"), x(", namespace: a")).unwrap();
-        let mut state = State::open(root).unwrap();
+        let mut state = FolderState::open(root).unwrap();
         let crd = root.join("crd.yaml");
         let text = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, \
                     metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Cluster, \
@@ -358,7 +358,7 @@ mod tests {
         let root = folder.path();
         let (identity, text) = config_map("a");
         fs::write(root.join("a.yaml"), &text).unwrap();
-        let mut state = State::open(root).unwrap();
+        let mut state = FolderState::open(root).unwrap();
         fs::write(root.join("b.yaml"), &text).unwrap();
         let error = state.written(root, &root.join("b.yaml")).unwrap_err().to_string();
         assert!(error.contains("configmap/a is defined twice in this folder"), "{error}");

@@ -7,18 +7,18 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::blobs::{Blobs, Content, Request};
+use super::blobs::{BlobRequest, Blobs, GitObjectContent};
 use super::command;
-use super::tree::{Entry, Mode};
+use super::tree::{GitFileMode, GitTreeEntry};
 use crate::manifest::shown;
 use crate::problem::Problem;
-use crate::program::Failure;
+use crate::program::ProgramError;
 
 /// The maximum total size of the files, in bytes.
 const MAX_BYTES: usize = 2 << 30;
 
 /// Writes the files below `root`. Returns a problem for each file that cannot be written.
-pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<Vec<Problem>, Failure> {
+pub async fn write(entries: &[GitTreeEntry], blobs: &mut Blobs, root: &Path) -> Result<Vec<Problem>, ProgramError> {
     let mut problems = Vec::new();
     let mut folders = BTreeSet::new();
     let (mut requests, mut files) = (Vec::new(), Vec::new());
@@ -28,22 +28,22 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
             continue;
         }
         let path = root.join(command::os(&entry.path));
-        let folder = if entry.mode == Mode::Submodule { Some(path.as_path()) } else { path.parent() };
+        let folder = if entry.mode == GitFileMode::Submodule { Some(path.as_path()) } else { path.parent() };
         if let Some(folder) = folder.filter(|folder| folders.insert(folder.to_path_buf()))
             && let Err(error) = fs::create_dir_all(folder)
         {
             problems.push(problem(entry, &format!("cannot be written: {error}")));
         }
-        if matches!(entry.mode, Mode::File | Mode::Link) {
-            requests.push(Request::Hash(entry.hash.clone()));
+        if matches!(entry.mode, GitFileMode::File | GitFileMode::Link) {
+            requests.push(BlobRequest::Hash(entry.hash.clone()));
             files.push((entry, path));
         }
     }
     let mut links = Vec::new();
     let mut total = 0;
-    let keep = |index: usize, content: Content| {
-        let (entry, path): &(&Entry, PathBuf) = &files[index];
-        let Content::File(bytes) = content else {
+    let keep = |index: usize, content: GitObjectContent| {
+        let (entry, path): &(&GitTreeEntry, PathBuf) = &files[index];
+        let GitObjectContent::File(bytes) = content else {
             problems.push(problem(entry, "too large, or not in this clone"));
             return;
         };
@@ -54,7 +54,7 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
             if before <= MAX_BYTES {
                 problems.push(problem(entry, "the files of the commit are larger than 2 GiB in all"));
             }
-        } else if entry.mode == Mode::Link {
+        } else if entry.mode == GitFileMode::Link {
             links.push((*entry, path.clone(), bytes));
         } else if let Err(error) = file(path, &bytes, entry.is_executable) {
             problems.push(problem(entry, &format!("cannot be written: {error}")));
@@ -70,7 +70,7 @@ pub async fn write(entries: &[Entry], blobs: &mut Blobs, root: &Path) -> Result<
     Ok(problems)
 }
 
-fn problem(entry: &Entry, message: &str) -> Problem {
+fn problem(entry: &GitTreeEntry, message: &str) -> Problem {
     Problem::new(format!("{} at the commit: {message}", shown(&String::from_utf8_lossy(&entry.path))))
 }
 

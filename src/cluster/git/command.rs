@@ -15,7 +15,7 @@ use std::time::Duration;
 use process_wrap::tokio::CommandWrap;
 
 use crate::problem::Problem;
-use crate::program::{self, Failure, Talk};
+use crate::program::{self, ProgramError, Talk};
 use crate::text;
 
 /// A large repository on a slow disk takes minutes.
@@ -28,7 +28,7 @@ const SHOWN: usize = 600;
 /// Why git failed.
 #[derive(Debug)]
 pub struct Failed {
-    failure: Failure,
+    failure: ProgramError,
     /// Its standard error.
     pub said: String,
     /// The remote that a partial clone would fetch missing objects from, if that is why git failed.
@@ -61,7 +61,7 @@ pub async fn converse<'f, S: AsRef<OsStr>>(
     }
 }
 
-async fn failed(failure: Failure, said: String) -> Failed {
+async fn failed(failure: ProgramError, said: String) -> Failed {
     // Versions of git before 2.45 ignore the variable that forbids fetching, and are not allowed any transport.
     let is_partial = said.contains("lazy fetching disabled") || said.contains("promisor remote");
     let lacks_objects_of = if is_partial { Some(promisor().await) } else { None };
@@ -103,32 +103,32 @@ impl Failed {
     /// The problem to report.
     pub fn problem(&self) -> Problem {
         match &self.failure {
-            Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
+            ProgramError::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
                 Problem::new("git is not installed")
                     .help("install git, or add it to PATH; gantry reads the commit with it")
             }
-            Failure::NotStarted(error) => Problem::new(format!("cannot start git: {error}")),
-            Failure::TimedOut => {
+            ProgramError::NotStarted(error) => Problem::new(format!("cannot start git: {error}")),
+            ProgramError::TimedOut => {
                 Problem::new(format!("git did not finish within {} s and was stopped", TIMEOUT.as_secs()))
                     .help("check that the repository is on a fast disk, and see what git fsck reports")
             }
-            Failure::TooLong => {
+            ProgramError::TooLong => {
                 Problem::new(format!("git listed more than {} MiB of files and was stopped", MAX_BYTES >> 20))
                     .help("name a folder of the commit: --target git:REV:PATH")
             }
-            Failure::Ended(_) | Failure::Broken(_) if self.lacks_objects_of.is_some() => {
+            ProgramError::Ended(_) | ProgramError::Broken(_) if self.lacks_objects_of.is_some() => {
                 let remote = self.lacks_objects_of.as_deref().unwrap_or_default();
                 Problem::new("this is a partial clone, and it lacks files of the commit").help(format!(
                     "fetch them: git fetch --refetch --no-filter {remote} (gantry does not fetch, because git would run \
                      programs that the configuration of the repository names)"
                 ))
             }
-            Failure::Ended(_) if self.is_no_repository() => {
+            ProgramError::Ended(_) if self.is_no_repository() => {
                 Problem::new("the working directory is not in a git repository")
                     .help("run gantry in the repository, or set GIT_DIR; --target dir:PATH reads a folder")
             }
             // If git fails during the exchange, it exits before it has responded.
-            Failure::Ended(_) | Failure::Broken(_) if !self.said.is_empty() => {
+            ProgramError::Ended(_) | ProgramError::Broken(_) if !self.said.is_empty() => {
                 let mut lines: Vec<&str> = Vec::new();
                 for line in self.said.lines().map(str::trim).filter(|line| !line.is_empty()) {
                     // Git prints the same message for each retry.
@@ -151,14 +151,14 @@ impl Failed {
                     rest => problem.help(words(rest)),
                 }
             }
-            Failure::Ended(status) => Problem::new(format!("git failed ({status})")),
-            Failure::Broken(error) => Problem::new(format!("cannot read from git: {error}")),
+            ProgramError::Ended(status) => Problem::new(format!("git failed ({status})")),
+            ProgramError::Broken(error) => Problem::new(format!("cannot read from git: {error}")),
         }
     }
 
     /// Whether git ran and reported a failure.
     pub fn is_answer(&self) -> bool {
-        matches!(self.failure, Failure::Ended(_))
+        matches!(self.failure, ProgramError::Ended(_))
     }
 
     fn is_damage(&self) -> bool {

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use self::blobs::{Blobs, MAX_BYTES_IN_ALL};
 use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering};
-use super::Desired;
-use super::dir::State;
+use super::DesiredSource;
+use super::dir::FolderState;
 use crate::manifest::MAX_SOURCE_BYTES;
 use crate::options::GitSpec;
 use crate::problem::{Error, Problem, Result};
@@ -28,7 +28,7 @@ pub struct GitTarget {
     commit: Commit,
     /// As the user wrote it.
     spec: GitSpec,
-    state: State,
+    state: FolderState,
     notices: Vec<Problem>,
     /// See [`Repository::work_tree`].
     work_tree: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct GitTarget {
 impl GitTarget {
     /// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not
     /// there are looked up in the rest of the commit.
-    pub async fn open(spec: &GitSpec, desired: Desired<'_>) -> Result<Self> {
+    pub async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
         let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
@@ -85,7 +85,7 @@ impl GitTarget {
             problems.sort();
             return Err(Error::Failed(problems));
         }
-        let state = State::of_commit(files)?;
+        let state = FolderState::of_commit(files)?;
         let notices = commit.notices.iter().cloned().chain(notices).collect();
         Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
@@ -130,7 +130,7 @@ impl GitTarget {
     }
 
     /// The contents of the files.
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &FolderState {
         &self.state
     }
 }

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
-use super::blobs::{Blobs, Content, Request};
+use super::blobs::{BlobRequest, Blobs, GitObjectContent};
 use super::command;
-use super::paths::{self, Wanted};
-use super::tree::{Depth, Entry, Gathering, Mode, is_within, list, too_much};
+use super::paths::{self, RepositoryPath};
+use super::tree::{Depth, Gathering, GitFileMode, GitTreeEntry, is_within, list, too_much};
 use crate::cluster::dir::CommitFile;
-use crate::manifest::{self, ESCAPES, Loaded, Manifest, Source, is_manifest_file, shown};
+use crate::manifest::{self, ESCAPES, LoadedManifests, Manifest, ManifestSource, is_manifest_file, shown};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
-use crate::program::Failure;
+use crate::program::ProgramError;
 use crate::resource::ObjectRef;
 
 /// The maximum number of files that a notice names.
@@ -28,13 +28,13 @@ const MAX_NAMED: usize = 3;
 const MAX_FILES: usize = 20_000;
 
 /// Group, kind, namespace and name.
-type Identity = (String, String, String, String);
+type CommitObjectKey = (String, String, String, String);
 
 /// The objects to look for on behalf of one path.
 struct Sought {
     path: Vec<u8>,
     lacks: Lacks,
-    objects: BTreeMap<Identity, Arc<ObjectRef>>,
+    objects: BTreeMap<CommitObjectKey, Arc<ObjectRef>>,
 }
 
 /// Why the commit does not have the objects at a path.
@@ -49,15 +49,15 @@ enum Lacks {
 }
 
 /// In a folder, an object without a namespace is in `default`. For a cluster-scoped object it makes no difference.
-fn identity(object: &ObjectRef) -> Identity {
+fn identity(object: &ObjectRef) -> CommitObjectKey {
     let (group, kind, namespace, name) = object.identity();
     (group.to_owned(), kind.to_owned(), namespace.unwrap_or("default").to_owned(), name.to_owned())
 }
 
 /// A place where the commit has an object.
-struct Found {
+struct MovedObject {
     path: Vec<u8>,
-    source: Arc<Source>,
+    source: Arc<ManifestSource>,
     /// The reference as written there.
     object: Arc<ObjectRef>,
     /// Whether the file on disk still has it.
@@ -68,10 +68,10 @@ impl Gathering<'_> {
     /// Finds the objects that are missing at the paths elsewhere in the commit, and uses those that have moved as live.
     pub(super) async fn follow_moved(
         &mut self,
-        wanted: &[Wanted],
-        loaded: Option<&Loaded>,
+        wanted: &[RepositoryPath],
+        loaded: Option<&LoadedManifests>,
         blobs: &mut Blobs,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ProgramError> {
         let mut sought: Vec<Sought> = Vec::new();
         for path in std::mem::take(&mut self.absent) {
             let objects = self.on_disk(&path).into_iter().map(|object| (identity(&object), object)).collect();
@@ -83,7 +83,7 @@ impl Gathering<'_> {
         // Objects at the other paths are live already.
         in_parallel(&self.files, |file| file.read().is_ok());
         let manifests = self.files.iter().filter_map(|file| file.read().as_ref().ok()).flat_map(|read| &read.manifests);
-        let live: BTreeSet<Identity> = manifests.map(|manifest| identity(&manifest.object)).collect();
+        let live: BTreeSet<CommitObjectKey> = manifests.map(|manifest| identity(&manifest.object)).collect();
         for sought in &mut sought {
             sought.objects.retain(|identity, _| !live.contains(identity));
         }
@@ -96,10 +96,16 @@ impl Gathering<'_> {
     }
 
     /// Adds the manifests that are at none of the paths of the commit.
-    fn lacking(&self, wanted: &[Wanted], loaded: Option<&Loaded>, live: &BTreeSet<Identity>, sought: &mut Vec<Sought>) {
+    fn lacking(
+        &self,
+        wanted: &[RepositoryPath],
+        loaded: Option<&LoadedManifests>,
+        live: &BTreeSet<CommitObjectKey>,
+        sought: &mut Vec<Sought>,
+    ) {
         let Some(first) = wanted.first() else { return };
         // Many objects can be in one file.
-        let mut paths: BTreeMap<&str, &Wanted> = BTreeMap::new();
+        let mut paths: BTreeMap<&str, &RepositoryPath> = BTreeMap::new();
         for manifest in loaded.iter().flat_map(|loaded| loaded.all()) {
             let identity = identity(&manifest.object);
             if live.contains(&identity) || sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
@@ -136,8 +142,8 @@ impl Gathering<'_> {
         &mut self,
         sought: &[Sought],
         blobs: &mut Blobs,
-    ) -> Result<BTreeMap<Identity, Vec<Found>>, Failure> {
-        let mut found: BTreeMap<Identity, Vec<Found>> = BTreeMap::new();
+    ) -> Result<BTreeMap<CommitObjectKey, Vec<MovedObject>>, ProgramError> {
+        let mut found: BTreeMap<CommitObjectKey, Vec<MovedObject>> = BTreeMap::new();
         let Some(words) = Words::of(sought.iter().flat_map(|sought| sought.objects.keys())) else {
             return Ok(found);
         };
@@ -149,11 +155,11 @@ impl Gathering<'_> {
             }
         };
         let read: BTreeSet<&PathBuf> = self.files.iter().map(|file| &file.path).collect();
-        let is_unread = |entry: &Entry| {
+        let is_unread = |entry: &GitTreeEntry| {
             let path = PathBuf::from(command::os(&entry.path));
-            entry.mode == Mode::File && is_manifest_file(&path) && !read.contains(&path)
+            entry.mode == GitFileMode::File && is_manifest_file(&path) && !read.contains(&path)
         };
-        let mut entries: Vec<Entry> = entries.into_iter().filter(is_unread).collect();
+        let mut entries: Vec<GitTreeEntry> = entries.into_iter().filter(is_unread).collect();
         if entries.len() > MAX_FILES {
             let message = format!(
                 "{} has {} other manifest files; only the first {MAX_FILES} were searched for moved objects",
@@ -165,19 +171,19 @@ impl Gathering<'_> {
             self.notices.push(Problem::new(message).help(help));
             entries.truncate(MAX_FILES);
         }
-        let requests: Vec<Request> = entries.iter().map(|entry| Request::Hash(entry.hash.clone())).collect();
+        let requests: Vec<BlobRequest> = entries.iter().map(|entry| BlobRequest::Hash(entry.hash.clone())).collect();
         let mut is_too_much = false;
         let take = |index: usize, content| {
             let path = &entries[index].path;
-            is_too_much |= content == Content::TooMuch;
-            let (Content::File(bytes), name) = (content, self.name(path)) else { return };
+            is_too_much |= content == GitObjectContent::TooMuch;
+            let (GitObjectContent::File(bytes), name) = (content, self.name(path)) else { return };
             if !words.may_be_in(&bytes) {
                 return;
             }
             // Templates and other files that are not manifests are skipped.
             let Ok(text) = manifest::text(&name, bytes) else { return };
-            let source = Arc::new(Source::new(name, text));
-            let mut left: Option<Vec<Identity>> = None;
+            let source = Arc::new(ManifestSource::new(name, text));
+            let mut left: Option<Vec<CommitObjectKey>> = None;
             for manifest in objects_of(&source) {
                 let identity = identity(&manifest.object);
                 if !sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
@@ -187,7 +193,7 @@ impl Gathering<'_> {
                     .get_or_insert_with(|| self.on_disk(path).iter().map(|object| self::identity(object)).collect());
                 let stays = left.contains(&identity);
                 let (path, source, object) = (path.clone(), source.clone(), manifest.object);
-                found.entry(identity).or_default().push(Found { path, source, object, stays });
+                found.entry(identity).or_default().push(MovedObject { path, source, object, stays });
             }
         };
         blobs.read(&requests, take).await?;
@@ -198,13 +204,14 @@ impl Gathering<'_> {
     }
 
     /// Uses the objects found for a path as live.
-    fn adopt(&mut self, Sought { path, lacks, objects }: &Sought, found: &BTreeMap<Identity, Vec<Found>>) {
+    fn adopt(&mut self, Sought { path, lacks, objects }: &Sought, found: &BTreeMap<CommitObjectKey, Vec<MovedObject>>) {
         let target = |path: &[u8]| format!("--target git:{}:{}", self.commit.name, text_of(path));
-        let mut moved: BTreeMap<&[u8], Vec<&Found>> = BTreeMap::new();
+        let mut moved: BTreeMap<&[u8], Vec<&MovedObject>> = BTreeMap::new();
         let mut new: Vec<(&ObjectRef, &[u8])> = Vec::new();
         for (identity, object) in objects {
             let places = found.get(identity).map(Vec::as_slice).unwrap_or_default();
-            let gone: Vec<&Found> = places.iter().filter(|place| !place.stays && *lacks != Lacks::Named).collect();
+            let gone: Vec<&MovedObject> =
+                places.iter().filter(|place| !place.stays && *lacks != Lacks::Named).collect();
             match gone.as_slice() {
                 [] => new.extend(places.first().map(|place| (&**object, place.path.as_slice()))),
                 [one] => moved.entry(&one.path).or_default().push(one),
@@ -293,7 +300,7 @@ struct Words {
 
 impl Words {
     /// `None` if there is nothing to look for.
-    fn of<'a>(objects: impl Iterator<Item = &'a Identity>) -> Option<Self> {
+    fn of<'a>(objects: impl Iterator<Item = &'a CommitObjectKey>) -> Option<Self> {
         let mut words: Vec<&str> = ESCAPES.to_vec();
         let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
         let mut number = |word: &'a str| {
@@ -322,7 +329,7 @@ impl Words {
 }
 
 /// The objects of a text; none if it cannot be parsed.
-fn objects_of(source: &Arc<Source>) -> Vec<Manifest> {
+fn objects_of(source: &Arc<ManifestSource>) -> Vec<Manifest> {
     manifest::read(source).map(|loaded| loaded.manifests).unwrap_or_default()
 }
 

@@ -9,7 +9,7 @@ use crate::problem::{Error, Problem, Result};
 
 /// A path relative to the root of the repository; empty for the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
+pub struct RepositoryPath {
     pub path: Vec<u8>,
     /// The user wrote the path, so it can be misspelled. Otherwise it comes from manifests that exist.
     pub is_written_out: bool,
@@ -19,9 +19,9 @@ pub struct Wanted {
 ///
 /// # Errors
 /// A manifest has no path in the repository, or nothing says what to read.
-pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<Wanted>> {
+pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<RepositoryPath>> {
     if let Some(path) = &spec.path {
-        return Ok(vec![Wanted { path: path.clone().into_bytes(), is_written_out: true }]);
+        return Ok(vec![RepositoryPath { path: path.clone().into_bytes(), is_written_out: true }]);
     }
     let help = format!("name the path in the repository: --target git:{}:PATH", spec.revision);
     if manifests.is_empty() {
@@ -31,7 +31,7 @@ pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) ->
     let mut problems = Vec::new();
     for argument in manifests {
         match within(argument, work_tree) {
-            Ok(path) => wanted.push(Wanted { path: command::bytes(path.as_os_str()), is_written_out: false }),
+            Ok(path) => wanted.push(RepositoryPath { path: command::bytes(path.as_os_str()), is_written_out: false }),
             Err(why) => problems.push(Problem::new(why).help(help.clone())),
         }
     }

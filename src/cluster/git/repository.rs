@@ -65,7 +65,7 @@ impl Repository {
     pub async fn commit(&self, revision: &GitRevision) -> Result<Commit, Problem> {
         match revision {
             GitRevision::Commit(revision) => {
-                let Named { hash, notice } = self.hash(revision, History::NotNeeded).await?;
+                let ResolvedCommit { hash, notice } = self.hash(revision, History::NotNeeded).await?;
                 Ok(Commit { hash, name: shown(revision), notices: notice.into_iter().collect() })
             }
             GitRevision::MergeBase(one, other) => {
@@ -85,7 +85,7 @@ impl Repository {
     }
 
     /// The commit with this name. A name cannot be an option: [`GitRevision`] rejects any that looks like one.
-    async fn hash(&self, revision: &str, history: History) -> Result<Named, Problem> {
+    async fn hash(&self, revision: &str, history: History) -> Result<ResolvedCommit, Problem> {
         match rev_parse(revision).await {
             Ok(Some(named)) => Ok(named),
             Ok(None) => Err(self.unknown(revision, history).await),
@@ -156,14 +156,14 @@ enum History {
 }
 
 /// A name, resolved to a commit.
-struct Named {
+struct ResolvedCommit {
     hash: String,
     /// A warning about other meanings of the name.
     notice: Option<Problem>,
 }
 
 /// Resolves a name to a commit; `None` if git prints something else.
-async fn rev_parse(revision: &str) -> Result<Option<Named>, Failed> {
+async fn rev_parse(revision: &str) -> Result<Option<ResolvedCommit>, Failed> {
     let (answer, warnings) =
         command::run_with_warnings(&["rev-parse", "--verify", &format!("{revision}^{{commit}}")]).await?;
     let hash = String::from_utf8_lossy(&answer).trim().to_owned();
@@ -176,7 +176,7 @@ async fn rev_parse(revision: &str) -> Result<Option<Named>, Failed> {
         Some(name) => ambiguity(name).await,
         None => None,
     };
-    Ok(Some(Named { hash, notice }))
+    Ok(Some(ResolvedCommit { hash, notice }))
 }
 
 /// The warning for a name that git reports as ambiguous; git uses the first meaning.

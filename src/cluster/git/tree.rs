@@ -8,18 +8,18 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::blobs::{Blobs, Content, MAX_BYTES_IN_ALL, Request};
+use super::blobs::{BlobRequest, Blobs, GitObjectContent, MAX_BYTES_IN_ALL};
 use super::command;
-use super::paths::Wanted;
+use super::paths::RepositoryPath;
 use super::repository::{Commit, Repository};
 use crate::cluster::dir::{CommitFile, unfollowed};
-use crate::manifest::{ANNOTATIONS, MANIFESTS, Source, is_manifest_file, says_bundle, shown, text};
+use crate::manifest::{ANNOTATIONS, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown, text};
 use crate::problem::{Location, Problem, did_you_mean};
-use crate::program::Failure;
+use crate::program::ProgramError;
 
 /// The type of a path in the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum GitFileMode {
     File,
     Link,
     Submodule,
@@ -28,8 +28,8 @@ pub enum Mode {
 
 /// A path in the commit.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    pub mode: Mode,
+pub struct GitTreeEntry {
+    pub mode: GitFileMode,
     pub is_executable: bool,
     pub hash: String,
     pub path: Vec<u8>,
@@ -46,7 +46,7 @@ pub enum Depth {
 
 /// Lists these paths of a tree, or the whole tree if there are none. `prefix` is prepended to the paths of a tree that
 /// is not the root.
-pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> Result<Vec<Entry>, Problem> {
+pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> Result<Vec<GitTreeEntry>, Problem> {
     let depth = match depth {
         Depth::Files => "-r",
         Depth::Folders => "-t",
@@ -62,16 +62,16 @@ pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> R
         let mut words = head.split(' ');
         let (bits, kind, hash) = (words.next()?, words.next()?, words.next()?);
         let mode = match (kind, bits) {
-            ("blob", "120000") => Mode::Link,
-            ("blob", _) => Mode::File,
-            ("commit", _) => Mode::Submodule,
-            _ => Mode::Folder,
+            ("blob", "120000") => GitFileMode::Link,
+            ("blob", _) => GitFileMode::File,
+            ("commit", _) => GitFileMode::Submodule,
+            _ => GitFileMode::Folder,
         };
         let path = match prefix {
             [] => line[end + 1..].to_vec(),
             prefix => [prefix, b"/", &line[end + 1..]].concat(),
         };
-        Some(Entry { mode, is_executable: bits == "100755", hash: hash.to_owned(), path })
+        Some(GitTreeEntry { mode, is_executable: bits == "100755", hash: hash.to_owned(), path })
     };
     let lines = answer.split(|byte| *byte == 0).filter(|line| !line.is_empty());
     lines
@@ -87,9 +87,9 @@ pub struct Gathering<'a> {
     /// Paths on disk that the commit does not have.
     pub(super) absent: Vec<Vec<u8>>,
     /// The files to read, by path.
-    requests: BTreeMap<Vec<u8>, Request>,
+    requests: BTreeMap<Vec<u8>, BlobRequest>,
     /// Links that are not read; a notice reports those that lead to a folder.
-    links: BTreeMap<Vec<u8>, Request>,
+    links: BTreeMap<Vec<u8>, BlobRequest>,
     pub files: Vec<CommitFile>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
@@ -102,7 +102,12 @@ impl<'a> Gathering<'a> {
     }
 
     /// Finds and reads the manifests; `entries` are the files below the paths.
-    pub async fn gather(&mut self, wanted: &[Wanted], entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+    pub async fn gather(
+        &mut self,
+        wanted: &[RepositoryPath],
+        entries: &[GitTreeEntry],
+        blobs: &mut Blobs,
+    ) -> Result<(), ProgramError> {
         for wanted in wanted {
             self.find(wanted, entries, blobs).await?;
         }
@@ -118,18 +123,18 @@ impl<'a> Gathering<'a> {
         Location { file: self.name(path), line: 0, column: 0 }
     }
 
-    fn request(&self, path: &[u8]) -> Request {
-        Request::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
+    fn request(&self, path: &[u8]) -> BlobRequest {
+        BlobRequest::Path { commit: self.commit.hash.clone(), path: path.to_vec() }
     }
 
     /// The paths that exist, for a program that renders them. The missing ones count as an empty cluster, with a
     /// notice.
     pub async fn present(
         &mut self,
-        wanted: &[Wanted],
-        entries: &[Entry],
+        wanted: &[RepositoryPath],
+        entries: &[GitTreeEntry],
         blobs: &mut Blobs,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
+    ) -> Result<Vec<Vec<u8>>, ProgramError> {
         let mut present = Vec::new();
         for wanted in wanted {
             match entries.iter().any(|entry| is_within(&entry.path, &wanted.path)) {
@@ -144,17 +149,22 @@ impl<'a> Gathering<'a> {
     }
 
     /// Adds a text that was rendered from the files at a path.
-    pub fn made(&mut self, path: &[u8], source: Source) {
+    pub fn made(&mut self, path: &[u8], source: ManifestSource) {
         self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
     }
 
-    async fn find(&mut self, wanted: &Wanted, entries: &[Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+    async fn find(
+        &mut self,
+        wanted: &RepositoryPath,
+        entries: &[GitTreeEntry],
+        blobs: &mut Blobs,
+    ) -> Result<(), ProgramError> {
         let path = &wanted.path;
-        let below: Vec<&Entry> = entries.iter().filter(|entry| is_within(&entry.path, path)).collect();
+        let below: Vec<&GitTreeEntry> = entries.iter().filter(|entry| is_within(&entry.path, path)).collect();
         match below.as_slice() {
             [entry] if entry.path == *path => match entry.mode {
-                Mode::File => drop(self.requests.insert(path.clone(), Request::Hash(entry.hash.clone()))),
-                Mode::Submodule => self.submodule(path, path),
+                GitFileMode::File => drop(self.requests.insert(path.clone(), BlobRequest::Hash(entry.hash.clone()))),
+                GitFileMode::Submodule => self.submodule(path, path),
                 _ => self.follow(wanted, blobs).await?,
             },
             // The root of a commit without files, or a path that leads through a link.
@@ -165,18 +175,18 @@ impl<'a> Gathering<'a> {
     }
 
     /// Resolves a path that is a link, leads through one, or does not exist.
-    async fn follow(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
+    async fn follow(&mut self, wanted: &RepositoryPath, blobs: &mut Blobs) -> Result<(), ProgramError> {
         let path = &wanted.path;
         if path.contains(&b'\n') {
             self.problems.push(Problem::new("a path with a line break cannot be looked up").at(self.at(path)));
             return Ok(());
         }
         match one(blobs, self.request(path)).await? {
-            Content::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
+            GitObjectContent::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
                 Ok(entries) => self.folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
                 Err(problem) => self.problems.push(problem),
             },
-            Content::Nothing => self.absent(wanted, blobs).await?,
+            GitObjectContent::Nothing => self.absent(wanted, blobs).await?,
             // Read together with the other files, where all remaining errors are reported.
             _ => drop(self.requests.insert(path.clone(), self.request(path))),
         }
@@ -184,7 +194,12 @@ impl<'a> Gathering<'a> {
     }
 
     /// Adds the manifests below a folder.
-    async fn folder(&mut self, folder: &[u8], entries: &[&Entry], blobs: &mut Blobs) -> Result<(), Failure> {
+    async fn folder(
+        &mut self,
+        folder: &[u8],
+        entries: &[&GitTreeEntry],
+        blobs: &mut Blobs,
+    ) -> Result<(), ProgramError> {
         let bundles = bundles(entries, blobs).await?;
         let before = self.requests.len();
         for entry in entries {
@@ -195,24 +210,24 @@ impl<'a> Gathering<'a> {
                 None => is_manifest_file(Path::new(&command::os(path))),
             };
             let request = match entry.mode {
-                Mode::Submodule => {
+                GitFileMode::Submodule => {
                     let notice = Problem::new("a submodule; its files are not read").at(self.at(path));
                     self.notices.push(notice.help("its manifests are in another repository: run gantry there"));
                     continue;
                 }
                 // A link to a folder can have any name.
-                Mode::Link if !is_manifest && bundle.is_none() && !path.contains(&b'\n') => {
+                GitFileMode::Link if !is_manifest && bundle.is_none() && !path.contains(&b'\n') => {
                     self.links.insert(path.clone(), self.request(path));
                     continue;
                 }
                 _ if !is_manifest => continue,
-                Mode::File | Mode::Folder => Request::Hash(entry.hash.clone()),
-                Mode::Link if path.contains(&b'\n') => {
+                GitFileMode::File | GitFileMode::Folder => BlobRequest::Hash(entry.hash.clone()),
+                GitFileMode::Link if path.contains(&b'\n') => {
                     let problem = Problem::new("a link whose name has a line break cannot be looked up");
                     self.problems.push(problem.at(self.at(path)));
                     continue;
                 }
-                Mode::Link => self.request(path),
+                GitFileMode::Link => self.request(path),
             };
             self.requests.insert(path.clone(), request);
         }
@@ -224,7 +239,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Handles a path that the commit does not have.
-    async fn absent(&mut self, wanted: &Wanted, blobs: &mut Blobs) -> Result<(), Failure> {
+    async fn absent(&mut self, wanted: &RepositoryPath, blobs: &mut Blobs) -> Result<(), ProgramError> {
         let path = &wanted.path;
         let ancestors: Vec<&[u8]> = ancestors(path).collect();
         let mut known = match list(&self.commit.hash, &ancestors, Depth::Folders, b"").await {
@@ -235,7 +250,7 @@ impl<'a> Gathering<'a> {
             }
         };
         known.retain(|entry| is_within(path, &entry.path));
-        if let Some(submodule) = known.iter().find(|entry| entry.mode == Mode::Submodule) {
+        if let Some(submodule) = known.iter().find(|entry| entry.mode == GitFileMode::Submodule) {
             self.submodule(path, &submodule.path);
             return Ok(());
         }
@@ -243,12 +258,12 @@ impl<'a> Gathering<'a> {
             Some(root) => root.join(command::os(path)).symlink_metadata().is_ok(),
             None => false,
         };
-        let head = Request::Path { commit: "HEAD".into(), path: path.clone() };
+        let head = BlobRequest::Path { commit: "HEAD".into(), path: path.clone() };
         if is_on_disk || !wanted.is_written_out {
             self.absent.push(path.clone());
             return Ok(());
         }
-        if !matches!(one(blobs, head).await?, Content::Nothing) {
+        if !matches!(one(blobs, head).await?, GitObjectContent::Nothing) {
             self.notices.push(self.not_there(path));
             return Ok(());
         }
@@ -285,15 +300,15 @@ impl<'a> Gathering<'a> {
     }
 
     /// Reads the files that were found.
-    async fn read(&mut self, blobs: &mut Blobs) -> Result<(), Failure> {
+    async fn read(&mut self, blobs: &mut Blobs) -> Result<(), ProgramError> {
         let manifests = std::mem::take(&mut self.requests);
         let links = std::mem::take(&mut self.links).into_iter().filter(|(path, _)| !manifests.contains_key(path));
-        let links: Vec<(Vec<u8>, Request)> = links.collect();
+        let links: Vec<(Vec<u8>, BlobRequest)> = links.collect();
         let number = manifests.len();
-        let (paths, requests): (Vec<Vec<u8>>, Vec<Request>) = manifests.into_iter().chain(links).unzip();
+        let (paths, requests): (Vec<Vec<u8>>, Vec<BlobRequest>) = manifests.into_iter().chain(links).unzip();
         let take = |index: usize, content| match (index < number, &content) {
             (true, _) => self.take(&paths[index], content),
-            (false, Content::Folder(_)) => self.notices.push(self.link_to_folder(&paths[index])),
+            (false, GitObjectContent::Folder(_)) => self.notices.push(self.link_to_folder(&paths[index])),
             (false, _) => {}
         };
         blobs.read(&requests, take).await
@@ -303,15 +318,15 @@ impl<'a> Gathering<'a> {
         unfollowed(self.name(path)).help("name the path that it leads to: --target git:REV:PATH")
     }
 
-    fn take(&mut self, path: &[u8], content: Content) {
+    fn take(&mut self, path: &[u8], content: GitObjectContent) {
         let name = self.name(path);
         let problem = |message: String| Problem::new(message).at(self.at(path));
         let bytes = match content {
-            Content::File(bytes) => bytes,
-            Content::TooLong => {
+            GitObjectContent::File(bytes) => bytes,
+            GitObjectContent::TooLong => {
                 return self.problems.push(problem("too large to read".into()).help("split it into several files"));
             }
-            Content::TooMuch => {
+            GitObjectContent::TooMuch => {
                 // Reported once.
                 let too_much = too_much();
                 if !self.problems.contains(&too_much) {
@@ -319,19 +334,19 @@ impl<'a> Gathering<'a> {
                 }
                 return;
             }
-            Content::Folder(_) => {
+            GitObjectContent::Folder(_) => {
                 return self.notices.push(self.link_to_folder(path));
             }
-            Content::Nothing => {
+            GitObjectContent::Nothing => {
                 return self.notices.push(problem("a dangling link at this commit is not read".into()));
             }
-            Content::Outside(to) => {
+            GitObjectContent::Outside(to) => {
                 let message =
                     format!("a link out of the repository, to {}, which the commit does not contain", shown(&to));
                 let help = "name a path without the link: --target git:REV:PATH";
                 return self.problems.push(problem(message).help(help));
             }
-            Content::Missing => {
+            GitObjectContent::Missing => {
                 let help = "see what git fsck reports; fetch again: git fetch --refetch";
                 let message = "git cannot read the file: this clone lacks it, or is damaged";
                 return self.problems.push(problem(message.into()).help(help));
@@ -344,7 +359,7 @@ impl<'a> Gathering<'a> {
         }
         match text(&name, bytes) {
             Ok(text) => {
-                let source = Arc::new(Source::new(name, text));
+                let source = Arc::new(ManifestSource::new(name, text));
                 self.files.push(CommitFile::new(command::os(path).into(), source, None));
             }
             Err(problem) => self.problems.push(problem),
@@ -358,19 +373,19 @@ pub(super) fn too_much() -> Problem {
         .help("name the folders to compare with: --target git:REV:PATH")
 }
 
-async fn one(blobs: &mut Blobs, request: Request) -> Result<Content, Failure> {
-    let mut answer = Content::Nothing;
+async fn one(blobs: &mut Blobs, request: BlobRequest) -> Result<GitObjectContent, ProgramError> {
+    let mut answer = GitObjectContent::Nothing;
     blobs.read(&[request], |_, content| answer = content).await?;
     Ok(answer)
 }
 
 /// The folders that are bundles.
-async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u8>>, Failure> {
-    let is_file = |entry: &&&Entry| entry.mode == Mode::File;
-    let root = |entry: &&Entry| {
+async fn bundles(entries: &[&GitTreeEntry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u8>>, ProgramError> {
+    let is_file = |entry: &&&GitTreeEntry| entry.mode == GitFileMode::File;
+    let root = |entry: &&GitTreeEntry| {
         let root = entry.path.strip_suffix(ANNOTATIONS.as_bytes())?;
         let root = if root.is_empty() { root } else { root.strip_suffix(b"/")? };
-        Some((root.to_vec(), Request::Hash(entry.hash.clone())))
+        Some((root.to_vec(), BlobRequest::Hash(entry.hash.clone())))
     };
     let (roots, requests): (Vec<_>, Vec<_>) = entries.iter().filter(is_file).filter_map(root).unzip();
     let mut bundles = BTreeSet::new();
@@ -380,7 +395,7 @@ async fn bundles(entries: &[&Entry], blobs: &mut Blobs) -> Result<BTreeSet<Vec<u
     let take = |index: usize, content| {
         let root: &Vec<u8> = &roots[index];
         let manifests = join(root, MANIFESTS.as_bytes());
-        if let Content::File(bytes) = content
+        if let GitObjectContent::File(bytes) = content
             && std::str::from_utf8(&bytes).is_ok_and(says_bundle)
             && entries.iter().any(|entry| entry.path != manifests && is_within(&entry.path, &manifests))
         {

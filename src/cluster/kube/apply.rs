@@ -16,16 +16,18 @@ use tokio::time::Instant;
 
 use super::dry_run;
 use super::errors::{self, words};
-use super::json::{self, Members, push_member, quote};
+use super::json::{self, JsonMembers, push_member, quote};
 use super::refusals::Denier;
-use super::request::{Call, Failure, Format, Payload, encode};
+use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::takeover::{self, HandedOver, Handover};
 use super::transport::Transport;
 use super::unanswered::{self, Unanswered};
-use crate::cluster::{Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, Operation, Pin};
+use crate::cluster::{
+    Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, ManagerOperation, WritePrecondition,
+};
 use crate::merge::Owners;
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject, Resource, SERVER_METADATA};
+use crate::resource::{LiveObject, RawObject, Resource, SERVER_METADATA};
 
 /// Revision 1 of etcd is its empty state; every object is written at a later revision.
 const NO_RESOURCE_VERSION: &str = "1";
@@ -61,7 +63,7 @@ pub async fn apply(
     fresh: &FreshSchemas,
     default_namespace: &str,
     apply: &Apply<'_>,
-) -> Result<Live, ApplyError> {
+) -> Result<LiveObject, ApplyError> {
     let namespace = namespace_of(apply, default_namespace);
     let write = async |apply: &Apply<'_>| write(transport, fresh, default_namespace, apply).await;
     let write_as_owner = async |apply: &Apply<'_>, handed_over: HandedOver| {
@@ -89,7 +91,8 @@ pub async fn apply(
                     }
                     answer => answer?,
                 };
-                let pin = Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+                let pin =
+                    WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
                 let apply = Apply { pin: &pin, live: Some(&live.raw), ..*apply };
                 return match takeover::hand_over(transport, &apply, namespace).await? {
                     Handover::Done(handed_over) => write_as_owner(&apply, handed_over).await,
@@ -101,7 +104,7 @@ pub async fn apply(
     }
     let live = write(apply).await?;
     match (apply.former_tools, apply.pin) {
-        (FormerTools::Keep, _) | (_, Pin::Absent) => Ok(live),
+        (FormerTools::Keep, _) | (_, WritePrecondition::Absent) => Ok(live),
         _ => Ok(takeover::release_unrecorded(transport, apply, namespace, live).await),
     }
 }
@@ -137,9 +140,9 @@ async fn write(
     fresh: &FreshSchemas,
     default_namespace: &str,
     apply: &Apply<'_>,
-) -> Result<Live, ApplyError> {
+) -> Result<LiveObject, ApplyError> {
     let Apply { resource, object, pin, .. } = apply;
-    let request = Request::of(apply, default_namespace).map_err(ApplyError::Refused)?;
+    let request = ApplyRequest::of(apply, default_namespace).map_err(ApplyError::Refused)?;
     let call = request.call(apply);
 
     let started = Instant::now();
@@ -156,7 +159,7 @@ async fn write(
             }
             Err(failure) => failure,
         };
-        if matches!(failure, Failure::TimedOut(_)) && timeouts < MAX_TIMEOUTS {
+        if matches!(failure, RequestError::TimedOut(_)) && timeouts < MAX_TIMEOUTS {
             timeouts += 1;
             match unanswered::look(transport, apply, &request).await {
                 Unanswered::AsBefore => continue,
@@ -166,8 +169,8 @@ async fn write(
             }
         }
         let patience = match &failure {
-            Failure::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
-            Failure::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
+            RequestError::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
+            RequestError::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
             _ => None,
         };
         let error = explain(failure, &call, apply, transport);
@@ -187,7 +190,7 @@ async fn write(
     if object.is_crd() {
         fresh.note(&object.name);
     }
-    if **pin == Pin::Absent && !is_created {
+    if **pin == WritePrecondition::Absent && !is_created {
         // This happens only with an aggregated API server that does not implement resourceVersion.
         transport.warn(format!(
             "{object} was created by someone else after the checks ran, so gantry updated it \
@@ -198,13 +201,13 @@ async fn write(
 }
 
 /// The request for one apply. A dry run sends the same request with one more parameter.
-pub(super) struct Request<'a> {
+pub(super) struct ApplyRequest<'a> {
     namespace: Option<&'a str>,
     body: String,
     pub uri: String,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ApplyRequest<'a> {
     pub fn of(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
         let Apply { resource, object, pin, .. } = apply;
         let namespace = namespace_of(apply, default_namespace);
@@ -215,15 +218,15 @@ impl<'a> Request<'a> {
             encode(apply.field_manager),
             apply.force_conflicts
         );
-        Ok(Request { namespace, body, uri })
+        Ok(ApplyRequest { namespace, body, uri })
     }
 
     pub fn namespace(&self) -> Option<&'a str> {
         self.namespace
     }
 
-    pub fn call<'c>(&'c self, apply: &'c Apply<'_>) -> Call<'c> {
-        Call {
+    pub fn call<'c>(&'c self, apply: &'c Apply<'_>) -> ApiRequest<'c> {
+        ApiRequest {
             verb: "patch",
             resource: Some(apply.resource),
             namespace: self.namespace,
@@ -231,20 +234,24 @@ impl<'a> Request<'a> {
             uri: self.uri.clone(),
             body: Some(Payload::Apply(&self.body)),
             live: apply.live,
-            format: Format::Json,
+            format: ResponseFormat::Json,
         }
     }
 }
 
 /// The manifest as written, without the fields that the server sets, and with the pin, if any, in its metadata.
-pub(super) fn body(apply: &Apply<'_>, namespace: Option<&str>, pin: Option<&Pin>) -> Result<String, Problem> {
+pub(super) fn body(
+    apply: &Apply<'_>,
+    namespace: Option<&str>,
+    pin: Option<&WritePrecondition>,
+) -> Result<String, Problem> {
     body_of(apply.raw, namespace, pin)
         .ok_or_else(|| Problem::new(format!("{} is not an object with metadata", apply.object)))
 }
 
-fn body_of(raw: &RawObject, namespace: Option<&str>, pin: Option<&Pin>) -> Option<String> {
+fn body_of(raw: &RawObject, namespace: Option<&str>, pin: Option<&WritePrecondition>) -> Option<String> {
     let json = raw.json();
-    let members: Members<'_> = serde_json::from_str(&json).ok()?;
+    let members: JsonMembers<'_> = serde_json::from_str(&json).ok()?;
     let mut body = String::with_capacity(json.len() + 128);
     body.push('{');
     let mut has_metadata = false;
@@ -260,8 +267,8 @@ fn body_of(raw: &RawObject, namespace: Option<&str>, pin: Option<&Pin>) -> Optio
     has_metadata.then_some(body)
 }
 
-fn metadata(written: &RawValue, namespace: Option<&str>, pin: Option<&Pin>) -> Option<String> {
-    let members: Members<'_> = serde_json::from_str(written.get()).ok()?;
+fn metadata(written: &RawValue, namespace: Option<&str>, pin: Option<&WritePrecondition>) -> Option<String> {
+    let members: JsonMembers<'_> = serde_json::from_str(written.get()).ok()?;
     let mut metadata = String::from("{");
     for (key, value) in &members.0 {
         // With managedFields every apply is refused, uid and resourceVersion would override the pin, and with a
@@ -275,8 +282,8 @@ fn metadata(written: &RawValue, namespace: Option<&str>, pin: Option<&Pin>) -> O
     }
     match pin {
         None => {}
-        Some(Pin::Absent) => push_member(&mut metadata, "resourceVersion", &quote(NO_RESOURCE_VERSION)),
-        Some(Pin::At { uid, resource_version }) => {
+        Some(WritePrecondition::Absent) => push_member(&mut metadata, "resourceVersion", &quote(NO_RESOURCE_VERSION)),
+        Some(WritePrecondition::At { uid, resource_version }) => {
             push_member(&mut metadata, "uid", &quote(uid));
             push_member(&mut metadata, "resourceVersion", &quote(resource_version));
         }
@@ -290,23 +297,28 @@ fn is_unknown_resource(status: &Status) -> bool {
     status.code == 404 && status.details.as_ref().is_none_or(|details| details.kind != "namespaces")
 }
 
-fn explain(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {
+fn explain(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {
     // A webhook's message can look like anything.
-    if let Failure::Refused(status) = &failure
+    if let RequestError::Refused(status) = &failure
         && Denier::of(&status.message).is_none()
     {
         let conflicts = conflicts(status);
         if !conflicts.is_empty() {
             // The server checks field ownership before it compares versions. If the object did not exist, no one owned
             // a field.
-            return if *apply.pin == Pin::Absent { ApplyError::Changed } else { ApplyError::Conflict(conflicts) };
+            return if *apply.pin == WritePrecondition::Absent {
+                ApplyError::Changed
+            } else {
+                ApplyError::Conflict(conflicts)
+            };
         }
         if is_other_object(status, apply.resource) {
             return ApplyError::Changed;
         }
     }
-    let lacking = if let Failure::Refused(status) = &failure { lacking(status) } else { None };
-    let unsure = matches!(failure, Failure::Lost { sent: true, .. } | Failure::TimedOut(_) | Failure::TooLong(_));
+    let lacking = if let RequestError::Refused(status) = &failure { lacking(status) } else { None };
+    let unsure =
+        matches!(failure, RequestError::Lost { sent: true, .. } | RequestError::TimedOut(_) | RequestError::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
     if unsure {
         problem.message.push_str("; it is unknown whether the object was written");
@@ -373,10 +385,10 @@ fn manager(message: &str) -> String {
 }
 
 /// The message names a version only for an `Update`; an `Apply` is independent of the version.
-fn operation(message: &str) -> Operation {
+fn operation(message: &str) -> ManagerOperation {
     match message.rsplit_once('"').is_some_and(|(_, rest)| rest.starts_with(" using ")) {
-        true => Operation::Update,
-        false => Operation::Apply,
+        true => ManagerOperation::Update,
+        false => ManagerOperation::Apply,
     }
 }
 
@@ -394,11 +406,11 @@ mod tests {
     const LIVE: &str =
         r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","uid":"u","resourceVersion":"9"}}"#;
 
-    fn at() -> Pin {
-        Pin::At { uid: "u".into(), resource_version: "8".into() }
+    fn at() -> WritePrecondition {
+        WritePrecondition::At { uid: "u".into(), resource_version: "8".into() }
     }
 
-    async fn apply_to(target: &KubeTarget, pin: &Pin, force: bool) -> Result<Live, ApplyError> {
+    async fn apply_to(target: &KubeTarget, pin: &WritePrecondition, force: bool) -> Result<LiveObject, ApplyError> {
         let resource = Resource {
             group: String::new(),
             version: "v1".into(),
@@ -428,14 +440,17 @@ mod tests {
         target.apply(&apply).await
     }
 
-    async fn answered(pin: &Pin, reply: impl Fn() -> Reply + Send + Sync + 'static) -> Result<Live, ApplyError> {
+    async fn answered(
+        pin: &WritePrecondition,
+        reply: impl Fn() -> Reply + Send + Sync + 'static,
+    ) -> Result<LiveObject, ApplyError> {
         apply_to(&fake_server::target(move |_| reply()).0, pin, false).await
     }
 
     #[tokio::test]
     async fn the_manifest_is_sent_as_written_with_the_pin_and_without_what_the_server_gives() {
         let (target, seen) = fake_server::target(|_| fake_server::json(201, LIVE));
-        let live = apply_to(&target, &Pin::Absent, false).await.unwrap();
+        let live = apply_to(&target, &WritePrecondition::Absent, false).await.unwrap();
         assert_eq!((&*live.raw.json(), live.resource_version.as_str()), (LIVE, "9"));
         apply_to(&target, &at(), true).await.unwrap();
         let seen = seen.lock().unwrap();
@@ -468,7 +483,7 @@ mod tests {
 
     #[tokio::test]
     async fn another_object_or_another_version_than_the_checked_one_is_not_written() {
-        for pin in [Pin::Absent, at()] {
+        for pin in [WritePrecondition::Absent, at()] {
             assert_eq!(answered(&pin, || modified("configmaps")).await.err(), Some(ApplyError::Changed));
         }
         let other_uid = || {
@@ -477,7 +492,7 @@ mod tests {
             status(422, "Invalid", "metadata.uid: field is immutable", json!({"kind": "ConfigMap", "causes": causes}))
         };
         assert_eq!(answered(&at(), other_uid).await.err(), Some(ApplyError::Changed));
-        assert_eq!(answered(&Pin::Absent, conflict).await.err(), Some(ApplyError::Changed));
+        assert_eq!(answered(&WritePrecondition::Absent, conflict).await.err(), Some(ApplyError::Changed));
         // A conflict about another object is not ours.
         let quota = answered(&at(), || modified("resourcequotas")).await;
         assert!(matches!(quota, Err(ApplyError::Refused(_))), "{quota:?}");
@@ -485,8 +500,9 @@ mod tests {
 
     #[tokio::test]
     async fn field_conflicts_name_field_and_manager() {
-        let expected = [(".data.a", r#"kube\"ctl\x1b"#, Operation::Update), (".data.b", "helm", Operation::Apply)]
-            .map(|(field, manager, operation)| FieldConflict::new(manager, operation, field));
+        let expected =
+            [(".data.a", r#"kube\"ctl\x1b"#, ManagerOperation::Update), (".data.b", "helm", ManagerOperation::Apply)]
+                .map(|(field, manager, operation)| FieldConflict::new(manager, operation, field));
         assert_eq!(answered(&at(), conflict).await.err(), Some(ApplyError::Conflict(expected.into())));
         assert_eq!(manager(r#"conflict with "a \"b\" \\" using apps/v1"#), r#"a "b" \"#);
         assert_eq!(manager("conflict with subresource"), "conflict with subresource");
@@ -518,13 +534,13 @@ mod tests {
             1 => status(404, "NotFound", "the server could not find the requested resource", json!({})),
             _ => fake_server::json(201, LIVE),
         });
-        assert!(apply_to(&target, &Pin::Absent, false).await.is_ok());
+        assert!(apply_to(&target, &WritePrecondition::Absent, false).await.is_ok());
         assert_eq!(seen.lock().unwrap().len(), 3);
 
         let no_namespace =
             || status(404, "NotFound", "namespaces \"n\" not found", json!({"name": "n", "kind": "namespaces"}));
         let (target, seen) = fake_server::target(move |_| no_namespace());
-        let refused = apply_to(&target, &Pin::Absent, false).await;
+        let refused = apply_to(&target, &WritePrecondition::Absent, false).await;
         let Err(ApplyError::Refused(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(problem.message, "there is no namespace \"n\" for configmaps \"c\" in namespace \"n\"");
         assert_eq!(seen.lock().unwrap().len(), 1);
@@ -618,7 +634,7 @@ mod tests {
         assert_eq!(target.take_warnings(), ["b", "a"]);
         assert_eq!(target.take_warnings(), Vec::<String>::new());
         // A server that does not compare versions has overwritten the object that was created in the meantime.
-        apply_to(&target, &Pin::Absent, false).await.unwrap();
+        apply_to(&target, &WritePrecondition::Absent, false).await.unwrap();
         assert_eq!(target.take_warnings().len(), 1, "the others were reported before");
     }
 }

@@ -16,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::credentials::Credentials;
 use super::errors::{self, io_words, words};
-use super::kubeconfig::{self, ReadKubeconfig, Surroundings};
+use super::kubeconfig::{self, ProcessEnvironment, ReadKubeconfig};
 use super::plugin::Plugin;
 use super::request::Peer;
 use super::transport::Transport;
@@ -34,7 +34,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The merged kubeconfig.
-pub async fn kubeconfig(connection: &Connection, surroundings: Surroundings) -> Result<ReadKubeconfig> {
+pub async fn kubeconfig(connection: &Connection, surroundings: ProcessEnvironment) -> Result<ReadKubeconfig> {
     let asked = connection.clone();
     let reading = tokio::task::spawn_blocking(move || match kubeconfig::read(&asked, &surroundings)? {
         Some(read) => Ok(ReadKubeconfig(Arc::new(read))),
@@ -46,7 +46,7 @@ pub async fn kubeconfig(connection: &Connection, surroundings: Surroundings) -> 
     reading.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))?
 }
 
-pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result<KubeTarget> {
+pub async fn open(connection: &Connection, surroundings: ProcessEnvironment) -> Result<KubeTarget> {
     // A file can be a pipe that nothing is written to, and an interrupt must still work.
     let asked = connection.clone();
     let prepared = tokio::task::spawn_blocking(move || {
@@ -61,7 +61,7 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
     let mut prepared =
         prepared.await.map_err(|_| Error::failed(Problem::new("the kubeconfig could not be read")))??;
     let timeout = connection.timeout.unwrap_or(REQUEST_TIMEOUT);
-    let Prepared { config, peer, .. } = &mut prepared;
+    let PreparedClient { config, peer, .. } = &mut prepared;
     if let Some(Impersonate { user, groups }) = &connection.impersonate {
         // Like kubectl: the flags replace all impersonation settings of the kubeconfig.
         let auth = &mut config.auth_info;
@@ -84,7 +84,7 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gantry/", env!("CARGO_PKG_VERSION")))));
     peer.proxy = config.proxy_url.as_ref().map(address);
 
-    let Prepared { mut config, peer, plugin } = prepared;
+    let PreparedClient { mut config, peer, plugin } = prepared;
     let credentials = Credentials::take(&mut config.auth_info, plugin, peer.user.clone()).await;
     let credentials = credentials.map_err(Error::failed)?;
     let default_namespace = config.default_namespace.clone();
@@ -104,13 +104,13 @@ pub async fn open(connection: &Connection, surroundings: Surroundings) -> Result
 }
 
 /// Everything that is needed to create the client.
-struct Prepared {
+struct PreparedClient {
     config: Config,
     peer: Peer,
     plugin: Option<Plugin>,
 }
 
-fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
+fn in_cluster(connection: &Connection, surroundings: &ProcessEnvironment) -> Result<PreparedClient> {
     if let Some(context) = &connection.context {
         return Err(Error::usage(
             Problem::new(format!("no kubeconfig found for context {context:?}"))
@@ -131,10 +131,14 @@ fn in_cluster(connection: &Connection, surroundings: &Surroundings) -> Result<Pr
     })?;
     config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
     let peer = peer("in-cluster".into(), &config.cluster_url, None);
-    Ok(Prepared { config, peer, plugin: None })
+    Ok(PreparedClient { config, peer, plugin: None })
 }
 
-fn from_kubeconfig(kubeconfig: &Kubeconfig, connection: &Connection, surroundings: &Surroundings) -> Result<Prepared> {
+fn from_kubeconfig(
+    kubeconfig: &Kubeconfig,
+    connection: &Connection,
+    surroundings: &ProcessEnvironment,
+) -> Result<PreparedClient> {
     let asked = connection.context.is_some();
     let name = match connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
         Some(name) => name,
@@ -203,8 +207,8 @@ fn prepare(
     mut auth: AuthInfo,
     peer: Peer,
     connection: &Connection,
-    surroundings: &Surroundings,
-) -> std::result::Result<Prepared, Problem> {
+    surroundings: &ProcessEnvironment,
+) -> std::result::Result<PreparedClient, Problem> {
     let of_cluster = format!("cluster {:?}", words(cluster_name));
     let of_user = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
     let not_a_url = || {
@@ -242,7 +246,7 @@ fn prepare(
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
     config.auth_info = auth;
     let peer = self::peer(peer.context, &config.cluster_url, peer.user);
-    Ok(Prepared { config, peer, plugin })
+    Ok(PreparedClient { config, peer, plugin })
 }
 
 /// Reads a file that the kubeconfig names, unless the data is inline. kube would read a pipe or `/dev/zero` forever.
@@ -386,7 +390,7 @@ contexts:
         }
 
         async fn open(&self, connection: Connection) -> Result<KubeTarget> {
-            super::open(&connection, Surroundings::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
+            super::open(&connection, ProcessEnvironment::for_test(&[("HOME", self.0.path().to_str().unwrap())])).await
         }
 
         /// The problem with a context, with its path shortened.
@@ -419,7 +423,8 @@ contexts:
         fs::write(&first, "{apiVersion: v1, kind: Config, current-context: other, contexts: [{name: other, context: {cluster: c, user: u}}]}")
             .unwrap();
         let paths = std::env::join_paths([home.0.path().join("gone"), first, home.path()]).unwrap();
-        let surroundings = Surroundings::for_test(&[("KUBECONFIG", paths.to_str().unwrap()), ("HOME", "/nowhere")]);
+        let surroundings =
+            ProcessEnvironment::for_test(&[("KUBECONFIG", paths.to_str().unwrap()), ("HOME", "/nowhere")]);
         let target = open(&Connection::default(), surroundings).await.unwrap();
         assert_eq!(target.describe(), "kube: other (https://10.0.0.1:6443)");
         assert_eq!(target.default_namespace(), "default");
@@ -448,7 +453,7 @@ contexts:
         let other = Home::with(KUBECONFIG);
         fs::copy(home.path(), other.path()).unwrap();
         let paths = std::env::join_paths([home.path(), other.path()]).unwrap();
-        let surroundings = Surroundings::for_test(&[("KUBECONFIG", paths.to_str().unwrap())]);
+        let surroundings = ProcessEnvironment::for_test(&[("KUBECONFIG", paths.to_str().unwrap())]);
         let target = open(&Connection::default(), surroundings).await.unwrap();
         assert_eq!(target.describe(), "kube: x (https://10.0.0.2)");
     }
@@ -510,7 +515,7 @@ contexts:
     #[tokio::test]
     async fn without_a_kubeconfig_it_says_where_it_looked() {
         let problem = |connection: Connection, variables: &'static [(&str, &str)]| async move {
-            open(&connection, Surroundings::for_test(variables)).await.err().map(|error| error.to_string())
+            open(&connection, ProcessEnvironment::for_test(variables)).await.err().map(|error| error.to_string())
         };
         let nowhere = problem(Connection::default(), &[("HOME", "/nowhere")]).await.unwrap();
         assert_eq!(nowhere.replace('\\', "/"), "no kubeconfig found: searched in /nowhere/.kube/config");

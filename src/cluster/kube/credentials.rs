@@ -31,12 +31,12 @@ const MIN_PLUGIN_INTERVAL: Duration = Duration::from_secs(10);
 /// The minimum length of a secret that is masked. A shorter one is part of too many words.
 const MIN_SECRET_LEN: usize = 3;
 
-type Result<T> = std::result::Result<T, Problem>;
+type CredentialResult<T> = std::result::Result<T, Problem>;
 
 /// The token that requests carry, if any.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    source: Source,
+    source: TokenSource,
     /// The kubeconfig's name for the user.
     user: Option<String>,
     /// All tokens that were sent, and other secrets of the login, which must not appear in output.
@@ -44,26 +44,26 @@ pub struct Credentials {
 }
 
 #[derive(Debug, Default)]
-enum Source {
+enum TokenSource {
     /// No credentials, or those that kube handles.
     #[default]
     Other,
     Token(String),
-    File(PathBuf, Mutex<Held>),
-    Plugin(Box<Plugin>, tokio::sync::Mutex<Held>),
+    File(PathBuf, Mutex<RefreshableToken>),
+    Plugin(Box<Plugin>, tokio::sync::Mutex<RefreshableToken>),
 }
 
 /// A token that can change or expire.
 #[derive(Debug, Clone)]
-struct Held {
+struct RefreshableToken {
     token: String,
     since: Instant,
     expires: Option<Timestamp>,
 }
 
-impl Held {
+impl RefreshableToken {
     fn new(token: String, expires: Option<Timestamp>) -> Self {
-        Held { token, since: Instant::now(), expires }
+        RefreshableToken { token, since: Instant::now(), expires }
     }
 
     fn expires_soon(&self) -> bool {
@@ -75,37 +75,38 @@ impl Held {
 impl Credentials {
     /// Takes the token, the token file or the plugin out of kube's configuration, in kube's order of precedence, and
     /// gets the token. A plugin can return a client certificate instead, which goes back to kube.
-    pub async fn take(auth: &mut AuthInfo, plugin: Option<Plugin>, user: Option<String>) -> Result<Self> {
+    pub async fn take(auth: &mut AuthInfo, plugin: Option<Plugin>, user: Option<String>) -> CredentialResult<Self> {
         let secrets = Mutex::new(secrets_of(auth));
         let (token, file) = (auth.token.take(), auth.token_file.take());
         auth.exec = None;
         let is_kubes = auth.auth_provider.is_some() || (auth.username.is_some() && auth.password.is_some());
         let source = match (token, file, plugin) {
-            _ if is_kubes => Source::Other,
-            (Some(token), ..) => Source::Token(token.expose_secret().to_owned()),
+            _ if is_kubes => TokenSource::Other,
+            (Some(token), ..) => TokenSource::Token(token.expose_secret().to_owned()),
             (None, Some(file), _) => {
                 let file = PathBuf::from(file);
                 let token = read(file.clone(), user.clone()).await?;
                 // A pipe was read to its end, so there is nothing more to read.
                 if file.is_file() {
-                    Source::File(file, Mutex::new(Held::new(token, None)))
+                    TokenSource::File(file, Mutex::new(RefreshableToken::new(token, None)))
                 } else {
-                    Source::Token(token)
+                    TokenSource::Token(token)
                 }
             }
             (None, None, Some(plugin)) => match plugin.ask().await? {
-                Credential { token: Some(token), expires: Some(expires), .. } => {
-                    Source::Plugin(Box::new(plugin), tokio::sync::Mutex::new(Held::new(token, Some(expires))))
-                }
-                Credential { token: Some(token), expires: None, .. } => Source::Token(token),
+                Credential { token: Some(token), expires: Some(expires), .. } => TokenSource::Plugin(
+                    Box::new(plugin),
+                    tokio::sync::Mutex::new(RefreshableToken::new(token, Some(expires))),
+                ),
+                Credential { token: Some(token), expires: None, .. } => TokenSource::Token(token),
                 Credential { certificate: Some((certificate, key)), .. } => {
                     auth.client_certificate_data = Some(STANDARD.encode(certificate));
                     auth.client_key_data = Some(STANDARD.encode(key).into());
-                    Source::Other
+                    TokenSource::Other
                 }
-                Credential { .. } => Source::Other,
+                Credential { .. } => TokenSource::Other,
             },
-            (None, None, None) => Source::Other,
+            (None, None, None) => TokenSource::Other,
         };
         let credentials = Credentials { source, user, secrets };
         // A token that cannot be sent is reported before any request.
@@ -114,18 +115,18 @@ impl Credentials {
     }
 
     /// The value of the `Authorization` header.
-    pub async fn header(&self) -> Result<Option<HeaderValue>> {
+    pub async fn header(&self) -> CredentialResult<Option<HeaderValue>> {
         let token = match &self.source {
-            Source::Other => return Ok(None),
-            Source::Token(token) => token.clone(),
-            Source::File(path, held) => self.of_file(path, held).await,
-            Source::Plugin(plugin, held) => {
+            TokenSource::Other => return Ok(None),
+            TokenSource::Token(token) => token.clone(),
+            TokenSource::File(path, held) => self.of_file(path, held).await,
+            TokenSource::Plugin(plugin, held) => {
                 let mut held = held.lock().await;
                 if held.expires_soon() && held.since.elapsed() >= MIN_PLUGIN_INTERVAL {
                     let Credential { token: Some(token), expires, .. } = plugin.ask().await? else {
                         return Err(plugin.gave_no_new_token());
                     };
-                    *held = Held::new(token, expires);
+                    *held = RefreshableToken::new(token, expires);
                 }
                 held.token.clone()
             }
@@ -154,14 +155,14 @@ impl Credentials {
     }
 
     /// The last token that could be read: some token files exist only at the start, so that nothing else can read them.
-    async fn of_file(&self, path: &Path, held: &Mutex<Held>) -> String {
+    async fn of_file(&self, path: &Path, held: &Mutex<RefreshableToken>) -> String {
         let now = || held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let last = now();
         if last.since.elapsed() < REREAD_INTERVAL {
             return last.token;
         }
         let token = read(path.to_owned(), None).await.unwrap_or(last.token);
-        *held.lock().unwrap_or_else(PoisonError::into_inner) = Held::new(token.clone(), None);
+        *held.lock().unwrap_or_else(PoisonError::into_inner) = RefreshableToken::new(token.clone(), None);
         token
     }
 }
@@ -181,7 +182,7 @@ fn secrets_of(auth: &AuthInfo) -> BTreeSet<String> {
 }
 
 /// Reads a token, without the line break that editors add at its end.
-async fn read(path: PathBuf, user: Option<String>) -> Result<String> {
+async fn read(path: PathBuf, user: Option<String>) -> CredentialResult<String> {
     let of = user.map_or_else(String::new, |user| format!(" of user {:?}", words(&user)));
     let shown = path.display().to_string();
     let problem =

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::apply::lacking;
-use super::request::{Call, Failure, Payload};
+use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
 use crate::cluster::{Delete, DeleteError, Lacking};
 
@@ -22,16 +22,16 @@ pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Del
         "propagationPolicy": if foreground { "Foreground" } else { "Background" },
     })
     .to_string();
-    let read = Call::get(resource, namespace, &object.name);
-    let call = Call { verb: "delete", body: Some(Payload::Delete(&body)), ..read };
+    let read = ApiRequest::get(resource, namespace, &object.name);
+    let call = ApiRequest { verb: "delete", body: Some(Payload::Delete(&body)), ..read };
     match transport.send(&call).await {
         Ok(_) => Ok(()),
-        Err(Failure::Refused(status)) if status.code == 404 => Ok(()),
-        Err(Failure::Refused(status)) if status.code == 409 && is_precondition(&status.message) => {
+        Err(RequestError::Refused(status)) if status.code == 404 => Ok(()),
+        Err(RequestError::Refused(status)) if status.code == 409 && is_precondition(&status.message) => {
             Err(DeleteError::Changed)
         }
-        Err(Failure::Refused(status)) if lacking(&status) == Some(Lacking::Webhook) => {
-            Err(DeleteError::NotYet(Failure::Refused(status).into_problem(&call, transport.peer())))
+        Err(RequestError::Refused(status)) if lacking(&status) == Some(Lacking::Webhook) => {
+            Err(DeleteError::NotYet(RequestError::Refused(status).into_problem(&call, transport.peer())))
         }
         Err(failure) => Err(DeleteError::Refused(failure.into_problem(&call, transport.peer()))),
     }

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
 use super::errors::{self, words};
-use super::request::{Call, Failure, encode};
+use super::request::{ApiRequest, RequestError, encode};
 use super::transport::Transport;
 use crate::cluster::{Discovered, Established, Gvk};
 use crate::crd::Crd;
@@ -22,11 +22,11 @@ const CONCURRENCY: usize = 8;
 struct ResourceList {
     /// An answer without it is not from an API server. Go writes null for an empty list.
     #[serde(deserialize_with = "or_default")]
-    resources: Vec<Served>,
+    resources: Vec<DiscoveryResource>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Served {
+pub(super) struct DiscoveryResource {
     pub name: String,
     pub kind: String,
     pub namespaced: bool,
@@ -55,10 +55,10 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Di
             Ok(resources) => {
                 served.insert(version, resources);
             }
-            Err(Unserved::ThisOne(problem)) => {
+            Err(DiscoveryFailure::ThisOne(problem)) => {
                 down.insert(version, problem);
             }
-            Err(Unserved::Everything(problem)) => return Err(Error::failed(problem)),
+            Err(DiscoveryFailure::Everything(problem)) => return Err(Error::failed(problem)),
         }
     }
     let place = |kind: &Gvk| {
@@ -86,13 +86,16 @@ pub async fn discover(transport: &Transport, kinds: &BTreeSet<Gvk>) -> Result<Di
     })
 }
 
-fn entry<'s>(served: &'s BTreeMap<(&str, &str), Vec<Served>>, kind: &'s Gvk) -> Option<&'s Served> {
+fn entry<'s>(
+    served: &'s BTreeMap<(&str, &str), Vec<DiscoveryResource>>,
+    kind: &'s Gvk,
+) -> Option<&'s DiscoveryResource> {
     let resources = served.get(&(kind.group.as_str(), kind.version.as_str()))?;
     // Subresources such as `pods/status` also have a kind, but contain no objects.
     resources.iter().find(|resource| resource.kind == kind.kind && !resource.name.contains('/'))
 }
 
-pub(super) enum Unserved {
+pub(super) enum DiscoveryFailure {
     ThisOne(Problem),
     Everything(Problem),
 }
@@ -102,7 +105,7 @@ pub(super) async fn served(
     transport: &Transport,
     group: &str,
     version: &str,
-) -> std::result::Result<Vec<Served>, Unserved> {
+) -> std::result::Result<Vec<DiscoveryResource>, DiscoveryFailure> {
     let any = Resource {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -111,48 +114,48 @@ pub(super) async fn served(
         namespaced: false,
     };
     let uri = any.version_path();
-    let call = Call { uri, ..Call::default() };
+    let call = ApiRequest { uri, ..ApiRequest::default() };
     match transport.send(&call).await {
         Ok(answer) => match serde_json::from_str::<ResourceList>(&answer.body) {
             Ok(list) => Ok(list.resources),
-            Err(_) => Err(Unserved::Everything(errors::unexpected_response(
+            Err(_) => Err(DiscoveryFailure::Everything(errors::unexpected_response(
                 transport.peer(),
                 answer.code.as_u16(),
                 "not a resource list",
             ))),
         },
-        Err(Failure::Refused(status)) if status.code == 404 => Ok(Vec::new()),
-        Err(Failure::Misnamed(_)) => Ok(Vec::new()),
+        Err(RequestError::Refused(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(RequestError::Misnamed(_)) => Ok(Vec::new()),
         Err(failure) => {
-            let about_this = matches!(&failure, Failure::Refused(status) if status.code != 401);
+            let about_this = matches!(&failure, RequestError::Refused(status) if status.code != 401);
             let problem = failure.into_problem(&call, transport.peer());
-            Err(if about_this { Unserved::ThisOne(problem) } else { Unserved::Everything(problem) })
+            Err(if about_this { DiscoveryFailure::ThisOne(problem) } else { DiscoveryFailure::Everything(problem) })
         }
     }
 }
 
 /// The state of a CRD on the server.
 #[derive(Deserialize)]
-struct State {
-    metadata: Metadata,
+struct CrdServingState {
+    metadata: CrdDeletionMetadata,
     #[serde(default)]
-    status: Option<Status>,
+    status: Option<CrdServingStatus>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct CrdDeletionMetadata {
     deletion_timestamp: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct CrdServingStatus {
     #[serde(default)]
-    conditions: Option<Vec<Condition>>,
+    conditions: Option<Vec<ApiServiceCondition>>,
 }
 
 #[derive(Deserialize)]
-struct Condition {
+struct ApiServiceCondition {
     #[serde(rename = "type")]
     name: String,
     status: String,
@@ -162,7 +165,7 @@ struct Condition {
     message: String,
 }
 
-impl Condition {
+impl ApiServiceCondition {
     fn explained(&self) -> String {
         words(&format!("{}: {}", self.reason, self.message))
     }
@@ -175,25 +178,26 @@ pub async fn openapi(transport: &Transport, group: &str, version: &str) -> Optio
         "" => format!("/openapi/v3/api/{}", encode(version)),
         group => format!("/openapi/v3/apis/{}/{}", encode(group), encode(version)),
     };
-    let answer = transport.send(&Call { uri, ..Call::default() }).await;
+    let answer = transport.send(&ApiRequest { uri, ..ApiRequest::default() }).await;
     answer.ok().map(|answer| answer.body)
 }
 
 /// Whether the CRD is served: its conditions say so, and discovery lists every served version.
 pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Established> {
     let resource = Resource::crd();
-    let call = Call::get(&resource, None, &crd.name);
-    let fail = |failure: Failure, call: &Call<'_>| Error::failed(failure.into_problem(call, transport.peer()));
+    let call = ApiRequest::get(&resource, None, &crd.name);
+    let fail =
+        |failure: RequestError, call: &ApiRequest<'_>| Error::failed(failure.into_problem(call, transport.peer()));
     let answer = match transport.send(&call).await {
         Ok(answer) => answer,
-        Err(Failure::Refused(status)) if status.code == 404 => {
+        Err(RequestError::Refused(status)) if status.code == 404 => {
             return Ok(Established::Never("it was deleted in the meantime".to_owned()));
         }
         Err(failure) => return Err(fail(failure, &call)),
     };
     let unexpected =
         || Error::failed(errors::unexpected_response(transport.peer(), 200, "not a CustomResourceDefinition"));
-    let state: State = serde_json::from_str(&answer.body).map_err(|_| unexpected())?;
+    let state: CrdServingState = serde_json::from_str(&answer.body).map_err(|_| unexpected())?;
     let crd = Crd::parse(&answer.body).map_err(|_| unexpected())?;
     let by_conditions = match established_by_conditions(&state) {
         Established::Never(said) => Established::Never(transport.hidden(&said)),
@@ -206,7 +210,7 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     // Conditions are written a moment before the handlers are in place.
     for version in crd.served_versions() {
         let resources = served(transport, &crd.group, &version.name).await.map_err(|unserved| match unserved {
-            Unserved::ThisOne(problem) | Unserved::Everything(problem) => Error::failed(problem),
+            DiscoveryFailure::ThisOne(problem) | DiscoveryFailure::Everything(problem) => Error::failed(problem),
         })?;
         if !resources.iter().any(|resource| resource.name == crd.names.plural) {
             return Ok(Established::NotYet(format!("version {} is not served yet", words(&version.name))));
@@ -215,7 +219,7 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
     Ok(Established::Yes)
 }
 
-fn established_by_conditions(state: &State) -> Established {
+fn established_by_conditions(state: &CrdServingState) -> Established {
     if state.metadata.deletion_timestamp.is_some() {
         return Established::Never("it is being deleted".to_owned());
     }

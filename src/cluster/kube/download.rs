@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::connect::certificates_of;
 use super::errors::{chain, io_words, words};
-use super::kubeconfig::Surroundings;
+use super::kubeconfig::ProcessEnvironment;
 use super::{client, proxy};
 use crate::bounded;
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REDIRECTS: usize = 5;
 
 /// A part of the content, or the error that ended it early.
-pub type Part = io::Result<Vec<u8>>;
+pub type DownloadChunk = io::Result<Vec<u8>>;
 
 /// Downloads a URL and sends the content to a reader, part by part. It ends when the content ends, when the reader is
 /// dropped, or when the server sends nothing within `timeout`.
@@ -32,9 +32,9 @@ pub async fn download(
     url: &str,
     ca_file: Option<&Path>,
     timeout: Duration,
-    to: mpsc::Sender<Part>,
+    to: mpsc::Sender<DownloadChunk>,
 ) -> Result<(), Problem> {
-    let surroundings = Surroundings::of_process();
+    let surroundings = ProcessEnvironment::of_process();
     let not_a_url = || Problem::new(format!("{url:?} is not a URL"));
     let mut uri: Uri = url.parse().ok().filter(proxy::is_whole).ok_or_else(not_a_url)?;
     let mut config = Config::new(uri.clone());

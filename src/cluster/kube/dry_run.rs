@@ -8,13 +8,15 @@ use std::collections::BTreeSet;
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use super::apply::{self, Request};
+use super::apply::{self, ApplyRequest};
 use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
-use super::request::{Call, Failure, Format, Payload, encode};
+use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::cluster::{Apply, Cause, DryRunError, FieldConflict, FormerTools, Pin, Refusal, Refuser, deploy_tool};
+use crate::cluster::{
+    Apply, DryRunError, FieldConflict, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition, deploy_tool,
+};
 use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{RawObject, SERVER_METADATA};
@@ -27,7 +29,7 @@ pub async fn dry_run(
     default_namespace: &str,
     apply: &Apply<'_>,
 ) -> Result<RawObject, DryRunError> {
-    let mut request = Request::of(apply, default_namespace)
+    let mut request = ApplyRequest::of(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
     let answer = send(transport, &request.call(apply), apply).await;
@@ -49,7 +51,7 @@ pub fn is_of_tool(conflict: &FieldConflict) -> bool {
     deploy_tool(&conflict.manager, conflict.operation).is_some()
 }
 
-async fn send(transport: &Transport, call: &Call<'_>, apply: &Apply<'_>) -> Result<RawObject, DryRunError> {
+async fn send(transport: &Transport, call: &ApiRequest<'_>, apply: &Apply<'_>) -> Result<RawObject, DryRunError> {
     match transport.send(call).await {
         Ok(answer) if json::is_sound(&answer.body) => Ok(RawObject::new(answer.body)),
         Ok(answer) => {
@@ -83,7 +85,7 @@ async fn taken_over(
         let namespace = apply::namespace_of(apply, default_namespace);
         let patch = patch_to(&live.value(), &next, pin);
         let path = resource.path(namespace, Some(&object.name));
-        let call = Call {
+        let call = ApiRequest {
             verb: "patch",
             resource: Some(resource),
             namespace,
@@ -91,7 +93,7 @@ async fn taken_over(
             uri: format!("{path}?fieldManager={}&dryRun=All", encode(field_manager)),
             body: Some(Payload::JsonPatch(&patch)),
             live: apply.live,
-            format: Format::Json,
+            format: ResponseFormat::Json,
         };
         next = send(transport, &call, apply).await?.value();
     }
@@ -100,9 +102,9 @@ async fn taken_over(
 }
 
 /// The JSON patch that makes `live` to `next`, apart from the status and what the server maintains.
-fn patch_to(live: &Value, next: &Value, pin: &Pin) -> String {
+fn patch_to(live: &Value, next: &Value, pin: &WritePrecondition) -> String {
     let mut patch = Vec::new();
-    if let Pin::At { uid, resource_version } = pin {
+    if let WritePrecondition::At { uid, resource_version } = pin {
         patch.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
         patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}));
     }
@@ -142,7 +144,7 @@ pub async fn dry_run_create(
         resource.path(namespace, None),
         encode(field_manager)
     );
-    let call = Call {
+    let call = ApiRequest {
         verb: "create",
         resource: Some(resource),
         namespace,
@@ -150,7 +152,7 @@ pub async fn dry_run_create(
         uri,
         body: Some(Payload::Create(&body)),
         live: None,
-        format: Format::Json,
+        format: ResponseFormat::Json,
     };
     let Err(failure) = transport.send(&call).await else { return Ok(()) };
     match error_of(failure, &call, apply, transport) {
@@ -165,13 +167,13 @@ pub async fn dry_run_create(
     }
 }
 
-fn error_of(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
+fn error_of(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
     let status = match failure {
-        Failure::Refused(status) => status,
-        Failure::Lost { problem, .. }
-        | Failure::TimedOut(problem)
-        | Failure::Misnamed(problem)
-        | Failure::TooLong(problem) => {
+        RequestError::Refused(status) => status,
+        RequestError::Lost { problem, .. }
+        | RequestError::TimedOut(problem)
+        | RequestError::Misnamed(problem)
+        | RequestError::TooLong(problem) => {
             return DryRunError::Unanswered { problem, everything: true };
         }
     };
@@ -180,7 +182,11 @@ fn error_of(failure: Failure, call: &Call<'_>, apply: &Apply<'_>, transport: &Tr
     if Denier::of(&status.message).is_none() {
         let conflicts = apply::conflicts(&status);
         if !conflicts.is_empty() {
-            return if *apply.pin == Pin::Absent { DryRunError::Changed } else { DryRunError::Conflict(conflicts) };
+            return if *apply.pin == WritePrecondition::Absent {
+                DryRunError::Changed
+            } else {
+                DryRunError::Conflict(conflicts)
+            };
         }
         if apply::is_other_object(&status, apply.resource) {
             return DryRunError::Changed;
@@ -252,14 +258,14 @@ fn refuser(status: &Status) -> Option<Refuser> {
 }
 
 /// Each invalid field, once.
-fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
+fn causes(status: &Status, call: &ApiRequest<'_>) -> Vec<RefusalCause> {
     let named = status.details.iter().flat_map(|details| &details.causes);
-    let mut causes: Vec<Cause> = named
+    let mut causes: Vec<RefusalCause> = named
         .filter(|cause| !cause.message.is_empty())
-        .map(|cause| Cause { field: words(&cause.field), message: words_of_field(&cause.message) })
+        .map(|cause| RefusalCause { field: words(&cause.field), message: words_of_field(&cause.message) })
         .collect();
     if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
-        for Cause { field, message } in &mut causes {
+        for RefusalCause { field, message } in &mut causes {
             let colon = if field.is_empty() { "" } else { ": " };
             *message = denied_by(webhook, &with_reason(&status.message, &format!("{field}{colon}{message}")));
         }
@@ -278,13 +284,13 @@ fn causes(status: &Status, call: &Call<'_>) -> Vec<Cause> {
 
 /// Parses `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`, or one
 /// line for each field.
-fn of_schema(message: &str) -> impl Iterator<Item = Cause> {
+fn of_schema(message: &str) -> impl Iterator<Item = RefusalCause> {
     let rest = message.strip_prefix(DOES_NOT_FIT[0]).and_then(|rest| Some(rest.split_once("): ")?.1));
     rest.unwrap_or_default().lines().filter_map(|line| {
         let line = line.trim();
         let end = end_of_path(line).filter(|_| line.starts_with('.'))?;
         let said = line[end..].trim_start_matches([':', ' ']);
-        Some(Cause { field: words(&line[..end]), message: words(&gotext::without_types(said)) })
+        Some(RefusalCause { field: words(&line[..end]), message: words(&gotext::without_types(said)) })
     })
 }
 
@@ -308,11 +314,11 @@ fn end_of_path(line: &str) -> Option<usize> {
 }
 
 /// `strict decoding error: unknown field "spec.zzz", unknown field "metadata.x"`
-fn of_strict_decoding(message: &str) -> impl Iterator<Item = Cause> {
+fn of_strict_decoding(message: &str) -> impl Iterator<Item = RefusalCause> {
     let fields = message.contains("strict decoding error").then(|| message.split("unknown field \"").skip(1));
     fields.into_iter().flatten().filter_map(|rest| {
         let field = rest.split_once('"')?.0;
-        Some(Cause { field: words(field), message: "unknown field".to_owned() })
+        Some(RefusalCause { field: words(field), message: "unknown field".to_owned() })
     })
 }
 
@@ -324,7 +330,7 @@ mod tests {
 
     async fn answered(
         kind: &str,
-        pin: &Pin,
+        pin: &WritePrecondition,
         reply: impl Fn() -> Reply + Send + Sync + 'static,
     ) -> (DryRunError, String) {
         let resource = Resource {
@@ -355,7 +361,7 @@ mod tests {
 
     async fn refusal(code: u16, message: &str, details: Value) -> Refusal {
         let (message, reply) = (message.to_owned(), move |message: &str| status(code, "", message, details.clone()));
-        match answered("ConfigMap", &Pin::Absent, move || reply(&message)).await.0 {
+        match answered("ConfigMap", &WritePrecondition::Absent, move || reply(&message)).await.0 {
             DryRunError::Refused(refusal) => refusal,
             other => panic!("{other:?}"),
         }
@@ -363,7 +369,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_request_of_the_apply_is_sent_dry() {
-        let uri = answered("ConfigMap", &Pin::Absent, || plain(404, "text/plain", "404 page not found")).await.1;
+        let uri = answered("ConfigMap", &WritePrecondition::Absent, || plain(404, "text/plain", "404 page not found"))
+            .await
+            .1;
         let query = "fieldManager=gantry&force=true&fieldValidation=Strict&dryRun=All";
         assert_eq!(uri, format!("/api/v1/namespaces/n/configmaps/c?{query}"));
     }
@@ -406,7 +414,8 @@ mod tests {
             ),
             (503, "service unavailable", false),
         ] {
-            let answer = answered("ConfigMap", &Pin::Absent, move || status(code, "", message, json!({}))).await.0;
+            let answer =
+                answered("ConfigMap", &WritePrecondition::Absent, move || status(code, "", message, json!({}))).await.0;
             assert!(
                 matches!(answer, DryRunError::Unanswered { everything, .. } if everything == expected),
                 "{answer:?}"
@@ -438,7 +447,7 @@ mod tests {
     async fn values_of_a_secret_are_in_no_cause() {
         let causes = json!({"causes": [{"field": "data[a]", "message": "Invalid value: \"hunter2\": weak"}]});
         let reply = move || status(422, "Invalid", "Secret \"c\" is invalid: data[a]: \"hunter2\"", causes.clone());
-        let answer = answered("Secret", &Pin::Absent, reply).await.0;
+        let answer = answered("Secret", &WritePrecondition::Absent, reply).await.0;
         assert!(!format!("{answer:?}").contains("hunter2"), "{answer:?}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use kube::client::AuthError;
 use rustls::CertificateError;
 
-use super::request::{Failure, Peer};
+use super::request::{Peer, RequestError};
 use crate::problem::Problem;
 use crate::text;
 
@@ -101,9 +101,9 @@ pub fn stalled(peer: &Peer, limit: Duration) -> Problem {
 const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
 
 /// No response at all.
-pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
+pub fn lost(error: &kube::Error, peer: &Peer) -> RequestError {
     let chain = chain(error);
-    let not_sent = |problem: Problem| Failure::Lost { problem, sent: false };
+    let not_sent = |problem: Problem| RequestError::Lost { problem, sent: false };
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<AuthError>()) {
         return not_sent(auth(error, peer.user.as_deref()));
     }
@@ -136,7 +136,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         .or_else(|| said("invalid content-length"))
         .is_some()
     {
-        return Failure::sent(no_http(peer));
+        return RequestError::sent(no_http(peer));
     }
     // EMFILE and ENFILE, which std has no `ErrorKind` for.
     let number = chain.iter().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
@@ -148,7 +148,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
     }
     match chain.iter().find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind) {
         // A chunked body that is malformed, or a compressed one that cannot be decompressed.
-        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Failure::sent(no_http(peer)),
+        Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => RequestError::sent(no_http(peer)),
         Some(io::ErrorKind::ConnectionRefused) => {
             not_sent(Problem::new(format!("{} refused the connection", via(peer))).help(match peer.proxy {
                 Some(_) => CHECK_PROXY.to_owned(),
@@ -158,11 +158,11 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> Failure {
         Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
             not_sent(Problem::new(format!("no route to {}", via(peer))).help("is the network or the VPN up?"))
         }
-        Some(io::ErrorKind::TimedOut) => Failure::sent(
+        Some(io::ErrorKind::TimedOut) => RequestError::sent(
             Problem::new(format!("timed out connecting to {}", via(peer)))
                 .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
         ),
-        _ => Failure::sent(broken(peer)),
+        _ => RequestError::sent(broken(peer)),
     }
 }
 
@@ -327,7 +327,8 @@ mod tests {
     }
 
     fn lost_to(error: impl StdError + Send + Sync + 'static) -> String {
-        let Failure::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &fake_server::peer()) else {
+        let RequestError::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &fake_server::peer())
+        else {
             panic!("a lost connection is no refusal")
         };
         problem.message

@@ -13,7 +13,7 @@ use super::transport::Transport;
 
 /// A request that the fake server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: String,
     pub uri: String,
     pub accept: String,
@@ -78,8 +78,10 @@ pub fn peer() -> Peer {
 }
 
 /// A target whose server is `answer`, and the requests that it receives, in order.
-pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeTarget, Arc<Mutex<Vec<Seen>>>) {
-    let requests: Arc<Mutex<Vec<Seen>>> = Arc::default();
+pub fn target(
+    answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+) -> (KubeTarget, Arc<Mutex<Vec<ReceivedRequest>>>) {
+    let requests: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
     let (log, answer) = (Arc::clone(&requests), Arc::new(answer));
     let service = tower::service_fn(move |request: Request<Body>| {
         let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
@@ -88,7 +90,7 @@ pub fn target(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (KubeT
             let body = String::from_utf8(body.collect_bytes().await?.into()).unwrap();
             let accept = parts.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
             let accept = accept.unwrap_or_default().to_owned();
-            let seen = Seen { method: parts.method.to_string(), uri: parts.uri.to_string(), accept, body };
+            let seen = ReceivedRequest { method: parts.method.to_string(), uri: parts.uri.to_string(), accept, body };
             log.lock().unwrap().push(seen.clone());
             let reply = answer(&seen);
             if reply.hangs {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 
 /// The maximum nesting depth. An API server has no object that it could not read back; the deepest CRDs have 38 levels.
 pub const MAX_DEPTH: usize = 256;
@@ -14,21 +14,21 @@ pub const MAX_DEPTH: usize = 256;
 /// Whether this is a `Status` document: a response of the API server itself, not of a server behind it.
 pub fn is_status(bytes: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
-    struct Kind<'a> {
+    struct DocumentKind<'a> {
         #[serde(borrow)]
         kind: Cow<'a, str>,
     }
-    serde_json::from_slice::<Kind<'_>>(bytes).is_ok_and(|document| document.kind == "Status")
+    serde_json::from_slice::<DocumentKind<'_>>(bytes).is_ok_and(|document| document.kind == "Status")
 }
 
 /// The members of one JSON object in order, each value as written.
-pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonMembers<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for JsonMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
         impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+            type Value = JsonMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -36,10 +36,10 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Text(key), value)) = map.next_entry()? {
+                while let Some((JsonString(key), value)) = map.next_entry()? {
                     members.push((key, value));
                 }
-                Ok(Members(members))
+                Ok(JsonMembers(members))
             }
         }
         deserializer.deserialize_map(Collect)
@@ -48,11 +48,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
 /// A string that is borrowed unless it contains escapes.
 #[derive(serde::Deserialize)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+pub struct JsonString<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 /// The fields that are needed of every live object.
 #[derive(serde::Deserialize)]
-pub struct Head<'a> {
+pub struct LiveObjectHead<'a> {
     #[serde(borrow, rename = "apiVersion")]
     api_version: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -71,9 +71,9 @@ pub struct HeadMetadata<'a> {
     pub resource_version: Cow<'a, str>,
 }
 
-impl Head<'_> {
+impl LiveObjectHead<'_> {
     /// The whole object. Items of a typed list have neither apiVersion nor kind; they get those of the list's kind.
-    pub fn live(&self, json: &str, resource: &Resource) -> Live {
+    pub fn live(&self, json: &str, resource: &Resource) -> LiveObject {
         let raw = match (self.api_version, self.kind) {
             (Some(_), Some(_)) => RawObject::new(json),
             (api_version, kind) => {
@@ -97,7 +97,11 @@ impl Head<'_> {
                 RawObject::new(whole)
             }
         };
-        Live { raw, uid: self.metadata.uid.to_string(), resource_version: self.metadata.resource_version.to_string() }
+        LiveObject {
+            raw,
+            uid: self.metadata.uid.to_string(),
+            resource_version: self.metadata.resource_version.to_string(),
+        }
     }
 }
 
@@ -236,12 +240,12 @@ pub fn is_sound(json: &str) -> bool {
 }
 
 /// The live object in the API server's response to a `GET` or an apply.
-pub fn live(json: &str, resource: &Resource) -> Option<Live> {
+pub fn live(json: &str, resource: &Resource) -> Option<LiveObject> {
     let json = json.trim_ascii();
     if !is_sound(json) {
         return None;
     }
-    Some(serde_json::from_str::<Head<'_>>(json).ok()?.live(json, resource))
+    Some(serde_json::from_str::<LiveObjectHead<'_>>(json).ok()?.live(json, resource))
 }
 
 /// A string as a JSON literal.
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn members_keep_order_and_spelling() {
-        let members: Members<'_> = serde_json::from_str(r#"{"b":1.0,"a\n":{"x": null},"b":[]}"#).unwrap();
+        let members: JsonMembers<'_> = serde_json::from_str(r#"{"b":1.0,"a\n":{"x": null},"b":[]}"#).unwrap();
         let members: Vec<_> = members.0.iter().map(|(key, value)| (key.as_ref(), value.get())).collect();
         assert_eq!(members, [("b", "1.0"), ("a\n", r#"{"x": null}"#), ("b", "[]")]);
     }

@@ -19,15 +19,15 @@ use crate::problem::{Error, Location, Problem, Result};
 type Variables = dyn Fn(&str) -> Option<OsString> + Send + Sync;
 
 /// The environment of a process. It is a value, so that tests can supply their own.
-pub struct Surroundings {
+pub struct ProcessEnvironment {
     variables: Box<Variables>,
     /// Whether a credential plugin can prompt the user.
     pub has_terminal: bool,
 }
 
-impl Surroundings {
+impl ProcessEnvironment {
     pub fn of_process() -> Self {
-        Surroundings {
+        ProcessEnvironment {
             variables: Box::new(|name| std::env::var_os(name)),
             has_terminal: std::io::stdin().is_terminal(),
         }
@@ -38,7 +38,7 @@ impl Surroundings {
         let variables: Vec<(String, OsString)> =
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
         let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        Surroundings { variables: Box::new(find), has_terminal: false }
+        ProcessEnvironment { variables: Box::new(find), has_terminal: false }
     }
 
     pub fn variable(&self, name: &str) -> Option<OsString> {
@@ -58,7 +58,7 @@ impl ReadKubeconfig {
 }
 
 /// The merged kubeconfig; `None` if there is no file, or nothing in it.
-pub fn read(connection: &Connection, surroundings: &Surroundings) -> Result<Option<Kubeconfig>> {
+pub fn read(connection: &Connection, surroundings: &ProcessEnvironment) -> Result<Option<Kubeconfig>> {
     if let Some(path) = &connection.kubeconfig {
         return read_file(path)?.map(Some).ok_or_else(|| {
             Error::usage(
@@ -81,7 +81,7 @@ pub fn read(connection: &Connection, surroundings: &Surroundings) -> Result<Opti
     Ok(merged.filter(|kubeconfig| !kubeconfig.contexts.is_empty() || kubeconfig.current_context.is_some()))
 }
 
-fn default_paths(surroundings: &Surroundings) -> Vec<PathBuf> {
+fn default_paths(surroundings: &ProcessEnvironment) -> Vec<PathBuf> {
     if let Some(list) = surroundings.variable("KUBECONFIG") {
         return std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect();
     }
@@ -173,7 +173,7 @@ fn resolve(kubeconfig: &mut Kubeconfig, folder: &Path) {
 }
 
 /// The searched locations, for messages.
-pub fn searched_paths(surroundings: &Surroundings) -> String {
+pub fn searched_paths(surroundings: &ProcessEnvironment) -> String {
     match default_paths(surroundings).as_slice() {
         [] => "no location (neither KUBECONFIG nor HOME is set)".to_owned(),
         paths => paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "),

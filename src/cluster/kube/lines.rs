@@ -6,35 +6,35 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 
 use super::errors;
-use super::request::{Failure, Peer};
+use super::request::{Peer, RequestError};
 
 /// A streaming response: see [`super::transport::Transport::lines`].
-pub struct Lines {
+pub struct ResponseLines {
     body: Body,
     whole: VecDeque<Vec<u8>>,
     /// The beginning of the line after `whole`.
     rest: Vec<u8>,
 }
 
-impl Lines {
+impl ResponseLines {
     pub fn new(body: Body) -> Self {
-        Lines { body, whole: VecDeque::new(), rest: Vec::new() }
+        ResponseLines { body, whole: VecDeque::new(), rest: Vec::new() }
     }
 
     /// The next line; `None` at the end. A line of more than `limit` bytes is an error.
-    pub async fn next(&mut self, limit: usize, peer: &Peer) -> Result<Option<String>, Failure> {
+    pub async fn next(&mut self, limit: usize, peer: &Peer) -> Result<Option<String>, RequestError> {
         loop {
             if let Some(line) = self.whole.pop_front() {
                 let line = String::from_utf8(line);
                 return line
                     .map(Some)
-                    .map_err(|_| Failure::sent(errors::unexpected_response(peer, 200, "text that is not UTF-8")));
+                    .map_err(|_| RequestError::sent(errors::unexpected_response(peer, 200, "text that is not UTF-8")));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             let frame = frame.map_err(|error| errors::lost(&error, peer))?;
             let Some(data) = frame.data_ref() else { continue };
             if !self.take(data, limit) {
-                return Err(Failure::TooLong(errors::too_long(peer, limit)));
+                return Err(RequestError::TooLong(errors::too_long(peer, limit)));
             }
         }
     }
@@ -64,12 +64,12 @@ mod tests {
     fn lines_are_whole_however_they_are_cut_and_none_is_without_an_end() {
         let text = b"{\"a\":1}\n\r\n{\"b\":2}\n{\"c\"";
         for size in 1..=text.len() {
-            let mut lines = Lines::new(Body::empty());
+            let mut lines = ResponseLines::new(Body::empty());
             assert!(text.chunks(size).all(|part| lines.take(part, 8)));
             assert_eq!(lines.whole, [b"{\"a\":1}".to_vec(), b"{\"b\":2}".to_vec()], "{size}");
             assert_eq!(lines.rest, b"{\"c\"");
         }
-        let mut lines = Lines::new(Body::empty());
+        let mut lines = ResponseLines::new(Body::empty());
         assert!(lines.take(b"12345678\n1234", 8));
         assert!(!lines.take(b"56789", 8));
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::errors::{self, words};
-use super::request::{Call, Failure, Format, encode};
+use super::request::{ApiRequest, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::cluster::list::{ListError, ListRequest, MissingRight, Page};
+use crate::cluster::list::{ListError, ListPage, ListRequest, MissingRight};
 use crate::problem::Problem;
 use crate::resource::Resource;
 
@@ -25,11 +25,11 @@ const MAX_RENEWALS: u32 = 100;
 const MAX_TOKEN_LEN: usize = 16 << 10;
 
 /// The continue token; empty at the beginning and at the end of the list.
-type Token = String;
+type ContinueToken = String;
 
 /// Detects a list that makes no progress.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ListStallDetector {
     /// Hashes of the tokens so far. A list that makes progress never repeats one.
     seen: HashSet<u64>,
     hasher: RandomState,
@@ -37,7 +37,7 @@ pub(super) struct Progress {
     renewed: u32,
 }
 
-impl Progress {
+impl ListStallDetector {
     /// Returns why the list cannot continue at this token, if so.
     pub(super) fn check_token(&mut self, token: &str) -> Result<(), &'static str> {
         match () {
@@ -72,20 +72,20 @@ pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> 
 
 pub struct KubePages {
     transport: Arc<Transport>,
-    query: Arc<Query>,
+    query: Arc<ListQuery>,
     /// The maximum number of objects on any page, and on the next one.
     page_size: u32,
     limit: u32,
     /// The token of the page that is being fetched.
-    start: Token,
-    progress: Progress,
+    start: ContinueToken,
+    progress: ListStallDetector,
     /// The page that is being fetched. Dropping it cancels the request.
-    ahead: JoinSet<Result<(Page, Token), Failure>>,
-    state: State,
+    ahead: JoinSet<Result<(ListPage, ContinueToken), RequestError>>,
+    state: PagingState,
 }
 
 /// The parameters that all page requests share.
-struct Query {
+struct ListQuery {
     resource: Resource,
     namespace: Option<String>,
     /// Path and query, without limit and token.
@@ -93,7 +93,7 @@ struct Query {
     metadata_only: bool,
 }
 
-enum State {
+enum PagingState {
     /// No page has arrived yet.
     Fresh {
         is_second_try: bool,
@@ -130,24 +130,24 @@ impl KubePages {
         let page_size = page_size.max(1);
         KubePages {
             transport: Arc::clone(transport),
-            query: Arc::new(Query { resource: resource.clone(), namespace, uri, metadata_only }),
+            query: Arc::new(ListQuery { resource: resource.clone(), namespace, uri, metadata_only }),
             page_size,
             limit: page_size,
-            start: Token::new(),
-            progress: Progress::default(),
+            start: ContinueToken::new(),
+            progress: ListStallDetector::default(),
             ahead: JoinSet::new(),
-            state: State::Fresh { is_second_try: false },
+            state: PagingState::Fresh { is_second_try: false },
         }
     }
 
     /// See [`crate::cluster::Pages::next`].
-    pub(in crate::cluster) async fn next(&mut self) -> Result<Option<Page>, ListError> {
+    pub(in crate::cluster) async fn next(&mut self) -> Result<Option<ListPage>, ListError> {
         loop {
-            if let State::Over(end) = &self.state {
+            if let PagingState::Over(end) = &self.state {
                 return end.clone().map(|()| None);
             }
             if self.ahead.is_empty() {
-                self.fetch(Token::new());
+                self.fetch(ContinueToken::new());
             }
             // There is a task, so there is a result, unless the runtime is shutting down.
             let Some(Ok(answer)) = self.ahead.join_next().await else {
@@ -155,15 +155,15 @@ impl KubePages {
                 return Err(self.fail(ListError::Other(problem)));
             };
             let (is_second_try, token_was_renewed) = match self.state {
-                State::Going { is_second_try, token_was_renewed } => (is_second_try, token_was_renewed),
-                State::Fresh { is_second_try } => (is_second_try, false),
-                State::Over(_) => continue,
+                PagingState::Going { is_second_try, token_was_renewed } => (is_second_try, token_was_renewed),
+                PagingState::Fresh { is_second_try } => (is_second_try, false),
+                PagingState::Over(_) => continue,
             };
             let progress = match &answer {
                 Ok((page, token)) if !token.is_empty() => {
                     self.progress.page(page.len()).and_then(|()| self.progress.check_token(token))
                 }
-                Err(Failure::Refused(status)) if status.code == 410 => self.progress.renewed(),
+                Err(RequestError::Refused(status)) if status.code == 410 => self.progress.renewed(),
                 _ => Ok(()),
             };
             if let Err(why) = progress {
@@ -172,34 +172,35 @@ impl KubePages {
             }
             match answer {
                 Ok((page, token)) if token.is_empty() => {
-                    self.state = State::Over(Ok(()));
+                    self.state = PagingState::Over(Ok(()));
                     return Ok(Some(page));
                 }
                 Ok((page, token)) => {
-                    self.state = State::Going { is_second_try, token_was_renewed: false };
+                    self.state = PagingState::Going { is_second_try, token_was_renewed: false };
                     self.limit = fitting(self.page_size, &page);
                     self.fetch(token);
                     return Ok(Some(page));
                 }
-                Err(Failure::Refused(status)) if status.code == 410 => {
+                Err(RequestError::Refused(status)) if status.code == 410 => {
                     // The token in the error continues after the last object of the previous page, in a newer snapshot,
                     // so no object is returned twice. That is enough to check each object, and a list that takes longer
                     // than the server keeps snapshots (five minutes) can complete.
                     let token = status.metadata.and_then(|metadata| metadata.continue_).unwrap_or_default();
                     if !token.is_empty() && !token_was_renewed {
-                        self.state = State::Going { is_second_try, token_was_renewed: true };
+                        self.state = PagingState::Going { is_second_try, token_was_renewed: true };
                         self.fetch(token);
                     } else if is_second_try {
                         let error = ListError::Other(self.dropped_twice());
                         return Err(self.fail(error));
                     } else {
-                        self.state = State::Fresh { is_second_try: true };
+                        self.state = PagingState::Fresh { is_second_try: true };
                         // The list restarts, so tokens can repeat.
-                        self.progress = Progress { renewed: self.progress.renewed, ..Progress::default() };
+                        self.progress =
+                            ListStallDetector { renewed: self.progress.renewed, ..ListStallDetector::default() };
                         return Err(ListError::Expired);
                     }
                 }
-                Err(Failure::TooLong(_)) if self.limit > 1 => {
+                Err(RequestError::TooLong(_)) if self.limit > 1 => {
                     self.limit = (self.limit / 10).max(1);
                     self.page_size = self.limit;
                     self.fetch(self.start.clone());
@@ -212,7 +213,7 @@ impl KubePages {
         }
     }
 
-    fn fetch(&mut self, token: Token) {
+    fn fetch(&mut self, token: ContinueToken) {
         let (transport, query) = (Arc::clone(&self.transport), Arc::clone(&self.query));
         let mut uri = format!("{}limit={}", query.uri, self.limit);
         self.start.clone_from(&token);
@@ -221,23 +222,24 @@ impl KubePages {
                 uri.push_str("&continue=");
                 uri.push_str(&encode(&token));
             }
-            let answer = transport.send(&Call { uri, ..query.call() }).await?;
-            Page::read(answer.body)
-                .map_err(|_| Failure::sent(errors::unexpected_response(transport.peer(), 200, "not a list")))
+            let answer = transport.send(&ApiRequest { uri, ..query.call() }).await?;
+            ListPage::read(answer.body)
+                .map_err(|_| RequestError::sent(errors::unexpected_response(transport.peer(), 200, "not a list")))
         });
     }
 
     fn fail(&mut self, error: ListError) -> ListError {
-        self.state = State::Over(Err(error.clone()));
+        self.state = PagingState::Over(Err(error.clone()));
         error
     }
 
-    fn explain(&self, failure: Failure) -> ListError {
+    fn explain(&self, failure: RequestError) -> ListError {
         let (code, said) = match &failure {
-            Failure::Refused(status) => (status.code, words(&status.message)),
-            Failure::Lost { .. } | Failure::TimedOut(_) | Failure::Misnamed(_) | Failure::TooLong(_) => {
-                (0, String::new())
-            }
+            RequestError::Refused(status) => (status.code, words(&status.message)),
+            RequestError::Lost { .. }
+            | RequestError::TimedOut(_)
+            | RequestError::Misnamed(_)
+            | RequestError::TooLong(_) => (0, String::new()),
         };
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {
@@ -260,19 +262,19 @@ impl KubePages {
 }
 
 /// How many objects of the size of those on `page` fit on one page, with a maximum of `max`.
-fn fitting(max: u32, page: &Page) -> u32 {
+fn fitting(max: u32, page: &ListPage) -> u32 {
     let one = page.bytes() / page.len().max(1);
     u32::try_from(TARGET_PAGE_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, max)
 }
 
-impl Query {
-    fn call(&self) -> Call<'_> {
-        Call {
+impl ListQuery {
+    fn call(&self) -> ApiRequest<'_> {
+        ApiRequest {
             verb: "list",
             resource: Some(&self.resource),
             namespace: self.namespace.as_deref(),
-            format: if self.metadata_only { Format::MetadataOnly } else { Format::Json },
-            ..Call::default()
+            format: if self.metadata_only { ResponseFormat::MetadataOnly } else { ResponseFormat::Json },
+            ..ApiRequest::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::request::{Call, encode};
+use super::request::{ApiRequest, encode};
 use super::transport::Transport;
 use crate::problem::Problem;
 use crate::resource::Resource;
@@ -25,13 +25,13 @@ pub async fn tail(
     let pods = Resource::built_in("", "Pod", "pods", true);
     let logs = Resource::built_in("", "Pod", "pods/log", true);
     let path = pods.path(Some(namespace), Some(pod));
-    let call = Call {
+    let call = ApiRequest {
         verb: "get",
         resource: Some(&logs),
         namespace: Some(namespace),
         name: Some(pod),
         uri: format!("{path}/log?container={}&tailLines={lines}", encode(container)),
-        ..Call::default()
+        ..ApiRequest::default()
     };
     let read = async {
         let content =

@@ -7,24 +7,28 @@ use serde_json::{Map, Value, json};
 use super::apply::is_other_object;
 use super::errors;
 use super::json;
-use super::request::{Call, Failure, Payload, encode};
+use super::request::{ApiRequest, Payload, RequestError, encode};
 use super::transport::Transport;
 use crate::cluster::{ApplyError, Relabel, Unmark};
-use crate::resource::Live;
+use crate::resource::LiveObject;
 
 /// Removes the marks, and returns the new live object.
-pub async fn unmark(transport: &Transport, default_namespace: &str, unmark: &Unmark<'_>) -> Result<Live, ApplyError> {
+pub async fn unmark(
+    transport: &Transport,
+    default_namespace: &str,
+    unmark: &Unmark<'_>,
+) -> Result<LiveObject, ApplyError> {
     let Unmark { resource, object, live, .. } = unmark;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
     let body = body(unmark).to_string();
-    let read = Call::get(resource, namespace, &object.name);
+    let read = ApiRequest::get(resource, namespace, &object.name);
     let uri = format!("{}?fieldManager={}", read.uri, encode(unmark.field_manager));
-    let call = Call { verb: "patch", uri, body: Some(Payload::MergePatch(&body)), live: Some(&live.raw), ..read };
+    let call = ApiRequest { verb: "patch", uri, body: Some(Payload::MergePatch(&body)), live: Some(&live.raw), ..read };
     match transport.send(&call).await {
         Ok(answer) => json::live(&answer.body, resource).ok_or_else(|| {
             ApplyError::Refused(errors::unexpected_response(transport.peer(), answer.code.as_u16(), "not an object"))
         }),
-        Err(Failure::Refused(status)) if is_other_object(&status, resource) => Err(ApplyError::Changed),
+        Err(RequestError::Refused(status)) if is_other_object(&status, resource) => Err(ApplyError::Changed),
         Err(failure) => Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
     }
 }
@@ -37,13 +41,13 @@ pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &R
     let mut metadata = json!({"uid": live.uid, "resourceVersion": live.resource_version});
     metadata["labels"][*label] = (*value).into();
     let body = json!({ "metadata": metadata }).to_string();
-    let read = Call::get(resource, namespace, &object.name);
+    let read = ApiRequest::get(resource, namespace, &object.name);
     let uri = format!("{}?fieldManager={}", read.uri, encode(field_manager));
-    let patch = |uri, body| Call { verb: "patch", uri, body: Some(body), live: Some(&live.raw), ..read.clone() };
+    let patch = |uri, body| ApiRequest { verb: "patch", uri, body: Some(body), live: Some(&live.raw), ..read.clone() };
     let call = patch(uri.clone(), Payload::MergePatch(&body));
     let answer = match transport.send(&call).await {
         Ok(answer) => answer,
-        Err(Failure::Refused(status)) if is_other_object(&status, resource) => return Err(ApplyError::Changed),
+        Err(RequestError::Refused(status)) if is_other_object(&status, resource) => return Err(ApplyError::Changed),
         Err(failure) => return Err(ApplyError::Refused(failure.into_problem(&call, transport.peer()))),
     };
     let written = json::live(&answer.body, resource);
@@ -56,7 +60,7 @@ pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &R
 
 /// The JSON patch that moves a label from gantry's `Update` entry in managedFields to its `Apply` entry; `None` unless
 /// both exist.
-fn records(live: &Live, label: &str, field_manager: &str) -> Option<String> {
+fn records(live: &LiveObject, label: &str, field_manager: &str) -> Option<String> {
     let object = live.raw.value();
     let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
     let is_ours = |entry: &Value, operation: &str| {

@@ -48,23 +48,23 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use self::download::Part;
+use self::download::DownloadChunk;
 use super::{
-    Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest, OnRead,
-    Read, Relabel, Release, RewriteError, RulesReview, Unmark, Wanted,
+    Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest,
+    ObjectToRead, OnRead, ReadResult, Relabel, Release, RewriteError, RulesReview, Unmark,
 };
 use crate::cluster::openapi::{Documents, OpenApi};
 use crate::cluster::service::ServiceUrl;
 use crate::cluster::watch::{Follow, FollowRequest, WatchEvent};
 use crate::problem::{Problem, Result};
 use crate::rbac::Atom;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 pub use kubeconfig::ReadKubeconfig;
 pub use list::KubePages;
 use transport::Transport;
 
 /// An object of a list, with the apiVersion and kind that the server omits there.
-pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
+pub fn listed(json: &str, resource: &Resource) -> Option<LiveObject> {
     json::live(json, resource)
 }
 
@@ -74,7 +74,7 @@ pub fn listed(json: &str, resource: &Resource) -> Option<Live> {
 /// # Errors
 /// There is no kubeconfig, or one cannot be read.
 pub async fn kubeconfig(connection: &Connection) -> Result<ReadKubeconfig> {
-    connect::kubeconfig(connection, kubeconfig::Surroundings::of_process()).await
+    connect::kubeconfig(connection, kubeconfig::ProcessEnvironment::of_process()).await
 }
 
 pub struct KubeTarget {
@@ -88,7 +88,7 @@ impl KubeTarget {
     /// Reads the kubeconfig (`--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`, else the Pod's own service
     /// account) and runs its credential plugin. Sends no request to the API server.
     pub async fn open(connection: &Connection) -> Result<Self> {
-        connect::open(connection, kubeconfig::Surroundings::of_process()).await
+        connect::open(connection, kubeconfig::ProcessEnvironment::of_process()).await
     }
 
     /// `kube: staging (https://10.0.0.1:6443)`, `kube: staging (https://10.0.0.1:6443) as "deployer"`
@@ -136,7 +136,7 @@ impl KubeTarget {
     /// The kinds of [`Self::served`] whose objects can be listed.
     pub async fn listable(&self) -> Result<Vec<Resource>> {
         let served = served::served(&self.transport).await?;
-        Ok(served.into_iter().filter(served::Served::can_list).map(|served| served.resource).collect())
+        Ok(served.into_iter().filter(served::ServedResource::can_list).map(|served| served.resource).collect())
     }
 
     /// The Kubernetes release that the server reports.
@@ -144,7 +144,7 @@ impl KubeTarget {
         served::release(&self.transport).await
     }
 
-    pub async fn read(&self, wanted: &[Wanted], on_read: OnRead<'_>) -> Result<Vec<Read>> {
+    pub async fn read(&self, wanted: &[ObjectToRead], on_read: OnRead<'_>) -> Result<Vec<ReadResult>> {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
@@ -159,7 +159,7 @@ impl KubeTarget {
     }
 
     /// Retries for up to 5 s if the server does not know a resource yet, or the schema of a CRD that this target wrote.
-    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<Live, ApplyError> {
+    pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<LiveObject, ApplyError> {
         apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
@@ -167,7 +167,7 @@ impl KubeTarget {
         delete::delete(&self.transport, &self.default_namespace, delete).await
     }
 
-    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<Live, ApplyError> {
+    pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<LiveObject, ApplyError> {
         metadata::unmark(&self.transport, &self.default_namespace, unmark).await
     }
 
@@ -199,7 +199,11 @@ impl KubeTarget {
     }
 
     /// Streams content from a Service of the cluster.
-    pub async fn download(&self, url: &ServiceUrl, to: mpsc::Sender<Part>) -> std::result::Result<(), Problem> {
+    pub async fn download(
+        &self,
+        url: &ServiceUrl,
+        to: mpsc::Sender<DownloadChunk>,
+    ) -> std::result::Result<(), Problem> {
         service::download(&self.transport, url, to).await
     }
 

@@ -8,12 +8,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::json::{self, Head, Text};
+use super::json::{self, JsonString, LiveObjectHead};
 use crate::problem::Problem;
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 /// The objects that exist, each with its index in the list of wanted ones, and those that could not be read.
-pub type Found = Vec<(usize, Result<Live, Problem>)>;
+pub type ObjectsOnPage = Vec<(usize, Result<LiveObject, Problem>)>;
 
 /// Extracts the wanted objects from one page, and sends the continue token as soon as it is known.
 pub fn scan(
@@ -22,29 +22,29 @@ pub fn scan(
     token: oneshot::Sender<Option<String>>,
 ) -> serde_json::Result<Scanned> {
     let mut deserializer = serde_json::Deserializer::from_str(page);
-    let found = Page { names, token: Some(token) }.deserialize(&mut deserializer)?;
+    let found = ListPageVisitor { names, token: Some(token) }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(found)
 }
 
 /// The wanted objects of a page, and the total number of objects on it.
 pub struct Scanned {
-    pub found: Found,
+    pub found: ObjectsOnPage,
     pub objects: usize,
 }
 
-struct Page<'n> {
+struct ListPageVisitor<'n> {
     names: &'n BTreeMap<String, Vec<usize>>,
     token: Option<oneshot::Sender<Option<String>>>,
 }
 
 #[derive(serde::Deserialize)]
-struct ListMetadata {
+struct PageMetadata {
     #[serde(rename = "continue", default)]
     token: String,
 }
 
-impl<'de> DeserializeSeed<'de> for Page<'_> {
+impl<'de> DeserializeSeed<'de> for ListPageVisitor<'_> {
     type Value = Scanned;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scanned, D::Error> {
@@ -52,7 +52,7 @@ impl<'de> DeserializeSeed<'de> for Page<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Page<'_> {
+impl<'de> Visitor<'de> for ListPageVisitor<'_> {
     type Value = Scanned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,16 +61,16 @@ impl<'de> Visitor<'de> for Page<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Scanned, A::Error> {
         let mut found = None;
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(JsonString(key)) = map.next_key()? {
             match key.as_ref() {
                 "metadata" => {
-                    let token = map.next_value::<ListMetadata>()?.token;
+                    let token = map.next_value::<PageMetadata>()?.token;
                     if let Some(sender) = self.token.take() {
                         // The receiver is gone if the read was dropped.
                         let _ = sender.send((!token.is_empty()).then_some(token));
                     }
                 }
-                "items" => found = Some(map.next_value_seed(Items { names: self.names })?),
+                "items" => found = Some(map.next_value_seed(ListItemsVisitor { names: self.names })?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -84,11 +84,11 @@ impl<'de> Visitor<'de> for Page<'_> {
     }
 }
 
-struct Items<'n> {
+struct ListItemsVisitor<'n> {
     names: &'n BTreeMap<String, Vec<usize>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Items<'_> {
+impl<'de> DeserializeSeed<'de> for ListItemsVisitor<'_> {
     type Value = Scanned;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scanned, D::Error> {
@@ -96,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Items<'_> {
+impl<'de> Visitor<'de> for ListItemsVisitor<'_> {
     type Value = Scanned;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,11 +105,11 @@ impl<'de> Visitor<'de> for Items<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Scanned, A::Error> {
         let crd = Resource::crd();
-        let mut found = Found::new();
+        let mut found = ObjectsOnPage::new();
         let mut objects = 0;
         while let Some(item) = items.next_element::<&RawValue>()? {
             objects += 1;
-            let head: Head<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
+            let head: LiveObjectHead<'_> = serde_json::from_str(item.get()).map_err(A::Error::custom)?;
             let wanted = self.names.get(head.metadata.name.as_ref()).map(Vec::as_slice).unwrap_or_default();
             if !wanted.is_empty() && !json::is_sound(item.get()) {
                 return Err(A::Error::custom("not an object"));

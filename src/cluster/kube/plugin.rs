@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::errors::{io_words, words, words_without_secrets};
-use super::kubeconfig::Surroundings;
+use super::kubeconfig::ProcessEnvironment;
 use crate::problem::Problem;
-use crate::program::{self, Failure};
+use crate::program::{self, ProgramError};
 
 /// The maximum size of the output. It contains a token, or a certificate with its key.
 const MAX_BYTES: usize = 1 << 20;
@@ -50,12 +50,12 @@ pub struct Credential {
 
 #[derive(Deserialize)]
 struct ExecCredential {
-    status: Status,
+    status: ExecCredentialStatus,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct ExecCredentialStatus {
     expiration_timestamp: Option<String>,
     token: Option<String>,
     client_certificate_data: Option<String>,
@@ -71,7 +71,7 @@ impl Plugin {
         auth_info: &AuthInfo,
         cluster: &ExecAuthCluster,
         user: Option<&str>,
-        surroundings: &Surroundings,
+        surroundings: &ProcessEnvironment,
         timeout: Option<Duration>,
     ) -> Result<Option<Self>, Problem> {
         let Some(exec) = auth_info.exec.clone() else { return Ok(None) };
@@ -132,35 +132,37 @@ impl Plugin {
         Problem::new(format!("{} returned no new token when the old one expired", self.name())).help(LOG_IN)
     }
 
-    fn failed(&self, failure: &Failure, said: &str) -> Problem {
+    fn failed(&self, failure: &ProgramError, said: &str) -> Problem {
         let name = self.name();
         match failure {
-            Failure::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
+            ProgramError::NotStarted(error) if error.kind() == io::ErrorKind::NotFound => {
                 let hint = self.exec.install_hint.as_deref().map(words);
                 Problem::new(format!("{name} is not installed"))
                     .help(hint.unwrap_or_else(|| "install it, or add it to PATH".to_owned()))
             }
-            Failure::NotStarted(error) => Problem::new(format!("{name} cannot be started: {}", io_words(error)))
+            ProgramError::NotStarted(error) => Problem::new(format!("{name} cannot be started: {}", io_words(error)))
                 .help("check the command in the kubeconfig, and run it manually"),
-            Failure::TimedOut => {
+            ProgramError::TimedOut => {
                 let seconds = self.timeout.as_secs_f32();
                 Problem::new(format!("{name} did not finish within {seconds} s and was stopped"))
                     .help("run it manually, or raise timeouts.credentials")
             }
-            Failure::TooLong => {
+            ProgramError::TooLong => {
                 let mebibytes = MAX_BYTES >> 20;
                 Problem::new(format!("{name} printed more than {mebibytes} MiB and was stopped"))
                     .help("run it manually: it must print one ExecCredential")
             }
-            Failure::Ended(status) => {
+            ProgramError::Ended(status) => {
                 // The reason for the failure comes last.
                 let start = said.char_indices().rev().nth(MAX_STDERR_CHARS - 1).map_or(0, |(start, _)| start);
                 let said = words_without_secrets(&said[start..]);
                 let colon = if said.is_empty() { "" } else { ": " };
                 Problem::new(format!("{name} failed ({status}){colon}{said}")).help(LOG_IN)
             }
-            Failure::Broken(error) => Problem::new(format!("cannot read the output of {name}: {}", io_words(error)))
-                .help("run the command again"),
+            ProgramError::Broken(error) => {
+                Problem::new(format!("cannot read the output of {name}: {}", io_words(error)))
+                    .help("run the command again")
+            }
         }
     }
 }

@@ -9,11 +9,15 @@ use std::net::IpAddr;
 use http::Uri;
 use http::uri::Authority;
 
-use super::kubeconfig::Surroundings;
+use super::kubeconfig::ProcessEnvironment;
 use crate::problem::Problem;
 
 /// The proxy for `server`, or `None` for a direct connection.
-pub fn choose(server: &Uri, proxy_url: Option<&str>, surroundings: &Surroundings) -> Result<Option<Uri>, Problem> {
+pub fn choose(
+    server: &Uri,
+    proxy_url: Option<&str>,
+    surroundings: &ProcessEnvironment,
+) -> Result<Option<Uri>, Problem> {
     if let Some(url) = proxy_url.map(str::trim).filter(|url| !url.is_empty()) {
         return parse(url, "proxy-url of the kubeconfig's cluster").map(Some);
     }
@@ -115,7 +119,7 @@ mod tests {
     use super::*;
 
     fn chosen(server: &str, proxy_url: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
-        let surroundings = Surroundings::for_test(variables);
+        let surroundings = ProcessEnvironment::for_test(variables);
         choose(&server.parse().unwrap(), proxy_url, &surroundings)
             .map(|proxy| proxy.map(|uri| uri.to_string()))
             .map_err(|problem| problem.message)

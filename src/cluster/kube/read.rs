@@ -13,14 +13,14 @@ use tokio::sync::oneshot;
 
 use super::errors;
 use super::json;
-use super::list::{self, Progress};
-use super::page::{Found, Scanned, scan};
-use super::protobuf::{CrdList, Item, Undecodable};
-use super::request::{Call, Failure, Format, encode};
+use super::list::{self, ListStallDetector};
+use super::page::{ObjectsOnPage, Scanned, scan};
+use super::protobuf::{CrdList, EncodedCrd, UndecodableMessage};
+use super::request::{ApiRequest, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::cluster::{OnRead, Read, Wanted};
+use crate::cluster::{ObjectToRead, OnRead, ReadResult};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 /// Up to this many CRDs are read by name. A `GET` costs as much as about two CRDs of a list, and the number of CRDs on
 /// the server is unknown. This many `GET`s take as long as a list of about 250 CRDs, and a sixth of the time of a list
@@ -39,10 +39,10 @@ const CONCURRENCY: usize = 16;
 pub async fn read(
     transport: &Transport,
     default_namespace: &str,
-    wanted: &[Wanted],
+    wanted: &[ObjectToRead],
     on_read: OnRead<'_>,
-) -> Result<Vec<Read>> {
-    let reader = Reader { transport, default_namespace, wanted, on_read, done: AtomicUsize::new(0) };
+) -> Result<Vec<ReadResult>> {
+    let reader = ObjectReader { transport, default_namespace, wanted, on_read, done: AtomicUsize::new(0) };
     let crd = Resource::crd();
     let (crds, others): (Vec<usize>, Vec<usize>) = (0..wanted.len()).partition(|&index| *wanted[index].resource == crd);
     let found = if crds.len() <= FEW_CRDS {
@@ -56,22 +56,22 @@ pub async fn read(
         }
         found
     };
-    let mut answers: Vec<Read> = std::iter::repeat_with(|| Ok(None)).take(wanted.len()).collect();
+    let mut answers: Vec<ReadResult> = std::iter::repeat_with(|| Ok(None)).take(wanted.len()).collect();
     for (index, read) in found {
         answers[index] = read.map(Some);
     }
     Ok(answers)
 }
 
-struct Reader<'a> {
+struct ObjectReader<'a> {
     transport: &'a Transport,
     default_namespace: &'a str,
-    wanted: &'a [Wanted],
+    wanted: &'a [ObjectToRead],
     on_read: OnRead<'a>,
     done: AtomicUsize,
 }
 
-impl Reader<'_> {
+impl ObjectReader<'_> {
     fn count(&self, more: usize) {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
@@ -87,43 +87,43 @@ impl Reader<'_> {
 
     /// Sends one `GET` for each. A refusal can concern only one kind or namespace; a lost connection ends it
     /// immediately.
-    async fn by_name(&self, indices: Vec<usize>) -> Result<Found> {
+    async fn by_name(&self, indices: Vec<usize>) -> Result<ObjectsOnPage> {
         let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(CONCURRENCY);
-        let mut found = Found::new();
+        let mut found = ObjectsOnPage::new();
         while let Some((index, answer)) = answers.next().await {
             match answer {
                 Ok(live) => {
                     found.extend(live.map(|live| (index, Ok(live))));
                     self.count(1);
                 }
-                Err((problem, Severity::ThisObject)) => found.push((index, Err(problem))),
-                Err((problem, Severity::Everything)) => return Err(Error::failed(problem)),
+                Err((problem, ReadFailureScope::ThisObject)) => found.push((index, Err(problem))),
+                Err((problem, ReadFailureScope::Everything)) => return Err(Error::failed(problem)),
             }
         }
         Ok(found)
     }
 
-    async fn one(&self, index: usize) -> (usize, std::result::Result<Option<Live>, (Problem, Severity)>) {
-        let Wanted { resource, object } = &self.wanted[index];
+    async fn one(&self, index: usize) -> (usize, std::result::Result<Option<LiveObject>, (Problem, ReadFailureScope)>) {
+        let ObjectToRead { resource, object } = &self.wanted[index];
         let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(self.default_namespace));
-        let call = Call::get(resource, namespace, &object.name);
+        let call = ApiRequest::get(resource, namespace, &object.name);
         let answer = match self.transport.send(&call).await {
             Ok(answer) => match json::live(&answer.body, resource) {
                 Some(live) => Ok(Some(live)),
                 None => Err((
                     errors::unexpected_response(self.transport.peer(), 200, "not an object"),
-                    Severity::Everything,
+                    ReadFailureScope::Everything,
                 )),
             },
             // A missing object, namespace or resource all mean that the object does not exist.
-            Err(Failure::Refused(status)) if status.code == 404 => Ok(None),
+            Err(RequestError::Refused(status)) if status.code == 404 => Ok(None),
             // No object can have such a name.
-            Err(Failure::Misnamed(_)) => Ok(None),
+            Err(RequestError::Misnamed(_)) => Ok(None),
             Err(failure) => {
-                let severity = if matches!(failure, Failure::Refused(ref status) if status.code != 401) {
-                    Severity::ThisObject
+                let severity = if matches!(failure, RequestError::Refused(ref status) if status.code != 401) {
+                    ReadFailureScope::ThisObject
                 } else {
-                    Severity::Everything
+                    ReadFailureScope::Everything
                 };
                 Err((failure.into_problem(&call, self.transport.peer()), severity))
             }
@@ -132,21 +132,21 @@ impl Reader<'_> {
     }
 
     /// Reads the wanted CRDs with a list of all CRDs. Returns `None` if the user is not allowed to list them.
-    async fn by_list(&self, indices: &[usize]) -> Result<Option<Found>> {
+    async fn by_list(&self, indices: &[usize]) -> Result<Option<ObjectsOnPage>> {
         let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for &index in indices {
             by_name.entry(self.wanted[index].object.name.clone()).or_default().push(index);
         }
         let by_name = Arc::new(by_name);
         let crd = Resource::crd();
-        let call = Call { verb: "list", resource: Some(&crd), ..Call::default() };
+        let call = ApiRequest { verb: "list", resource: Some(&crd), ..ApiRequest::default() };
         let mut counted = 0;
         match tokio::time::timeout(self.transport.timeout(), self.whole(&by_name, &mut counted)).await {
             Ok(Ok(Some(found))) => {
                 self.count(indices.len().saturating_sub(counted));
                 return Ok(Some(found));
             }
-            Ok(Err(Failure::Refused(status))) if status.code == 403 => return Ok(None),
+            Ok(Err(RequestError::Refused(status))) if status.code == 403 => return Ok(None),
             // Whatever failed, or took too long, may work page by page. If not, that has the better error.
             Ok(Ok(None) | Err(_)) | Err(_) => {}
         }
@@ -157,8 +157,8 @@ impl Reader<'_> {
                     self.count(indices.len().saturating_sub(counted));
                     return Ok(Some(found));
                 }
-                Err(Failure::Refused(status)) if status.code == 403 => return Ok(None),
-                Err(Failure::Refused(status)) if status.code == 410 => {}
+                Err(RequestError::Refused(status)) if status.code == 403 => return Ok(None),
+                Err(RequestError::Refused(status)) if status.code == 410 => {}
                 Err(failure) => return Err(Error::failed(failure.into_problem(&call, self.transport.peer()))),
             }
         }
@@ -180,12 +180,12 @@ impl Reader<'_> {
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
-    ) -> std::result::Result<Option<Found>, Failure> {
+    ) -> std::result::Result<Option<ObjectsOnPage>, RequestError> {
         let crd = Resource::crd();
-        let (uri, format) = (crd.path(None, None), Format::Protobuf);
-        let call = Call { verb: "list", resource: Some(&crd), uri, format, ..Call::default() };
+        let (uri, format) = (crd.path(None, None), ResponseFormat::Protobuf);
+        let call = ApiRequest { verb: "list", resource: Some(&crd), uri, format, ..ApiRequest::default() };
         let Some(mut body) = self.transport.protobuf(&call).await? else { return Ok(None) };
-        let (mut list, mut found) = (CrdList::default(), Found::new());
+        let (mut list, mut found) = (CrdList::default(), ObjectsOnPage::new());
         let mut batch: Vec<Vec<u8>> = Vec::new();
         let mut decoding = VecDeque::new();
         loop {
@@ -219,10 +219,10 @@ impl Reader<'_> {
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
-    ) -> std::result::Result<Found, Failure> {
-        let endless = |why| Failure::sent(list::endless(self.transport, &Resource::crd(), why));
-        let mut progress = Progress::default();
-        let mut found = Found::new();
+    ) -> std::result::Result<ObjectsOnPage, RequestError> {
+        let endless = |why| RequestError::sent(list::endless(self.transport, &Resource::crd(), why));
+        let mut progress = ListStallDetector::default();
+        let mut found = ObjectsOnPage::new();
         let mut page = Some(self.page(None).await?);
         while let Some(text) = page {
             let (send, token) = oneshot::channel();
@@ -240,7 +240,8 @@ impl Reader<'_> {
             };
             let (scanned, next) = futures::join!(scan, next);
             let scanned = scanned.ok().and_then(std::result::Result::ok);
-            let unexpected = || Failure::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
+            let unexpected =
+                || RequestError::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
             let Scanned { found: scanned, objects } = scanned.ok_or_else(unexpected)?;
             progress.page(objects).map_err(endless)?;
             found.extend(scanned);
@@ -250,7 +251,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    async fn page(&self, token: Option<&str>) -> std::result::Result<String, Failure> {
+    async fn page(&self, token: Option<&str>) -> std::result::Result<String, RequestError> {
         let crd = Resource::crd();
         let mut limit = PAGE;
         loop {
@@ -259,9 +260,9 @@ impl Reader<'_> {
                 uri.push_str("&continue=");
                 uri.push_str(&encode(token));
             }
-            let call = Call { verb: "list", resource: Some(&crd), uri, ..Call::default() };
+            let call = ApiRequest { verb: "list", resource: Some(&crd), uri, ..ApiRequest::default() };
             match self.transport.send(&call).await {
-                Err(Failure::TooLong(_)) if limit > 1 => limit /= 10,
+                Err(RequestError::TooLong(_)) if limit > 1 => limit /= 10,
                 answer => return Ok(answer?.body),
             }
         }
@@ -269,10 +270,13 @@ impl Reader<'_> {
 }
 
 /// Decodes the wanted ones of these CRDs.
-fn decode(items: &[Vec<u8>], names: &BTreeMap<String, Vec<usize>>) -> std::result::Result<Found, Undecodable> {
-    let mut found = Found::new();
+fn decode(
+    items: &[Vec<u8>],
+    names: &BTreeMap<String, Vec<usize>>,
+) -> std::result::Result<ObjectsOnPage, UndecodableMessage> {
+    let mut found = ObjectsOnPage::new();
     for item in items {
-        let item = Item::read(item)?;
+        let item = EncodedCrd::read(item)?;
         let Some(wanted) = names.get(item.name) else { continue };
         let live = item.live()?;
         found.extend(wanted.iter().map(|&index| (index, Ok(live.clone()))));
@@ -281,7 +285,7 @@ fn decode(items: &[Vec<u8>], names: &BTreeMap<String, Vec<usize>>) -> std::resul
 }
 
 /// What a failed read affects.
-enum Severity {
+enum ReadFailureScope {
     ThisObject,
     Everything,
 }
@@ -293,14 +297,14 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::fake_server::{self, Reply, Seen, status};
+    use super::super::fake_server::{self, ReceivedRequest, Reply, status};
     use super::*;
     use crate::cluster::all;
     use crate::resource::ObjectRef;
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-    fn pod(namespace: Option<&str>, name: &str) -> Wanted {
+    fn pod(namespace: Option<&str>, name: &str) -> ObjectToRead {
         let resource = Resource {
             group: String::new(),
             version: "v1".into(),
@@ -310,11 +314,11 @@ mod tests {
         };
         let namespace = namespace.map(Into::into);
         let object = ObjectRef { api_version: "v1".into(), kind: "Pod".into(), namespace, name: name.into() };
-        Wanted { resource: resource.into(), object: object.into() }
+        ObjectToRead { resource: resource.into(), object: object.into() }
     }
 
     /// Of a group that the server may not serve.
-    fn custom(name: &str) -> Wanted {
+    fn custom(name: &str) -> ObjectToRead {
         let resource = Resource {
             group: "shop.example.com".into(),
             version: "v1".into(),
@@ -324,23 +328,23 @@ mod tests {
         };
         let api_version = resource.api_version();
         let object = ObjectRef { api_version, kind: "Shop".into(), namespace: None, name: name.into() };
-        Wanted { resource: resource.into(), object: object.into() }
+        ObjectToRead { resource: resource.into(), object: object.into() }
     }
 
-    fn many() -> Vec<Wanted> {
-        (0..=FEW_CRDS).rev().map(|number| Wanted::crd(&format!("c{number:03}"))).collect()
+    fn many() -> Vec<ObjectToRead> {
+        (0..=FEW_CRDS).rev().map(|number| ObjectToRead::crd(&format!("c{number:03}"))).collect()
     }
 
     fn item(name: &str) -> Value {
         json!({"metadata": {"name": name, "uid": format!("uid-{name}"), "resourceVersion": "5"}, "spec": {"n": 1.0}})
     }
 
-    fn names(answers: &[Option<Live>]) -> Vec<&str> {
+    fn names(answers: &[Option<LiveObject>]) -> Vec<&str> {
         answers.iter().map(|live| live.as_ref().map_or("-", |live| live.uid.trim_start_matches("uid-"))).collect()
     }
 
     /// A server that has c000, c001, … and returns `size` of them per page.
-    fn list(seen: &Seen, held: usize, size: usize) -> Reply {
+    fn list(seen: &ReceivedRequest, held: usize, size: usize) -> Reply {
         let start = seen.uri.split("continue=").nth(1).map_or(0, |token| token.parse().unwrap());
         let end = held.min(start + size);
         let token = if end < held { end.to_string() } else { String::new() };
@@ -361,11 +365,11 @@ mod tests {
         });
         let wanted = [
             pod(Some("a"), "z"),
-            Wanted::crd("x"),
+            ObjectToRead::crd("x"),
             pod(None, "gone"),
             custom("unrouted"),
             pod(None, "b"),
-            Wanted::crd("x"),
+            ObjectToRead::crd("x"),
         ];
         let counts = Mutex::new(Vec::new());
         let on_read = |done: usize, total: Option<usize>| counts.lock().unwrap().push((done, total));
@@ -389,8 +393,8 @@ mod tests {
         });
         let mut wanted = many();
         wanted.push(pod(None, "p"));
-        wanted.push(Wanted::crd("absent"));
-        wanted.push(Wanted::crd("c007"));
+        wanted.push(ObjectToRead::crd("absent"));
+        wanted.push(ObjectToRead::crd("c007"));
         let last = AtomicUsize::new(0);
         let on_read = |done: usize, _: Option<usize>| last.store(done, Ordering::Relaxed);
         let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
@@ -486,7 +490,7 @@ mod tests {
             status(403, "Forbidden", &message, json!({}))
         });
         let error = target
-            .read(&[pod(None, "a"), Wanted::crd("a"), pod(None, "b"), Wanted::crd("b")], &|_, _| ())
+            .read(&[pod(None, "a"), ObjectToRead::crd("a"), pod(None, "b"), ObjectToRead::crd("b")], &|_, _| ())
             .await
             .and_then(all)
             .unwrap_err();

@@ -5,44 +5,44 @@ use std::borrow::Cow;
 use kube::core::Status;
 
 use super::errors::{via, words, words_of_field};
-use super::request::{Call, Failure, Peer};
+use super::request::{ApiRequest, Peer, RequestError};
 use crate::cluster::{self, Impersonate};
 use crate::problem::Problem;
 use crate::resource::RawObject;
-use crate::secret::Values;
+use crate::secret::SecretValues;
 use gantry_schema::gotext;
 
-impl Failure {
+impl RequestError {
     /// Describes the failure.
-    pub fn into_problem(self, call: &Call<'_>, peer: &Peer) -> Problem {
+    pub fn into_problem(self, call: &ApiRequest<'_>, peer: &Peer) -> Problem {
         match self {
-            Failure::Refused(status) => refused(call, &status, peer),
-            Failure::Lost { problem, .. }
-            | Failure::TimedOut(problem)
-            | Failure::Misnamed(problem)
-            | Failure::TooLong(problem) => problem,
+            RequestError::Refused(status) => refused(call, &status, peer),
+            RequestError::Lost { problem, .. }
+            | RequestError::TimedOut(problem)
+            | RequestError::Misnamed(problem)
+            | RequestError::TooLong(problem) => problem,
         }
     }
 }
 
 /// Describes the API server's refusal of a call. The server quotes rejected values; those of a Secret are removed.
-pub fn refused(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+pub fn refused(call: &ApiRequest<'_>, status: &Status, peer: &Peer) -> Problem {
     let problem = explain(call, &harmless(call, status), peer);
     Problem { message: without_secrets(call, problem.message), ..problem }
 }
 
 /// The API server's message about a call, without the values of the Secret that was sent or is live.
-pub fn without_secrets(call: &Call<'_>, said: String) -> String {
+pub fn without_secrets(call: &ApiRequest<'_>, said: String) -> String {
     if is_secret(call) { values(call).taken_out(&said) } else { said }
 }
 
 /// Like [`without_secrets`], for any text: nothing else in it is changed.
-pub fn hide_secrets(call: &Call<'_>, said: &str) -> String {
+pub fn hide_secrets(call: &ApiRequest<'_>, said: &str) -> String {
     if is_secret(call) { values(call).hidden(said) } else { said.to_owned() }
 }
 
 /// The status without the values of a Secret. They are removed first, because long texts are cut off when shown.
-pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
+pub fn harmless<'s>(call: &ApiRequest<'_>, status: &'s Status) -> Cow<'s, Status> {
     if !is_secret(call) {
         return Cow::Borrowed(status);
     }
@@ -55,12 +55,12 @@ pub fn harmless<'s>(call: &Call<'_>, status: &'s Status) -> Cow<'s, Status> {
 }
 
 /// The values of the Secret that a call is about, both as sent and as live.
-fn values(call: &Call<'_>) -> Values {
+fn values(call: &ApiRequest<'_>) -> SecretValues {
     let sent = call.body.map(|body| Cow::Borrowed(body.text()));
-    Values::of(sent.into_iter().chain(call.live.map(RawObject::json)))
+    SecretValues::of(sent.into_iter().chain(call.live.map(RawObject::json)))
 }
 
-fn is_secret(call: &Call<'_>) -> bool {
+fn is_secret(call: &ApiRequest<'_>) -> bool {
     call.resource.is_some_and(|resource| resource.group.is_empty() && resource.plural == "secrets")
 }
 
@@ -84,7 +84,7 @@ impl<'a> Denier<'a> {
     }
 }
 
-fn explain(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+fn explain(call: &ApiRequest<'_>, status: &Status, peer: &Peer) -> Problem {
     if Denier::of(&status.message).is_some() {
         return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
     }
@@ -172,7 +172,7 @@ fn denied_path(message: &str) -> Option<(&str, &str, &str)> {
 /// The API server's name for a client without credentials, or with a client certificate of a CA that it does not trust.
 const ANONYMOUS: &str = "system:anonymous";
 
-fn forbidden(call: &Call<'_>, status: &Status, peer: &Peer) -> Problem {
+fn forbidden(call: &ApiRequest<'_>, status: &Status, peer: &Peer) -> Problem {
     if let Some(problem) = may_not_impersonate(&status.message, peer) {
         return problem;
     }
@@ -238,7 +238,7 @@ fn may_not_impersonate(message: &str, peer: &Peer) -> Option<Problem> {
     Some(Problem::new(format!("user {:?} may not act as {who}", words(user))).help(help))
 }
 
-fn not_found(call: &Call<'_>, status: &Status) -> Problem {
+fn not_found(call: &ApiRequest<'_>, status: &Status) -> Problem {
     let details = status.details.as_ref();
     match (details.filter(|details| details.kind == "namespaces"), call.resource) {
         (Some(details), Some(resource)) if resource.plural != "namespaces" => {
@@ -305,7 +305,7 @@ fn said(status: &Status) -> String {
 }
 
 /// `customresourcedefinitions.apiextensions.k8s.io "x"`, `/apis/apps/v1`.
-fn what(call: &Call<'_>) -> String {
+fn what(call: &ApiRequest<'_>) -> String {
     let Some(resource) = call.resource else { return call.uri.clone() };
     let mut what = resource.plural.clone();
     if !resource.group.is_empty() {
@@ -320,7 +320,7 @@ fn what(call: &Call<'_>) -> String {
     what
 }
 
-fn to_do(call: &Call<'_>) -> String {
+fn to_do(call: &ApiRequest<'_>) -> String {
     match call.verb {
         // The caller of an apply names the object itself.
         "patch" => "it".to_owned(),
@@ -339,7 +339,7 @@ mod tests {
 
     fn explained(code: u16, message: &str) -> (String, String) {
         let resource = Resource { plural: "samples".into(), group: "g.io".into(), namespaced: true, ..Resource::crd() };
-        let call = Call::get(&resource, Some("n"), "x");
+        let call = ApiRequest::get(&resource, Some("n"), "x");
         let status = serde_json::from_value(json!({"message": message, "code": code})).unwrap();
         let problem = refused(&call, &status, &fake_server::peer());
         (problem.message, problem.help.unwrap_or_default())
@@ -382,7 +382,7 @@ mod tests {
             let groups = groups.iter().map(|&group| group.into()).collect();
             let peer = Peer { acts_as: Some(Impersonate { user: user.into(), groups }), ..fake_server::peer() };
             let status = serde_json::from_value(json!({"message": message, "code": 403})).unwrap();
-            let problem = refused(&Call { uri: "/api/v1".into(), ..Call::default() }, &status, &peer);
+            let problem = refused(&ApiRequest { uri: "/api/v1".into(), ..ApiRequest::default() }, &status, &peer);
             (problem.message, problem.help.unwrap_or_default())
         };
         let new = r#"forbidden: User "u" cannot impersonate-on:user-info:get path "/api/v1""#;

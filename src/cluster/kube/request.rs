@@ -31,7 +31,7 @@ pub struct Peer {
 
 /// A request, with its subject in the API server's own terms.
 #[derive(Debug, Clone, Default)]
-pub struct Call<'a> {
+pub struct ApiRequest<'a> {
     /// `get`, `list`, `patch`, `create`, or empty for discovery.
     pub verb: &'static str,
     pub resource: Option<&'a Resource>,
@@ -42,12 +42,12 @@ pub struct Call<'a> {
     pub body: Option<Payload<'a>>,
     /// The live object, if known: for a Secret, neither its values nor the new ones are shown.
     pub live: Option<&'a RawObject>,
-    pub format: Format,
+    pub format: ResponseFormat,
 }
 
 /// The form of a response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum ResponseFormat {
     #[default]
     Json,
     /// For a list: only the metadata of each object.
@@ -109,20 +109,20 @@ impl<'a> Payload<'a> {
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> ApiRequest<'a> {
     /// `GET` of one object.
     pub fn get(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
         let uri = resource.path(namespace, Some(name));
-        Call { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, ..Call::default() }
+        ApiRequest { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, ..ApiRequest::default() }
     }
 
     pub fn accept(&self) -> &'static str {
         match self.uri.as_str() {
             "/api" | "/apis" => WHOLE_DISCOVERY,
             _ => match self.format {
-                Format::Json => "application/json",
-                Format::MetadataOnly => METADATA_ONLY,
-                Format::Protobuf => PROTOBUF,
+                ResponseFormat::Json => "application/json",
+                ResponseFormat::MetadataOnly => METADATA_ONLY,
+                ResponseFormat::Protobuf => PROTOBUF,
             },
         }
     }
@@ -158,14 +158,14 @@ pub fn check_path(uri: &str) -> Result<(), String> {
 }
 
 /// A successful response.
-pub struct Answer {
+pub struct ApiResponse {
     pub code: StatusCode,
     pub body: String,
 }
 
 /// Why there is no successful response.
 #[derive(Debug)]
-pub enum Failure {
+pub enum RequestError {
     /// The API server refused the request. `code` is set from the HTTP status if the status document has none.
     Refused(Box<Status>),
     /// No response, or not one of an API server. The next request would fail in the same way.
@@ -182,10 +182,10 @@ pub enum Failure {
     TooLong(Problem),
 }
 
-impl Failure {
+impl RequestError {
     /// A missing or invalid response to a request that may have reached the server.
     pub fn sent(problem: Problem) -> Self {
-        Failure::Lost { problem, sent: true }
+        RequestError::Lost { problem, sent: true }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::errors;
-use super::request::{Call, Payload};
+use super::request::{ApiRequest, Payload};
 use super::transport::Transport;
 use crate::cluster::RulesReview;
 use crate::problem::Problem;
@@ -104,12 +104,12 @@ async fn ask<T: for<'de> Deserialize<'de>>(
         body["spec"] = spec;
     }
     let body = body.to_string();
-    let call = Call {
+    let call = ApiRequest {
         verb: "create",
         resource: Some(&resource),
         uri: resource.path(None, None),
         body: Some(Payload::Create(&body)),
-        ..Call::default()
+        ..ApiRequest::default()
     };
     let peer = transport.peer();
     let answer = transport.send(&call).await.map_err(|failure| failure.into_problem(&call, peer))?;

@@ -2,7 +2,7 @@
 
 use super::errors::words;
 use super::json;
-use super::request::{Call, Failure, Format, Payload, encode};
+use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
 use crate::cluster::RewriteError;
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ pub async fn rewritten(
 ) -> Result<RawObject, RewriteError> {
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
     let path = resource.path(namespace, Some(&object.name));
-    let call = Call {
+    let call = ApiRequest {
         verb: "patch",
         resource: Some(resource),
         namespace,
@@ -27,7 +27,7 @@ pub async fn rewritten(
         uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
         body: Some(Payload::JsonPatch("[]")),
         live: None,
-        format: Format::Json,
+        format: ResponseFormat::Json,
     };
     let failure = match transport.send(&call).await {
         Ok(answer) => {
@@ -39,8 +39,11 @@ pub async fn rewritten(
         Err(failure) => failure,
     };
     let (code, said) = match &failure {
-        Failure::Refused(status) => (status.code, words(&status.message)),
-        Failure::Lost { .. } | Failure::TimedOut(_) | Failure::Misnamed(_) | Failure::TooLong(_) => (0, String::new()),
+        RequestError::Refused(status) => (status.code, words(&status.message)),
+        RequestError::Lost { .. }
+        | RequestError::TimedOut(_)
+        | RequestError::Misnamed(_)
+        | RequestError::TooLong(_) => (0, String::new()),
     };
     Err(match code {
         404 | 409 => RewriteError::Gone,

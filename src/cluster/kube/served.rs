@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::discover;
 use super::errors;
-use super::request::Call;
+use super::request::ApiRequest;
 use super::transport::Transport;
 use crate::cluster::Release;
 use crate::problem::{Error, Result};
@@ -16,9 +16,9 @@ const CONCURRENCY: usize = 8;
 
 /// The response to `/api` or `/apis`: all kinds or, from an older server, only the names of the versions.
 #[derive(Deserialize)]
-struct Document {
+struct DiscoveryDocument {
     #[serde(default)]
-    items: Vec<Group>,
+    items: Vec<DiscoveredGroup>,
     #[serde(default)]
     groups: Vec<OldGroup>,
     #[serde(default)]
@@ -26,32 +26,32 @@ struct Document {
 }
 
 #[derive(Deserialize)]
-struct Group {
+struct DiscoveredGroup {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: ApiGroupMetadata,
     #[serde(default)]
-    versions: Vec<Version>,
+    versions: Vec<DiscoveredVersion>,
 }
 
 #[derive(Deserialize, Default)]
-struct Metadata {
+struct ApiGroupMetadata {
     #[serde(default)]
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct DiscoveredVersion {
     version: String,
     #[serde(default)]
-    resources: Vec<Entry>,
+    resources: Vec<DiscoveredResource>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct DiscoveredResource {
     resource: String,
     #[serde(default)]
-    response_kind: Option<Kind>,
+    response_kind: Option<ResponseKind>,
     scope: String,
     /// Empty if the server does not list them.
     #[serde(default)]
@@ -59,7 +59,7 @@ struct Entry {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct ResponseKind {
     kind: String,
 }
 
@@ -75,12 +75,12 @@ struct OldVersion {
 }
 
 /// A kind at one version, and its verbs.
-pub struct Served {
+pub struct ServedResource {
     pub resource: Resource,
     verbs: Vec<String>,
 }
 
-impl Served {
+impl ServedResource {
     /// Whether its objects are stored and can be listed. Request-only kinds, such as reviews, can only be created.
     pub fn can_list(&self) -> bool {
         self.verbs.is_empty() || self.verbs.iter().any(|verb| verb == "list")
@@ -88,14 +88,14 @@ impl Served {
 }
 
 /// Every kind at each version, sorted. APIs that are down are omitted.
-pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
+pub async fn served(transport: &Transport) -> Result<Vec<ServedResource>> {
     let (core, groups) = futures::try_join!(document(transport, "/api"), document(transport, "/apis"))?;
     let mut resources = Vec::new();
     let mut names = Vec::new();
-    for Document { items, groups, versions } in [core, groups] {
+    for DiscoveryDocument { items, groups, versions } in [core, groups] {
         for group in items {
             let name = group.metadata.name;
-            for Version { version, resources: entries } in group.versions {
+            for DiscoveredVersion { version, resources: entries } in group.versions {
                 resources.extend(entries.into_iter().filter_map(|entry| {
                     let resource = Resource {
                         group: name.clone(),
@@ -104,7 +104,7 @@ pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
                         plural: entry.resource,
                         namespaced: entry.scope == "Namespaced",
                     };
-                    Some(Served { resource, verbs: entry.verbs })
+                    Some(ServedResource { resource, verbs: entry.verbs })
                 }));
             }
         }
@@ -128,15 +128,15 @@ pub async fn served(transport: &Transport) -> Result<Vec<Served>> {
                 plural: entry.name,
                 namespaced: entry.namespaced,
             };
-            Served { resource, verbs: entry.verbs }
+            ServedResource { resource, verbs: entry.verbs }
         }));
     }
     resources.sort_by(|a, b| a.resource.cmp(&b.resource));
     Ok(resources)
 }
 
-async fn document(transport: &Transport, uri: &str) -> Result<Document> {
-    let call = Call { uri: uri.to_owned(), ..Call::default() };
+async fn document(transport: &Transport, uri: &str) -> Result<DiscoveryDocument> {
+    let call = ApiRequest { uri: uri.to_owned(), ..ApiRequest::default() };
     let answer = transport.send(&call).await;
     let answer = answer.map_err(|failure| Error::failed(failure.into_problem(&call, transport.peer())))?;
     let unexpected = |_| {
@@ -148,12 +148,12 @@ async fn document(transport: &Transport, uri: &str) -> Result<Document> {
 /// The release in `/version`; some servers write their minor version as `36+`.
 pub async fn release(transport: &Transport) -> Option<Release> {
     #[derive(Deserialize)]
-    struct Numbers {
+    struct RawServerVersion {
         major: String,
         minor: String,
     }
-    let answer = transport.send(&Call { uri: "/version".to_owned(), ..Call::default() }).await.ok()?;
-    let Numbers { major, minor } = serde_json::from_str(&answer.body).ok()?;
+    let answer = transport.send(&ApiRequest { uri: "/version".to_owned(), ..ApiRequest::default() }).await.ok()?;
+    let RawServerVersion { major, minor } = serde_json::from_str(&answer.body).ok()?;
     let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
     Some(Release { major: number(&major)?, minor: number(&minor)? })
 }

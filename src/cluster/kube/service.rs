@@ -7,31 +7,31 @@ use http::StatusCode;
 use kube::core::Status;
 use tokio::sync::mpsc;
 
-use super::download::Part;
+use super::download::DownloadChunk;
 use super::errors::words;
-use super::request::{Call, Failure};
+use super::request::{ApiRequest, RequestError};
 use super::transport::Transport;
 use crate::cluster::service::ServiceUrl;
 use crate::problem::Problem;
 
 /// Downloads a URL and sends the content to a reader, part by part. It ends when the content ends, when the reader is
 /// dropped, or when nothing is received within the request timeout.
-pub async fn download(transport: &Transport, url: &ServiceUrl, to: mpsc::Sender<Part>) -> Result<(), Problem> {
+pub async fn download(transport: &Transport, url: &ServiceUrl, to: mpsc::Sender<DownloadChunk>) -> Result<(), Problem> {
     let (resource, name) = (ServiceUrl::resource(), url.resource_name());
-    let call = Call {
+    let call = ApiRequest {
         verb: "get",
         resource: Some(&resource),
         namespace: Some(&url.namespace),
         name: Some(&name),
         uri: url.proxy_path(),
-        ..Call::default()
+        ..ApiRequest::default()
     };
     let mut content = match transport.content(&call).await {
         Ok(Ok(content)) => content,
         Ok(Err(code)) => return Err(refused_by_service(code, url)),
-        Err(Failure::Refused(status)) => {
+        Err(RequestError::Refused(status)) => {
             let known = refused_by_proxy(&status, url);
-            return Err(known.unwrap_or_else(|| Failure::Refused(status).into_problem(&call, transport.peer())));
+            return Err(known.unwrap_or_else(|| RequestError::Refused(status).into_problem(&call, transport.peer())));
         }
         Err(failure) => return Err(failure.into_problem(&call, transport.peer())),
     };

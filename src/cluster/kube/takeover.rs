@@ -9,12 +9,12 @@
 use serde_json::{Value, json};
 
 use super::json;
-use super::request::{Call, Failure, Payload};
+use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
-use crate::cluster::{Apply, ApplyError, Pin};
+use crate::cluster::{Apply, ApplyError, WritePrecondition};
 use crate::merge::{FieldSet, Owners, UNRECORDED};
 use crate::problem::Problem;
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 /// The number of attempts to write the record if the object changes in the meantime.
 const TRIES: u32 = 5;
@@ -22,7 +22,7 @@ const TRIES: u32 = 5;
 /// The fields of former deploy tools, which our entry has now.
 pub struct HandedOver {
     /// The object with the new entries.
-    pub pin: Pin,
+    pub pin: WritePrecondition,
     /// The entries before.
     before: Value,
 }
@@ -46,7 +46,8 @@ pub async fn hand_over(
     apply: &Apply<'_>,
     namespace: Option<&str>,
 ) -> Result<Handover, ApplyError> {
-    let Apply { resource, object, pin: Pin::At { uid, resource_version }, live: Some(live), .. } = apply else {
+    let Apply { resource, object, pin: WritePrecondition::At { uid, resource_version }, live: Some(live), .. } = apply
+    else {
         return Ok(Handover::NotNeeded);
     };
     let version = &object.api_version;
@@ -54,7 +55,7 @@ pub async fn hand_over(
     if Owners::of(&live, apply.field_manager, version).tools.is_empty() {
         return Ok(Handover::NotNeeded);
     }
-    let read = Call::get(resource, namespace, &object.name);
+    let read = ApiRequest::get(resource, namespace, &object.name);
     if live["metadata"]["resourceVersion"] != **resource_version {
         // Its status was written since it was read, and its managers may have been, too.
         let now = again(transport, &read, resource).await.ok_or(ApplyError::Changed)?;
@@ -68,17 +69,18 @@ pub async fn hand_over(
         return Ok(Handover::NotNeeded);
     };
     let patch = patch_of(uid, resource_version, entries.into());
-    let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
+    let call = ApiRequest { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
     match transport.send(&call).await {
         Ok(answer) => {
             let now = json::live(&answer.body, resource).ok_or(ApplyError::Changed)?;
-            let pin = Pin::At { uid: now.uid, resource_version: now.resource_version };
+            let pin = WritePrecondition::At { uid: now.uid, resource_version: now.resource_version };
             let before = live["metadata"]["managedFields"].take();
             Ok(Handover::Done(HandedOver { pin, before }))
         }
-        Err(Failure::Refused(status)) if matches!(status.code, 404 | 409) => Err(ApplyError::Changed),
+        Err(RequestError::Refused(status)) if matches!(status.code, 404 | 409) => Err(ApplyError::Changed),
         Err(failure) => {
-            let may_be_refused = matches!(&failure, Failure::Refused(status) if matches!(status.code, 400 | 403 | 422));
+            let may_be_refused =
+                matches!(&failure, RequestError::Refused(status) if matches!(status.code, 400 | 403 | 422));
             let problem = failure.into_problem(&call, transport.peer());
             if !may_be_refused {
                 return Err(ApplyError::Refused(problem));
@@ -96,14 +98,15 @@ impl HandedOver {
     /// stay ours, and the next deploy continues from there.
     pub async fn give_back(self, transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) {
         let Apply { resource, object, .. } = apply;
-        let read = Call::get(resource, namespace, &object.name);
-        let Pin::At { uid, mut resource_version } = self.pin else { return };
+        let read = ApiRequest::get(resource, namespace, &object.name);
+        let WritePrecondition::At { uid, mut resource_version } = self.pin else { return };
         let mut entries = self.before;
         for _ in 0..TRIES {
             let patch = patch_of(&uid, &resource_version, entries.clone());
-            let call = Call { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
+            let call =
+                ApiRequest { verb: "patch", body: Some(Payload::JsonPatch(&patch)), live: apply.live, ..read.clone() };
             match transport.send(&call).await {
-                Err(Failure::Refused(status)) if matches!(status.code, 409 | 422) => {}
+                Err(RequestError::Refused(status)) if matches!(status.code, 409 | 422) => {}
                 _ => return,
             }
             let Some(now) = again(transport, &read, resource).await.filter(|now| now.uid == uid) else { return };
@@ -114,7 +117,7 @@ impl HandedOver {
 }
 
 /// The entries to write after the object has changed: those of before, and what others wrote about subresources since.
-fn given_back(before: &Value, now: &Live, apply: &Apply<'_>) -> Option<Value> {
+fn given_back(before: &Value, now: &LiveObject, apply: &Apply<'_>) -> Option<Value> {
     let has_subresource = |entry: &&Value| entry.get("subresource").is_some_and(|subresource| subresource != "");
     let entries = |object: &Value| object.as_array().cloned().unwrap_or_default();
     let now = now.raw.value();
@@ -145,18 +148,18 @@ pub async fn release_unrecorded(
     transport: &Transport,
     apply: &Apply<'_>,
     namespace: Option<&str>,
-    mut live: Live,
-) -> Live {
+    mut live: LiveObject,
+) -> LiveObject {
     let Apply { resource, object, .. } = apply;
-    let read = Call::get(resource, namespace, &object.name);
+    let read = ApiRequest::get(resource, namespace, &object.name);
     for _ in 0..TRIES {
         let Some(patch) = without_unrecorded(&live, apply.field_manager) else { return live };
         let body = Some(Payload::JsonPatch(&patch));
-        let write = Call { verb: "patch", body, live: Some(&live.raw), ..read.clone() };
+        let write = ApiRequest { verb: "patch", body, live: Some(&live.raw), ..read.clone() };
         match transport.send(&write).await {
             Ok(answer) => return json::live(&answer.body, resource).unwrap_or(live),
             // The object has changed in the meantime.
-            Err(Failure::Refused(status)) if matches!(status.code, 409 | 422) => {}
+            Err(RequestError::Refused(status)) if matches!(status.code, 409 | 422) => {}
             Err(_) => break,
         }
         match again(transport, &read, resource).await {
@@ -171,12 +174,12 @@ pub async fn release_unrecorded(
     live
 }
 
-async fn again(transport: &Transport, read: &Call<'_>, resource: &Resource) -> Option<Live> {
+async fn again(transport: &Transport, read: &ApiRequest<'_>, resource: &Resource) -> Option<LiveObject> {
     json::live(&transport.send(read).await.ok()?.body, resource)
 }
 
 /// The JSON patch that removes our fields from the entry of a writer without a record; `None` if it has none of them.
-fn without_unrecorded(live: &Live, field_manager: &str) -> Option<String> {
+fn without_unrecorded(live: &LiveObject, field_manager: &str) -> Option<String> {
     // Most objects have no such entry, and need not be parsed.
     if !live.raw.json().contains(UNRECORDED) {
         return None;
@@ -212,9 +215,9 @@ mod tests {
     use super::*;
     use crate::resource::RawObject;
 
-    fn live(entries: Value) -> Live {
+    fn live(entries: Value) -> LiveObject {
         let object = json!({"metadata": {"managedFields": entries}});
-        Live { raw: RawObject::from_value(&object), uid: "u".into(), resource_version: "7".into() }
+        LiveObject { raw: RawObject::from_value(&object), uid: "u".into(), resource_version: "7".into() }
     }
 
     fn entry(manager: &str, operation: &str, fields: Value) -> Value {

@@ -12,8 +12,8 @@ use kube::core::Status;
 
 use super::credentials::Credentials;
 use super::json;
-use super::lines::Lines;
-use super::request::{Answer, Call, Failure, Peer, check_path};
+use super::lines::ResponseLines;
+use super::request::{ApiRequest, ApiResponse, Peer, RequestError, check_path};
 use super::warnings::{self, Warnings};
 use super::{errors, protobuf, refusals};
 use crate::text;
@@ -76,12 +76,12 @@ impl Transport {
     }
 
     /// Sends a request, with retries while the server is too busy.
-    pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+    pub async fn send(&self, call: &ApiRequest<'_>) -> Result<ApiResponse, RequestError> {
         let mut wait = FIRST_WAIT;
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
                 Ok(answer) => answer?,
-                Err(_) => return Err(Failure::TimedOut(errors::timed_out(&self.peer, self.timeout))),
+                Err(_) => return Err(RequestError::TimedOut(errors::timed_out(&self.peer, self.timeout))),
             };
             let is_busy = is_worth_a_retry(call, code, &headers);
             // If the server stays busy, only one of a thousand requests waits.
@@ -100,17 +100,19 @@ impl Transport {
     }
 
     /// Sends a request with a streaming response, which is read line by line until one side ends it.
-    pub async fn lines(&self, call: &Call<'_>) -> Result<Lines, Failure> {
+    pub async fn lines(&self, call: &ApiRequest<'_>) -> Result<ResponseLines, RequestError> {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         let kind = content_type(&parts.headers);
         match body {
-            Ok(body) if kind.starts_with("application/json") => Ok(Lines::new(body)),
-            Ok(_) => {
-                Err(Failure::sent(errors::unexpected_response(&self.peer, parts.status.as_u16(), &self.hidden(kind))))
-            }
+            Ok(body) if kind.starts_with("application/json") => Ok(ResponseLines::new(body)),
+            Ok(_) => Err(RequestError::sent(errors::unexpected_response(
+                &self.peer,
+                parts.status.as_u16(),
+                &self.hidden(kind),
+            ))),
             Err(refusal) => match self.check_response(call, parts.status, &parts.headers, refusal) {
                 Err(failure) => Err(failure),
-                Ok(_) => Err(Failure::sent(errors::unexpected_response(
+                Ok(_) => Err(RequestError::sent(errors::unexpected_response(
                     &self.peer,
                     parts.status.as_u16(),
                     &self.hidden(kind),
@@ -123,9 +125,9 @@ impl Transport {
     /// status code, else the whole refusal.
     async fn stream(
         &self,
-        call: &Call<'_>,
+        call: &ApiRequest<'_>,
         content: fn(&StatusCode) -> bool,
-    ) -> Result<(Parts, Result<Body, Vec<u8>>), Failure> {
+    ) -> Result<(Parts, Result<Body, Vec<u8>>), RequestError> {
         let begun = async {
             let (parts, body) = self.begin(call).await?;
             if content(&parts.status) {
@@ -135,7 +137,7 @@ impl Transport {
             Ok((parts, Err(body)))
         };
         let Ok(begun) = tokio::time::timeout(self.timeout, begun).await else {
-            return Err(Failure::sent(errors::timed_out(&self.peer, self.timeout)));
+            return Err(RequestError::sent(errors::timed_out(&self.peer, self.timeout)));
         };
         let (parts, body) = begun?;
         self.keep_warnings(call, &parts.headers);
@@ -144,7 +146,7 @@ impl Transport {
 
     /// Sends a request for [`super::request::Format::Protobuf`] whose response can be long. Returns `None` if the
     /// server responds with something else.
-    pub async fn protobuf(&self, call: &Call<'_>) -> Result<Option<Body>, Failure> {
+    pub async fn protobuf(&self, call: &ApiRequest<'_>) -> Result<Option<Body>, RequestError> {
         let (parts, body) = self.stream(call, StatusCode::is_success).await?;
         match body {
             Ok(body) => Ok(content_type(&parts.headers).starts_with(protobuf::MEDIA_TYPE).then_some(body)),
@@ -154,7 +156,7 @@ impl Transport {
 
     /// Sends a request whose response, of any type, comes from a server behind the API server. The inner error is the
     /// status code of a response without content.
-    pub async fn content(&self, call: &Call<'_>) -> Result<Result<Body, StatusCode>, Failure> {
+    pub async fn content(&self, call: &ApiRequest<'_>) -> Result<Result<Body, StatusCode>, RequestError> {
         let (parts, body) = self.stream(call, |code| *code == StatusCode::OK).await?;
         match body {
             Ok(body) => Ok(Ok(body)),
@@ -167,10 +169,10 @@ impl Transport {
     }
 
     /// The next part of the body; `None` at its end.
-    pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, Failure> {
+    pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, RequestError> {
         loop {
             let frame = tokio::time::timeout(self.timeout, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Failure::sent(errors::stalled(&self.peer, self.timeout)))? else {
+            let Some(frame) = frame.map_err(|_| RequestError::sent(errors::stalled(&self.peer, self.timeout)))? else {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
@@ -181,11 +183,11 @@ impl Transport {
     }
 
     /// The next line of a response from [`Self::lines`]; `None` at its end.
-    pub async fn next_line(&self, lines: &mut Lines) -> Result<Option<String>, Failure> {
+    pub async fn next_line(&self, lines: &mut ResponseLines) -> Result<Option<String>, RequestError> {
         lines.next(MAX_BYTES_OF_OBJECT, &self.peer).await
     }
 
-    async fn exchange(&self, call: &Call<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), Failure> {
+    async fn exchange(&self, call: &ApiRequest<'_>) -> Result<(StatusCode, HeaderMap, Vec<u8>), RequestError> {
         let (parts, body) = self.begin(call).await?;
         let limit = match parts.status.is_success() {
             false => MAX_BYTES_OF_REFUSAL,
@@ -197,8 +199,8 @@ impl Transport {
     }
 
     /// Sends a request and reads the head of its response.
-    async fn begin(&self, call: &Call<'_>) -> Result<(Parts, Body), Failure> {
-        check_path(&call.uri).map_err(|segment| Failure::Misnamed(errors::misnamed(&segment)))?;
+    async fn begin(&self, call: &ApiRequest<'_>) -> Result<(Parts, Body), RequestError> {
+        check_path(&call.uri).map_err(|segment| RequestError::Misnamed(errors::misnamed(&segment)))?;
         let mut request = Request::builder().uri(&call.uri).header(ACCEPT, call.accept());
         let body = match call.body {
             Some(payload) => {
@@ -208,7 +210,7 @@ impl Transport {
             None => Body::empty(),
         };
         if let Some(credentials) =
-            self.credentials.header().await.map_err(|problem| Failure::Lost { problem, sent: false })?
+            self.credentials.header().await.map_err(|problem| RequestError::Lost { problem, sent: false })?
         {
             request = request.header(AUTHORIZATION, credentials);
         }
@@ -219,14 +221,14 @@ impl Transport {
 
     /// Reads the whole body. However many responses are read concurrently, and whatever a compressed one expands to,
     /// they use at most [`CONCURRENT_BYTES`] of memory each, and [`MAX_BYTES`] for one.
-    async fn collect(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, Failure> {
+    async fn collect(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, RequestError> {
         let (mut bytes, mut alone) = (Vec::new(), None);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
             let Some(data) = frame.data_ref() else { continue };
             let length = bytes.len() + data.len();
             if length > limit {
-                return Err(Failure::TooLong(errors::too_long(&self.peer, limit)));
+                return Err(RequestError::TooLong(errors::too_long(&self.peer, limit)));
             }
             if length > CONCURRENT_BYTES && alone.is_none() {
                 alone = Some(self.long_answer.lock().await);
@@ -239,13 +241,14 @@ impl Transport {
     /// Distinguishes responses of an API server from everything else that can be at an address.
     fn check_response(
         &self,
-        call: &Call<'_>,
+        call: &ApiRequest<'_>,
         code: StatusCode,
         headers: &HeaderMap,
         body: Vec<u8>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ApiResponse, RequestError> {
         let kind = content_type(headers);
-        let unexpected = || Failure::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
+        let unexpected =
+            || RequestError::sent(errors::unexpected_response(&self.peer, code.as_u16(), &self.hidden(kind)));
         let is_refusal = !code.is_success() && kind.starts_with(protobuf::MEDIA_TYPE);
         let is_json = is_refusal || kind.starts_with("application/json");
         let body = match is_refusal {
@@ -254,13 +257,13 @@ impl Transport {
         };
         if code.is_success() && is_json {
             if json::is_too_deep(&body) {
-                return Err(Failure::sent(errors::unexpected_response(
+                return Err(RequestError::sent(errors::unexpected_response(
                     &self.peer,
                     code.as_u16(),
                     "JSON nested too deeply",
                 )));
             }
-            return Ok(Answer { code, body });
+            return Ok(ApiResponse { code, body });
         }
         let mut status = match serde_json::from_str::<Status>(&body) {
             Ok(status) if is_json && !code.is_success() => status,
@@ -286,10 +289,10 @@ impl Transport {
             said.truncate(end);
             *said = self.hidden(said);
         }
-        Err(Failure::Refused(Box::new(status)))
+        Err(RequestError::Refused(Box::new(status)))
     }
 
-    fn keep_warnings(&self, call: &Call<'_>, headers: &HeaderMap) {
+    fn keep_warnings(&self, call: &ApiRequest<'_>, headers: &HeaderMap) {
         for value in headers.get_all(WARNING) {
             if let Some(warning) = warnings::text(&String::from_utf8_lossy(value.as_bytes())) {
                 let warning = refusals::hide_secrets(call, &self.hidden(&warning));
@@ -315,7 +318,7 @@ fn content_type(headers: &HeaderMap) -> &str {
 
 /// Whether the server has not started on the request and asks to retry it. A write whose gateway timed out can still
 /// have been carried out; a retry would then find its own result and take it for someone else's change.
-fn is_worth_a_retry(call: &Call<'_>, code: StatusCode, headers: &HeaderMap) -> bool {
+fn is_worth_a_retry(call: &ApiRequest<'_>, code: StatusCode, headers: &HeaderMap) -> bool {
     match code {
         StatusCode::TOO_MANY_REQUESTS => true,
         StatusCode::SERVICE_UNAVAILABLE => call.body.is_none() || headers.contains_key(RETRY_AFTER),
@@ -343,7 +346,7 @@ mod tests {
     use super::super::request::Payload;
     use super::*;
 
-    const CALL: Call<'_> = Call {
+    const CALL: ApiRequest<'_> = ApiRequest {
         verb: "",
         resource: None,
         namespace: None,
@@ -351,17 +354,17 @@ mod tests {
         uri: String::new(),
         body: None,
         live: None,
-        format: super::super::request::Format::Json,
+        format: super::super::request::ResponseFormat::Json,
     };
 
     /// The outcome of one call with these responses, and the number of requests sent.
     async fn ask(
-        call: Call<'_>,
+        call: ApiRequest<'_>,
         answer: impl Fn(usize) -> Reply + Send + Sync + 'static,
     ) -> (Result<String, String>, usize) {
         let tries = AtomicUsize::new(0);
         let (target, seen) = fake_server::target(move |_| answer(tries.fetch_add(1, Ordering::Relaxed)));
-        let call = Call { uri: "/api/v1".into(), ..call };
+        let call = ApiRequest { uri: "/api/v1".into(), ..call };
         let answer = target.transport.send(&call).await;
         let answer = answer.map(|answer| answer.body);
         (
@@ -385,8 +388,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_is_sent_again_only_where_it_was_not_looked_at() {
-        let write = Call { body: Some(Payload::Apply("{}")), ..CALL };
-        let tries = |code, retry_after: bool, call: Call<'static>| async move {
+        let write = ApiRequest { body: Some(Payload::Apply("{}")), ..CALL };
+        let tries = |code, retry_after: bool, call: ApiRequest<'static>| async move {
             let reply = move || plain(code, "text/plain", "no");
             ask(call, move |_| if retry_after { reply().header("retry-after", "999999") } else { reply() }).await.1
         };

@@ -4,19 +4,19 @@
 
 use serde_json::Value;
 
-use super::apply::Request;
+use super::apply::ApplyRequest;
 use super::json;
-use super::request::{Call, Failure};
+use super::request::{ApiRequest, RequestError};
 use super::transport::Transport;
-use crate::cluster::{Apply, Pin};
-use crate::resource::{Live, RawObject};
+use crate::cluster::{Apply, WritePrecondition};
+use crate::resource::{LiveObject, RawObject};
 
 /// The state of an object after an apply without a response.
 pub enum Unanswered {
     /// It is still as the pin says.
     AsBefore,
     /// It has everything that the apply sets, and no other change of it was seen.
-    Written(Live),
+    Written(LiveObject),
     /// It is another object, or at another version, and the apply would change it.
     Changed,
     /// It cannot be read.
@@ -24,32 +24,36 @@ pub enum Unanswered {
 }
 
 /// Reads the object again. If it is no longer at its pin, a dry run of the same apply shows whether it has the content.
-pub async fn look(transport: &Transport, apply: &Apply<'_>, request: &Request<'_>) -> Unanswered {
+pub async fn look(transport: &Transport, apply: &Apply<'_>, request: &ApplyRequest<'_>) -> Unanswered {
     let Apply { resource, object, pin, .. } = apply;
-    let read = Call::get(resource, request.namespace(), &object.name);
+    let read = ApiRequest::get(resource, request.namespace(), &object.name);
     let live = match transport.send(&read).await {
         Ok(answer) => json::live(&answer.body, resource),
-        Err(Failure::Refused(status)) if status.code == 404 => {
-            return if **pin == Pin::Absent { Unanswered::AsBefore } else { Unanswered::Changed };
+        Err(RequestError::Refused(status)) if status.code == 404 => {
+            return if **pin == WritePrecondition::Absent { Unanswered::AsBefore } else { Unanswered::Changed };
         }
         Err(_) => None,
     };
     let Some(live) = live else { return Unanswered::Unknown };
     match pin {
-        Pin::At { uid, resource_version } if *uid == live.uid && *resource_version == live.resource_version => {
+        WritePrecondition::At { uid, resource_version }
+            if *uid == live.uid && *resource_version == live.resource_version =>
+        {
             return Unanswered::AsBefore;
         }
-        Pin::At { uid, .. } if *uid != live.uid => return Unanswered::Changed,
+        WritePrecondition::At { uid, .. } if *uid != live.uid => return Unanswered::Changed,
         _ => {}
     }
-    let now = Pin::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+    let now = WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
     let again = Apply { pin: &now, live: Some(&live.raw), ..*apply };
-    let Ok(request) = Request::of(&again, request.namespace().unwrap_or_default()) else { return Unanswered::Unknown };
+    let Ok(request) = ApplyRequest::of(&again, request.namespace().unwrap_or_default()) else {
+        return Unanswered::Unknown;
+    };
     let call = request.call(&again);
-    let dry_run = Call { uri: format!("{}&dryRun=All", request.uri), ..call };
+    let dry_run = ApiRequest { uri: format!("{}&dryRun=All", request.uri), ..call };
     match transport.send(&dry_run).await {
         Ok(answer) if has_same_content(&live.raw, &answer.body) => Unanswered::Written(live),
-        Ok(_) | Err(Failure::Refused(_)) => Unanswered::Changed,
+        Ok(_) | Err(RequestError::Refused(_)) => Unanswered::Changed,
         Err(_) => Unanswered::Unknown,
     }
 }

@@ -8,10 +8,10 @@ const MAX_WARNINGS: usize = 1000;
 
 /// Warnings without duplicates.
 #[derive(Default)]
-pub struct Warnings(Mutex<Kept>);
+pub struct Warnings(Mutex<CollectedWarnings>);
 
 #[derive(Default)]
-struct Kept {
+struct CollectedWarnings {
     texts: Vec<String>,
     /// How many of them have been taken.
     taken: usize,

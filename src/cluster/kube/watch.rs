@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use super::json;
 use super::list::KubePages;
-use super::request::{Call, Failure, encode};
+use super::request::{ApiRequest, RequestError, encode};
 use super::transport::Transport;
 use crate::cluster::list::{ListError, ListRequest};
 use crate::cluster::watch::{FollowRequest, WatchEvent};
-use crate::resource::{Live, Resource};
+use crate::resource::{LiveObject, Resource};
 
 /// How long the server keeps one watch open. It is short, so that a connection that was silently dropped on the way is
 /// noticed.
@@ -112,7 +112,7 @@ impl Pauses {
 async fn list(
     transport: &Arc<Transport>,
     request: &FollowRequest,
-) -> std::result::Result<(Vec<(String, Live)>, String), End> {
+) -> std::result::Result<(Vec<(String, LiveObject)>, String), End> {
     let FollowRequest { resource, namespace, names, label_selector, .. } = request;
     let list = ListRequest {
         namespace: namespace.as_deref(),
@@ -159,7 +159,7 @@ async fn watch(
     let call = call(request, version);
     let mut lines = match transport.lines(&call).await {
         Ok(lines) => lines,
-        Err(Failure::Refused(status)) => {
+        Err(RequestError::Refused(status)) => {
             return match status.code {
                 410 => End::Expired,
                 // A server that has just started can respond with 401, a busy one with 429 or 5xx.
@@ -167,8 +167,8 @@ async fn watch(
                 _ => End::Broken,
             };
         }
-        Err(Failure::TooLong(_) | Failure::Misnamed(_)) => return End::Never,
-        Err(Failure::Lost { .. } | Failure::TimedOut(_)) => return End::Broken,
+        Err(RequestError::TooLong(_) | RequestError::Misnamed(_)) => return End::Never,
+        Err(RequestError::Lost { .. } | RequestError::TimedOut(_)) => return End::Broken,
     };
     resumed();
     let limit = tokio::time::sleep(WATCH_DURATION + GRACE);
@@ -180,30 +180,30 @@ async fn watch(
         };
         match line {
             Ok(Some(line)) => match read(&line, request) {
-                Some(Event::Is(name, live)) => {
+                Some(WatchLineEvent::Is(name, live)) => {
                     version.clone_from(&live.resource_version);
                     on_event(WatchEvent::Changed(name, live));
                 }
-                Some(Event::Gone(name, at)) => {
+                Some(WatchLineEvent::Gone(name, at)) => {
                     version.clone_from(&at);
                     on_event(WatchEvent::Deleted(name, at));
                 }
-                Some(Event::Other(at)) => *version = at,
-                Some(Event::Error(410)) => return End::Expired,
-                Some(Event::Error(_)) => return End::Broken,
-                Some(Event::Unknown) => {}
+                Some(WatchLineEvent::Other(at)) => *version = at,
+                Some(WatchLineEvent::Error(410)) => return End::Expired,
+                Some(WatchLineEvent::Error(_)) => return End::Broken,
+                Some(WatchLineEvent::Unknown) => {}
                 // Whatever this is, it is not a watch.
                 None => return End::Never,
             },
             Ok(None) => return End::Over,
             // An object that is larger than any valid one.
-            Err(Failure::TooLong(_)) => return End::Never,
+            Err(RequestError::TooLong(_)) => return End::Never,
             Err(_) => return End::Broken,
         }
     }
 }
 
-fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
+fn call<'a>(request: &'a FollowRequest, version: &str) -> ApiRequest<'a> {
     let FollowRequest { resource, namespace, label_selector, .. } = request;
     let namespace = namespace.as_deref().filter(|_| resource.namespaced);
     let mut uri = resource.path(namespace, None);
@@ -218,11 +218,11 @@ fn call<'a>(request: &'a FollowRequest, version: &str) -> Call<'a> {
     if let Some(name) = only_name(request) {
         uri.push_str(&format!("&fieldSelector={}", encode(&format!("metadata.name={name}"))));
     }
-    Call { verb: "watch", resource: Some(resource), namespace, uri, ..Call::default() }
+    ApiRequest { verb: "watch", resource: Some(resource), namespace, uri, ..ApiRequest::default() }
 }
 
-enum Event {
-    Is(String, Live),
+enum WatchLineEvent {
+    Is(String, LiveObject),
     Gone(String, String),
     /// A change of an object that is not followed, or a bookmark.
     Other(String),
@@ -233,46 +233,46 @@ enum Event {
 }
 
 /// Parses one line of a watch; `None` if it is not one.
-fn read(line: &str, request: &FollowRequest) -> Option<Event> {
+fn read(line: &str, request: &FollowRequest) -> Option<WatchLineEvent> {
     #[derive(Deserialize)]
-    struct Line<'a> {
+    struct WatchLine<'a> {
         #[serde(borrow, rename = "type")]
         kind: Cow<'a, str>,
         #[serde(borrow)]
         object: &'a RawValue,
     }
     #[derive(Deserialize)]
-    struct Status {
+    struct WatchErrorStatus {
         #[serde(default)]
         code: u16,
     }
     #[derive(Deserialize)]
     struct Bookmark {
-        metadata: At,
+        metadata: BookmarkMetadata,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct At {
+    struct BookmarkMetadata {
         resource_version: String,
     }
     // The JSON parsers recurse once per level.
     if json::is_too_deep(line) {
         return None;
     }
-    let Line { kind, object } = serde_json::from_str(line).ok()?;
+    let WatchLine { kind, object } = serde_json::from_str(line).ok()?;
     let object = object.get();
     Some(match &*kind {
         "ADDED" | "MODIFIED" | "DELETED" => match wanted(object, &request.resource, &request.names).ok()? {
-            Some((name, live)) if kind == "DELETED" => Event::Gone(name, live.resource_version),
-            Some((name, live)) => Event::Is(name, live),
+            Some((name, live)) if kind == "DELETED" => WatchLineEvent::Gone(name, live.resource_version),
+            Some((name, live)) => WatchLineEvent::Is(name, live),
             None => {
-                let head: json::Head<'_> = serde_json::from_str(object).ok()?;
-                Event::Other(head.metadata.resource_version.into_owned())
+                let head: json::LiveObjectHead<'_> = serde_json::from_str(object).ok()?;
+                WatchLineEvent::Other(head.metadata.resource_version.into_owned())
             }
         },
-        "BOOKMARK" => Event::Other(serde_json::from_str::<Bookmark>(object).ok()?.metadata.resource_version),
-        "ERROR" => Event::Error(serde_json::from_str::<Status>(object).ok()?.code),
-        _ => Event::Unknown,
+        "BOOKMARK" => WatchLineEvent::Other(serde_json::from_str::<Bookmark>(object).ok()?.metadata.resource_version),
+        "ERROR" => WatchLineEvent::Error(serde_json::from_str::<WatchErrorStatus>(object).ok()?.code),
+        _ => WatchLineEvent::Unknown,
     })
 }
 
@@ -284,8 +284,8 @@ fn wanted(
     json: &str,
     resource: &Resource,
     names: &BTreeSet<String>,
-) -> std::result::Result<Option<(String, Live)>, NoObject> {
-    let name = serde_json::from_str::<json::Head<'_>>(json).map_err(|_| NoObject)?.metadata.name.into_owned();
+) -> std::result::Result<Option<(String, LiveObject)>, NoObject> {
+    let name = serde_json::from_str::<json::LiveObjectHead<'_>>(json).map_err(|_| NoObject)?.metadata.name.into_owned();
     if !names.contains(&name) {
         return Ok(None);
     }
@@ -301,7 +301,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::fake_server::{self, Reply, Seen};
+    use super::super::fake_server::{self, ReceivedRequest, Reply};
     use super::*;
 
     fn object(name: &str, version: &str) -> Value {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// The events as text, up to the last one, and the queries that were sent.
-    async fn told(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> (Vec<String>, Vec<String>) {
+    async fn told(answer: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> (Vec<String>, Vec<String>) {
         let (target, seen) = fake_server::target(answer);
         let request = FollowRequest {
             resource: Resource::built_in("apps", "Deployment", "deployments", true).into(),

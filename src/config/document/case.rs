@@ -1,8 +1,8 @@
 //! Keys in another case. kapp reads its documents with Go's JSON reader, which ignores the case of the names of fields.
 
-use gantry_yaml::{Data, Duplicate, Entry, Node, Span};
+use gantry_yaml::{Data, Duplicate, MappingEntry, Span, YamlNode};
 
-use crate::config::keys::{self, KAPP_KEYS, Kind};
+use crate::config::keys::{self, KAPP_KEYS, SettingKind};
 
 /// The names of fields in entries of lists of rules. No entry has a mapping with other keys.
 const OF_LISTS: &[&str] = &[
@@ -51,7 +51,7 @@ const OF_LISTS: &[&str] = &[
 ];
 
 /// A document of kapp with its keys in the case in which gantry knows them, and the keys that it then has twice.
-pub fn as_kapp_reads(root: &Node) -> (Node, Vec<Duplicate>) {
+pub fn as_kapp_reads(root: &YamlNode) -> (YamlNode, Vec<Duplicate>) {
     let mut root = root.clone();
     let mut duplicates = Vec::new();
     let of_kapp = keys::below("").into_iter().filter(|key| keys::is_of_kapp(key));
@@ -60,8 +60,8 @@ pub fn as_kapp_reads(root: &Node) -> (Node, Vec<Duplicate>) {
         rename(entries, &known, &mut duplicates);
         for entry in entries {
             match keys::find(&entry.key).map(|key| key.kind) {
-                Some(Kind::Bindings) => rename_all(&mut entry.value, &mut duplicates),
-                Some(Kind::Rules) => {
+                Some(SettingKind::Bindings) => rename_all(&mut entry.value, &mut duplicates),
+                Some(SettingKind::Rules) => {
                     if let Data::Sequence(items) = &mut entry.value.data {
                         for item in items {
                             if let Data::Mapping(entries) = &mut item.data {
@@ -77,7 +77,7 @@ pub fn as_kapp_reads(root: &Node) -> (Node, Vec<Duplicate>) {
     (root, duplicates)
 }
 
-fn rename_all(node: &mut Node, duplicates: &mut Vec<Duplicate>) {
+fn rename_all(node: &mut YamlNode, duplicates: &mut Vec<Duplicate>) {
     match &mut node.data {
         Data::Mapping(entries) => {
             rename(entries, OF_LISTS, duplicates);
@@ -88,7 +88,7 @@ fn rename_all(node: &mut Node, duplicates: &mut Vec<Duplicate>) {
     }
 }
 
-fn rename(entries: &mut [Entry], known: &[&str], duplicates: &mut Vec<Duplicate>) {
+fn rename(entries: &mut [MappingEntry], known: &[&str], duplicates: &mut Vec<Duplicate>) {
     let mut seen: Vec<(String, Span)> = Vec::new();
     for entry in entries {
         if let Some(name) = known.iter().find(|name| name.eq_ignore_ascii_case(&entry.key)) {

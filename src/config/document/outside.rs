@@ -6,30 +6,30 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use crate::config::keys::Kind;
+use crate::config::keys::SettingKind;
 
 /// The first output file, or the target, that is in a folder of git.
-pub fn of_git<'v>(kind: Kind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
+pub fn of_git<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
     let is_of_git = |path: &str| is_of_git(Path::new(path), folder);
     match kind {
-        Kind::Outputs => {
+        SettingKind::Outputs => {
             let mut outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
             outputs.find(|output| output.split_once('=').is_some_and(|(_, file)| is_of_git(file)))
         }
-        Kind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(is_of_git)),
+        SettingKind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(is_of_git)),
         _ => None,
     }
 }
 
 /// The first output file that is not below `folder`, or the target, if it is a folder that is not below `folder`.
-pub fn outside<'v>(kind: Kind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
+pub fn outside<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
     let leads_out = |path: &str| !is_below(Path::new(path), folder);
     match kind {
-        Kind::Outputs => {
+        SettingKind::Outputs => {
             let outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
             outputs.into_iter().find(|output| output.split_once('=').is_some_and(|(_, file)| leads_out(file)))
         }
-        Kind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(leads_out)),
+        SettingKind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(leads_out)),
         _ => None,
     }
 }

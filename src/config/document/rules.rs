@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use figment::value::{Dict, Value};
 
-use super::Reader;
+use super::ConfigDocumentReader;
 use super::nodes::{entries, entry, is_null, text_of};
 use crate::config::custom;
 use crate::config::keys::{RULE_KEYS, RULES, SECTIONS};
-use crate::config::origin::Place;
+use crate::config::origin::SettingOrigin;
 use crate::problem::Location;
-use gantry_yaml::{Data, Entry, Node, Span};
+use gantry_yaml::{Data, MappingEntry, Span, YamlNode};
 
-impl Reader<'_> {
-    pub(super) fn rules(&mut self, entry: &Entry) {
+impl ConfigDocumentReader<'_> {
+    pub(super) fn rules(&mut self, entry: &MappingEntry) {
         let Data::Sequence(items) = &entry.value.data else {
             let help = "write a list: - name: CRDUpgradeSafety".to_owned();
             return self.problem(&entry.value.span, format!("{RULES} is not a list"), Some(help));
@@ -29,7 +29,7 @@ impl Reader<'_> {
                     self.problem(&span, message, Some(help));
                     continue;
                 }
-                if let Place::File(location) = self.place(&span) {
+                if let SettingOrigin::File(location) = self.place(&span) {
                     seen.insert(name.clone(), location);
                 }
                 let rule = self.rule(&name, item);
@@ -43,7 +43,7 @@ impl Reader<'_> {
         self.layer.rules = Some(order);
     }
 
-    fn rule_name(&mut self, index: usize, item: &Node) -> Option<(String, Span)> {
+    fn rule_name(&mut self, index: usize, item: &YamlNode) -> Option<(String, Span)> {
         let path = format!("{RULES}[{index}]");
         if entries(item).is_none() {
             let help = text_of(item).map(|name| format!("write \"- name: {name}\""));
@@ -69,7 +69,7 @@ impl Reader<'_> {
     }
 
     /// Reads `enabled` and the sections of one entry.
-    fn rule(&mut self, name: &str, item: &Node) -> Dict {
+    fn rule(&mut self, name: &str, item: &YamlNode) -> Dict {
         let mut rule = Dict::new();
         for entry in entries(item).unwrap_or_default() {
             let path = format!("{RULES}[{name}].{}", entry.key);

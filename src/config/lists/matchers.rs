@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 
-use super::{Reader, items};
-use crate::config::located::Located;
-use crate::matcher::{KeyPattern, Matcher, Part};
+use super::{RuleListReader, items};
+use crate::config::located::LocatedValue;
+use crate::matcher::{FieldPathStep, KeyPattern, Matcher};
 
-impl Reader {
-    pub(super) fn matchers(&mut self, item: &Located, path: &str) -> Vec<Matcher> {
+impl RuleListReader {
+    pub(super) fn matchers(&mut self, item: &LocatedValue, path: &str) -> Vec<Matcher> {
         if item.get("resourceMatchers").is_none() {
             let help =
                 "without matchers, the rule matches no object; to match all: resourceMatchers: [{allMatcher: {}}]";
@@ -17,7 +17,7 @@ impl Reader {
         below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect()
     }
 
-    pub(super) fn matcher(&mut self, item: &Located, path: &str) -> Option<Matcher> {
+    pub(super) fn matcher(&mut self, item: &LocatedValue, path: &str) -> Option<Matcher> {
         const MATCHERS: &[&str] = &[
             "allMatcher",
             "anyMatcher",
@@ -91,7 +91,7 @@ impl Reader {
     }
 
     /// A path to a field, from keys, `{allIndexes: true}`, `{index: 0}` and `{regex: ^a}`.
-    pub(super) fn path(&mut self, item: &Located, path: &str, key: &str) -> Option<Vec<Part>> {
+    pub(super) fn path(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<Vec<FieldPathStep>> {
         let Some(found) = item.get(key) else {
             self.problem(&item.place, format!("{path} has no {key}"));
             return None;
@@ -99,23 +99,23 @@ impl Reader {
         self.steps(found, &format!("{path}.{key}"))
     }
 
-    pub(super) fn steps(&mut self, found: &Located, path: &str) -> Option<Vec<Part>> {
+    pub(super) fn steps(&mut self, found: &LocatedValue, path: &str) -> Option<Vec<FieldPathStep>> {
         let items = items(found);
         let named = items.iter().enumerate().map(|(index, item)| (item, format!("{path}[{index}]")));
-        let parts: Vec<Part> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
+        let parts: Vec<FieldPathStep> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
         if items.is_empty() {
             self.problem(&found.place, format!("{path} is not a non-empty list of steps to a field"));
         }
         (!items.is_empty() && parts.len() == items.len()).then_some(parts)
     }
 
-    pub(super) fn part(&mut self, item: &Located, path: &str) -> Option<Part> {
+    pub(super) fn part(&mut self, item: &LocatedValue, path: &str) -> Option<FieldPathStep> {
         let value = item.to_value();
         if let Some(found) = item.get("regex").filter(|_| item.entries().count() == 1)
             && let Json::String(source) = found.to_value()
         {
             return match KeyPattern::new(&source) {
-                Ok(pattern) => Some(Part::Matching(pattern)),
+                Ok(pattern) => Some(FieldPathStep::Matching(pattern)),
                 Err(why) => {
                     self.problem(&found.place, format!("{path}.regex: {source:?} is not a regular expression: {why}"));
                     None
@@ -123,10 +123,12 @@ impl Reader {
             };
         }
         let part = match &value {
-            Json::String(key) => Some(Part::Key(key.clone())),
+            Json::String(key) => Some(FieldPathStep::Key(key.clone())),
             Json::Object(map) if map.len() == 1 => match (map.get("allIndexes"), map.get("index")) {
-                (Some(Json::Bool(true)), _) => Some(Part::All),
-                (_, Some(index)) => index.as_u64().and_then(|index| usize::try_from(index).ok()).map(Part::Index),
+                (Some(Json::Bool(true)), _) => Some(FieldPathStep::All),
+                (_, Some(index)) => {
+                    index.as_u64().and_then(|index| usize::try_from(index).ok()).map(FieldPathStep::Index)
+                }
                 _ => None,
             },
             _ => None,

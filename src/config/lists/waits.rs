@@ -1,13 +1,13 @@
 //! Reads `waitRules`.
 
-use super::Reader;
+use super::RuleListReader;
 use crate::config::keys;
-use crate::config::located::Located;
-use crate::readiness::rules::{ConditionMatcher, Expressions, Test, VARIABLES, WaitRule};
-use gantry_schema::cel::Expression;
+use crate::config::located::LocatedValue;
+use crate::readiness::rules::{ConditionMatcher, Expressions, ReadinessTest, VARIABLES, WaitRule};
+use gantry_schema::cel::CelExpression;
 
-impl Reader {
-    pub(super) fn wait_rule(&mut self, item: &Located, path: &str) -> Option<WaitRule> {
+impl RuleListReader {
+    pub(super) fn wait_rule(&mut self, item: &LocatedValue, path: &str) -> Option<WaitRule> {
         let known = ["supportsObservedGeneration", "conditionMatchers", "cel", "ytt", "resourceMatchers"];
         self.mapping(item, path, &known)?;
         if let Some(ytt) = item.get("ytt") {
@@ -22,9 +22,9 @@ impl Reader {
             (Some(_), None) => {
                 let below = self.below(item, path, "conditionMatchers");
                 let read = below.iter().filter_map(|(path, item)| self.condition_matcher(item, path));
-                Test::Conditions(read.collect())
+                ReadinessTest::Conditions(read.collect())
             }
-            (None, Some(cel)) => Test::Expressions(Box::new(self.expressions(cel, &format!("{path}.cel"))?)),
+            (None, Some(cel)) => ReadinessTest::Expressions(Box::new(self.expressions(cel, &format!("{path}.cel"))?)),
             (Some(_), Some(cel)) => {
                 self.problem(&cel.key, format!("{path} has both conditionMatchers and cel; keep one of them"));
                 return None;
@@ -38,7 +38,7 @@ impl Reader {
         Some(WaitRule { matchers, observes_generation, test })
     }
 
-    fn condition_matcher(&mut self, item: &Located, path: &str) -> Option<ConditionMatcher> {
+    fn condition_matcher(&mut self, item: &LocatedValue, path: &str) -> Option<ConditionMatcher> {
         let known = ["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"];
         self.mapping(item, path, &known)?;
         let timeout = self.text(item, path, "timeout").map(|text| (keys::duration(&text), text));
@@ -61,12 +61,12 @@ impl Reader {
         })
     }
 
-    fn expressions(&mut self, item: &Located, path: &str) -> Option<Expressions> {
+    fn expressions(&mut self, item: &LocatedValue, path: &str) -> Option<Expressions> {
         self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
         self.needed(item, path, "success")?;
         let mut compile = |key: &str| {
             let source = self.text(item, path, key)?;
-            match (Expression::condition(&source, VARIABLES), item.get(key)) {
+            match (CelExpression::condition(&source, VARIABLES), item.get(key)) {
                 (Ok(expression), _) => Some(expression),
                 (Err(why), found) => {
                     let place = found.map_or(&item.place, |found| &found.place);

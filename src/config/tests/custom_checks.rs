@@ -13,7 +13,7 @@ fn a_team_defines_checks_of_its_own() {
     assert_eq!(settings.custom_checks.iter().map(|check| &*check.name).collect::<Vec<_>>(), ["no-x", "mine"]);
     let mine = &settings.checks[0];
     assert_eq!(mine.mode, Mode::Warn);
-    assert!(matches!(mine.definition, Definition::Own { kind: "exec", .. }));
+    assert!(matches!(mine.definition, CheckDefinition::Own { kind: "exec", .. }));
     let list = settings.list();
     assert_eq!(source(&list, "preflightRules[mine].exec.timeout"), ("-c file", "over.yaml:4:32"));
     let command = list.iter().find(|setting| setting.path == "preflightRules[mine].exec.command").unwrap();
@@ -54,7 +54,7 @@ fn programs_that_come_with_the_manifests_are_not_run() {
     assert!(say(&loaded.notices[0]).starts_with("manifests/config.yaml:7:3: ignored: \"exec\" of the check \"mine\""));
     let check = &loaded.settings.checks[1];
     assert!(
-        matches!(&check.definition, Definition::NotRun { at: Some(at), why: Withheld::CameWithManifests } if at.line == 7),
+        matches!(&check.definition, CheckDefinition::NotRun { at: Some(at), why: Withheld::CameWithManifests } if at.line == 7),
         "{:?}",
         check.definition
     );
@@ -78,7 +78,7 @@ fn program(bed: &Bed) -> std::result::Result<String, Withheld> {
     let settings = bed.settings();
     let mine = settings.custom_checks.iter().find(|check| check.name == "mine").expect("the check");
     match &mine.definition {
-        Definition::NotRun { why, .. } => Err(*why),
+        CheckDefinition::NotRun { why, .. } => Err(*why),
         _ => Ok(mine.config.0.as_ref().unwrap().to_value()["command"][0].as_str().unwrap().to_owned()),
     }
 }
@@ -126,9 +126,9 @@ fn a_project_file_among_the_manifests_runs_no_program() {
     let body = "preflightRules:\n- name: mine\n  exec: {command: [theirs]}\n";
     let mut bed = Bed::new().file("gantry.yaml", body).variable("GANTRY_ALLOW_EXEC", "1");
     assert_eq!(program(&bed), Ok("theirs".into()));
-    let source = Source::new("gantry.yaml", gantry(body));
+    let source = ManifestSource::new("gantry.yaml", gantry(body));
     let bytes = 0..source.text().len();
-    bed.manifests.push(Origin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
+    bed.manifests.push(ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
     assert_eq!(program(&bed), Err(Withheld::CameWithManifests));
     bed.loader.files.push("gantry.yaml".into());
     assert_eq!(program(&bed), Ok("theirs".into()));

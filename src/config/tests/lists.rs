@@ -1,8 +1,8 @@
 //! Tests of lists of rules about objects, in gantry's documents and in kapp's.
 
 use super::*;
-use crate::matcher::{KeyPattern, Matcher, Part};
-use crate::plan::graph::rule::Pattern;
+use crate::matcher::{FieldPathStep, KeyPattern, Matcher};
+use crate::plan::graph::rule::OrderRulePattern;
 
 const ALL: &str = "resourceMatchers: [{allMatcher: {}}]";
 
@@ -25,7 +25,7 @@ fn the_lists_of_all_layers_add_up_in_their_order() {
     assert!(places[0].ends_with("config.yaml:4:9"), "{places:?}");
     assert_eq!(places[1..], ["gantry.yaml:4:9", "c.yaml:4:9", "manifests/config.yaml:6:9"]);
     let [rule] = &settings.rules.bindings.rules[..] else { panic!("{:?}", settings.rules) };
-    assert_eq!(rule.rules[0].0, Pattern::parse("upsert after upserting x").unwrap());
+    assert_eq!(rule.rules[0].0, OrderRulePattern::parse("upsert after upserting x").unwrap());
     assert!(!rule.ignore_if_cyclical);
 
     // The output of `show` has them all.
@@ -51,7 +51,7 @@ fn every_matcher_is_read() {
             Matcher::VersionKind { api_version: "apps/v1".into(), kind: "Deployment".into() },
             Matcher::Name { kind: "Pod".into(), namespace: "a".into(), name: "b".into() },
             Matcher::Annotations(vec!["x".into()]),
-            Matcher::EmptyField(vec![Part::Key("spec".into()), Part::All, Part::Index(2)]),
+            Matcher::EmptyField(vec![FieldPathStep::Key("spec".into()), FieldPathStep::All, FieldPathStep::Index(2)]),
         ]
     );
 }
@@ -229,13 +229,13 @@ fn labels_merge_by_their_names() {
 
 #[test]
 fn rebase_rules_have_paths_and_sources() {
-    use crate::plan::rebase_rules::Side;
+    use crate::plan::rebase_rules::RebaseSource;
     let rules = "rebaseRules:\n- paths: [[spec, replicas], [metadata, annotations, {regex: ^a}]]\n  type: copy\n  sources: [existing, new]\n  resourceMatchers: [{allMatcher: {}}]\n- path: [metadata, labels]\n  type: remove\n  resourceMatchers: []\n";
     let rules = Bed::new().manifest(&kapp(rules)).settings().rules.rebases;
-    let keys = |keys: &[&str]| keys.iter().map(|key| Part::Key((*key).to_owned())).collect::<Vec<_>>();
+    let keys = |keys: &[&str]| keys.iter().map(|key| FieldPathStep::Key((*key).to_owned())).collect::<Vec<_>>();
     let mut annotations = keys(&["metadata", "annotations"]);
-    annotations.push(Part::Matching(KeyPattern::new("^a").unwrap()));
+    annotations.push(FieldPathStep::Matching(KeyPattern::new("^a").unwrap()));
     assert_eq!(rules[0].paths, [keys(&["spec", "replicas"]), annotations]);
-    assert_eq!(rules[0].sources, Some(vec![Side::Existing, Side::New]));
+    assert_eq!(rules[0].sources, Some(vec![RebaseSource::Existing, RebaseSource::New]));
     assert_eq!((&rules[1].paths[..], &rules[1].sources), (&[keys(&["metadata", "labels"])][..], &None));
 }

@@ -207,9 +207,9 @@ fn a_file_of_the_team_that_is_among_the_manifests_is_read_once() {
     let body = "preflightRules:\n- {name: CRDUpgradeSafety, config: {preset: theirs}}\ntarget: dir:live\n";
     let mut bed = Bed::new().with("c.yaml", body);
     let text = std::fs::read_to_string(bed.loader.working_directory.join("c.yaml")).unwrap();
-    let source = Source::new("./c.yaml", text);
+    let source = ManifestSource::new("./c.yaml", text);
     let bytes = 0..source.text().len();
-    bed.manifests.push(Origin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
+    bed.manifests.push(ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
     assert_eq!(notices(&bed), Vec::<String>::new());
     assert_eq!(effective(&bed, "preset"), Some(("theirs".into(), "-c file".into())));
 }

@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use gantry_schema::scan;
 
-use super::{Found, MARKS, Meaning, find};
+use super::{FoundDirective, MARKS, Meaning, find};
 use crate::resource::RawObject;
 
 /// The metadata of a live object that decides who may change it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Metadata {
+struct DirectiveMetadata {
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
-    managed_fields: Option<Vec<Entry>>,
+    managed_fields: Option<Vec<DirectiveFieldsEntry>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Entry {
+struct DirectiveFieldsEntry {
     manager: String,
     operation: String,
     fields_v1: Value,
@@ -30,19 +30,19 @@ struct Entry {
 
 /// The annotation of the live object by which a deploy leaves it as it is. Somebody else has set it: one that this
 /// manager applied counts only as long as the manifest has it.
-pub fn live_exclusion(live: &RawObject, field_manager: &str) -> Option<Found> {
+pub fn live_exclusion(live: &RawObject, field_manager: &str) -> Option<FoundDirective> {
     let json = live.json();
     if !MARKS.iter().any(|mark| memmem::find(json.as_bytes(), mark.as_bytes()).is_some()) {
         return None;
     }
-    let metadata: Metadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
-    let Metadata { labels, annotations, managed_fields } = metadata;
+    let metadata: DirectiveMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
+    let DirectiveMetadata { labels, annotations, managed_fields } = metadata;
     let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
     let managed_fields = managed_fields.unwrap_or_default();
     let found = find(|key| annotations.get(key).map(String::as_str), |key| labels.get(key).map(String::as_str));
-    let is_own = |found: &Found| {
+    let is_own = |found: &FoundDirective| {
         let map = if found.is_label { "f:labels" } else { "f:annotations" };
-        let owns = |entry: &Entry| {
+        let owns = |entry: &DirectiveFieldsEntry| {
             entry.manager == field_manager
                 && entry.operation == "Apply"
                 && entry.fields_v1["f:metadata"][map].get(format!("f:{}", found.directive.key)).is_some()

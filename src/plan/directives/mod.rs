@@ -12,12 +12,12 @@ use serde_json::Value;
 pub use live::live_exclusion;
 pub use notices::{notice_if_left_out, problems_of_change};
 #[cfg(test)]
-pub use table::Known;
-use table::{ARGO_HOOK, ARGO_OPTIONS, HELM_DELETE_POLICY, HELM_HOOK, Syntax};
+pub use table::DirectiveValue;
+use table::{ARGO_HOOK, ARGO_OPTIONS, DirectiveSyntax, HELM_DELETE_POLICY, HELM_HOOK};
 pub use table::{ARGO_WAVE, DIRECTIVES, Directive, HELM_WEIGHT};
 
-use super::strategy::Strategy;
-use crate::app::members::Facts;
+use super::strategy::DeployStrategy;
+use crate::app::members::LiveMetadata;
 use crate::manifest::Manifest;
 use crate::text;
 
@@ -74,7 +74,7 @@ pub enum Phase {
 
 /// A value of an annotation of another deploy tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDirective {
     pub directive: &'static Directive,
     /// It is a label.
     pub is_label: bool,
@@ -83,7 +83,7 @@ pub struct Found {
     pub meaning: Meaning,
 }
 
-impl Found {
+impl FoundDirective {
     /// The value for a message.
     pub fn shown(&self) -> String {
         text::cut(&text::sanitize(&self.value), 60).into_owned()
@@ -118,13 +118,16 @@ const MARKS: [&str; 10] = [
 ];
 
 /// The annotations of the table among those that `annotation` and `label` return for a key.
-pub fn find<'a>(annotation: impl Fn(&str) -> Option<&'a str>, label: impl Fn(&str) -> Option<&'a str>) -> Vec<Found> {
+pub fn find<'a>(
+    annotation: impl Fn(&str) -> Option<&'a str>,
+    label: impl Fn(&str) -> Option<&'a str>,
+) -> Vec<FoundDirective> {
     let mut found = Vec::new();
     for directive in DIRECTIVES {
         if let Some(value) = annotation(directive.key) {
             directive.read(value, false, &mut found);
         }
-        if let Some(value) = label(directive.key).filter(|_| directive.syntax == Syntax::AnyCaseOrLabel) {
+        if let Some(value) = label(directive.key).filter(|_| directive.syntax == DirectiveSyntax::AnyCaseOrLabel) {
             directive.read(value, true, &mut found);
         }
     }
@@ -147,7 +150,7 @@ pub fn find<'a>(annotation: impl Fn(&str) -> Option<&'a str>, label: impl Fn(&st
 }
 
 /// The annotations of the table in a manifest. Objects of bundles have none: OLM does not know them.
-pub fn of_manifest(manifest: &Manifest) -> Vec<Found> {
+pub fn of_manifest(manifest: &Manifest) -> Vec<FoundDirective> {
     if manifest.bundle.is_some() || !manifest.metadata_may_contain(&MARKS) {
         return Vec::new();
     }
@@ -155,25 +158,26 @@ pub fn of_manifest(manifest: &Manifest) -> Vec<Found> {
 }
 
 /// The annotations of the table in an object.
-pub fn of_object(object: &Value) -> Vec<Found> {
+pub fn of_object(object: &Value) -> Vec<FoundDirective> {
     let metadata = &object["metadata"];
     find(|key| metadata["annotations"][key].as_str(), |key| metadata["labels"][key].as_str())
 }
 
 /// The annotations of the table in the metadata of a live object.
-pub fn of_facts(facts: &Facts) -> Vec<Found> {
+pub fn of_facts(facts: &LiveMetadata) -> Vec<FoundDirective> {
     find(|key| facts.annotations.get(key).map(String::as_str), |key| facts.labels.get(key).map(String::as_str))
 }
 
 /// The annotation by which an object stays in the cluster.
-pub fn keeping(found: &[Found]) -> Option<&Found> {
-    let keeps =
-        |found: &&Found| matches!(found.meaning, Meaning::Keep | Meaning::LeaveAlone | Meaning::UnknownKeep { .. });
+pub fn keeping(found: &[FoundDirective]) -> Option<&FoundDirective> {
+    let keeps = |found: &&FoundDirective| {
+        matches!(found.meaning, Meaning::Keep | Meaning::LeaveAlone | Meaning::UnknownKeep { .. })
+    };
     found.iter().find(keeps)
 }
 
 /// Why a live object stays in the cluster.
-pub fn kept(facts: &Facts) -> Option<String> {
+pub fn kept(facts: &LiveMetadata) -> Option<String> {
     let found = of_facts(facts);
     let found = keeping(&found)?;
     let (key, value) = (found.directive.key, found.shown());
@@ -190,37 +194,38 @@ pub fn keeps_fields(manifest: &Manifest) -> bool {
 }
 
 /// The annotation by which an object is not written at all.
-pub fn leaving_alone(found: &[Found]) -> Option<&Found> {
-    let leaves =
-        |found: &&Found| matches!(found.meaning, Meaning::LeaveAlone | Meaning::LeftOut { .. } | Meaning::Local);
+pub fn leaving_alone(found: &[FoundDirective]) -> Option<&FoundDirective> {
+    let leaves = |found: &&FoundDirective| {
+        matches!(found.meaning, Meaning::LeaveAlone | Meaning::LeftOut { .. } | Meaning::Local)
+    };
     found.iter().find(leaves)
 }
 
 /// The strategy that the annotations select.
-pub fn strategy(found: &[Found], kind: &str) -> Option<Strategy> {
+pub fn strategy(found: &[FoundDirective], kind: &str) -> Option<DeployStrategy> {
     let is_replaced = found.iter().any(|found| found.meaning == Meaning::ReplaceOption);
     let is_hook = found.iter().any(|found| matches!(found.meaning, Meaning::Hook(_)));
-    let of = |found: &Found| match found.meaning {
-        Meaning::LeaveAlone | Meaning::LeftOut { .. } | Meaning::Local => Some(Strategy::LeaveAlone),
+    let of = |found: &FoundDirective| match found.meaning {
+        Meaning::LeaveAlone | Meaning::LeftOut { .. } | Meaning::Local => Some(DeployStrategy::LeaveAlone),
         Meaning::CreateOnly | Meaning::CreateOnlyOrLive | Meaning::UnknownCreateOnly { .. } => {
-            Some(Strategy::CreateOnly)
+            Some(DeployStrategy::CreateOnly)
         }
-        Meaning::ReplaceRefused if found.directive.key == ARGO_OPTIONS && is_replaced => Some(Strategy::Replace),
-        Meaning::ReplaceRefused => Some(Strategy::ReplaceRefused),
-        Meaning::HookReplaced if is_hook => Some(Strategy::Replace),
+        Meaning::ReplaceRefused if found.directive.key == ARGO_OPTIONS && is_replaced => Some(DeployStrategy::Replace),
+        Meaning::ReplaceRefused => Some(DeployStrategy::ReplaceRefused),
+        Meaning::HookReplaced if is_hook => Some(DeployStrategy::Replace),
         // A changed hook is to run again, and a Job or a Pod does so only as a new object. Argo CD and Helm replace
         // every hook; for other kinds, an update does the same.
-        Meaning::Hook(_) if matches!(kind, "Job" | "Pod") => Some(Strategy::Replace),
-        Meaning::Hook(_) => Some(Strategy::ReplaceRefused),
+        Meaning::Hook(_) if matches!(kind, "Job" | "Pod") => Some(DeployStrategy::Replace),
+        Meaning::Hook(_) => Some(DeployStrategy::ReplaceRefused),
         _ => None,
     };
     found.iter().filter_map(of).min()
 }
 
 impl Directive {
-    fn read(&'static self, text: &str, is_label: bool, found: &mut Vec<Found>) {
+    fn read(&'static self, text: &str, is_label: bool, found: &mut Vec<FoundDirective>) {
         let values = match self.syntax {
-            Syntax::List | Syntax::AnyCaseList => text.split(',').map(str::trim).collect(),
+            DirectiveSyntax::List | DirectiveSyntax::AnyCaseList => text.split(',').map(str::trim).collect(),
             _ => vec![text.trim()],
         };
         for value in values {
@@ -228,18 +233,23 @@ impl Directive {
             if value.is_empty() && self.key != ARGO_HOOK {
                 continue;
             }
-            found.push(Found { directive: self, is_label, value: value.to_owned(), meaning: self.meaning(value) });
+            found.push(FoundDirective {
+                directive: self,
+                is_label,
+                value: value.to_owned(),
+                meaning: self.meaning(value),
+            });
         }
     }
 
     fn meaning(&self, value: &str) -> Meaning {
         let is_any = match self.syntax {
-            Syntax::Any => true,
+            DirectiveSyntax::Any => true,
             // As Argo CD and Helm read it.
-            Syntax::Integer => value.parse::<i32>().is_ok(),
+            DirectiveSyntax::Integer => value.parse::<i32>().is_ok(),
             _ => false,
         };
-        let is_any_case = matches!(self.syntax, Syntax::AnyCaseOrLabel | Syntax::AnyCaseList);
+        let is_any_case = matches!(self.syntax, DirectiveSyntax::AnyCaseOrLabel | DirectiveSyntax::AnyCaseList);
         let is_same = |known: &str| match known.strip_suffix('=') {
             Some(name) => value.split_once('=').is_some_and(|(given, _)| given == name),
             None if is_any_case => value.eq_ignore_ascii_case(known),

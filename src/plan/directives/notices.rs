@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Found, Meaning, Phase, live_exclusion, of_manifest};
+use super::{FoundDirective, Meaning, Phase, live_exclusion, of_manifest};
 use crate::manifest::{Manifest, Spans};
-use crate::plan::strategy::{self, Strategy};
+use crate::plan::strategy::{self, DeployStrategy};
 use crate::plan::{Action, Change};
 use crate::problem::Problem;
 use crate::resource::Step;
@@ -31,12 +31,12 @@ pub fn notice_if_left_out(manifest: &Manifest) -> Option<Problem> {
     Some(if help.is_empty() { problem } else { problem.help(help) })
 }
 
-fn not_written(manifest: &Manifest, found: &Found, why: &str) -> Problem {
+fn not_written(manifest: &Manifest, found: &FoundDirective, why: &str) -> Problem {
     let message = format!("{} is not written ({}: {}): {why}", manifest.object, found.directive.key, found.shown());
     located(manifest, found, message)
 }
 
-fn located(manifest: &Manifest, found: &Found, message: String) -> Problem {
+fn located(manifest: &Manifest, found: &FoundDirective, message: String) -> Problem {
     let map = if found.is_label { "labels" } else { "annotations" };
     let path = [Step::from("metadata"), map.into(), found.directive.key.into()];
     Problem::new(message).at(Spans::of(&manifest.origin).locate(&path).location)
@@ -51,7 +51,7 @@ pub fn problems_of_change(change: &Change, field_manager: &str, writes: bool) ->
     let all = of_manifest(manifest);
     // An object may be a hook of several events.
     let is_repeated = |index: usize| {
-        let is_left_out = |found: &Found| matches!(found.meaning, Meaning::LeftOut { .. });
+        let is_left_out = |found: &FoundDirective| matches!(found.meaning, Meaning::LeftOut { .. });
         is_left_out(&all[index]) && all[..index].iter().any(is_left_out)
     };
     let found = all.iter().enumerate().filter(|(index, _)| !is_repeated(*index));
@@ -62,7 +62,7 @@ pub fn problems_of_change(change: &Change, field_manager: &str, writes: bool) ->
     problems
 }
 
-fn problem_of_annotation(change: &Change, found: &Found, all: &[Found]) -> Option<AnnotationProblem> {
+fn problem_of_annotation(change: &Change, found: &FoundDirective, all: &[FoundDirective]) -> Option<AnnotationProblem> {
     let manifest = &change.desired;
     let has = |meaning: Meaning| all.iter().any(|found| found.meaning == meaning);
     let is_hook = all.iter().any(|found| matches!(found.meaning, Meaning::Hook(_)));
@@ -101,11 +101,11 @@ fn problem_of_annotation(change: &Change, found: &Found, all: &[Found]) -> Optio
 }
 
 /// Hooks that are written at other times than their tool would run them.
-fn hook_notice(change: &Change, all: &[Found], writes: bool) -> Option<AnnotationProblem> {
+fn hook_notice(change: &Change, all: &[FoundDirective], writes: bool) -> Option<AnnotationProblem> {
     let manifest = &change.desired;
-    let is_hook = |found: &&Found| matches!(found.meaning, Meaning::Hook(_));
+    let is_hook = |found: &&FoundDirective| matches!(found.meaning, Meaning::Hook(_));
     let hook = all.iter().find(is_hook)?;
-    let phases: BTreeSet<Phase> = all.iter().filter_map(Found::phase).collect();
+    let phases: BTreeSet<Phase> = all.iter().filter_map(FoundDirective::phase).collect();
     let (message, help) = if phases.len() > 1 {
         ("the object is written once, in the first of these phases", "to run it twice, write two objects")
     } else if writes && change.action == Action::Unchanged && ["Job", "Pod"].contains(&manifest.object.kind.as_str()) {
@@ -124,7 +124,7 @@ fn hook_notice(change: &Change, all: &[Found], writes: bool) -> Option<Annotatio
 fn exclusion_notice(change: &Change, field_manager: &str) -> Option<AnnotationProblem> {
     let live = change.live.as_ref().filter(|_| change.action == Action::Skip)?;
     // What the manifest says as well needs no notice.
-    if matches!(strategy::of(&change.desired), Some(Strategy::LeaveAlone | Strategy::CreateOnly)) {
+    if matches!(strategy::of(&change.desired), Some(DeployStrategy::LeaveAlone | DeployStrategy::CreateOnly)) {
         return None;
     }
     let found = live_exclusion(&live.raw, field_manager)?;

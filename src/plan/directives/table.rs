@@ -13,15 +13,15 @@ use super::Phase::{AfterAll, BeforeAll, WithOthers};
 pub struct Directive {
     pub tool: &'static str,
     pub key: &'static str,
-    pub syntax: Syntax,
-    pub values: &'static [Known],
+    pub syntax: DirectiveSyntax,
+    pub values: &'static [DirectiveValue],
     /// What a value means that is not in the table.
     pub unknown: Meaning,
 }
 
 /// How a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum DirectiveSyntax {
     /// One of the values.
     Word,
     /// One of the values, in any case; a label with the key means the same.
@@ -38,7 +38,7 @@ pub enum Syntax {
 
 /// Values with the same meaning.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct DirectiveValue {
     /// A value that ends with `=` stands for all that start with it. Empty for any value.
     pub values: &'static [&'static str],
     pub meaning: Meaning,
@@ -46,8 +46,8 @@ pub struct Known {
     pub does: &'static str,
 }
 
-const fn known(values: &'static [&'static str], meaning: Meaning, does: &'static str) -> Known {
-    Known { values, meaning, does }
+const fn known(values: &'static [&'static str], meaning: Meaning, does: &'static str) -> DirectiveValue {
+    DirectiveValue { values, meaning, does }
 }
 
 pub const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
@@ -80,7 +80,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Argo CD",
         key: ARGO_OPTIONS,
-        syntax: Syntax::List,
+        syntax: DirectiveSyntax::List,
         values: &[
             known(&["Prune=false", "Delete=false"], Keep, KEPT),
             known(
@@ -127,7 +127,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Argo CD",
         key: ARGO_HOOK,
-        syntax: Syntax::List,
+        syntax: DirectiveSyntax::List,
         values: &[
             known(&["PreSync"], Hook(BeforeAll), BEFORE),
             known(&["Sync"], Hook(WithOthers), WITH_THE_OTHERS),
@@ -152,7 +152,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Argo CD",
         key: "argocd.argoproj.io/hook-delete-policy",
-        syntax: Syntax::List,
+        syntax: DirectiveSyntax::List,
         values: &[
             known(&["BeforeHookCreation"], HookReplaced, RUN_AGAIN),
             known(&["HookSucceeded", "HookFailed"], HOOK_RUN_KEPT, KEPT_AFTER_RUN),
@@ -162,14 +162,14 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Argo CD",
         key: ARGO_WAVE,
-        syntax: Syntax::Integer,
+        syntax: DirectiveSyntax::Integer,
         values: &[known(&[], Order, IN_ORDER)],
         unknown: Unknown { help: "a wave is an integer; the object is in wave 0" },
     },
     Directive {
         tool: "Argo CD",
         key: "argocd.argoproj.io/compare-options",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(
             &[],
             Nothing,
@@ -180,21 +180,21 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/prune",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[known(&["disabled"], Keep, KEPT), known(&["enabled"], Nothing, AS_ALWAYS)],
         unknown: UnknownKeep { help: "known: disabled, enabled" },
     },
     Directive {
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/reconcile",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[known(&["disabled"], LeaveAlone, LEFT_ALONE), known(&["enabled"], Nothing, AS_ALWAYS)],
         unknown: UnknownCreateOnly { help: "known: disabled, enabled" },
     },
     Directive {
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/ssa",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[
             known(&["IfNotPresent"], CreateOnly, "created if it is missing, and never changed"),
             known(&["Ignore"], LeaveAlone, LEFT_ALONE),
@@ -210,7 +210,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/force",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[
             known(&["enabled"], ReplaceRefused, "deleted and created again if the server refuses the update"),
             known(&["disabled"], Nothing, AS_ALWAYS),
@@ -220,14 +220,14 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Flux",
         key: "kustomize.toolkit.fluxcd.io/substitute",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(&[], Nothing, "nothing: gantry substitutes no variables")],
         unknown: Nothing,
     },
     Directive {
         tool: "Flux",
         key: "helm.toolkit.fluxcd.io/driftDetection",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[
             known(&["disabled"], Drift, "an object that differs from its manifest is written all the same: a notice"),
             known(&["enabled"], Nothing, AS_ALWAYS),
@@ -237,14 +237,14 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Helm",
         key: "helm.sh/resource-policy",
-        syntax: Syntax::AnyCaseOrLabel,
+        syntax: DirectiveSyntax::AnyCaseOrLabel,
         values: &[known(&["keep"], Keep, KEPT), known(&["delete"], Nothing, AS_ALWAYS)],
         unknown: UnknownKeep { help: "known: keep" },
     },
     Directive {
         tool: "Helm",
         key: HELM_HOOK,
-        syntax: Syntax::AnyCaseList,
+        syntax: DirectiveSyntax::AnyCaseList,
         values: &[
             known(&["pre-install", "pre-upgrade"], Hook(BeforeAll), BEFORE),
             known(&["post-install", "post-upgrade"], Hook(AfterAll), AFTER),
@@ -273,7 +273,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Helm",
         key: HELM_DELETE_POLICY,
-        syntax: Syntax::AnyCaseList,
+        syntax: DirectiveSyntax::AnyCaseList,
         values: &[
             known(&["before-hook-creation"], HookReplaced, RUN_AGAIN),
             known(&["hook-succeeded", "hook-failed"], HOOK_RUN_KEPT, KEPT_AFTER_RUN),
@@ -283,21 +283,21 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Helm",
         key: HELM_WEIGHT,
-        syntax: Syntax::Integer,
+        syntax: DirectiveSyntax::Integer,
         values: &[known(&[], Order, "hooks of a phase are written in this order, lower numbers first")],
         unknown: Unknown { help: "a weight is an integer; the object has weight 0" },
     },
     Directive {
         tool: "Helm",
         key: "helm.sh/hook-output-log-policy",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(&[], Nothing, "nothing: logs of Pods that fail are shown with `--logs`")],
         unknown: Nothing,
     },
     Directive {
         tool: "Helm",
         key: "helm.sh/resource-group",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(
             &[],
             Note {
@@ -311,7 +311,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Helm",
         key: "helm.sh/depends-on/resource-groups",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(
             &[],
             Blocks {
@@ -325,21 +325,21 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "cli-utils, kpt",
         key: "cli-utils.sigs.k8s.io/on-remove",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[known(&["keep"], Keep, KEPT)],
         unknown: UnknownKeep { help: "known: keep" },
     },
     Directive {
         tool: "cli-utils, kpt, Config Sync",
         key: "client.lifecycle.config.k8s.io/deletion",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[known(&["detach"], Keep, KEPT)],
         unknown: UnknownKeep { help: "known: detach" },
     },
     Directive {
         tool: "cli-utils, kpt, Config Sync",
         key: "client.lifecycle.config.k8s.io/mutation",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[known(
             &["ignore"],
             CreateOnlyOrLive,
@@ -350,14 +350,14 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "Config Sync",
         key: "configmanagement.gke.io/managed",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[known(&["disabled"], LeaveAlone, LEFT_ALONE), known(&["enabled"], Nothing, AS_ALWAYS)],
         unknown: UnknownCreateOnly { help: "known: disabled, enabled" },
     },
     Directive {
         tool: "kpt, kustomize",
         key: "config.kubernetes.io/local-config",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[
             known(&["true"], Local, "not written: an input of tools that render manifests"),
             known(&["false"], Nothing, AS_ALWAYS),
@@ -367,7 +367,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "cli-utils, kpt",
         key: "config.kubernetes.io/apply-time-mutation",
-        syntax: Syntax::Any,
+        syntax: DirectiveSyntax::Any,
         values: &[known(
             &[],
             Blocks {
@@ -381,7 +381,7 @@ pub const DIRECTIVES: &[Directive] = &[
     Directive {
         tool: "gantry",
         key: "gantry.dev/prune",
-        syntax: Syntax::Word,
+        syntax: DirectiveSyntax::Word,
         values: &[known(&["keep"], Keep, KEPT)],
         unknown: UnknownKeep { help: "known: keep" },
     },

@@ -2,11 +2,11 @@ use serde_json::json;
 
 use super::*;
 
-fn of(annotations: &Value) -> Vec<Found> {
+fn of(annotations: &Value) -> Vec<FoundDirective> {
     of_object(&json!({"metadata": {"annotations": annotations}}))
 }
 
-fn strategy_of(annotations: &Value, kind: &str) -> Option<Strategy> {
+fn strategy_of(annotations: &Value, kind: &str) -> Option<DeployStrategy> {
     strategy(&of(annotations), kind)
 }
 
@@ -16,7 +16,7 @@ fn each_value_of_the_table_has_its_meaning_and_is_found_by_its_mark() {
         assert!(MARKS.iter().any(|mark| directive.key.contains(mark)), "no mark for {}", directive.key);
         for known in directive.values {
             let values: Vec<String> = match (directive.syntax, known.values) {
-                (Syntax::Integer, []) => vec!["-3".into()],
+                (DirectiveSyntax::Integer, []) => vec!["-3".into()],
                 (_, []) => vec!["anything".into()],
                 (_, values) => values
                     .iter()
@@ -30,7 +30,11 @@ fn each_value_of_the_table_has_its_meaning_and_is_found_by_its_mark() {
             }
         }
         let unknown = of(&json!({directive.key: "%"}));
-        assert!(unknown[0].meaning == directive.unknown || directive.syntax == Syntax::Any, "{}", directive.key);
+        assert!(
+            unknown[0].meaning == directive.unknown || directive.syntax == DirectiveSyntax::Any,
+            "{}",
+            directive.key
+        );
         assert!(DIRECTIVES.iter().filter(|other| other.key == directive.key).count() == 1, "{}", directive.key);
     }
 }
@@ -40,11 +44,14 @@ fn a_strategy_that_protects_the_object_comes_first() {
     let options = "argocd.argoproj.io/sync-options";
     let ssa = "kustomize.toolkit.fluxcd.io/ssa";
     let force = "kustomize.toolkit.fluxcd.io/force";
-    assert_eq!(strategy_of(&json!({options: "Force=true"}), "Secret"), Some(Strategy::ReplaceRefused));
-    assert_eq!(strategy_of(&json!({options: " Replace=true , Force=true"}), "Secret"), Some(Strategy::Replace));
+    assert_eq!(strategy_of(&json!({options: "Force=true"}), "Secret"), Some(DeployStrategy::ReplaceRefused));
+    assert_eq!(strategy_of(&json!({options: " Replace=true , Force=true"}), "Secret"), Some(DeployStrategy::Replace));
     assert_eq!(strategy_of(&json!({options: "Replace=true"}), "Secret"), None);
-    assert_eq!(strategy_of(&json!({options: "Force=true", ssa: "IfNotPresent"}), "Secret"), Some(Strategy::CreateOnly));
-    assert_eq!(strategy_of(&json!({force: "enabled", ssa: "ignore"}), "Secret"), Some(Strategy::LeaveAlone));
+    assert_eq!(
+        strategy_of(&json!({options: "Force=true", ssa: "IfNotPresent"}), "Secret"),
+        Some(DeployStrategy::CreateOnly)
+    );
+    assert_eq!(strategy_of(&json!({force: "enabled", ssa: "ignore"}), "Secret"), Some(DeployStrategy::LeaveAlone));
     assert_eq!(strategy_of(&json!({ssa: "Override"}), "Secret"), None);
     for (key, policy) in [
         ("argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy"),
@@ -55,9 +62,9 @@ fn a_strategy_that_protects_the_object_comes_first() {
         } else {
             ("PreSync", "BeforeHookCreation")
         };
-        assert_eq!(strategy_of(&json!({key: event}), "Secret"), Some(Strategy::ReplaceRefused));
-        assert_eq!(strategy_of(&json!({key: event}), "Job"), Some(Strategy::Replace));
-        assert_eq!(strategy_of(&json!({key: event, policy: word}), "Secret"), Some(Strategy::Replace));
+        assert_eq!(strategy_of(&json!({key: event}), "Secret"), Some(DeployStrategy::ReplaceRefused));
+        assert_eq!(strategy_of(&json!({key: event}), "Job"), Some(DeployStrategy::Replace));
+        assert_eq!(strategy_of(&json!({key: event, policy: word}), "Secret"), Some(DeployStrategy::Replace));
         assert_eq!(strategy_of(&json!({policy: word}), "Job"), None, "it is no hook");
     }
 }
@@ -65,13 +72,13 @@ fn a_strategy_that_protects_the_object_comes_first() {
 #[test]
 fn a_hook_of_a_deploy_and_of_another_event_is_written() {
     let both = json!({"argocd.argoproj.io/hook": "PostDelete,PreSync"});
-    assert_eq!(strategy_of(&both, "Job"), Some(Strategy::Replace));
+    assert_eq!(strategy_of(&both, "Job"), Some(DeployStrategy::Replace));
     assert!(
         of(&both).iter().any(|found| matches!(found.meaning, Meaning::Note { .. })),
         "a notice about the other one"
     );
     let argo_first = json!({"argocd.argoproj.io/hook": "PostDelete", "helm.sh/hook": "pre-install"});
-    assert_eq!(strategy_of(&argo_first, "Job"), Some(Strategy::LeaveAlone));
+    assert_eq!(strategy_of(&argo_first, "Job"), Some(DeployStrategy::LeaveAlone));
 }
 
 /// `UPDATE_DOCS=1 cargo test --lib directives` updates the table.
@@ -82,7 +89,7 @@ fn the_table_in_the_documentation_is_fresh() {
     for directive in DIRECTIVES.iter().filter(|directive| directive.tool != "gantry") {
         for known in directive.values {
             let value = match (directive.syntax, known.values) {
-                (Syntax::Integer, []) => "an integer".to_owned(),
+                (DirectiveSyntax::Integer, []) => "an integer".to_owned(),
                 (_, []) => "any".to_owned(),
                 (_, values) => {
                     let shown = |value: &&str| format!("`{value}{}`", if value.ends_with('=') { "…" } else { "" });

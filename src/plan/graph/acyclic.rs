@@ -17,7 +17,7 @@ pub enum Until {
 
 /// One node comes after another.
 #[derive(Debug, Clone, Copy)]
-pub struct Edge {
+pub struct OrderEdge {
     pub later: usize,
     pub earlier: usize,
     pub until: Until,
@@ -42,7 +42,7 @@ impl Acyclic {
     ///
     /// # Errors
     /// The required edges form a cycle. Each of the nodes comes after the next one; the last one repeats the first one.
-    pub fn of<K: Ord>(edges: &[Edge], required: usize, keys: &[K]) -> Result<(Self, Vec<usize>), Vec<usize>> {
+    pub fn of<K: Ord>(edges: &[OrderEdge], required: usize, keys: &[K]) -> Result<(Self, Vec<usize>), Vec<usize>> {
         // Usually there is no contradiction.
         if let Ok(all) = Self::new(edges.iter().copied(), keys) {
             return Ok((all, Vec::new()));
@@ -57,7 +57,7 @@ impl Acyclic {
     ///
     /// # Errors
     /// The edges form a cycle, as in [`Acyclic::of`].
-    fn new<K: Ord>(edges: impl Iterator<Item = Edge>, keys: &[K]) -> Result<Self, Vec<usize>> {
+    fn new<K: Ord>(edges: impl Iterator<Item = OrderEdge>, keys: &[K]) -> Result<Self, Vec<usize>> {
         let count = keys.len();
         let mut graph = Acyclic {
             after: vec![Vec::new(); count],
@@ -104,14 +104,14 @@ impl Acyclic {
         }
     }
 
-    fn push(&mut self, Edge { later, earlier, until }: Edge) {
+    fn push(&mut self, OrderEdge { later, earlier, until }: OrderEdge) {
         self.after[later].push((earlier, until));
         self.before[earlier].push((later, until));
     }
 
     /// Adds an edge. Returns false and adds nothing if it would close a cycle.
-    fn add(&mut self, edge: Edge) -> bool {
-        let Edge { later, earlier, .. } = edge;
+    fn add(&mut self, edge: OrderEdge) -> bool {
+        let OrderEdge { later, earlier, .. } = edge;
         if later == earlier {
             return false;
         }
@@ -248,7 +248,7 @@ impl Acyclic {
 }
 
 /// The indices of the edges that close a cycle with required ones and those before them.
-fn left_out(edges: &[Edge], required: usize, count: usize) -> Result<Vec<usize>, Vec<usize>> {
+fn left_out(edges: &[OrderEdge], required: usize, count: usize) -> Result<Vec<usize>, Vec<usize>> {
     let component = components(edges, count);
     let mut inner: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, edge) in edges.iter().enumerate() {
@@ -263,7 +263,7 @@ fn left_out(edges: &[Edge], required: usize, count: usize) -> Result<Vec<usize>,
         let numbers: HashMap<usize, usize> = nodes.into_iter().zip(0..).collect();
         let renumbered = |index: &usize| {
             let edge = edges[*index];
-            Edge { later: numbers[&edge.later], earlier: numbers[&edge.earlier], ..edge }
+            OrderEdge { later: numbers[&edge.later], earlier: numbers[&edge.earlier], ..edge }
         };
         let (first, rest) = indices.split_at(indices.partition_point(|index| *index < required));
         let mut graph = Acyclic::new(first.iter().map(renumbered), &vec![(); numbers.len()])?;
@@ -274,9 +274,9 @@ fn left_out(edges: &[Edge], required: usize, count: usize) -> Result<Vec<usize>,
 }
 
 /// The strongly connected component of each node, as the number of one of its nodes.
-fn components(edges: &[Edge], count: usize) -> Vec<usize> {
+fn components(edges: &[OrderEdge], count: usize) -> Vec<usize> {
     let (mut after, mut before) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-    for Edge { later, earlier, .. } in edges {
+    for OrderEdge { later, earlier, .. } in edges {
         after[*later].push(*earlier);
         before[*earlier].push(*later);
     }
@@ -315,11 +315,11 @@ fn components(edges: &[Edge], count: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn edge(later: usize, earlier: usize, until: Until) -> Edge {
-        Edge { later, earlier, until }
+    fn edge(later: usize, earlier: usize, until: Until) -> OrderEdge {
+        OrderEdge { later, earlier, until }
     }
 
-    fn written(pairs: &[(usize, usize)]) -> Vec<Edge> {
+    fn written(pairs: &[(usize, usize)]) -> Vec<OrderEdge> {
         pairs.iter().map(|(later, earlier)| edge(*later, *earlier, Until::Written)).collect()
     }
 
@@ -338,7 +338,7 @@ mod tests {
     }
 
     /// The node and all nodes that it comes after.
-    fn reached(edges: &[Edge], node: usize) -> BTreeSet<usize> {
+    fn reached(edges: &[OrderEdge], node: usize) -> BTreeSet<usize> {
         let (mut reached, mut open) = (BTreeSet::new(), vec![node]);
         while let Some(node) = open.pop() {
             if reached.insert(node) {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     /// Lists of random edges between 12 nodes, from few to many: with one or several components, or none.
-    fn random() -> impl Iterator<Item = Vec<Edge>> {
+    fn random() -> impl Iterator<Item = Vec<OrderEdge>> {
         let mut random = 7u64;
         let mut below = move |most: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -391,7 +391,7 @@ mod tests {
         for edges in random() {
             let (mut graph, left_out) = Acyclic::of(&edges, 0, &[0; 12]).expect("an order");
             let kept = edges.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-            let kept: Vec<Edge> = kept.map(|(_, edge)| *edge).collect();
+            let kept: Vec<OrderEdge> = kept.map(|(_, edge)| *edge).collect();
             let found = graph.direct();
             for (node, found) in found.into_iter().enumerate() {
                 let mut after: BTreeMap<usize, Until> = BTreeMap::new();

@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::plan::order::Stage;
+use crate::plan::order::DeployStage;
 use crate::plan::{self, Change};
 use crate::resource::Resource;
 
 /// Groups and plurals; `*` matches any.
-type Kinds = Vec<(String, String)>;
+type GroupPlurals = Vec<(String, String)>;
 /// The namespace and the name of a Service.
-type Name = (String, String);
+type ServiceName = (String, String);
 type Labels = BTreeMap<String, String>;
 
 /// A webhook configuration, a policy or an APIService that is written.
@@ -32,14 +32,14 @@ pub struct Caller {
     /// Whether the server can verify their certificates.
     pub is_trusted: bool,
     /// The kinds that it applies to.
-    pub kinds: Kinds,
+    pub kinds: GroupPlurals,
     /// The policy that a policy binding binds.
     pub policy: Option<String>,
 }
 
 /// What a custom resource waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct CustomResourceNeeds {
     /// The Services whose workloads have to be ready.
     pub services: Vec<usize>,
     /// The webhook configurations and APIServices that have to be written first, as indices of their changes.
@@ -53,25 +53,25 @@ pub struct Behind {
     pub callers: BTreeMap<usize, Caller>,
     /// For each workload, the Services that select its Pods.
     pub workloads: BTreeMap<usize, Vec<usize>>,
-    webhooks: Vec<(usize, Webhook)>,
+    webhooks: Vec<(usize, PlannedWebhook)>,
     waits: bool,
 }
 
 /// A webhook with `failurePolicy: Fail`.
-struct Found {
-    service: Name,
-    webhook: Webhook,
+struct FailingWebhook {
+    service: ServiceName,
+    webhook: PlannedWebhook,
 }
 
 #[derive(Debug)]
-struct Webhook {
-    kinds: Kinds,
-    occasion: Occasion,
+struct PlannedWebhook {
+    kinds: GroupPlurals,
+    occasion: CallOccasion,
 }
 
 /// When a webhook is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Occasion {
+enum CallOccasion {
     /// It is live, so it is called for every write.
     Now,
     /// Once this change is written.
@@ -82,28 +82,28 @@ enum Occasion {
 
 impl Behind {
     /// The callers of these changes; `stages` has the stage of each change.
-    pub fn of(changes: &[Change], stages: &[Stage], waits: bool) -> Self {
+    pub fn of(changes: &[Change], stages: &[DeployStage], waits: bool) -> Self {
         let all = || changes.iter().zip(stages).enumerate();
         let written = || all().filter(|(_, (change, _))| change.is_written());
         let callers = written().filter_map(|(index, (change, stage))| {
             let (caller, services) = caller(change, *stage)?;
             Some((index, caller, services))
         });
-        let callers: Vec<(usize, Caller, BTreeSet<Name>)> = callers.collect();
-        let may_have_webhooks = |stage: &Stage| matches!(stage, Stage::Webhooks | Stage::Crd);
+        let callers: Vec<(usize, Caller, BTreeSet<ServiceName>)> = callers.collect();
+        let may_have_webhooks = |stage: &DeployStage| matches!(stage, DeployStage::Webhooks | DeployStage::Crd);
         let found = all().filter(|(_, (_, stage))| may_have_webhooks(stage));
-        let found: Vec<Found> = found.flat_map(|(index, (change, _))| webhooks(index, change)).collect();
+        let found: Vec<FailingWebhook> = found.flat_map(|(index, (change, _))| webhooks(index, change)).collect();
         let of_callers = callers.iter().flat_map(|(_, _, services)| services);
-        let named: BTreeSet<&Name> = of_callers.chain(found.iter().map(|found| &found.service)).collect();
+        let named: BTreeSet<&ServiceName> = of_callers.chain(found.iter().map(|found| &found.service)).collect();
         if named.is_empty() {
             let callers = callers.into_iter().map(|(index, caller, _)| (index, caller)).collect();
             return Behind { callers, waits, ..Behind::default() };
         }
         let mut workloads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut numbers: BTreeMap<Name, usize> = BTreeMap::new();
-        let services = all().filter(|(_, (_, stage))| **stage == Stage::Service).map(|(_, (change, _))| change);
+        let mut numbers: BTreeMap<ServiceName, usize> = BTreeMap::new();
+        let services = all().filter(|(_, (_, stage))| **stage == DeployStage::Service).map(|(_, (change, _))| change);
         let selectors = selectors(&named, services);
-        for (index, (change, _)) in written().filter(|(_, (_, stage))| **stage == Stage::Workload) {
+        for (index, (change, _)) in written().filter(|(_, (_, stage))| **stage == DeployStage::Workload) {
             let Some(services) = change.desired.object.namespace.as_deref().and_then(|name| selectors.get(name)) else {
                 continue;
             };
@@ -115,7 +115,7 @@ impl Behind {
                 workloads.entry(index).or_default().push(number);
             }
         }
-        let number = |service: &Name| numbers.get(service).copied();
+        let number = |service: &ServiceName| numbers.get(service).copied();
         let callers = callers.into_iter().map(|(index, caller, services)| {
             (index, Caller { services: services.iter().filter_map(number).collect(), ..caller })
         });
@@ -125,17 +125,17 @@ impl Behind {
     }
 
     /// What the objects of a custom kind wait for.
-    pub fn asked_about(&self, resource: &Resource) -> Asked {
+    pub fn asked_about(&self, resource: &Resource) -> CustomResourceNeeds {
         let Resource { group, plural, version, .. } = resource;
         if plan::is_built_in(group) || self.webhooks.is_empty() {
-            return Asked::default();
+            return CustomResourceNeeds::default();
         }
         let (mut services, mut callers) = (BTreeSet::new(), BTreeSet::new());
         for (service, webhook) in self.webhooks.iter().filter(|(_, webhook)| is_about(&webhook.kinds, group, plural)) {
             let is_called = match &webhook.occasion {
-                Occasion::Now => true,
-                Occasion::Converting(stored) => stored != version,
-                Occasion::After(caller) => self.waits && callers.insert(*caller),
+                CallOccasion::Now => true,
+                CallOccasion::Converting(stored) => stored != version,
+                CallOccasion::After(caller) => self.waits && callers.insert(*caller),
             };
             if is_called {
                 services.insert(*service);
@@ -148,12 +148,12 @@ impl Behind {
             };
             callers.extend(self.callers.iter().filter(|(_, caller)| is_needed(caller)).map(|(index, _)| *index));
         }
-        Asked { services: services.into_iter().collect(), callers: callers.into_iter().collect() }
+        CustomResourceNeeds { services: services.into_iter().collect(), callers: callers.into_iter().collect() }
     }
 }
 
 /// Whether these kinds include this one.
-pub fn is_about(kinds: &Kinds, group: &str, plural: &str) -> bool {
+pub fn is_about(kinds: &GroupPlurals, group: &str, plural: &str) -> bool {
     let is = |said: &str, what: &str| said == "*" || said == what;
     kinds.iter().any(|(of, resources)| {
         is(of, group) && is(resources.split('/').next().unwrap_or_default(), plural) && !resources.ends_with("/status")
@@ -161,20 +161,23 @@ pub fn is_about(kinds: &Kinds, group: &str, plural: &str) -> bool {
 }
 
 /// An admission object or an APIService, and the Services that the server would call for it.
-fn caller(change: &Change, stage: Stage) -> Option<(Caller, BTreeSet<Name>)> {
-    if !matches!(stage, Stage::ApiService | Stage::Policy | Stage::PolicyBinding | Stage::Webhooks) {
+fn caller(change: &Change, stage: DeployStage) -> Option<(Caller, BTreeSet<ServiceName>)> {
+    if !matches!(
+        stage,
+        DeployStage::ApiService | DeployStage::Policy | DeployStage::PolicyBinding | DeployStage::Webhooks
+    ) {
         return None;
     }
     let manifest = change.desired.raw.value();
     let annotations = manifest["metadata"]["annotations"].as_object().into_iter().flatten();
     let is_injected = annotations.map(|(key, _)| key).any(|key| key.starts_with("cert-manager.io/inject-"));
-    let (clients, kinds): (Vec<&Value>, Kinds) = match stage {
-        Stage::Webhooks => {
+    let (clients, kinds): (Vec<&Value>, GroupPlurals) = match stage {
+        DeployStage::Webhooks => {
             let webhooks = || manifest["webhooks"].as_array().into_iter().flatten();
             let clients = webhooks().map(|webhook| &webhook["clientConfig"]).collect();
             (clients, webhooks().flat_map(|webhook| kinds(&webhook["rules"])).collect())
         }
-        Stage::ApiService => (vec![&manifest["spec"]], Vec::new()),
+        DeployStage::ApiService => (vec![&manifest["spec"]], Vec::new()),
         _ => (Vec::new(), kinds(&manifest["spec"]["matchConstraints"]["resourceRules"]).collect()),
     };
     let is_trusted = |client: &&Value| {
@@ -188,31 +191,35 @@ fn caller(change: &Change, stage: Stage) -> Option<(Caller, BTreeSet<Name>)> {
 
 /// The webhooks of a configuration or a CRD that custom resources may wait for: live ones, and those that the change
 /// adds.
-fn webhooks(index: usize, change: &Change) -> Vec<Found> {
+fn webhooks(index: usize, change: &Change) -> Vec<FailingWebhook> {
     let object = &change.desired.object;
     // Most CRDs have no webhook, and parsing them is expensive.
     let live = change.live.as_ref().filter(|live| !object.is_crd() || live.raw.json().contains("\"Webhook\""));
     let desired = change.is_written() && (!object.is_crd() || change.desired.may_contain(&["Webhook"]));
-    let mut found: Vec<Found> = live.map(|live| of_object(&live.raw.value(), &Occasion::Now)).unwrap_or_default();
+    let mut found: Vec<FailingWebhook> =
+        live.map(|live| of_object(&live.raw.value(), &CallOccasion::Now)).unwrap_or_default();
     if desired {
         let manifest = change.desired.raw.value();
         let versions = manifest["spec"]["versions"].as_array().into_iter().flatten();
         let stored = versions.into_iter().find(|version| version["storage"] == true);
         let occasion = match object.is_crd() {
             true => {
-                Occasion::Converting(stored.and_then(|version| version["name"].as_str()).unwrap_or_default().into())
+                CallOccasion::Converting(stored.and_then(|version| version["name"].as_str()).unwrap_or_default().into())
             }
-            false => Occasion::After(index),
+            false => CallOccasion::After(index),
         };
         found.extend(of_object(&manifest, &occasion));
     }
     found
 }
 
-fn of_object(object: &Value, occasion: &Occasion) -> Vec<Found> {
+fn of_object(object: &Value, occasion: &CallOccasion) -> Vec<FailingWebhook> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let found = |client: &Value, kinds: Kinds| {
-        Some(Found { service: service(client)?, webhook: Webhook { kinds, occasion: occasion.clone() } })
+    let found = |client: &Value, kinds: GroupPlurals| {
+        Some(FailingWebhook {
+            service: service(client)?,
+            webhook: PlannedWebhook { kinds, occasion: occasion.clone() },
+        })
     };
     let spec = &object["spec"];
     let conversion = &spec["conversion"];
@@ -238,33 +245,33 @@ fn kinds(rules: &Value) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-fn service(client: &Value) -> Option<Name> {
+fn service(client: &Value) -> Option<ServiceName> {
     let text = |key: &str| client["service"][key].as_str().map(str::to_owned);
     Some((text("namespace")?, text("name")?))
 }
 
 /// By namespace, the Services that are called and the labels that they select.
-type Selectors<'a> = HashMap<&'a str, Vec<(&'a Name, Labels)>>;
+type Selectors<'a> = HashMap<&'a str, Vec<(&'a ServiceName, Labels)>>;
 
 /// The selectors of the named Services, by their namespaces.
-fn selectors<'a, 'c>(named: &BTreeSet<&'a Name>, services: impl Iterator<Item = &'c Change>) -> Selectors<'a> {
+fn selectors<'a, 'c>(named: &BTreeSet<&'a ServiceName>, services: impl Iterator<Item = &'c Change>) -> Selectors<'a> {
     #[derive(Deserialize)]
-    struct Service {
-        spec: Spec,
+    struct SelectorService {
+        spec: ServiceSelectorSpec,
     }
     #[derive(Deserialize)]
-    struct Spec {
+    struct ServiceSelectorSpec {
         selector: Labels,
     }
     let mut selectors = Selectors::new();
-    let named: HashMap<(&str, &str), &'a Name> =
+    let named: HashMap<(&str, &str), &'a ServiceName> =
         named.iter().map(|name| ((name.0.as_str(), name.1.as_str()), *name)).collect();
     for change in services {
         let object = &change.desired.object;
         let place = (object.namespace.as_deref().unwrap_or_default(), object.name.as_str());
         let Some(name) = named.get(&place) else { continue };
         // The Endpoints of a Service without a selector are written by another client.
-        let Ok(Service { spec }) = serde_json::from_str(&change.desired.raw.json()) else { continue };
+        let Ok(SelectorService { spec }) = serde_json::from_str(&change.desired.raw.json()) else { continue };
         if !spec.selector.is_empty() {
             selectors.entry(name.0.as_str()).or_default().push((*name, spec.selector));
         }
@@ -275,26 +282,26 @@ fn selectors<'a, 'c>(named: &BTreeSet<&'a Name>, services: impl Iterator<Item = 
 /// The labels of the Pods of a workload that serves requests.
 fn labels(change: &Change) -> Option<Labels> {
     #[derive(Deserialize)]
-    struct Workload {
-        spec: Spec,
+    struct WorkloadManifest {
+        spec: WorkloadTemplateSpec,
     }
     #[derive(Deserialize)]
-    struct Spec {
-        template: Pod,
+    struct WorkloadTemplateSpec {
+        template: WorkloadPodTemplate,
     }
     #[derive(Deserialize)]
-    struct Pod {
-        metadata: Metadata,
+    struct WorkloadPodTemplate {
+        metadata: PodLabelMetadata,
     }
     #[derive(Deserialize)]
-    struct Metadata {
+    struct PodLabelMetadata {
         labels: Labels,
     }
     let json = change.desired.raw.json();
     let pod = match change.desired.object.kind.as_str() {
         "Job" | "CronJob" => return None,
-        "Pod" => serde_json::from_str::<Pod>(&json).ok()?,
-        _ => serde_json::from_str::<Workload>(&json).ok()?.spec.template,
+        "Pod" => serde_json::from_str::<WorkloadPodTemplate>(&json).ok()?,
+        _ => serde_json::from_str::<WorkloadManifest>(&json).ok()?.spec.template,
     };
     Some(pod.metadata.labels)
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: `changeGroupBindings` and `changeRuleBindings` in kapp's documentation of its Config.
 
-use super::rule::Pattern;
+use super::rule::OrderRulePattern;
 use crate::matcher::Matcher;
 use crate::problem::Location;
 
@@ -11,7 +11,7 @@ pub const RULE_BINDINGS: &str = "changeRuleBindings";
 
 /// All bindings of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bindings {
+pub struct OrderBindings {
     pub groups: Vec<GroupBinding>,
     pub rules: Vec<RuleBinding>,
 }
@@ -29,13 +29,13 @@ pub struct GroupBinding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleBinding {
     /// Each with its place.
-    pub rules: Vec<(Pattern, Option<Location>)>,
+    pub rules: Vec<(OrderRulePattern, Option<Location>)>,
     /// Rules that would close a cycle are ignored.
     pub ignore_if_cyclical: bool,
     pub matchers: Vec<Matcher>,
 }
 
-impl Bindings {
+impl OrderBindings {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.rules.is_empty()
     }

@@ -9,7 +9,7 @@ use crate::plan::Change;
 
 /// Which workloads wait for a binding, and which role it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bound {
+pub struct BindingReach {
     pub cluster_role: Option<String>,
     /// The namespaces of its service accounts.
     pub namespaces: BTreeSet<String>,
@@ -19,15 +19,15 @@ pub struct Bound {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Binding {
+struct RawRoleBinding {
     #[serde(default)]
-    role_ref: RoleRef,
+    role_ref: RawRoleRef,
     #[serde(default)]
-    subjects: Option<Vec<Subject>>,
+    subjects: Option<Vec<RawBindingSubject>>,
 }
 
 #[derive(Deserialize, Default)]
-struct RoleRef {
+struct RawRoleRef {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct RoleRef {
 }
 
 #[derive(Deserialize)]
-struct Subject {
+struct RawBindingSubject {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -45,11 +45,14 @@ struct Subject {
 }
 
 /// A binding that cannot be parsed has no subjects: the server refuses it.
-pub fn read(change: &Change) -> Bound {
-    let Ok(binding) = serde_json::from_str::<Binding>(&change.desired.raw.json()) else { return Bound::default() };
+pub fn read(change: &Change) -> BindingReach {
+    let Ok(binding) = serde_json::from_str::<RawRoleBinding>(&change.desired.raw.json()) else {
+        return BindingReach::default();
+    };
     let is_cluster_role = binding.role_ref.kind == "ClusterRole";
-    let mut bound = Bound { cluster_role: is_cluster_role.then_some(binding.role_ref.name), ..Bound::default() };
-    for Subject { kind, name, namespace } in binding.subjects.into_iter().flatten() {
+    let mut bound =
+        BindingReach { cluster_role: is_cluster_role.then_some(binding.role_ref.name), ..BindingReach::default() };
+    for RawBindingSubject { kind, name, namespace } in binding.subjects.into_iter().flatten() {
         let of_account = name.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         let of_group = name.strip_prefix("system:serviceaccounts:");
         match (kind.as_str(), of_account, of_group) {

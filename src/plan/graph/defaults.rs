@@ -10,24 +10,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Deserialize;
 
 use super::acyclic::Until;
-use super::behind::{Asked, Behind, Caller, is_about};
-use super::bound::{self, Bound};
-use super::steps::{Set, Wait};
+use super::behind::{Behind, Caller, CustomResourceNeeds, is_about};
+use super::bound::{self, BindingReach};
+use super::steps::{Set, SetWait};
 use crate::plan::Change;
-use crate::plan::order::{self, Stage};
+use crate::plan::order::{self, DeployStage};
 use crate::plan::strategy;
 use crate::resource::Resource;
 
 /// The sets, and the set of each change.
 #[derive(Debug, Default)]
-pub struct Defaults {
+pub struct DefaultSets {
     pub sets: Vec<Set>,
     pub of: Vec<usize>,
 }
 
 /// What the objects of a set have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key<'a> {
+enum OrderSetKey<'a> {
     /// Not written.
     Rest,
     Namespace(&'a str),
@@ -37,21 +37,21 @@ enum Key<'a> {
     /// All CRDs. Has no members.
     Crds,
     /// Cluster-scoped, or in a namespace.
-    Stage(Stage, Option<&'a str>),
+    Stage(DeployStage, Option<&'a str>),
     StorageClass(&'a str),
     /// With the name of a StorageClass.
-    Storage(Stage, Option<&'a str>, Option<String>),
+    Storage(DeployStage, Option<&'a str>, Option<String>),
     /// The role of these sets of bindings.
     ClusterRole(Vec<usize>),
     /// With the namespaces of its accounts.
-    Binding(Stage, Option<&'a str>, bool, Vec<String>),
+    Binding(DeployStage, Option<&'a str>, bool, Vec<String>),
     /// Selected by these Services.
     Workload(Option<&'a str>, Vec<usize>),
     /// Custom resources in a namespace, with their CRD if it is among the manifests, and the index into
     /// `Building::asked`.
     Other(Option<&'a str>, Option<usize>, usize),
     /// An admission object or an APIService: the kinds that it applies to, its Services, and whether it is trusted.
-    Caller(Stage, Vec<usize>, Vec<usize>, bool),
+    Caller(DeployStage, Vec<usize>, Vec<usize>, bool),
     /// All objects of these kinds. Has no members.
     Kinds(Vec<usize>),
     /// What several sets of custom resources wait for. Has no members.
@@ -62,8 +62,8 @@ enum Key<'a> {
 const HUB: u8 = 0;
 
 /// The stages that a stage waits for in its own namespace, in addition to the Namespace.
-fn own(stage: Stage) -> &'static [Stage] {
-    use Stage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
+fn own(stage: DeployStage) -> &'static [DeployStage] {
+    use DeployStage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
     match stage {
         Account | Role | Claim => &[Limit],
         Config => &[Limit, Account],
@@ -78,25 +78,25 @@ fn own(stage: Stage) -> &'static [Stage] {
 }
 
 /// The default order of a plan. `waits`: whether the deploy waits until everything is ready.
-pub fn of(changes: &[Change], waits: bool) -> Defaults {
+pub fn of(changes: &[Change], waits: bool) -> DefaultSets {
     Building::new(changes, waits).build()
 }
 
 /// The order of deletions: each stage is gone before the next one starts.
-pub fn of_stages(stages: impl Iterator<Item = u8>) -> Defaults {
+pub fn of_stages(stages: impl Iterator<Item = u8>) -> DefaultSets {
     let of: Vec<u8> = stages.collect();
     let known: BTreeSet<u8> = of.iter().copied().collect();
     let known: Vec<u8> = known.into_iter().collect();
     let set = |(index, rank): (usize, &u8)| Set {
         rank: *rank,
-        after: (0..index).map(|set| Wait { set, until: Until::Served, is_general: true }).collect(),
+        after: (0..index).map(|set| SetWait { set, until: Until::Served, is_general: true }).collect(),
     };
     let place = |rank: &u8| known.binary_search(rank).unwrap_or_default();
-    Defaults { sets: known.iter().enumerate().map(set).collect(), of: of.iter().map(place).collect() }
+    DefaultSets { sets: known.iter().enumerate().map(set).collect(), of: of.iter().map(place).collect() }
 }
 
 /// Sets of custom resources, and the sets of callers that are written before them.
-struct Asking {
+struct CallerPrecedence {
     callers: BTreeSet<usize>,
     sets: BTreeSet<usize>,
 }
@@ -104,24 +104,24 @@ struct Asking {
 struct Building<'a> {
     changes: &'a [Change],
     /// The stage of each change.
-    stage: Vec<Stage>,
+    stage: Vec<DeployStage>,
     behind: Behind,
-    keys: HashMap<Key<'a>, usize>,
+    keys: HashMap<OrderSetKey<'a>, usize>,
     sets: Vec<Set>,
     of: Vec<usize>,
     /// The sets of a stage in a namespace, or of a cluster-scoped stage.
-    stages: HashMap<(Stage, Option<&'a str>), Vec<usize>>,
+    stages: HashMap<(DeployStage, Option<&'a str>), Vec<usize>>,
     /// The sets of bindings that grant permissions to service accounts of a namespace; `None` is every namespace.
     bound: HashMap<Option<String>, BTreeSet<usize>>,
     /// The sets that contain objects of a kind.
     kinds: BTreeMap<(&'a str, &'a str), BTreeSet<usize>>,
     /// What custom resources wait for, without duplicates.
-    asked: Vec<Asked>,
+    asked: Vec<CustomResourceNeeds>,
 }
 
 impl<'a> Building<'a> {
     fn new(changes: &'a [Change], waits: bool) -> Self {
-        let stages: Vec<Stage> = changes.iter().map(|change| order::stage(&change.desired.object)).collect();
+        let stages: Vec<DeployStage> = changes.iter().map(|change| order::stage(&change.desired.object)).collect();
         Building {
             changes,
             behind: Behind::of(changes, &stages, waits),
@@ -136,7 +136,7 @@ impl<'a> Building<'a> {
         }
     }
 
-    fn build(mut self) -> Defaults {
+    fn build(mut self) -> DefaultSets {
         let mut crds: HashMap<(String, String), usize> = HashMap::new();
         for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| is_awaited_crd(change)) {
             // The name of a CRD is its plural and its group.
@@ -161,25 +161,27 @@ impl<'a> Building<'a> {
             let (stage, namespace) = (self.stage[index], object.namespace.as_deref());
             let crd = crd_of(change);
             let key = match stage {
-                _ if is_awaited_crd(change) && needed.contains(&index) => Key::Crd(index),
-                _ if is_awaited_crd(change) => Key::OtherCrds,
-                _ if !change.is_written() && !is_absent_namespace(change) => Key::Rest,
-                _ if crd.is_some() => Key::Other(namespace, crd, self.asked(&mut asked, change)),
-                Stage::Namespace => Key::Namespace(&object.name),
-                Stage::StorageClass => Key::StorageClass(&object.name),
-                Stage::Volume | Stage::Claim => Key::Storage(stage, namespace, class(change)),
-                Stage::ClusterRole => Key::ClusterRole(bindings.get(object.name.as_str()).cloned().unwrap_or_default()),
-                // `bindings` has added these.
-                Stage::ClusterBinding | Stage::Binding => continue,
-                Stage::Workload => {
-                    Key::Workload(namespace, self.behind.workloads.get(&index).cloned().unwrap_or_default())
+                _ if is_awaited_crd(change) && needed.contains(&index) => OrderSetKey::Crd(index),
+                _ if is_awaited_crd(change) => OrderSetKey::OtherCrds,
+                _ if !change.is_written() && !is_absent_namespace(change) => OrderSetKey::Rest,
+                _ if crd.is_some() => OrderSetKey::Other(namespace, crd, self.asked(&mut asked, change)),
+                DeployStage::Namespace => OrderSetKey::Namespace(&object.name),
+                DeployStage::StorageClass => OrderSetKey::StorageClass(&object.name),
+                DeployStage::Volume | DeployStage::Claim => OrderSetKey::Storage(stage, namespace, class(change)),
+                DeployStage::ClusterRole => {
+                    OrderSetKey::ClusterRole(bindings.get(object.name.as_str()).cloned().unwrap_or_default())
                 }
-                Stage::Other => Key::Other(namespace, None, self.asked(&mut asked, change)),
-                Stage::ApiService | Stage::Policy | Stage::PolicyBinding | Stage::Webhooks => {
+                // `bindings` has added these.
+                DeployStage::ClusterBinding | DeployStage::Binding => continue,
+                DeployStage::Workload => {
+                    OrderSetKey::Workload(namespace, self.behind.workloads.get(&index).cloned().unwrap_or_default())
+                }
+                DeployStage::Other => OrderSetKey::Other(namespace, None, self.asked(&mut asked, change)),
+                DeployStage::ApiService | DeployStage::Policy | DeployStage::PolicyBinding | DeployStage::Webhooks => {
                     callers.push(index);
                     continue;
                 }
-                _ => Key::Stage(stage, namespace),
+                _ => OrderSetKey::Stage(stage, namespace),
             };
             self.put(index, key);
         }
@@ -187,7 +189,7 @@ impl<'a> Building<'a> {
         self.connect();
         // The result must not depend on the order of hash maps.
         self.sets.iter_mut().for_each(|set| set.after.sort_unstable_by_key(|wait| (wait.set, wait.until)));
-        Defaults { sets: self.sets, of: self.of }
+        DefaultSets { sets: self.sets, of: self.of }
     }
 
     /// What a custom resource waits for, as an index into `self.asked`.
@@ -202,7 +204,7 @@ impl<'a> Building<'a> {
     }
 
     /// The set with this key. If it does not exist, it is created with this rank.
-    fn set(&mut self, key: Key<'a>, rank: u8) -> usize {
+    fn set(&mut self, key: OrderSetKey<'a>, rank: u8) -> usize {
         *self.keys.entry(key).or_insert_with(|| {
             self.sets.push(Set { rank, after: Vec::new() });
             self.sets.len() - 1
@@ -210,11 +212,11 @@ impl<'a> Building<'a> {
     }
 
     /// Puts a change into the set with this key.
-    fn put(&mut self, index: usize, key: Key<'a>) -> usize {
+    fn put(&mut self, index: usize, key: OrderSetKey<'a>) -> usize {
         let change = &self.changes[index];
-        let (is_new, is_rest) = (!self.keys.contains_key(&key), key == Key::Rest);
+        let (is_new, is_rest) = (!self.keys.contains_key(&key), key == OrderSetKey::Rest);
         let stage = match &key {
-            Key::Other(..) => Stage::Other,
+            OrderSetKey::Other(..) => DeployStage::Other,
             _ => self.stage[index],
         };
         let set = match self.keys.get(&key) {
@@ -224,7 +226,7 @@ impl<'a> Building<'a> {
         self.of[index] = set;
         if is_new && !is_rest {
             let namespace = change.desired.object.namespace.as_deref();
-            let place = if stage == Stage::Namespace { Some(&*change.desired.object.name) } else { namespace };
+            let place = if stage == DeployStage::Namespace { Some(&*change.desired.object.name) } else { namespace };
             self.stages.entry((stage, place)).or_default().push(set);
         }
         if change.is_written() {
@@ -238,13 +240,13 @@ impl<'a> Building<'a> {
         let mut of_roles: HashMap<String, BTreeSet<usize>> = HashMap::new();
         for (index, change) in self.changes.iter().enumerate().filter(|(_, change)| change.is_written()) {
             let stage = self.stage[index];
-            if !matches!(stage, Stage::ClusterBinding | Stage::Binding) {
+            if !matches!(stage, DeployStage::ClusterBinding | DeployStage::Binding) {
                 continue;
             }
-            let Bound { cluster_role, namespaces, is_everywhere } = bound::read(change);
+            let BindingReach { cluster_role, namespaces, is_everywhere } = bound::read(change);
             let namespace = change.desired.object.namespace.as_deref();
             let names: Vec<String> = namespaces.into_iter().collect();
-            let set = self.put(index, Key::Binding(stage, namespace, is_everywhere, names.clone()));
+            let set = self.put(index, OrderSetKey::Binding(stage, namespace, is_everywhere, names.clone()));
             for name in names.into_iter().map(Some).chain(is_everywhere.then_some(None)) {
                 self.bound.entry(name).or_default().insert(set);
             }
@@ -272,18 +274,19 @@ impl<'a> Building<'a> {
         for &index in indices {
             let Some(caller) = behind.callers.get(&index) else { continue };
             let stage = self.stage[index];
-            let policy = caller.policy.as_deref().filter(|_| stage == Stage::PolicyBinding);
+            let policy = caller.policy.as_deref().filter(|_| stage == DeployStage::PolicyBinding);
             let policy = policy.map(|name| of_policies.get(name).copied());
             let kinds = match (stage, policy) {
-                (Stage::PolicyBinding, Some(Some(_))) => Vec::new(),
+                (DeployStage::PolicyBinding, Some(Some(_))) => Vec::new(),
                 // The kinds that a live policy applies to are unknown.
-                (Stage::PolicyBinding, _) => (0..all.len()).collect(),
+                (DeployStage::PolicyBinding, _) => (0..all.len()).collect(),
                 _ => about(caller),
             };
             let of_policy: Vec<usize> = policy.flatten().into_iter().collect();
-            let services = if stage == Stage::PolicyBinding { of_policy.clone() } else { caller.services.clone() };
-            let set = self.put_caller(index, Key::Caller(stage, kinds.clone(), services, caller.is_trusted));
-            if stage == Stage::Policy {
+            let services =
+                if stage == DeployStage::PolicyBinding { of_policy.clone() } else { caller.services.clone() };
+            let set = self.put_caller(index, OrderSetKey::Caller(stage, kinds.clone(), services, caller.is_trusted));
+            if stage == DeployStage::Policy {
                 of_policies.insert(&self.changes[index].desired.object.name, set);
             }
             if self.sets[set].after.is_empty() {
@@ -300,7 +303,7 @@ impl<'a> Building<'a> {
                 about.retain(|set| !asking.sets.contains(set));
             }
             let about: Vec<usize> = about.into_iter().collect();
-            let hub = (sets.len() > 1 && about.len() > 1).then(|| self.set(Key::Kinds(kinds), HUB));
+            let hub = (sets.len() > 1 && about.len() > 1).then(|| self.set(OrderSetKey::Kinds(kinds), HUB));
             if let Some(hub) = hub {
                 self.wait(hub, &about, Until::Written, true);
             }
@@ -309,16 +312,16 @@ impl<'a> Building<'a> {
         }
     }
 
-    fn put_caller(&mut self, index: usize, key: Key<'a>) -> usize {
+    fn put_caller(&mut self, index: usize, key: OrderSetKey<'a>) -> usize {
         let set = self.set(key, self.changes[index].rank());
         self.of[index] = set;
         set
     }
 
     /// Makes callers wait for the workloads behind their Services, and custom resources for both.
-    fn connect_callers(&mut self, indices: &[usize]) -> Vec<Asking> {
+    fn connect_callers(&mut self, indices: &[usize]) -> Vec<CallerPrecedence> {
         let workloads = self.keys.iter().filter_map(|(key, set)| match key {
-            Key::Workload(_, services) => Some((services.clone(), *set)),
+            OrderSetKey::Workload(_, services) => Some((services.clone(), *set)),
             _ => None,
         });
         let mut of_services: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -342,7 +345,7 @@ impl<'a> Building<'a> {
         }
         let mut others: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for (key, set) in &self.keys {
-            if let Key::Other(_, _, asked) = key {
+            if let OrderSetKey::Other(_, _, asked) = key {
                 others.entry(*asked).or_default().insert(*set);
             }
         }
@@ -351,7 +354,8 @@ impl<'a> Building<'a> {
             let asked = &self.asked[number];
             let services = of(&asked.services);
             let callers: BTreeSet<usize> = asked.callers.iter().map(|caller| self.of[*caller]).collect();
-            let hub = (sets.len() > 1 && services.len() + callers.len() > 2).then(|| self.set(Key::Asked(number), HUB));
+            let hub = (sets.len() > 1 && services.len() + callers.len() > 2)
+                .then(|| self.set(OrderSetKey::Asked(number), HUB));
             if let Some(hub) = hub {
                 sets.iter().for_each(|set| self.wait(*set, &[hub], Until::Written, false));
             }
@@ -361,18 +365,18 @@ impl<'a> Building<'a> {
                 self.wait(set, &services, Until::Ready, false);
                 self.wait(set, &after, Until::Written, false);
             }
-            all.push(Asking { callers, sets });
+            all.push(CallerPrecedence { callers, sets });
         }
         all
     }
 
     /// Adds the waits of all other sets.
     fn connect(&mut self) {
-        let crds: Vec<usize> = self.stages.get(&(Stage::Crd, None)).cloned().unwrap_or_default();
+        let crds: Vec<usize> = self.stages.get(&(DeployStage::Crd, None)).cloned().unwrap_or_default();
         let crds = match &crds[..] {
             [] | [_] => crds,
             _ => {
-                let hub = self.set(Key::Crds, HUB);
+                let hub = self.set(OrderSetKey::Crds, HUB);
                 self.wait(hub, &crds, Until::Written, false);
                 vec![hub]
             }
@@ -388,7 +392,7 @@ impl<'a> Building<'a> {
             .keys
             .iter()
             .filter_map(|(key, set)| match key {
-                Key::ClusterRole(bindings) => Some((bindings.clone(), *set)),
+                OrderSetKey::ClusterRole(bindings) => Some((bindings.clone(), *set)),
                 _ => None,
             })
             .collect();
@@ -399,8 +403,10 @@ impl<'a> Building<'a> {
             .keys
             .iter()
             .filter_map(|(key, set)| match key {
-                Key::Storage(_, _, None) => Some((None, *set)),
-                Key::Storage(_, _, Some(class)) => Some((Some(*self.keys.get(&Key::StorageClass(class))?), *set)),
+                OrderSetKey::Storage(_, _, None) => Some((None, *set)),
+                OrderSetKey::Storage(_, _, Some(class)) => {
+                    Some((Some(*self.keys.get(&OrderSetKey::StorageClass(class))?), *set))
+                }
                 _ => None,
             })
             .collect();
@@ -411,39 +417,39 @@ impl<'a> Building<'a> {
             .keys
             .iter()
             .filter_map(|(key, set)| match key {
-                Key::Other(_, Some(crd), _) => Some((*set, self.of[*crd])),
+                OrderSetKey::Other(_, Some(crd), _) => Some((*set, self.of[*crd])),
                 _ => None,
             })
             .collect();
         for (set, crd) in of_crds {
             self.wait(set, &[crd], Until::Served, false);
         }
-        let places: Vec<(Stage, Option<&str>)> = self.stages.keys().copied().collect();
+        let places: Vec<(DeployStage, Option<&str>)> = self.stages.keys().copied().collect();
         for (stage, namespace) in places {
-            if stage == Stage::Namespace {
+            if stage == DeployStage::Namespace {
                 continue;
             }
             let sets = self.stages[&(stage, namespace)].clone();
-            let of = |stage: &Stage, namespace: Option<&'a str>| {
+            let of = |stage: &DeployStage, namespace: Option<&'a str>| {
                 self.stages.get(&(*stage, namespace)).cloned().unwrap_or_default()
             };
             let (mut specific, mut general) = (Vec::new(), Vec::new());
             if namespace.is_some() {
-                specific.extend(of(&Stage::Namespace, namespace));
+                specific.extend(of(&DeployStage::Namespace, namespace));
                 general.extend(own(stage).iter().flat_map(|stage| of(stage, namespace)));
             }
-            if matches!(stage, Stage::Workload | Stage::Front | Stage::Other) {
-                general.extend(of(&Stage::Class, None));
-                general.extend(crds.iter().filter(|_| stage == Stage::Workload));
+            if matches!(stage, DeployStage::Workload | DeployStage::Front | DeployStage::Other) {
+                general.extend(of(&DeployStage::Class, None));
+                general.extend(crds.iter().filter(|_| stage == DeployStage::Workload));
             }
-            if matches!(stage, Stage::Workload | Stage::Other) && namespace.is_some() {
+            if matches!(stage, DeployStage::Workload | DeployStage::Other) && namespace.is_some() {
                 let of_accounts =
                     [None, namespace.map(str::to_owned)].into_iter().filter_map(|name| self.bound.get(&name));
                 general.extend(of_accounts.flatten());
             }
             general.sort_unstable();
             general.dedup();
-            let is_general = matches!(stage, Stage::Workload | Stage::Front | Stage::Other);
+            let is_general = matches!(stage, DeployStage::Workload | DeployStage::Front | DeployStage::Other);
             for set in sets {
                 // A Namespace that something else creates (`kapp.k14s.io/exists`) is not written, but it is awaited.
                 self.wait(set, &specific, Until::Served, false);
@@ -453,7 +459,7 @@ impl<'a> Building<'a> {
     }
 
     fn wait(&mut self, set: usize, after: &[usize], until: Until, is_general: bool) {
-        let waits = after.iter().filter(|other| **other != set).map(|other| Wait { set: *other, until, is_general });
+        let waits = after.iter().filter(|other| **other != set).map(|other| SetWait { set: *other, until, is_general });
         self.sets[set].after.extend(waits);
     }
 }
@@ -469,21 +475,21 @@ fn is_awaited_crd(change: &Change) -> bool {
 }
 
 fn is_default_class(change: &Change) -> bool {
-    let is_class = order::stage(&change.desired.object) == Stage::StorageClass && change.is_written();
+    let is_class = order::stage(&change.desired.object) == DeployStage::StorageClass && change.is_written();
     is_class && change.desired.may_contain(&["is-default-class"])
 }
 
 /// The StorageClass of a volume or a claim.
 fn class(change: &Change) -> Option<String> {
     #[derive(Deserialize)]
-    struct Object {
-        spec: Spec,
+    struct StorageClassUser {
+        spec: StorageClassSpec,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Spec {
+    struct StorageClassSpec {
         #[serde(default)]
         storage_class_name: Option<String>,
     }
-    serde_json::from_str::<Object>(&change.desired.raw.json()).ok()?.spec.storage_class_name
+    serde_json::from_str::<StorageClassUser>(&change.desired.raw.json()).ok()?.spec.storage_class_name
 }

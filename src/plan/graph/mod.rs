@@ -17,32 +17,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use bindings::Bindings;
-use defaults::Defaults;
-use rule::{BY_KIND, Group, Operation, Rule, Side, Source};
-pub use steps::Step;
-use steps::{Disorder, Edge, Node, Set, Sorted};
-use written::{Ordering, Unreadable};
+use bindings::OrderBindings;
+use defaults::DefaultSets;
+use rule::{BY_KIND, OrderGroup, OrderRule, OrderRuleSource, OrderSide, RuleOperation};
+pub use steps::ApplyStep;
+use steps::{Disorder, ObjectRuleEdge, OrderedObject, Set, Sorted};
+use written::{OrderRuleError, Ordering};
 
 use super::removal::{self, Removal};
 use super::{Change, directives};
 use crate::finding::Action;
-use crate::manifest::{Manifest, Origin, Spans};
-use crate::matcher::{Facts, Scope};
+use crate::manifest::{Manifest, ManifestOrigin, Spans};
+use crate::matcher::{MatchableObject, ObjectScope};
 use crate::problem::{Error, Location, Problem, Result};
 use crate::resource::{ObjectRef, Step as PathStep};
 use crate::text;
 
 /// Which changes and removals may run in parallel, and which wait for others.
 #[derive(Debug, Clone, Default)]
-pub struct Graph {
+pub struct PlanGraph {
     /// Their members are indices into the changes of the plan.
-    pub changes: Vec<Step>,
+    pub changes: Vec<ApplyStep>,
     /// Their members are indices into the removals of the plan. They start when all changes are written.
-    pub removals: Vec<Step>,
+    pub removals: Vec<ApplyStep>,
 }
 
-impl Graph {
+impl PlanGraph {
     /// The changes that are written before this one, in their order in the plan.
     pub fn before(&self, change: usize) -> Vec<usize> {
         let Some(step) = self.changes.iter().position(|step| step.members.contains(&change)) else { return Vec::new() };
@@ -93,18 +93,18 @@ fn reversed<'o>(turned: &[(usize, usize)], object: impl Fn(usize) -> &'o ObjectR
 ///
 /// # Errors
 /// Annotations and bindings that cannot be read; rules that form a cycle.
-pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m str) -> Result<()> {
+pub fn check<'m>(manifests: &'m [Manifest], bindings: &OrderBindings, namespace: &'m str) -> Result<()> {
     let named = |manifest: &'m Manifest| manifest.object.namespace.as_deref();
-    let object = |manifest| Object {
+    let object = |manifest| NamespacedManifest {
         manifest,
         namespace: named(manifest).unwrap_or(namespace),
-        scope: named(manifest).map_or(Scope::Unknown, Scope::In),
+        scope: named(manifest).map_or(ObjectScope::Unknown, ObjectScope::In),
     };
-    let objects: Vec<Object<'_>> = manifests.iter().map(object).collect();
+    let objects: Vec<NamespacedManifest<'_>> = manifests.iter().map(object).collect();
     let orderings = read(&objects, bindings)?;
-    for operation in [Operation::Upsert, Operation::Delete] {
-        let node = |index| Node { set: 0, ordering: orderings.get(&index), is_written: true };
-        let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
+    for operation in [RuleOperation::Upsert, RuleOperation::Delete] {
+        let node = |index| OrderedObject { set: 0, ordering: orderings.get(&index), is_written: true };
+        let nodes: Vec<OrderedObject<'_>> = (0..objects.len()).map(node).collect();
         steps::sort(&nodes, &[Set::default()], operation).map_err(|disorder| {
             Error::usage(problem(&disorder, |index| (&manifests[index].object, Some(&manifests[index].origin))))
         })?;
@@ -116,13 +116,18 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &Bindings, namespace: &'m 
 ///
 /// # Errors
 /// As [`check`], now with the namespaces of the cluster.
-pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: bool) -> Result<(Graph, OrderNotes)> {
-    let objects: Vec<Object<'_>> = changes
+pub fn of(
+    changes: &[Change],
+    removals: &[Removal],
+    bindings: &OrderBindings,
+    waits: bool,
+) -> Result<(PlanGraph, OrderNotes)> {
+    let objects: Vec<NamespacedManifest<'_>> = changes
         .iter()
-        .map(|change| Object {
+        .map(|change| NamespacedManifest {
             manifest: &change.desired,
             namespace: change.desired.object.namespace.as_deref().unwrap_or_default(),
-            scope: Scope::of(&change.desired.object),
+            scope: ObjectScope::of(&change.desired.object),
         })
         .collect();
     let orderings = read(&objects, bindings)?;
@@ -132,15 +137,15 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
     }
 
     let is_written = |index: &usize| changes[*index].is_written();
-    let Defaults { sets, of } = defaults::of(changes, waits);
-    let node = |index: usize| Node {
+    let DefaultSets { sets, of } = defaults::of(changes, waits);
+    let node = |index: usize| OrderedObject {
         set: of[index],
         // What is not written holds back what waits for it until it is ready. OLM writes objects of bundles itself.
         ordering: orderings.get(&index).filter(|_| changes[index].desired.bundle.is_none()),
         is_written: is_written(&index),
     };
-    let nodes: Vec<Node<'_>> = (0..objects.len()).map(node).collect();
-    let sorted = steps::sort(&nodes, &sets, Operation::Upsert).map_err(|disorder| {
+    let nodes: Vec<OrderedObject<'_>> = (0..objects.len()).map(node).collect();
+    let sorted = steps::sort(&nodes, &sets, RuleOperation::Upsert).map_err(|disorder| {
         Error::usage(problem(&disorder, |index| {
             let Manifest { object, origin, .. } = objects[index].manifest;
             (object, Some(origin))
@@ -152,41 +157,46 @@ pub fn of(changes: &[Change], removals: &[Removal], bindings: &Bindings, waits: 
 
     let (leaving, notices) = of_removals(removals, bindings);
     notes.notices.extend(notices);
-    let Defaults { sets, of } = defaults::of_stages(removals.iter().map(|removal| removal::stage(&removal.object)));
-    let node = |index: usize| Node {
+    let DefaultSets { sets, of } = defaults::of_stages(removals.iter().map(|removal| removal::stage(&removal.object)));
+    let node = |index: usize| OrderedObject {
         set: of[index],
         ordering: leaving.get(&index).filter(|_| removals[index].action == Action::Delete),
         is_written: true,
     };
-    let nodes: Vec<Node<'_>> = (0..removals.len()).map(node).collect();
-    let deletes = steps::sort(&nodes, &sets, Operation::Delete).unwrap_or_else(|disorder| {
+    let nodes: Vec<OrderedObject<'_>> = (0..removals.len()).map(node).collect();
+    let deletes = steps::sort(&nodes, &sets, RuleOperation::Delete).unwrap_or_else(|disorder| {
         notes.blocks.push(problem(&disorder, |index| (&removals[index].object, None)));
         Sorted::default()
     });
     let written = orderings.iter().filter(|(index, _)| is_written(index));
-    let written: Vec<Placed<'_>> = written
+    let written: Vec<GraphObject<'_>> = written
         .map(|(index, ordering)| {
             let Manifest { object, origin, .. } = objects[*index].manifest;
-            Placed { object, origin: Some(origin), is_live: changes[*index].action != Action::Create, ordering }
+            GraphObject { object, origin: Some(origin), is_live: changes[*index].action != Action::Create, ordering }
         })
         .collect();
     let deleted = leaving.iter().filter(|(index, _)| removals[**index].action == Action::Delete);
-    let deleted: Vec<Placed<'_>> = deleted
-        .map(|(index, ordering)| Placed { object: &removals[*index].object, origin: None, is_live: true, ordering })
+    let deleted: Vec<GraphObject<'_>> = deleted
+        .map(|(index, ordering)| GraphObject {
+            object: &removals[*index].object,
+            origin: None,
+            is_live: true,
+            ordering,
+        })
         .collect();
     notes.blocks.extend(turned_round(&written, &deleted));
-    Ok((Graph { changes: sorted, removals: deletes.steps }, notes))
+    Ok((PlanGraph { changes: sorted, removals: deletes.steps }, notes))
 }
 
 /// A manifest in its namespace.
-struct Object<'a> {
+struct NamespacedManifest<'a> {
     manifest: &'a Manifest,
     /// Its namespace, or the default one if it names none.
     namespace: &'a str,
-    scope: Scope<'a>,
+    scope: ObjectScope<'a>,
 }
 
-impl Object<'_> {
+impl NamespacedManifest<'_> {
     /// Whether the manifest may contain one of these words. Objects of bundles ignore them.
     fn may_have_ordering(&self) -> bool {
         self.manifest.bundle.is_none() && self.manifest.metadata_may_contain(&written::MARKS)
@@ -195,7 +205,7 @@ impl Object<'_> {
 
 /// The ordering from annotations and bindings, by index. If rules name groups by kind or single objects, all their
 /// members have an entry.
-fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, Ordering>> {
+fn read(objects: &[NamespacedManifest<'_>], bindings: &OrderBindings) -> Result<BTreeMap<usize, Ordering>> {
     let mut orderings = BTreeMap::new();
     let mut problems = Vec::new();
     for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.may_have_ordering()) {
@@ -207,7 +217,7 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
     if !bindings.is_empty() {
         for (index, object) in objects.iter().enumerate().filter(|(_, object)| object.manifest.bundle.is_none()) {
             let Manifest { object: name, raw, origin, .. } = object.manifest;
-            let facts = Facts::of_raw(name, object.scope, raw);
+            let facts = MatchableObject::of_raw(name, object.scope, raw);
             // Only CRDs have placeholders for more than the identity.
             let manifest = if name.is_crd() { raw.value() } else { Value::Null };
             let ordering = orderings.entry(index).or_default();
@@ -220,16 +230,16 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
         problems.sort();
         return Err(Error::Usage(problems));
     }
-    let member = |object: &Object<'_>| waves::Member {
+    let member = |object: &NamespacedManifest<'_>| waves::WaveMember {
         ranked: waves::of_written(&directives::of_manifest(object.manifest)),
         is_foundation: is_foundation(&object.manifest.object),
     };
     let written = objects.iter().enumerate().filter(|(_, object)| object.manifest.bundle.is_none());
     let members = written.map(|(index, object)| (index, member(object))).collect();
-    waves::add(&members, &mut orderings, Operation::Upsert);
-    let named: BTreeSet<Group> =
+    waves::add(&members, &mut orderings, RuleOperation::Upsert);
+    let named: BTreeSet<OrderGroup> =
         orderings.values().flat_map(|ordering| &ordering.rules).map(|rule| rule.group.clone()).collect();
-    if named.iter().any(Group::is_by_kind) {
+    if named.iter().any(OrderGroup::is_by_kind) {
         for (index, object) in objects.iter().enumerate() {
             // Objects with annotations have these groups already.
             if object.may_have_ordering() {
@@ -242,12 +252,12 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
             orderings.entry(index).or_default().groups.extend(groups);
         }
     }
-    if named.iter().any(|group| matches!(group, Group::Object(..))) {
+    if named.iter().any(|group| matches!(group, OrderGroup::Object(..))) {
         for (index, object) in objects.iter().enumerate() {
             let name = &object.manifest.object;
             let (in_namespace, anywhere) = (
-                Group::of(&ObjectRef { namespace: Some(object.namespace.to_owned()), ..(**name).clone() }),
-                Group::of(&ObjectRef { namespace: None, ..(**name).clone() }),
+                OrderGroup::of(&ObjectRef { namespace: Some(object.namespace.to_owned()), ..(**name).clone() }),
+                OrderGroup::of(&ObjectRef { namespace: None, ..(**name).clone() }),
             );
             for group in [in_namespace, anywhere] {
                 if named.contains(&group) {
@@ -261,31 +271,31 @@ fn read(objects: &[Object<'_>], bindings: &Bindings) -> Result<BTreeMap<usize, O
 }
 
 /// The ordering of removals from live annotations and bindings, and what cannot be read of it.
-fn of_removals(removals: &[Removal], bindings: &Bindings) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
+fn of_removals(removals: &[Removal], bindings: &OrderBindings) -> (BTreeMap<usize, Ordering>, Vec<Problem>) {
     let (mut orderings, mut notices) = (BTreeMap::new(), Vec::new());
     for (index, removal) in removals.iter().enumerate() {
         let Removal { object, facts, .. } = removal;
         let manifest = json!({"metadata": {"annotations": facts.annotations}});
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let (mut ordering, mut unreadable) = written::read(object, namespace, &manifest);
-        ordering.groups.insert(Group::of(object));
-        let facts = Facts::of_metadata(object, &manifest);
+        ordering.groups.insert(OrderGroup::of(object));
+        let facts = MatchableObject::of_metadata(object, &manifest);
         unreadable.extend(written::bind(bindings, &facts, (object, namespace, &manifest), &mut ordering));
-        notices.extend(unreadable.into_iter().map(|Unreadable { source, message }| match &source {
-            Source::Binding(key, at) => {
+        notices.extend(unreadable.into_iter().map(|OrderRuleError { source, message }| match &source {
+            OrderRuleSource::Binding(key, at) => {
                 Problem { at: at.clone(), ..Problem::new(format!("{object}: {key} is ignored: {message}")) }
             }
             _ => Problem::new(format!("{object}: {source} of the live object is ignored: {message}")),
         }));
         orderings.insert(index, ordering);
     }
-    let member = |Removal { object, facts, .. }: &Removal| waves::Member {
+    let member = |Removal { object, facts, .. }: &Removal| waves::WaveMember {
         ranked: waves::of_deleted(&directives::of_facts(facts)),
         is_foundation: is_foundation(object),
     };
     let deleted = removals.iter().enumerate().filter(|(_, removal)| removal.action == Action::Delete);
     let members = deleted.map(|(index, removal)| (index, member(removal))).collect();
-    waves::add(&members, &mut orderings, Operation::Delete);
+    waves::add(&members, &mut orderings, RuleOperation::Delete);
     (orderings, notices)
 }
 
@@ -294,40 +304,40 @@ fn is_foundation(object: &ObjectRef) -> bool {
 }
 
 /// An object with its ordering.
-struct Placed<'a> {
+struct GraphObject<'a> {
     object: &'a ObjectRef,
     /// The place of its manifest; `None` for an object that is deleted.
-    origin: Option<&'a Origin>,
+    origin: Option<&'a ManifestOrigin>,
     /// Whether there is a live object.
     is_live: bool,
     ordering: &'a Ordering,
 }
 
 /// Rules that require a deletion before something else is written.
-fn turned_round(written: &[Placed<'_>], deleted: &[Placed<'_>]) -> Vec<Problem> {
+fn turned_round(written: &[GraphObject<'_>], deleted: &[GraphObject<'_>]) -> Vec<Problem> {
     let sides = [
-        (written, Operation::Upsert, Side::After, deleted, Operation::Delete),
-        (deleted, Operation::Delete, Side::Before, written, Operation::Upsert),
+        (written, RuleOperation::Upsert, OrderSide::After, deleted, RuleOperation::Delete),
+        (deleted, RuleOperation::Delete, OrderSide::Before, written, RuleOperation::Upsert),
     ];
     let mut problems = Vec::new();
     for (those, operation, side, others, other) in sides {
         for placed in those {
-            let is_about = |rule: &&Rule| (rule.operation, rule.side, rule.other) == (operation, side, other);
+            let is_about = |rule: &&OrderRule| (rule.operation, rule.side, rule.other) == (operation, side, other);
             for rule in placed.ordering.rules.iter().filter(is_about) {
                 let Some(member) = others.iter().find(|other| other.ordering.groups.contains(&rule.group)) else {
                     continue;
                 };
                 let (first, then) = match operation {
-                    Operation::Upsert => (member.object, placed.object),
-                    Operation::Delete => (placed.object, member.object),
+                    RuleOperation::Upsert => (member.object, placed.object),
+                    RuleOperation::Delete => (placed.object, member.object),
                 };
                 let message = format!(
                     "{}: {}: {first} would have to be deleted before {then} is written, and gantry deletes last",
                     placed.object, rule.source
                 );
                 let (deleted, is_live) = match operation {
-                    Operation::Upsert => (member.object, placed.is_live),
-                    Operation::Delete => (placed.object, member.is_live),
+                    RuleOperation::Upsert => (member.object, placed.is_live),
+                    RuleOperation::Delete => (placed.object, member.is_live),
                 };
                 let problem = Problem::new(message).help(in_two_deploys(deleted, then, is_live));
                 problems.push(Problem { at: place(&rule.source, placed.origin), ..problem });
@@ -351,8 +361,8 @@ fn in_two_deploys(deleted: &ObjectRef, written: &ObjectRef, is_live: bool) -> St
 }
 
 /// Rules about groups without any object of the manifests. Usually the name is misspelt.
-fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
-    let groups: BTreeSet<&Group> = orderings.values().flat_map(|ordering| &ordering.groups).collect();
+fn unmatched(objects: &[NamespacedManifest<'_>], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
+    let groups: BTreeSet<&OrderGroup> = orderings.values().flat_map(|ordering| &ordering.groups).collect();
     let mut reported = BTreeSet::new();
     let mut notices = Vec::new();
     for (index, ordering) in orderings {
@@ -361,12 +371,12 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
             // The group may have only objects that are deleted.
             let is_here = rule.operation == rule.other;
             // Rules of a configuration may be about other manifests; those about kapp's groups by kind always are.
-            let is_by_kind = matches!(&rule.group, Group::Named(name) if name.starts_with(BY_KIND));
-            let is_general = matches!(rule.source, Source::Binding(..)) && (rule.is_optional || is_by_kind);
+            let is_by_kind = matches!(&rule.group, OrderGroup::Named(name) if name.starts_with(BY_KIND));
+            let is_general = matches!(rule.source, OrderRuleSource::Binding(..)) && (rule.is_optional || is_by_kind);
             let is_here = is_here && !is_general;
             if is_here && !groups.contains(&rule.group) && reported.insert(&rule.group) {
                 let message = match &rule.group {
-                    Group::Named(_) => {
+                    OrderGroup::Named(_) => {
                         format!("{object}: {}: no object of the manifests is in {}", rule.source, rule.group)
                     }
                     _ => format!("{object}: {}: the manifests have no {}", rule.source, rule.group),
@@ -379,25 +389,29 @@ fn unmatched(objects: &[Object<'_>], orderings: &BTreeMap<usize, Ordering>) -> V
     notices
 }
 
-fn problem_of(object: &ObjectRef, origin: &Origin, Unreadable { source, message }: Unreadable) -> Problem {
+fn problem_of(
+    object: &ObjectRef,
+    origin: &ManifestOrigin,
+    OrderRuleError { source, message }: OrderRuleError,
+) -> Problem {
     let at = place(&source, Some(origin));
     Problem { at, ..Problem::new(format!("{object}: {source}: {message}")) }
 }
 
 /// The place of a rule of an object with this manifest.
-fn place(source: &Source, origin: Option<&Origin>) -> Option<Location> {
+fn place(source: &OrderRuleSource, origin: Option<&ManifestOrigin>) -> Option<Location> {
     match source {
-        Source::Nowhere => None,
-        Source::Annotation(key) => Some(location(origin?, key)),
-        Source::Binding(_, at) => at.clone(),
+        OrderRuleSource::Nowhere => None,
+        OrderRuleSource::Annotation(key) => Some(location(origin?, key)),
+        OrderRuleSource::Binding(_, at) => at.clone(),
     }
 }
 
-fn location(origin: &Origin, key: &str) -> Location {
+fn location(origin: &ManifestOrigin, key: &str) -> Location {
     Spans::of(origin).locate(&[PathStep::from("metadata"), "annotations".into(), key.into()]).location
 }
 
-fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option<&'a Origin>)) -> Problem {
+fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option<&'a ManifestOrigin>)) -> Problem {
     let edges = match disorder {
         Disorder::Cycle(edges) => edges,
         Disorder::TooMany(most) => {
@@ -405,7 +419,7 @@ fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option
                 .help("use fewer different groups: {name} in the name of a group creates one for each object");
         }
     };
-    let place = |edge: &Edge| place(&edge.source, of(edge.of).1);
+    let place = |edge: &ObjectRuleEdge| place(&edge.source, of(edge.of).1);
     let cycle: Vec<String> = edges
         .iter()
         .map(|edge| {

@@ -17,7 +17,7 @@ pub const BY_KIND: &str = "change-groups.kapp.k14s.io/";
 
 /// The operation on an object that a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum RuleOperation {
     /// It is created or updated.
     Upsert,
     Delete,
@@ -25,14 +25,14 @@ pub enum Operation {
 
 /// Whether a rule puts its object before or after the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
+pub enum OrderSide {
     Before,
     After,
 }
 
 /// A set of objects that a rule names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum OrderGroup {
     Named(String),
     /// One object: group, kind, namespace and name.
     Object(String, String, Option<String>, String),
@@ -42,25 +42,25 @@ pub enum Group {
     Foundation,
 }
 
-impl Group {
-    pub fn of(object: &ObjectRef) -> Group {
+impl OrderGroup {
+    pub fn of(object: &ObjectRef) -> OrderGroup {
         let (group, kind, namespace, name) = object.identity();
-        Group::Object(group.into(), kind.into(), namespace.map(Into::into), name.into())
+        OrderGroup::Object(group.into(), kind.into(), namespace.map(Into::into), name.into())
     }
 
     /// Whether the group is one of those to which kapp adds objects by their kind.
     pub fn is_by_kind(&self) -> bool {
-        matches!(self, Group::Named(name) if name.starts_with(BY_KIND))
+        matches!(self, OrderGroup::Named(name) if name.starts_with(BY_KIND))
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for OrderGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Group::Named(name) => write!(f, "the change group {name}"),
-            Group::Wave(_, number) => write!(f, "wave {number}"),
-            Group::Foundation => f.write_str("the namespaces and CRDs"),
-            Group::Object(group, kind, namespace, name) => {
+            OrderGroup::Named(name) => write!(f, "the change group {name}"),
+            OrderGroup::Wave(_, number) => write!(f, "wave {number}"),
+            OrderGroup::Foundation => f.write_str("the namespaces and CRDs"),
+            OrderGroup::Object(group, kind, namespace, name) => {
                 write!(f, "{}", kind.to_lowercase())?;
                 if !group.is_empty() {
                     write!(f, ".{group}")?;
@@ -74,19 +74,19 @@ impl fmt::Display for Group {
 
 /// `upsert after upserting GROUP`: the object's own operation, the side, and the operation on the members of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    pub operation: Operation,
-    pub side: Side,
-    pub other: Operation,
-    pub group: Group,
-    pub source: Source,
+pub struct OrderRule {
+    pub operation: RuleOperation,
+    pub side: OrderSide,
+    pub other: RuleOperation,
+    pub group: OrderGroup,
+    pub source: OrderRuleSource,
     /// It is ignored if it would close a cycle.
     pub is_optional: bool,
 }
 
 /// The source of a group or a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum OrderRuleSource {
     #[default]
     Nowhere,
     /// The annotation with this key.
@@ -95,12 +95,12 @@ pub enum Source {
     Binding(&'static str, Option<Location>),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for OrderRuleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Nowhere => Ok(()),
-            Source::Annotation(key) => f.write_str(key),
-            Source::Binding(key, _) => f.write_str(key),
+            OrderRuleSource::Nowhere => Ok(()),
+            OrderRuleSource::Annotation(key) => f.write_str(key),
+            OrderRuleSource::Binding(key, _) => f.write_str(key),
         }
     }
 }
@@ -131,21 +131,21 @@ impl Placeholders<'_> {
     }
 
     /// The group of this name.
-    pub fn group(&self, name: &str) -> Result<Group, String> {
-        group_name(name, |placeholder| self.value(placeholder)).map(Group::Named)
+    pub fn group(&self, name: &str) -> Result<OrderGroup, String> {
+        group_name(name, |placeholder| self.value(placeholder)).map(OrderGroup::Named)
     }
 }
 
 /// A rule whose group may contain placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
-    operation: Operation,
-    side: Side,
-    other: Operation,
+pub struct OrderRulePattern {
+    operation: RuleOperation,
+    side: OrderSide,
+    other: RuleOperation,
     group: String,
 }
 
-impl Pattern {
+impl OrderRulePattern {
     /// Reads `upsert after upserting GROUP`.
     ///
     /// # Errors
@@ -155,31 +155,36 @@ impl Pattern {
         let words: Vec<&str> = text.split_whitespace().collect();
         let &[operation, side, other, group] = &words[..] else { return Err(FORM.to_owned()) };
         let operation = match operation {
-            "upsert" => Operation::Upsert,
-            "delete" => Operation::Delete,
+            "upsert" => RuleOperation::Upsert,
+            "delete" => RuleOperation::Delete,
             _ => return Err(format!("{FORM}; its first word is upsert or delete")),
         };
         let side = match side {
-            "before" => Side::Before,
-            "after" => Side::After,
+            "before" => OrderSide::Before,
+            "after" => OrderSide::After,
             _ => return Err(format!("{FORM}; its second word is before or after")),
         };
         let other = match other {
-            "upserting" => Operation::Upsert,
-            "deleting" => Operation::Delete,
+            "upserting" => RuleOperation::Upsert,
+            "deleting" => RuleOperation::Delete,
             _ => return Err(format!("{FORM}; its third word is upserting or deleting")),
         };
         check_group(group)?;
-        Ok(Pattern { operation, side, other, group: group.to_owned() })
+        Ok(OrderRulePattern { operation, side, other, group: group.to_owned() })
     }
 
     /// The rule of an object.
     ///
     /// # Errors
     /// A placeholder has no value for the object.
-    pub fn rule(&self, values: &Placeholders<'_>, source: Source, is_optional: bool) -> Result<Rule, String> {
-        let Pattern { operation, side, other, ref group } = *self;
-        Ok(Rule { operation, side, other, group: values.group(group)?, source, is_optional })
+    pub fn rule(
+        &self,
+        values: &Placeholders<'_>,
+        source: OrderRuleSource,
+        is_optional: bool,
+    ) -> Result<OrderRule, String> {
+        let OrderRulePattern { operation, side, other, ref group } = *self;
+        Ok(OrderRule { operation, side, other, group: values.group(group)?, source, is_optional })
     }
 }
 

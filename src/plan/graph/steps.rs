@@ -6,8 +6,8 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::acyclic::{Acyclic, Edge as Link, Until};
-use super::rule::{Group, Operation, Rule, Side, Source};
+use super::acyclic::{Acyclic, OrderEdge as Link, Until};
+use super::rule::{OrderGroup, OrderRule, OrderRuleSource, OrderSide, RuleOperation};
 use super::written::Ordering;
 
 /// The maximum number of pairs of steps that rules put in an order. Objects with the same rules and the same default
@@ -16,7 +16,7 @@ const MAX_PAIRS: usize = 1_000_000;
 
 /// An object to sort.
 #[derive(Debug, Clone, Copy)]
-pub struct Node<'a> {
+pub struct OrderedObject<'a> {
     /// The index of its set.
     pub set: usize,
     /// `None` without rules and groups.
@@ -31,12 +31,12 @@ pub struct Set {
     /// Of the steps that could start at the same time, those with lower ranks are listed first.
     pub rank: u8,
     /// The sets that it waits for.
-    pub after: Vec<Wait>,
+    pub after: Vec<SetWait>,
 }
 
 /// A wait of a set for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
+pub struct SetWait {
     pub set: usize,
     pub until: Until,
     /// If edges contradict each other, general ones are dropped first.
@@ -45,7 +45,7 @@ pub struct Wait {
 
 /// Objects that are written in parallel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct ApplyStep {
     /// The indices of the objects. Empty if the step only makes other steps wait.
     pub members: Vec<usize>,
     /// The indices of the steps that have to be written before this one starts. All of them are earlier in the list.
@@ -62,39 +62,39 @@ pub struct Step {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Disorder {
     /// In each edge, one object comes after the next one.
-    Cycle(Vec<Edge>),
+    Cycle(Vec<ObjectRuleEdge>),
     /// More pairs than [`MAX_PAIRS`].
     TooMany(usize),
 }
 
 /// One object comes after another one, by a rule of one of them.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct ObjectRuleEdge {
     pub later: usize,
     pub earlier: usize,
     /// Which of the two has the rule, and its source.
     pub of: usize,
-    pub source: Source,
+    pub source: OrderRuleSource,
 }
 
 /// What the objects of one step have in common.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct StepKey {
     set: usize,
     is_free: bool,
     groups: Vec<usize>,
     /// The side, the group, and whether the rule is ignored if it would close a cycle.
-    rules: Vec<(Side, usize, bool)>,
+    rules: Vec<(OrderSide, usize, bool)>,
 }
 
 /// An edge from a written rule: one kind comes after another.
-struct Written {
+struct KindRuleEdge {
     later: usize,
     earlier: usize,
     is_optional: bool,
 }
 
-impl Kind {
+impl StepKey {
     fn has_rules(&self) -> bool {
         !self.groups.is_empty() || !self.rules.is_empty()
     }
@@ -103,7 +103,7 @@ impl Kind {
 /// Nodes as steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sorted {
-    pub steps: Vec<Step>,
+    pub steps: Vec<ApplyStep>,
     /// Pairs of nodes whose default order a rule reverses.
     pub turned: Vec<(usize, usize)>,
 }
@@ -112,14 +112,17 @@ pub struct Sorted {
 ///
 /// # Errors
 /// The rules form a cycle, or there are too many.
-pub fn sort(nodes: &[Node<'_>], sets: &[Set], operation: Operation) -> Result<Sorted, Disorder> {
+pub fn sort(nodes: &[OrderedObject<'_>], sets: &[Set], operation: RuleOperation) -> Result<Sorted, Disorder> {
     let sorting = Sorting::new(nodes, sets, operation);
     let mut written = sorting.written()?;
     // Required rules first, so that only optional ones are dropped.
     written.sort_by_key(|written| written.is_optional);
     let required = written.iter().filter(|written| !written.is_optional).count();
-    let of_rule =
-        |Written { later, earlier, .. }: &Written| Link { later: *later, earlier: *earlier, until: Until::Ready };
+    let of_rule = |KindRuleEdge { later, earlier, .. }: &KindRuleEdge| Link {
+        later: *later,
+        earlier: *earlier,
+        until: Until::Ready,
+    };
     let mut links: Vec<Link> = written.iter().map(of_rule).collect();
     links.extend(sorting.defaults()?);
     let keys: Vec<(u8, usize)> = (0..sorting.kinds.len()).map(|kind| sorting.key(kind)).collect();
@@ -140,28 +143,29 @@ pub fn sort(nodes: &[Node<'_>], sets: &[Set], operation: Operation) -> Result<So
 }
 
 struct Sorting<'a> {
-    nodes: &'a [Node<'a>],
+    nodes: &'a [OrderedObject<'a>],
     sets: &'a [Set],
-    operation: Operation,
-    kinds: Vec<(Kind, Vec<usize>)>,
+    operation: RuleOperation,
+    kinds: Vec<(StepKey, Vec<usize>)>,
     /// The kinds in each group that a rule names.
     members: Vec<Vec<usize>>,
-    groups: BTreeMap<&'a Group, usize>,
+    groups: BTreeMap<&'a OrderGroup, usize>,
 }
 
 impl<'a> Sorting<'a> {
-    fn new(nodes: &'a [Node<'a>], sets: &'a [Set], operation: Operation) -> Self {
+    fn new(nodes: &'a [OrderedObject<'a>], sets: &'a [Set], operation: RuleOperation) -> Self {
         let rules = |ordering: &'a Ordering| {
             ordering.rules.iter().filter(move |rule| (rule.operation, rule.other) == (operation, operation))
         };
         let orderings = || nodes.iter().filter_map(|node| node.ordering);
-        let named: BTreeSet<&Group> = orderings().flat_map(rules).map(|rule| &rule.group).collect();
-        let groups: BTreeMap<&Group, usize> = named.into_iter().enumerate().map(|(id, group)| (group, id)).collect();
-        let mut kinds: BTreeMap<Kind, Vec<usize>> = BTreeMap::new();
+        let named: BTreeSet<&OrderGroup> = orderings().flat_map(rules).map(|rule| &rule.group).collect();
+        let groups: BTreeMap<&OrderGroup, usize> =
+            named.into_iter().enumerate().map(|(id, group)| (group, id)).collect();
+        let mut kinds: BTreeMap<StepKey, Vec<usize>> = BTreeMap::new();
         for (index, node) in nodes.iter().enumerate() {
             let ordering = node.ordering;
             let of = ordering.iter().flat_map(|ordering| &ordering.groups);
-            let mut kind = Kind {
+            let mut kind = StepKey {
                 set: node.set,
                 is_free: ordering.is_some_and(|ordering| ordering.is_free),
                 groups: of.filter_map(|group| groups.get(group).copied()).collect(),
@@ -178,9 +182,9 @@ impl<'a> Sorting<'a> {
         // A set without objects makes other sets wait for each other.
         let used: BTreeSet<usize> = nodes.iter().map(|node| node.set).collect();
         for set in (0..sets.len()).filter(|set| !used.contains(set)) {
-            kinds.insert(Kind { set, is_free: false, groups: Vec::new(), rules: Vec::new() }, Vec::new());
+            kinds.insert(StepKey { set, is_free: false, groups: Vec::new(), rules: Vec::new() }, Vec::new());
         }
-        let kinds: Vec<(Kind, Vec<usize>)> = kinds.into_iter().collect();
+        let kinds: Vec<(StepKey, Vec<usize>)> = kinds.into_iter().collect();
         let mut members = vec![Vec::new(); groups.len()];
         for (index, (kind, _)) in kinds.iter().enumerate() {
             kind.groups.iter().for_each(|group| members[*group].push(index));
@@ -189,7 +193,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The edges from written rules.
-    fn written(&self) -> Result<Vec<Written>, Disorder> {
+    fn written(&self) -> Result<Vec<KindRuleEdge>, Disorder> {
         let mut edges = Vec::new();
         for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
             for &(side, group, is_optional) in &kind.rules {
@@ -198,8 +202,12 @@ impl<'a> Sorting<'a> {
                 }
                 for &other in &self.members[group] {
                     match (side, other == index) {
-                        (Side::After, false) => edges.push(Written { later: index, earlier: other, is_optional }),
-                        (Side::Before, false) => edges.push(Written { later: other, earlier: index, is_optional }),
+                        (OrderSide::After, false) => {
+                            edges.push(KindRuleEdge { later: index, earlier: other, is_optional })
+                        }
+                        (OrderSide::Before, false) => {
+                            edges.push(KindRuleEdge { later: other, earlier: index, is_optional })
+                        }
                         // An object does not wait for itself, and two of the same kind cannot wait for each other.
                         (_, true) if is_optional => {}
                         (_, true) => {
@@ -230,23 +238,23 @@ impl<'a> Sorting<'a> {
 
     /// Rank and first member.
     fn key(&self, kind: usize) -> (u8, usize) {
-        let (Kind { set, .. }, members) = &self.kinds[kind];
+        let (StepKey { set, .. }, members) = &self.kinds[kind];
         (self.sets[*set].rank, members.first().copied().unwrap_or_default())
     }
 
     /// The edges of a cycle of kinds; each kind comes after the next one.
-    fn cycle(&self, cycle: &[usize]) -> Vec<Edge> {
+    fn cycle(&self, cycle: &[usize]) -> Vec<ObjectRuleEdge> {
         let first = |kind: usize| (self.kinds[kind].1[0], kind);
         cycle.windows(2).map(|pair| self.edge(first(pair[0]), first(pair[1]))).collect()
     }
 
     /// The rule by which an object of one kind comes after an object of another.
-    fn edge(&self, (later, of_later): (usize, usize), (earlier, of_earlier): (usize, usize)) -> Edge {
-        let source = |node: usize, side: Side, other: usize| {
+    fn edge(&self, (later, of_later): (usize, usize), (earlier, of_earlier): (usize, usize)) -> ObjectRuleEdge {
+        let source = |node: usize, side: OrderSide, other: usize| {
             let rules = &self.nodes[node].ordering?.rules;
             let names_other =
-                |group: &Group| self.groups.get(group).is_some_and(|group| self.members[*group].contains(&other));
-            let is_about = |rule: &&Rule| {
+                |group: &OrderGroup| self.groups.get(group).is_some_and(|group| self.members[*group].contains(&other));
+            let is_about = |rule: &&OrderRule| {
                 (rule.operation, rule.other, rule.side) == (self.operation, self.operation, side)
                     && names_other(&rule.group)
             };
@@ -254,9 +262,9 @@ impl<'a> Sorting<'a> {
             let rule = rules.iter().filter(is_about).min_by_key(|rule| rule.is_optional);
             rule.map(|rule| (node, rule.source.clone()))
         };
-        let by_later = || source(later, Side::After, of_earlier);
-        let (of, source) = by_later().or_else(|| source(earlier, Side::Before, of_later)).unwrap_or_default();
-        Edge { later, earlier, of, source }
+        let by_later = || source(later, OrderSide::After, of_earlier);
+        let (of, source) = by_later().or_else(|| source(earlier, OrderSide::Before, of_later)).unwrap_or_default();
+        ObjectRuleEdge { later, earlier, of, source }
     }
 
     /// The edges of the default order: specific edges before general ones, and among each those of objects with rules
@@ -289,7 +297,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The kinds as steps, each after those that it waits for, lower ranks first.
-    fn steps(&self, order: &mut Acyclic, edges: &[(usize, usize)], of_rules: &BTreeSet<usize>) -> Vec<Step> {
+    fn steps(&self, order: &mut Acyclic, edges: &[(usize, usize)], of_rules: &BTreeSet<usize>) -> Vec<ApplyStep> {
         let count = self.kinds.len();
         let direct = order.direct();
         let mut missing: Vec<usize> = direct.iter().map(Vec::len).collect();
@@ -305,13 +313,13 @@ impl<'a> Sorting<'a> {
         let key = |kind: usize| Reverse((self.key(kind), kind));
         let mut ready: BinaryHeap<_> = (0..count).filter(|kind| missing[*kind] == 0).map(key).collect();
         let mut places = vec![0; count];
-        let mut steps: Vec<Step> = Vec::with_capacity(count);
+        let mut steps: Vec<ApplyStep> = Vec::with_capacity(count);
         while let Some(Reverse((_, kind))) = ready.pop() {
             places[kind] = steps.len();
             let mut after: Vec<(usize, Until)> =
                 direct[kind].iter().map(|(earlier, until)| (places[*earlier], *until)).collect();
             after.sort_unstable();
-            steps.push(Step {
+            steps.push(ApplyStep {
                 members: self.kinds[kind].1.clone(),
                 after: after.iter().map(|(earlier, _)| *earlier).collect(),
                 ready: after.iter().filter(|(_, until)| *until > Until::Written).map(|(earlier, _)| *earlier).collect(),

@@ -10,7 +10,7 @@ use crate::matcher::Matcher;
 use crate::resource::Resource;
 
 fn change(object: &Value) -> Change {
-    let source = Arc::new(manifest::Source::new("m.yaml", object.to_string()));
+    let source = Arc::new(manifest::ManifestSource::new("m.yaml", object.to_string()));
     let desired = manifest::read(&source).expect("a manifest").manifests.remove(0);
     let reference = &desired.object;
     let resource = Resource {
@@ -87,13 +87,13 @@ fn webhooks(name: &str, service: &str, bundle: &str, rules: (&str, &[&str])) -> 
 /// The default order of these changes.
 struct Ordered {
     changes: Vec<Change>,
-    graph: Graph,
+    graph: PlanGraph,
 }
 
 impl Ordered {
     fn new(mut changes: Vec<Change>, waits: bool) -> Self {
         changes.sort_by_cached_key(Change::rank);
-        let (graph, said) = of(&changes, &[], &Bindings::default(), waits).expect("an order");
+        let (graph, said) = of(&changes, &[], &OrderBindings::default(), waits).expect("an order");
         assert_eq!(said.turned, []);
         Ordered { changes, graph }
     }
@@ -326,13 +326,13 @@ fn the_graph_grows_with_the_namespaces_and_not_with_pairs_of_objects() {
 #[test]
 #[ignore = "a measurement"]
 fn measure() {
-    let without = (Bindings::default(), "");
+    let without = (OrderBindings::default(), "");
     // Rules that reverse the default order in all namespaces at once.
     let matcher = |group: &str, kind: &str| Matcher::GroupKind { group: group.into(), kind: kind.into() };
     let jobs =
         bindings::GroupBinding { name: "example.com/jobs".into(), matchers: vec![matcher("batch", "Job")], at: None };
-    let rule = rule::Pattern::parse("upsert after upserting example.com/jobs").expect("a rule");
-    let rules = Bindings {
+    let rule = rule::OrderRulePattern::parse("upsert after upserting example.com/jobs").expect("a rule");
+    let rules = OrderBindings {
         groups: vec![jobs],
         rules: vec![bindings::RuleBinding {
             rules: vec![(rule, None)],

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::rule::{Group, Operation, Rule, Side, Source};
+use super::rule::{OrderGroup, OrderRule, OrderRuleSource, OrderSide, RuleOperation};
 use super::written::Ordering;
 use super::{Change, Manifest, place};
 use crate::problem::Problem;
@@ -11,23 +11,24 @@ use crate::{matcher, readiness};
 
 /// A warning for each change group for whose objects, or for the objects after which, a deploy would have to wait.
 pub fn rules(changes: &[Change], orderings: &BTreeMap<usize, Ordering>) -> Vec<Problem> {
-    let mut members: BTreeMap<&Group, Vec<usize>> = BTreeMap::new();
+    let mut members: BTreeMap<&OrderGroup, Vec<usize>> = BTreeMap::new();
     for (index, ordering) in orderings {
         ordering.groups.iter().for_each(|group| members.entry(group).or_default().push(*index));
     }
     let mut said = BTreeSet::new();
     let mut problems = Vec::new();
     for (index, ordering) in orderings.iter().filter(|(index, _)| changes[**index].desired.bundle.is_none()) {
-        let is_about = |rule: &&Rule| (rule.operation, rule.other) == (Operation::Upsert, Operation::Upsert);
+        let is_about =
+            |rule: &&OrderRule| (rule.operation, rule.other) == (RuleOperation::Upsert, RuleOperation::Upsert);
         for rule in ordering.rules.iter().filter(is_about) {
             // Rules of a configuration that are about kapp's groups by kind are general.
-            let is_general = matches!(rule.source, Source::Binding(..)) && rule.group.is_by_kind();
+            let is_general = matches!(rule.source, OrderRuleSource::Binding(..)) && rule.group.is_by_kind();
             if is_general || said.contains(&(rule.side, &rule.group)) {
                 continue;
             }
             let those = members.get(&rule.group).map(Vec::as_slice).unwrap_or_default();
             let own = std::slice::from_ref(index);
-            let (later, earlier) = if rule.side == Side::After { (own, those) } else { (those, own) };
+            let (later, earlier) = if rule.side == OrderSide::After { (own, those) } else { (those, own) };
             let slow: Vec<&Change> =
                 earlier.iter().map(|index| &changes[*index]).filter(|other| is_slow(other)).collect();
             let later = later.iter().map(|index| &changes[*index]);

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::rule::{Group, Operation, Rule, Side, Source};
+use super::rule::{OrderGroup, OrderRule, OrderRuleSource, OrderSide, RuleOperation};
 use super::written::Ordering;
-use crate::plan::directives::{ARGO_WAVE, Found, HELM_WEIGHT, Phase};
+use crate::plan::directives::{ARGO_WAVE, FoundDirective, HELM_WEIGHT, Phase};
 
 /// The place of an object in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ const DEFAULT: Rank = Rank { phase: Phase::WithOthers, number: 0 };
 
 /// A rank, and the annotations that define it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ranked {
+pub struct AnnotatedRank {
     rank: Rank,
     hook: &'static str,
     number: &'static str,
@@ -30,44 +30,44 @@ pub struct Ranked {
 
 /// An object in this order.
 #[derive(Debug, Clone, Copy)]
-pub struct Member {
+pub struct WaveMember {
     /// `None` without annotations.
-    pub ranked: Option<Ranked>,
+    pub ranked: Option<AnnotatedRank>,
     /// A Namespace or a CRD.
     pub is_foundation: bool,
 }
 
 /// The rank of an object that is written; `None` for the default.
-pub fn of_written(found: &[Found]) -> Option<Ranked> {
+pub fn of_written(found: &[FoundDirective]) -> Option<AnnotatedRank> {
     let hook = found.iter().filter_map(|found| Some((found.phase()?, found.directive.key))).min();
     // Helm reads the weight of hooks only.
     let number = number(found, ARGO_WAVE).or_else(|| number(found, HELM_WEIGHT).filter(|_| hook.is_some()));
     let (phase, hook_key) = hook.unwrap_or((Phase::WithOthers, ARGO_WAVE));
     let (number, number_key) = number.unwrap_or((0, hook_key));
     let is_ranked = hook.is_some() || found.iter().any(|found| found.directive.key == ARGO_WAVE);
-    is_ranked.then_some(Ranked { rank: Rank { phase, number }, hook: hook_key, number: number_key })
+    is_ranked.then_some(AnnotatedRank { rank: Rank { phase, number }, hook: hook_key, number: number_key })
 }
 
 /// The rank of an object that is deleted: hooks are deleted like other objects.
-pub fn of_deleted(found: &[Found]) -> Option<Ranked> {
+pub fn of_deleted(found: &[FoundDirective]) -> Option<AnnotatedRank> {
     let (number, key) = number(found, ARGO_WAVE)?;
-    Some(Ranked { rank: Rank { number, ..DEFAULT }, hook: key, number: key })
+    Some(AnnotatedRank { rank: Rank { number, ..DEFAULT }, hook: key, number: key })
 }
 
-fn number(found: &[Found], key: &'static str) -> Option<(i64, &'static str)> {
+fn number(found: &[FoundDirective], key: &'static str) -> Option<(i64, &'static str)> {
     let found = found.iter().find(|found| found.directive.key == key)?;
     Some((found.number()?, key))
 }
 
 /// Adds the groups and rules of this order to those of the members. All are by index. Deletions are in the opposite
 /// order.
-pub fn add(members: &BTreeMap<usize, Member>, orderings: &mut BTreeMap<usize, Ordering>, operation: Operation) {
-    let is_default = |member: &Member| member.ranked.is_none_or(|ranked| ranked.rank == DEFAULT);
+pub fn add(members: &BTreeMap<usize, WaveMember>, orderings: &mut BTreeMap<usize, Ordering>, operation: RuleOperation) {
+    let is_default = |member: &WaveMember| member.ranked.is_none_or(|ranked| ranked.rank == DEFAULT);
     if members.values().all(is_default) {
         return;
     }
-    let rank = |member: &Member| member.ranked.map_or(DEFAULT, |ranked| ranked.rank);
-    let is_apart = |member: &Member| {
+    let rank = |member: &WaveMember| member.ranked.map_or(DEFAULT, |ranked| ranked.rank);
+    let is_apart = |member: &WaveMember| {
         let Rank { phase, number } = rank(member);
         member.is_foundation && phase == Phase::WithOthers && number <= 0
     };
@@ -76,33 +76,33 @@ pub fn add(members: &BTreeMap<usize, Member>, orderings: &mut BTreeMap<usize, Or
     for (&index, member) in members {
         let ordering = orderings.entry(index).or_default();
         if is_apart(member) {
-            ordering.groups.insert(Group::Foundation);
+            ordering.groups.insert(OrderGroup::Foundation);
             continue;
         }
         let rank = rank(member);
-        ordering.groups.insert(Group::Wave(rank.phase, rank.number));
+        ordering.groups.insert(OrderGroup::Wave(rank.phase, rank.number));
         let Some(ranked) = member.ranked.filter(|_| rank != DEFAULT) else { continue };
         // The rules are those of objects with annotations, so that a message can name them.
         let (neighbour, side) = match rank > DEFAULT {
-            true => (ranks.range(..rank).next_back(), Side::After),
-            false => (ranks.range(rank..).nth(1), Side::Before),
+            true => (ranks.range(..rank).next_back(), OrderSide::After),
+            false => (ranks.range(rank..).nth(1), OrderSide::Before),
         };
         let mut rule = |group, key: &str| {
             let side = match (operation, side) {
-                (Operation::Upsert, side) => side,
-                (Operation::Delete, Side::After) => Side::Before,
-                (Operation::Delete, Side::Before) => Side::After,
+                (RuleOperation::Upsert, side) => side,
+                (RuleOperation::Delete, OrderSide::After) => OrderSide::Before,
+                (RuleOperation::Delete, OrderSide::Before) => OrderSide::After,
             };
-            let source = Source::Annotation(key.to_owned());
-            ordering.rules.push(Rule { operation, side, other: operation, group, source, is_optional: false });
+            let source = OrderRuleSource::Annotation(key.to_owned());
+            ordering.rules.push(OrderRule { operation, side, other: operation, group, source, is_optional: false });
         };
         if let Some(neighbour) = neighbour {
             let key = if neighbour.phase == rank.phase { ranked.number } else { ranked.hook };
-            rule(Group::Wave(neighbour.phase, neighbour.number), key);
+            rule(OrderGroup::Wave(neighbour.phase, neighbour.number), key);
         }
         // By default, they are deleted last.
-        if has_foundation && side == Side::After && operation == Operation::Upsert {
-            rule(Group::Foundation, ranked.number);
+        if has_foundation && side == OrderSide::After && operation == RuleOperation::Upsert {
+            rule(OrderGroup::Foundation, ranked.number);
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
 
     fn ranked(annotations: &Value) -> Option<(Phase, i64)> {
         let found = of_object(&json!({"metadata": {"annotations": annotations}}));
-        of_written(&found).map(|Ranked { rank: Rank { phase, number }, .. }| (phase, number))
+        of_written(&found).map(|AnnotatedRank { rank: Rank { phase, number }, .. }| (phase, number))
     }
 
     #[test]
@@ -145,11 +145,11 @@ mod tests {
         let member = |wave: Option<&str>, is_foundation: bool| {
             let annotations = wave.map_or(json!({}), |wave| json!({ARGO_WAVE: wave}));
             let found = of_object(&json!({"metadata": {"annotations": annotations}}));
-            Member { ranked: of_written(&found), is_foundation }
+            WaveMember { ranked: of_written(&found), is_foundation }
         };
         let members = [member(Some("-2"), false), member(Some("4"), false), member(None, false), member(None, true)];
-        let members: BTreeMap<usize, Member> = members.into_iter().enumerate().collect();
-        let rules = |operation: Operation| {
+        let members: BTreeMap<usize, WaveMember> = members.into_iter().enumerate().collect();
+        let rules = |operation: RuleOperation| {
             let mut orderings = BTreeMap::new();
             add(&members, &mut orderings, operation);
             let rules = orderings.into_iter().flat_map(|(index, ordering)| {
@@ -157,13 +157,17 @@ mod tests {
             });
             rules.collect::<Vec<_>>()
         };
-        let default = || Group::Wave(Phase::WithOthers, 0);
-        let written = [(0, Side::Before, default()), (1, Side::After, default()), (1, Side::After, Group::Foundation)];
-        assert_eq!(rules(Operation::Upsert), written);
-        assert_eq!(rules(Operation::Delete), [(0, Side::After, default()), (1, Side::Before, default())]);
+        let default = || OrderGroup::Wave(Phase::WithOthers, 0);
+        let written = [
+            (0, OrderSide::Before, default()),
+            (1, OrderSide::After, default()),
+            (1, OrderSide::After, OrderGroup::Foundation),
+        ];
+        assert_eq!(rules(RuleOperation::Upsert), written);
+        assert_eq!(rules(RuleOperation::Delete), [(0, OrderSide::After, default()), (1, OrderSide::Before, default())]);
         let same = BTreeMap::from([(0, member(Some("0"), false)), (1, member(None, false))]);
         let mut orderings = BTreeMap::new();
-        add(&same, &mut orderings, Operation::Upsert);
+        add(&same, &mut orderings, RuleOperation::Upsert);
         assert_eq!(orderings, BTreeMap::new());
     }
 }

@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::bindings::{Bindings, GROUP_BINDINGS, RULE_BINDINGS};
-use super::rule::{BY_KIND, Group, Operation, Pattern, Placeholders, Rule, Side, Source};
-use crate::matcher::{self, Facts};
+use super::bindings::{GROUP_BINDINGS, OrderBindings, RULE_BINDINGS};
+use super::rule::{
+    BY_KIND, OrderGroup, OrderRule, OrderRulePattern, OrderRuleSource, OrderSide, Placeholders, RuleOperation,
+};
+use crate::matcher::{self, MatchableObject};
 use crate::resource::ObjectRef;
 
 const PREFIXES: [&str; 2] = ["kapp.k14s.io/", "gantry.dev/"];
@@ -20,29 +22,29 @@ pub const MARKS: [&str; 3] = ["change-group", "change-rule", "depends-on"];
 /// The groups and rules of one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ordering {
-    pub groups: BTreeSet<Group>,
-    pub rules: Vec<Rule>,
+    pub groups: BTreeSet<OrderGroup>,
+    pub rules: Vec<OrderRule>,
     /// The default order does not apply to it.
     pub is_free: bool,
 }
 
 /// A group or rule that cannot be read, and why.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    pub source: Source,
+pub struct OrderRuleError {
+    pub source: OrderRuleSource,
     pub message: String,
 }
 
 /// Reads the annotations of an object in this namespace.
-pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering, Vec<Unreadable>) {
+pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering, Vec<OrderRuleError>) {
     let (mut ordering, mut unreadable) = (Ordering::default(), Vec::new());
     let values = Placeholders { object, namespace, manifest };
     for (key, value) in manifest["metadata"]["annotations"].as_object().into_iter().flatten() {
         let text = value.as_str().unwrap_or_default();
         let read = match Family::of(key) {
             Some(Family::Group) => values.group(text).map(|group| ordering.groups.extend([group])),
-            Some(Family::Rule) => Pattern::parse(text)
-                .and_then(|pattern| pattern.rule(&values, Source::Annotation(key.clone()), false))
+            Some(Family::Rule) => OrderRulePattern::parse(text)
+                .and_then(|pattern| pattern.rule(&values, OrderRuleSource::Annotation(key.clone()), false))
                 .map(|rule| ordering.rules.push(rule)),
             Some(Family::DependsOn) => depends_on(text, key).map(|rules| ordering.rules.extend(rules)),
             Some(Family::Free) if text.is_empty() => {
@@ -52,7 +54,9 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
             Some(Family::Free) => Err("it must be empty".to_owned()),
             None => continue,
         };
-        unreadable.extend(read.err().map(|message| Unreadable { source: Source::Annotation(key.clone()), message }));
+        unreadable.extend(
+            read.err().map(|message| OrderRuleError { source: OrderRuleSource::Annotation(key.clone()), message }),
+        );
     }
     if !ordering.is_free {
         ordering.groups.extend(by_kind(&values));
@@ -62,30 +66,31 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
 
 /// Adds the groups and rules that bindings of the configuration define for an object in this namespace.
 pub fn bind(
-    bindings: &Bindings,
-    facts: &Facts<'_>,
+    bindings: &OrderBindings,
+    facts: &MatchableObject<'_>,
     (object, namespace, manifest): (&ObjectRef, &str, &Value),
     ordering: &mut Ordering,
-) -> Vec<Unreadable> {
+) -> Vec<OrderRuleError> {
     let values = Placeholders { object, namespace, manifest };
     let mut unreadable = Vec::new();
     for binding in &bindings.groups {
         if matcher::any(&binding.matchers, facts) == Some(true) {
             match values.group(&binding.name) {
                 Ok(group) => drop(ordering.groups.insert(group)),
-                Err(message) => {
-                    unreadable.push(Unreadable { source: Source::Binding(GROUP_BINDINGS, binding.at.clone()), message })
-                }
+                Err(message) => unreadable.push(OrderRuleError {
+                    source: OrderRuleSource::Binding(GROUP_BINDINGS, binding.at.clone()),
+                    message,
+                }),
             }
         }
     }
     for binding in &bindings.rules {
         if matcher::any(&binding.matchers, facts) == Some(true) {
             for (pattern, at) in &binding.rules {
-                let source = Source::Binding(RULE_BINDINGS, at.clone());
+                let source = OrderRuleSource::Binding(RULE_BINDINGS, at.clone());
                 match pattern.rule(&values, source.clone(), binding.ignore_if_cyclical) {
                     Ok(rule) => ordering.rules.push(rule),
-                    Err(message) => unreadable.push(Unreadable { source, message }),
+                    Err(message) => unreadable.push(OrderRuleError { source, message }),
                 }
             }
         }
@@ -118,16 +123,16 @@ impl Family {
 }
 
 /// An object is written after those that it depends on, and deleted before them.
-fn depends_on(text: &str, key: &str) -> Result<Vec<Rule>, String> {
+fn depends_on(text: &str, key: &str) -> Result<Vec<OrderRule>, String> {
     let mut rules = Vec::new();
     for reference in text.split(',') {
         let parts: Vec<&str> = reference.trim().split('/').collect();
         let group = match parts[..] {
             [group, "namespaces", namespace, kind, name] if ![namespace, kind, name].contains(&"") => {
-                Group::Object(group.into(), kind.into(), Some(namespace.into()), name.into())
+                OrderGroup::Object(group.into(), kind.into(), Some(namespace.into()), name.into())
             }
             [group, kind, name] if ![kind, name].contains(&"") => {
-                Group::Object(group.into(), kind.into(), None, name.into())
+                OrderGroup::Object(group.into(), kind.into(), None, name.into())
             }
             _ => {
                 return Err(
@@ -137,10 +142,11 @@ fn depends_on(text: &str, key: &str) -> Result<Vec<Rule>, String> {
                 );
             }
         };
-        for (operation, side) in [(Operation::Upsert, Side::After), (Operation::Delete, Side::Before)] {
+        for (operation, side) in [(RuleOperation::Upsert, OrderSide::After), (RuleOperation::Delete, OrderSide::Before)]
+        {
             let group = group.clone();
-            let source = Source::Annotation(key.to_owned());
-            rules.push(Rule { operation, side, other: operation, group, source, is_optional: false });
+            let source = OrderRuleSource::Annotation(key.to_owned());
+            rules.push(OrderRule { operation, side, other: operation, group, source, is_optional: false });
         }
     }
     Ok(rules)
@@ -150,7 +156,7 @@ fn depends_on(text: &str, key: &str) -> Result<Vec<Rule>, String> {
 const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 /// The groups to which kapp's default configuration adds an object.
-fn by_kind(values: &Placeholders<'_>) -> Vec<Group> {
+fn by_kind(values: &Placeholders<'_>) -> Vec<OrderGroup> {
     let object = values.object;
     let names: &[&str] = match (object.group(), object.kind.as_str()) {
         _ if object.is_crd() => &["crds", "crds-{crd-group}-{crd-kind}"],
@@ -183,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    fn of(api_version: &str, kind: &str, manifest: Value) -> (Ordering, Vec<Unreadable>) {
+    fn of(api_version: &str, kind: &str, manifest: Value) -> (Ordering, Vec<OrderRuleError>) {
         let object = ObjectRef {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -193,12 +199,12 @@ mod tests {
         read(&object, "prod", &manifest)
     }
 
-    fn annotated(annotations: Value) -> (Ordering, Vec<Unreadable>) {
+    fn annotated(annotations: Value) -> (Ordering, Vec<OrderRuleError>) {
         of("apps/v1", "Deployment", json!({"metadata": {"annotations": annotations}}))
     }
 
-    fn named(name: &str) -> Group {
-        Group::Named(name.to_owned())
+    fn named(name: &str) -> OrderGroup {
+        OrderGroup::Named(name.to_owned())
     }
 
     #[test]
@@ -214,17 +220,17 @@ mod tests {
         }));
         assert_eq!(unreadable, []);
         assert_eq!(ordering.groups, ["example.com/db", "plain", "of-Deployment-web.prod.apps"].map(named).into());
-        let rule = |operation, side, name, key: &str| Rule {
+        let rule = |operation, side, name, key: &str| OrderRule {
             operation,
             side,
             other: operation,
             group: named(name),
-            source: Source::Annotation(key.to_owned()),
+            source: OrderRuleSource::Annotation(key.to_owned()),
             is_optional: false,
         };
         let expected = [
-            rule(Operation::Upsert, Side::After, "example.com/web", "kapp.k14s.io/change-rule.a"),
-            rule(Operation::Delete, Side::Before, "x", "gantry.dev/change-rule"),
+            rule(RuleOperation::Upsert, OrderSide::After, "example.com/web", "kapp.k14s.io/change-rule.a"),
+            rule(RuleOperation::Delete, OrderSide::Before, "x", "gantry.dev/change-rule"),
         ];
         assert_eq!(ordering.rules, expected);
     }
@@ -285,15 +291,16 @@ mod tests {
             ["clusterrole.rbac.authorization.k8s.io/reader", "configmap/settings -n prod"].map(str::to_owned).into()
         );
         let sides: Vec<_> = ordering.rules.iter().map(|rule| (rule.operation, rule.side, rule.other)).collect();
-        let (upsert, delete) = (Operation::Upsert, Operation::Delete);
-        assert_eq!(sides[..2], [(upsert, Side::After, upsert), (delete, Side::Before, delete)]);
+        let (upsert, delete) = (RuleOperation::Upsert, RuleOperation::Delete);
+        assert_eq!(sides[..2], [(upsert, OrderSide::After, upsert), (delete, OrderSide::Before, delete)]);
     }
 
     #[test]
     fn kinds_are_in_the_groups_of_kapp() {
         let groups = |api_version, kind, manifest| -> Vec<String> {
             let (ordering, _) = of(api_version, kind, manifest);
-            let name = |group: Group| group.to_string().replace("the change group change-groups.kapp.k14s.io/", "");
+            let name =
+                |group: OrderGroup| group.to_string().replace("the change group change-groups.kapp.k14s.io/", "");
             ordering.groups.into_iter().map(name).collect()
         };
         let crd = json!({"spec": {"group": "example.com", "names": {"kind": "Shop"}}});

@@ -1,17 +1,18 @@
 use serde_json::json;
 
 use super::*;
-use crate::crd::Sides;
+use crate::crd::CrdSides;
 
 fn object(kind: &str) -> ObjectRef {
     ObjectRef { api_version: "v1".into(), kind: kind.into(), namespace: None, name: "x".into() }
 }
 
-fn unchanged(kind: &str, desired: &Value, live: &Value, facts: &Facts<'_>) -> bool {
+fn unchanged(kind: &str, desired: &Value, live: &Value, facts: &ComparisonContext<'_>) -> bool {
     compare(&object(kind), &RawObject::from_value(desired), &RawObject::from_value(live), None, facts) == Unchanged
 }
 
-const BUILT_IN: Facts<'static> = Facts { field_manager: "gantry", schema: None, built_in: true };
+const BUILT_IN: ComparisonContext<'static> =
+    ComparisonContext { field_manager: "gantry", schema: None, built_in: true };
 
 fn live(fields: &Value, spec: &Value) -> Value {
     json!({"metadata": {"name": "x", "managedFields": [
@@ -56,11 +57,11 @@ fn a_custom_resource_takes_its_defaults_from_the_schema() {
     let schema = r#"{"properties": {"spec": {"properties": {"routes": {"items": {"properties": {
         "port": {"default": 80}}}}}}}}"#;
     let schema = Json::parse(schema).unwrap();
-    let facts = Facts { schema: Some(&schema), built_in: false, ..BUILT_IN };
+    let facts = ComparisonContext { schema: Some(&schema), built_in: false, ..BUILT_IN };
     let live = live(&json!({"f:spec": {"f:routes": {}}}), &json!({"routes": [{"host": "a", "port": 80}]}));
     let desired = json!({"spec": {"routes": [{"host": "a"}]}});
     assert!(unchanged("X", &desired, &live, &facts));
-    assert!(!unchanged("X", &desired, &live, &Facts { schema: None, ..facts }));
+    assert!(!unchanged("X", &desired, &live, &ComparisonContext { schema: None, ..facts }));
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn an_empty_value_is_a_change_until_it_is_on_record() {
     let record = json!({"f:spec": {"f:a": {}, "f:hostNetwork": {}, "f:hostname": {}, "f:volumes": {}}});
     let after = live(&record, &json!({"a": 1}));
     assert!(unchanged("X", &desired, &after, &BUILT_IN));
-    assert!(!unchanged("X", &desired, &after, &Facts { built_in: false, ..BUILT_IN }));
+    assert!(!unchanged("X", &desired, &after, &ComparisonContext { built_in: false, ..BUILT_IN }));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn a_zero_that_means_something_in_a_crd_is_a_change() {
     let is_unchanged = |version: Value| {
         let desired = RawObject::from_value(&json!({"spec": {"versions": [version]}}));
         let live = RawObject::from_value(&live);
-        let sides = Sides::new(desired.clone(), Some(live.clone()));
+        let sides = CrdSides::new(desired.clone(), Some(live.clone()));
         let with_sides = compare(&crd, &desired, &live, Some(&sides), &BUILT_IN);
         assert_eq!(with_sides == Unchanged, compare(&crd, &desired, &live, None, &BUILT_IN) == Unchanged);
         with_sides == Unchanged
@@ -182,11 +183,11 @@ fn without_any_record_the_values_decide_and_with_anothers_it_is_an_update() {
 #[test]
 fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
     let record = |fields: Value| json!({"f:spec": fields});
-    let of = |fields: Value, desired: Value, live_spec: Value, facts: &Facts<'_>| {
+    let of = |fields: Value, desired: Value, live_spec: Value, facts: &ComparisonContext<'_>| {
         let desired = RawObject::from_value(&json!({"spec": desired}));
         compare(&object("X"), &desired, &RawObject::from_value(&live(&record(fields), &live_spec)), None, facts)
     };
-    let custom = Facts { built_in: false, ..BUILT_IN };
+    let custom = ComparisonContext { built_in: false, ..BUILT_IN };
     for (fields, desired, live, of_built_in, of_custom) in [
         // Dropped, defaulted, normalised.
         (json!({"f:a": {}}), json!({"a": {}}), json!({}), Doubtful, Doubtful),

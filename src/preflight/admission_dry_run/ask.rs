@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::depend::Dependence;
-use super::{Found, quota, refusal};
+use super::{ViolationsFound, quota, refusal};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{DryRunError, IN_FLIGHT};
 use crate::plan::predicted::Writing;
@@ -22,13 +22,13 @@ const OBJECTS_SHOWN: usize = 5;
 
 /// The server's answers.
 #[derive(Default)]
-pub struct Asked {
-    pub found: Found,
+pub struct DryRunAnswers {
+    pub found: ViolationsFound,
     /// New objects whose contents a quota may measure, as the server would store them; by their index in the plan.
     pub admitted: BTreeMap<usize, Value>,
 }
 
-pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> Asked {
+pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> DryRunAnswers {
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| {
         let is_written = changes[*index].action.applies();
@@ -56,7 +56,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
             }
         })
         .buffered(IN_FLIGHT);
-    let Asked { mut found, mut admitted } = Asked::default();
+    let DryRunAnswers { mut found, mut admitted } = DryRunAnswers::default();
     let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
     let (mut done, mut unsent) = (0, 0);
     while let Some((index, answer)) = answers.next().await {
@@ -83,7 +83,7 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         let message = format!("{} {verb} not sent to the server", text::count(unsent, "object"));
         found.unchecked.push(CouldNotCheck { message, help: None });
     }
-    Asked { found, admitted }
+    DryRunAnswers { found, admitted }
 }
 
 async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) -> Result<RawObject, DryRunError> {

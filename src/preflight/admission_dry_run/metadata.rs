@@ -10,18 +10,18 @@ use gantry_schema::names;
 
 /// An invalid name, label or annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
+pub struct MetadataError {
     pub at: Vec<Step>,
     pub message: String,
 }
 
 /// The errors that the server's validation of metadata would report.
-pub fn errors(kind: &Gvk, object: &Value) -> Vec<FieldError> {
+pub fn errors(kind: &Gvk, object: &Value) -> Vec<MetadataError> {
     let mut errors = Vec::new();
     let mut refuse = |at: &[&str], value: &str, messages: Vec<String>| {
         errors.extend(messages.into_iter().map(|said| {
             let at = ["metadata"].iter().chain(at).map(|key| Step::from(*key)).collect();
-            FieldError { at, message: format!("Invalid value: {value:?}: {said}") }
+            MetadataError { at, message: format!("Invalid value: {value:?}: {said}") }
         }));
     };
     let metadata = &object["metadata"];

@@ -22,10 +22,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use self::ask::Asked;
+use self::ask::DryRunAnswers;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
-use super::{Answer, Check, CheckFuture, Context, FindLookups, Found};
+use super::{Check, CheckFuture, CheckResult, Context, FindLookups, ViolationsFound};
 use crate::cluster::Target;
 use crate::finding::redact;
 use crate::plan::Plan;
@@ -54,11 +54,11 @@ impl Check for AdmissionDryRun {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let Target::Kube(server) = context.target else {
-                return Ok(Answer::Skipped("only a running API server can do a dry run".to_owned()));
+                return Ok(CheckResult::Skipped("only a running API server can do a dry run".to_owned()));
             };
             let dependence = depend::dependence(context.plan);
             let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
-            let Asked { mut found, admitted } = asked;
+            let DryRunAnswers { mut found, admitted } = asked;
             found.extend(quota::judge(&context, limited, &admitted));
             found.extend(offline::check(&context, &dependence).await);
             // In the order of the plan, whichever part found them.

@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::depend::{self, Dependence};
-use super::metadata::{self, FieldError};
-use super::{Found, rules};
+use super::metadata::{self, MetadataError};
+use super::{ViolationsFound, rules};
 use crate::cluster::{Described, Gvk};
 use crate::plan::{Change, Plan, Published, is_built_in};
-use crate::preflight::objects::manifests::{self, Fault};
-use crate::preflight::{Context, Lookup, Violation};
+use crate::preflight::objects::manifests::{self, ManifestRefusal};
+use crate::preflight::{CheckLookup, Context, Violation};
 use crate::resource::Step;
 use crate::text;
 use gantry_schema::typed::{self, Duplicates};
@@ -26,15 +26,15 @@ fn waiting_for(changes: &[Change], dependence: &[Dependence]) -> BTreeMap<usize,
 }
 
 /// The CRDs that [`check`] reads. Quotas are not included: if the user may not read them, the check only adds a note.
-pub fn lookups(plan: &Plan) -> Vec<Lookup> {
+pub fn lookups(plan: &Plan) -> Vec<CheckLookup> {
     let waiting = waiting_for(&plan.changes, &depend::dependence(plan));
     manifests::lookups(&plan.changes, &|index| waiting.contains_key(&index))
 }
 
-pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
+pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> ViolationsFound {
     let changes = &context.plan.changes;
     let waiting = waiting_for(changes, dependence);
-    let mut found = Found::default();
+    let mut found = ViolationsFound::default();
     if waiting.is_empty() {
         return found;
     }
@@ -47,9 +47,9 @@ pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> Found {
 }
 
 /// A fault of the validator, as a violation of a rule of this check.
-fn as_violation(fault: Fault) -> Violation {
+fn as_violation(fault: ManifestRefusal) -> Violation {
     let message = format!("found by gantry's own validator, because the server cannot be asked yet: {}", fault.message);
-    Fault { message, ..fault }.under(&rules::INVALID)
+    ManifestRefusal { message, ..fault }.under(&rules::INVALID)
 }
 
 /// Validates objects of built-in kinds against their schemas. Returns which of them have a schema.
@@ -73,9 +73,11 @@ async fn built_in(
         if let Some(Described { schema, definitions }) = published.schema(resource) {
             described.insert(index);
             let unreadable = typed::unreadable_by(schema, definitions, &object, Duplicates::Refused);
-            errors.extend(unreadable.into_iter().map(|found| FieldError { at: found.steps(), message: found.message }));
+            errors.extend(
+                unreadable.into_iter().map(|found| MetadataError { at: found.steps(), message: found.message }),
+            );
         }
-        violations.extend(errors.into_iter().map(|FieldError { at, message }| {
+        violations.extend(errors.into_iter().map(|MetadataError { at, message }| {
             let path = text::field(&at);
             let message =
                 format!("found by gantry's own validator, because the server cannot be asked yet: {path}: {message}");

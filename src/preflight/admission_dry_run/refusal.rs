@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{place, resolved, rules};
-use crate::cluster::{self, DryRunError, FieldConflict, Operation, Refusal, Refuser, deploy_tool};
-use crate::finding::{Complaint, Severity};
+use crate::cluster::{self, DryRunError, FieldConflict, ManagerOperation, Refusal, Refuser, deploy_tool};
+use crate::finding::{ServerRefusal, Severity};
 use crate::plan::managed;
 use crate::plan::{Change, Plan};
 use crate::preflight::Violation;
@@ -51,7 +51,7 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
     };
     let at = vec![Step::from("apiVersion")];
     Violation {
-        complaint: Some(Complaint::ManagedFields),
+        complaint: Some(ServerRefusal::ManagedFields),
         path: Some("metadata.managedFields".to_owned()),
         ..Violation::of(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at)
     }
@@ -69,8 +69,8 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
         };
         let mut violation = Violation::of(doc, index, None, message, help, at);
         violation.complaint = Some(match cluster::is_undeclared(said) {
-            true => Complaint::UnknownField,
-            false => Complaint::Refused(said.to_owned()),
+            true => ServerRefusal::UnknownField,
+            false => ServerRefusal::Refused(said.to_owned()),
         });
         violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(resolved_by) = resolved_by {
@@ -148,7 +148,7 @@ fn name_of(object: &Value) -> Vec<Step> {
 /// One finding for each manager whose fields the manifest changes.
 fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violations: &mut Vec<Violation>) {
     let object = plan.changes[index].desired.raw.value();
-    let mut managers: Vec<(&str, Operation, bool)> = Vec::new();
+    let mut managers: Vec<(&str, ManagerOperation, bool)> = Vec::new();
     for conflict in conflicts {
         let manager = (conflict.manager.as_str(), conflict.operation, conflict.only_defaults);
         if !managers.contains(&manager) {

@@ -89,11 +89,11 @@ struct Grant {
     #[serde(default, deserialize_with = "rbac::or_default")]
     rules: Vec<PolicyRule>,
     #[serde(default, deserialize_with = "rbac::or_default")]
-    subjects: Vec<Subject>,
+    subjects: Vec<RawGrantSubject>,
 }
 
 #[derive(Deserialize)]
-struct Subject {
+struct RawGrantSubject {
     kind: String,
     name: String,
     #[serde(default)]
@@ -129,7 +129,7 @@ fn covers(rules: &[PolicyRule], change: &Change, verb: &str) -> bool {
     rules.iter().any(|rule| rule.covers(&right))
 }
 
-impl Subject {
+impl RawGrantSubject {
     /// Whether the subject may be the user. Only the server knows the groups of a user.
     fn may_be(&self, user: &str) -> bool {
         let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));

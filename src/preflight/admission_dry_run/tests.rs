@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::depend::{self, Dependence};
 use super::refusal;
-use crate::cluster::{Cause, DryRunError, FieldConflict, Operation, Refusal, Refuser};
+use crate::cluster::{DryRunError, FieldConflict, ManagerOperation, Refusal, RefusalCause, Refuser};
 use crate::finding::Severity;
 use crate::manifest;
 use crate::plan::{Action, Change, Crds, Plan, graph};
 use crate::preflight::Violation;
 use crate::problem::Problem;
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 
 fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> Change {
-    let source = Arc::new(manifest::Source::new("m.yaml", object.to_string()));
+    let source = Arc::new(manifest::ManifestSource::new("m.yaml", object.to_string()));
     let desired = manifest::read(&source).expect("a manifest").manifests.remove(0);
     let reference = &desired.object;
     let resource = Resource {
@@ -25,8 +25,11 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         plural: plural.into(),
         namespaced: reference.namespace.is_some(),
     };
-    let live =
-        live.map(|live| Live { raw: RawObject::from_value(&live), uid: "u".into(), resource_version: "1".into() });
+    let live = live.map(|live| LiveObject {
+        raw: RawObject::from_value(&live),
+        uid: "u".into(),
+        resource_version: "1".into(),
+    });
     Change {
         action,
         desired,
@@ -92,7 +95,7 @@ fn what_comes_with_the_deploy_is_known_by_namespace_and_kind() {
 }
 
 fn refusal(by: Refuser, message: &str, causes: &[(&str, &str)]) -> Refusal {
-    let cause = |(field, message): &(&str, &str)| Cause { field: (*field).into(), message: (*message).into() };
+    let cause = |(field, message): &(&str, &str)| RefusalCause { field: (*field).into(), message: (*message).into() };
     Refusal { by, problem: Problem::new(message), causes: causes.iter().map(cause).collect(), missing: None }
 }
 
@@ -162,8 +165,9 @@ fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
 fn a_manager_is_named_once_with_its_fields() {
     let plan = plan(vec![change(Action::Update, object("v1", "ConfigMap", "c", "n"), "configmaps", Some(json!({})))]);
     let conflict = |manager: &str, operation, field: &str| FieldConflict::new(manager, operation, field);
-    let mut conflicts: Vec<_> = (0..12).map(|n| conflict("x", Operation::Apply, &format!(".data.k{n:02}"))).collect();
-    conflicts.push(conflict("helm", Operation::Update, ".data.a"));
+    let mut conflicts: Vec<_> =
+        (0..12).map(|n| conflict("x", ManagerOperation::Apply, &format!(".data.k{n:02}"))).collect();
+    conflicts.push(conflict("helm", ManagerOperation::Update, ".data.a"));
     let mut violations = Vec::new();
     refusal::report(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
     let [first, second] = &violations[..] else { panic!("{violations:#?}") };

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
-use super::{Found, NAME, rules};
-use crate::cluster::Wanted;
+use super::{NAME, ViolationsFound, rules};
+use crate::cluster::ObjectToRead;
 use crate::crd::Crd;
 use crate::plan::{Change, is_built_in};
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::resource::Step;
 
-pub async fn check(context: &Context<'_>) -> Found {
-    let mut found = Found { violations: of_kubernetes(context).await, ..Found::default() };
+pub async fn check(context: &Context<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound { violations: of_kubernetes(context).await, ..ViolationsFound::default() };
     found.extend(of_crds(context).await);
     found
 }
@@ -49,8 +49,8 @@ fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
 }
 
 /// Custom resources at versions that their CRD marks as deprecated after the deploy.
-async fn of_crds(context: &Context<'_>) -> Found {
-    let mut found = Found::default();
+async fn of_crds(context: &Context<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let changes = &context.plan.changes;
     let mut objects: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
@@ -70,7 +70,7 @@ async fn of_crds(context: &Context<'_>) -> Found {
             judge(crd, indices);
         }
     }
-    let wanted: Vec<Wanted> = objects.keys().map(|name| Wanted::crd(name)).collect();
+    let wanted: Vec<ObjectToRead> = objects.keys().map(|name| ObjectToRead::crd(name)).collect();
     match context.target.read_each(&wanted, &|_, _| ()).await {
         Ok(live) => {
             let mut unread: Vec<Problem> = Vec::new();

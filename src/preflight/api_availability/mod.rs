@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
-use super::{Check, CheckFuture, Context, FindLookups, Found};
+use super::{Check, CheckFuture, Context, FindLookups, ViolationsFound};
 use crate::plan::Plan;
 
 const NAME: &str = "APIAvailability";

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::leaving::RemovedApi;
-use super::{Found, rules};
+use super::{ViolationsFound, rules};
 use crate::cluster::{ListError, ListRequest};
 use crate::finding::Severity;
 use crate::plan::Change;
-use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
+use crate::preflight::{CheckLookup, Context, CouldNotCheck, Violation};
 use crate::problem::Problem;
 use crate::rbac;
 use crate::resource::{Resource, Step};
@@ -39,10 +39,10 @@ const REFERRING_KINDS: [(&str, &str, &str); 7] = [
 /// The versions of those kinds, newest first: an older server does not serve all of them.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-pub async fn check(context: &Context<'_>) -> Found {
+pub async fn check(context: &Context<'_>) -> ViolationsFound {
     let changes = &context.plan.changes;
     let removed = removed(changes);
-    let mut found = Found::default();
+    let mut found = ViolationsFound::default();
     if removed.is_empty() {
         return found;
     }
@@ -59,11 +59,11 @@ pub async fn check(context: &Context<'_>) -> Found {
 }
 
 /// The lists that the search for references needs.
-pub fn lookups(changes: &[Change]) -> Vec<Lookup> {
+pub fn lookups(changes: &[Change]) -> Vec<CheckLookup> {
     let removed = removed(changes);
     let Some(RemovedApi { change, .. }) = removed.first() else { return Vec::new() };
-    let lists = referring_kinds(&removed).map(|resource| Lookup::list(*change, resource));
-    lists.chain(removed.iter().map(|api| Lookup::list(api.change, api.resource.clone()))).collect()
+    let lists = referring_kinds(&removed).map(|resource| CheckLookup::list(*change, resource));
+    lists.chain(removed.iter().map(|api| CheckLookup::list(api.change, api.resource.clone()))).collect()
 }
 
 fn removed(changes: &[Change]) -> Vec<RemovedApi> {
@@ -124,7 +124,12 @@ fn advice(api: &RemovedApi) -> String {
 }
 
 /// Checks live objects that are not part of the deploy: whether they refer to a removed version.
-async fn live_references(context: &Context<'_>, removed: &[RemovedApi], mut resource: Resource, found: &mut Found) {
+async fn live_references(
+    context: &Context<'_>,
+    removed: &[RemovedApi],
+    mut resource: Resource,
+    found: &mut ViolationsFound,
+) {
     let changes = &context.plan.changes;
     let planned: BTreeSet<&str> = changes
         .iter()
@@ -140,7 +145,7 @@ async fn live_references(context: &Context<'_>, removed: &[RemovedApi], mut reso
         }
         let shown = text::sanitize(object_name).into_owned();
         for (index, api) in removed.iter().enumerate() {
-            let mut by_impact: BTreeMap<Impact, Reference> = BTreeMap::new();
+            let mut by_impact: BTreeMap<ReferrerImpact, Reference> = BTreeMap::new();
             for reference in references(&kind, &object, api) {
                 let all = by_impact.entry(reference.impact).or_insert(Reference { versions: Vec::new(), ..reference });
                 all.versions.extend(reference.versions);
@@ -176,12 +181,12 @@ async fn live_references(context: &Context<'_>, removed: &[RemovedApi], mut reso
 struct Reference {
     versions: Vec<String>,
     at: Vec<Step>,
-    impact: Impact,
+    impact: ReferrerImpact,
 }
 
 /// What happens to objects that refer to a removed version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Impact {
+enum ReferrerImpact {
     /// A webhook or policy no longer matches anything.
     NotCalled,
     /// A policy finds no parameters and refuses everything that it matches.
@@ -192,7 +197,7 @@ enum Impact {
     Empty,
 }
 
-impl Impact {
+impl ReferrerImpact {
     fn message(self, kind: &str, object: &str, versions: &str, crd: &str) -> String {
         let who = match kind {
             "ClusterRole" => "the aggregated ClusterRole",
@@ -201,21 +206,25 @@ impl Impact {
             _ => "the webhook configuration",
         };
         let what = match self {
-            Impact::NotCalled | Impact::Empty => {
+            ReferrerImpact::NotCalled | ReferrerImpact::Empty => {
                 format!("names {versions} of {crd} and no version that is still served")
             }
-            Impact::Refuses | Impact::NotEvaluated => {
+            ReferrerImpact::Refuses | ReferrerImpact::NotEvaluated => {
                 format!("reads its parameters at {versions} of {crd}, where the API server will not find them")
             }
         };
         let impact = match self {
-            Impact::NotCalled if kind.ends_with("WebhookConfiguration") => "the server will no longer call its webhook",
-            Impact::NotCalled => "the server will no longer evaluate it",
-            Impact::Refuses => "it refuses everything that it matches, at the latest after the server's next restart",
-            Impact::NotEvaluated => {
+            ReferrerImpact::NotCalled if kind.ends_with("WebhookConfiguration") => {
+                "the server will no longer call its webhook"
+            }
+            ReferrerImpact::NotCalled => "the server will no longer evaluate it",
+            ReferrerImpact::Refuses => {
+                "it refuses everything that it matches, at the latest after the server's next restart"
+            }
+            ReferrerImpact::NotEvaluated => {
                 "everything that it matches passes unchecked, at the latest after the server's next restart"
             }
-            Impact::Empty => "its rules will match nothing",
+            ReferrerImpact::Empty => "its rules will match nothing",
         };
         format!("{who} {object} {what}: {impact}")
     }
@@ -256,7 +265,11 @@ fn policies(object: &Value, api: &RemovedApi) -> Vec<Reference> {
         && let Some(version) = param["apiVersion"].as_str().and_then(|api_version| api.removed_version(api_version))
     {
         let at = ["spec", "paramKind", "apiVersion"].map(Step::from).to_vec();
-        let impact = if object["spec"]["failurePolicy"] == "Ignore" { Impact::NotEvaluated } else { Impact::Refuses };
+        let impact = if object["spec"]["failurePolicy"] == "Ignore" {
+            ReferrerImpact::NotEvaluated
+        } else {
+            ReferrerImpact::Refuses
+        };
         found.push(Reference { versions: vec![version.to_owned()], at, impact });
     }
     found.extend(resource_rules(&object["spec"], "matchConstraints", api));
@@ -297,7 +310,7 @@ fn rule_reference(rule: &Value, matching: &Value, api: &RemovedApi, at: &[Step])
     (of_group && of_kind && !stays && !versions.is_empty()).then_some(Reference {
         versions,
         at,
-        impact: Impact::NotCalled,
+        impact: ReferrerImpact::NotCalled,
     })
 }
 
@@ -318,7 +331,7 @@ fn roles(object: &Value, api: &RemovedApi) -> Vec<Reference> {
         .map(|(index, _)| Reference {
             versions: api.versions.clone(),
             at: vec![Step::from("rules"), Step::from(index), Step::from("resources")],
-            impact: Impact::Empty,
+            impact: ReferrerImpact::Empty,
         })
         .collect()
 }
@@ -328,26 +341,26 @@ fn roles(object: &Value, api: &RemovedApi) -> Vec<Reference> {
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
 /// Field managers that are recorded at a removed version. The record does not show whether they still write.
-async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Found) {
+async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut ViolationsFound) {
     #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
+    struct RemovedApiHead {
+        metadata: RemovedApiMetadata,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Metadata {
+    struct RemovedApiMetadata {
         #[serde(default)]
-        managed_fields: Vec<Entry>,
+        managed_fields: Vec<RemovedApiFieldsEntry>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     #[derive(Default)]
-    struct Entry {
+    struct RemovedApiFieldsEntry {
         manager: String,
         api_version: String,
     }
     let look = |by_version: &mut BTreeMap<String, BTreeMap<String, usize>>, json: &str| {
-        let Ok(head) = serde_json::from_str::<Head>(json) else { return };
+        let Ok(head) = serde_json::from_str::<RemovedApiHead>(json) else { return };
         let entries = head.metadata.managed_fields.into_iter();
         // The fields of this deploy do not count: it writes them again, or gives up their ownership.
         let mut seen: BTreeSet<(String, String)> = BTreeSet::new();

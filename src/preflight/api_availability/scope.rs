@@ -41,14 +41,14 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
 /// The namespace in the manifest itself. The plan adds or removes the one in the object reference.
 fn written_namespace(change: &Change) -> Option<String> {
     #[derive(Deserialize)]
-    struct Head {
-        metadata: Metadata,
+    struct ScopedHead {
+        metadata: ScopeMetadata,
     }
     #[derive(Deserialize)]
-    struct Metadata {
+    struct ScopeMetadata {
         #[serde(default)]
         namespace: Option<String>,
     }
-    let head: Head = serde_json::from_str(&change.desired.raw.json()).ok()?;
+    let head: ScopedHead = serde_json::from_str(&change.desired.raw.json()).ok()?;
     head.metadata.namespace.filter(|namespace| !namespace.is_empty())
 }

@@ -11,15 +11,15 @@ use crate::manifest;
 use crate::plan::{self, PlanOptions};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::proofs::Proven;
-use crate::preflight::{Answer, Context, Notices, Subject, Violation};
-use crate::ui::progress::Progress;
+use crate::preflight::{CheckResult, Context, Notices, Violation, ViolationSubject};
+use crate::ui::progress::ProgressDisplay;
 
 /// The findings of a deploy of `manifests` to a folder that contains `cluster`: the rule, object and message of each.
 fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
     let name = |v: &Violation, plan: &plan::Plan| {
         let object = match v.subject {
-            Subject::Change(index) => &plan.changes[index].desired.object,
-            Subject::Unplaced(index) => &plan.unplaced[index].manifest.object,
+            ViolationSubject::Change(index) => &plan.changes[index].desired.object,
+            ViolationSubject::Unplaced(index) => &plan.unplaced[index].manifest.object,
             _ => panic!("{v:?} is not about a manifest"),
         };
         format!("{} {object}: {}", v.rule, v.message)
@@ -47,20 +47,20 @@ fn run<T>(
         goes_on_unread: false,
         keep_unplaced: true,
         settles_doubts: false,
-        taken: &crate::plan::owner::Taken::default(),
+        taken: &crate::plan::owner::TakeoverPatterns::default(),
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
         as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
-    let stage = Progress::Hidden.stage("checking", None);
+    let stage = ProgressDisplay::Hidden.stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let context = Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
+            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
@@ -72,12 +72,12 @@ fn run<T>(
             by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             proofs: Arc::new(Proofs::new(Proven, 1)),
-            objects: Arc::new(crate::preflight::objects::Objects::new([])),
+            objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
             stage: &stage,
             notices: &Notices::default(),
         };
-        let answer = (ENTRY.build)(&crate::config::ConfigMap::default()).run(context).await.expect("checked");
-        let Answer::Checked { violations, unchecked, .. } = answer else { panic!("skipped") };
+        let answer = (ENTRY.build)(&crate::config::CheckConfig::default()).run(context).await.expect("checked");
+        let CheckResult::Checked { violations, unchecked, .. } = answer else { panic!("skipped") };
         assert_eq!(unchecked, []);
         violations.iter().map(|violation| show(violation, &plan)).collect()
     })

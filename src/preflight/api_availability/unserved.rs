@@ -1,16 +1,16 @@
 //! Finds objects whose kind the target does not serve, and suggests what was meant or which kind replaces it.
 
 use super::lifecycle::{Lifecycle, TABLE_OF};
-use super::{Found, rules};
+use super::{ViolationsFound, rules};
 use crate::cluster::Release;
 use crate::plan::{Plan, Unplaced, is_built_in};
-use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
+use crate::preflight::{Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::problem::{Problem, did_you_mean};
 use crate::resource::{ObjectRef, Resource, Step};
 
-pub async fn check(context: &Context<'_>) -> Found {
+pub async fn check(context: &Context<'_>) -> ViolationsFound {
     let plan = context.plan;
-    let mut found = Found { violations: outdated_crds(plan), ..Found::default() };
+    let mut found = ViolationsFound { violations: outdated_crds(plan), ..ViolationsFound::default() };
     let mut unknown = Vec::new();
     for (index, unplaced) in plan.unplaced.iter().enumerate() {
         if unplaced.is_down {
@@ -18,9 +18,16 @@ pub async fn check(context: &Context<'_>) -> Found {
         } else if unplaced.is_unwritable {
             let Problem { message, help, .. } = unplaced.problem.clone();
             let help = help.unwrap_or_default();
-            found.violations.push(violation(&rules::NOT_SERVED, Subject::Unplaced(index), message, help, None, "kind"));
+            found.violations.push(violation(
+                &rules::NOT_SERVED,
+                ViolationSubject::Unplaced(index),
+                message,
+                help,
+                None,
+                "kind",
+            ));
         } else {
-            unknown.push((Subject::Unplaced(index), &unplaced.manifest.object));
+            unknown.push((ViolationSubject::Unplaced(index), &unplaced.manifest.object));
         }
     }
     if unknown.is_empty() {
@@ -29,7 +36,7 @@ pub async fn check(context: &Context<'_>) -> Found {
     // Only for suggestions: if the user may not read it, or the server does not answer, there are fewer of them.
     let (served, release) = futures::join!(context.target.served(), context.target.release());
     let known =
-        Known { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
+        KnownApis { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
     found.violations.extend(unknown.into_iter().map(|(subject, object)| known.violation(subject, object)));
     found
 }
@@ -69,7 +76,7 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
     .collect()
 }
 
-fn removed(subject: Subject, object: &ObjectRef, entry: Lifecycle) -> Violation {
+fn removed(subject: ViolationSubject, object: &ObjectRef, entry: Lifecycle) -> Violation {
     let since = entry.removed.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
     let message = format!("{} of {} is not served{since}", object.kind, object.api_version);
     let instead = entry.instead();
@@ -83,7 +90,7 @@ fn removed(subject: Subject, object: &ObjectRef, entry: Lifecycle) -> Violation 
 
 fn violation(
     doc: &'static crate::preflight::rule::RuleDoc,
-    subject: Subject,
+    subject: ViolationSubject,
     message: String,
     help: String,
     label: Option<String>,
@@ -93,17 +100,17 @@ fn violation(
 }
 
 /// A version of a CRD among the manifests.
-struct Defined {
+struct ManifestCrdVersion {
     group: String,
     kind: String,
     version: String,
     served: bool,
 }
 
-fn defined(plan: &Plan) -> Vec<Defined> {
+fn defined(plan: &Plan) -> Vec<ManifestCrdVersion> {
     let crds = plan.changes.iter().filter_map(|change| change.crd()?.defined());
     crds.flat_map(|crd| {
-        crd.versions.iter().map(|version| Defined {
+        crd.versions.iter().map(|version| ManifestCrdVersion {
             group: crd.group.clone(),
             kind: crd.names.kind.clone(),
             version: version.name.to_string(),
@@ -114,14 +121,14 @@ fn defined(plan: &Plan) -> Vec<Defined> {
 }
 
 /// The known kinds, from which suggestions are made.
-struct Known {
+struct KnownApis {
     served: Vec<Resource>,
-    defined: Vec<Defined>,
+    defined: Vec<ManifestCrdVersion>,
     release: Release,
 }
 
-impl Known {
-    fn violation(&self, subject: Subject, object: &ObjectRef) -> Violation {
+impl KnownApis {
+    fn violation(&self, subject: ViolationSubject, object: &ObjectRef) -> Violation {
         if let Some(entry) = Lifecycle::of(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
         {
             return removed(subject, object, entry);
@@ -137,7 +144,8 @@ impl Known {
     /// The help text, the label and the wrong key, for the most similar known kind.
     fn suggestion(&self, object: &ObjectRef) -> (String, Option<String>, &'static str) {
         let (group, version, kind) = (object.group(), object.version(), object.kind.as_str());
-        let unserved = |d: &&Defined| (d.group.as_str(), d.version.as_str(), d.kind.as_str()) == (group, version, kind);
+        let unserved =
+            |d: &&ManifestCrdVersion| (d.group.as_str(), d.version.as_str(), d.kind.as_str()) == (group, version, kind);
         if self.defined.iter().any(|defined| unserved(&defined) && !defined.served) {
             let help =
                 format!("the CRD among the manifests has {version} with served: false; use a version that it serves");

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{converted, rules, service};
-use crate::crd::{ClientConfig, Crd, Webhook};
+use crate::crd::{ConversionClientConfig, ConversionWebhookConfig, Crd};
 use crate::finding::Severity;
 use crate::plan::{Plan, bundles};
 use crate::preflight::Violation;
@@ -39,7 +39,8 @@ impl DeployEffect {
             (Some(desired), Some(live)) => is_moved(desired, live),
             (desired, live) => desired.is_some() != live.is_some(),
         };
-        let has_other_ca = |(desired, live): (&Webhook, &Webhook)| ca_differs(desired, live);
+        let has_other_ca =
+            |(desired, live): (&ConversionWebhookConfig, &ConversionWebhookConfig)| ca_differs(desired, live);
         let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
         let of_service = reference.and_then(|reference| service::change(reference, plan));
         DeployEffect {
@@ -96,14 +97,15 @@ pub fn is_operator_allowed_to_write_crds(plan: &Plan) -> bool {
 }
 
 /// Whether the API server will call another webhook than `live`.
-fn is_moved(desired: &Webhook, live: &Webhook) -> bool {
+fn is_moved(desired: &ConversionWebhookConfig, live: &ConversionWebhookConfig) -> bool {
     let (new, old) = (&desired.client_config, &live.client_config);
     new.service.is_some() && new.service != old.service || new.url.is_some() && new.url != old.url
 }
 
 /// Whether the manifest changes the CA bundle of `live`.
-fn ca_differs(desired: &Webhook, live: &Webhook) -> bool {
-    let compact = |config: &ClientConfig| config.ca_bundle.as_ref().map(|bundle| bundle.split_whitespace().collect());
+fn ca_differs(desired: &ConversionWebhookConfig, live: &ConversionWebhookConfig) -> bool {
+    let compact =
+        |config: &ConversionClientConfig| config.ca_bundle.as_ref().map(|bundle| bundle.split_whitespace().collect());
     let new: Option<String> = compact(&desired.client_config);
     new.is_some() && new != compact(&live.client_config)
 }

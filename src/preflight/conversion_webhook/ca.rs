@@ -13,7 +13,7 @@ use crate::date::Date;
 
 /// Why a bundle is invalid.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InvalidCaBundle {
     /// The server refuses the CRD, or stores it and does not serve it.
     Unreadable(String),
     /// No certificate is valid today.
@@ -24,8 +24,8 @@ pub enum Fault {
 /// one.
 ///
 /// Expired certificates beside a valid one are fine: that is how certificates are rotated.
-pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
-    let unreadable = |why: &str| Some(Fault::Unreadable(why.to_owned()));
+pub fn fault(bundle: &str, today: Date) -> Option<InvalidCaBundle> {
+    let unreadable = |why: &str| Some(InvalidCaBundle::Unreadable(why.to_owned()));
     let compact: String = bundle.split_whitespace().collect();
     let Ok(pem) = BASE64.decode(compact) else { return unreadable("it is not base64") };
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
@@ -43,16 +43,16 @@ pub fn fault(bundle: &str, today: Date) -> Option<Fault> {
     fault
 }
 
-fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), Fault> {
+fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), InvalidCaBundle> {
     let (_, certificate) = parse_x509_certificate(certificate)
-        .map_err(|error| Fault::Unreadable(format!("a certificate in it cannot be parsed: {error}")))?;
+        .map_err(|error| InvalidCaBundle::Unreadable(format!("a certificate in it cannot be parsed: {error}")))?;
     let validity = certificate.validity();
     let (from, to) = (date(validity.not_before), date(validity.not_after));
     if to < today {
-        return Err(Fault::NotValidToday(format!("its certificate expired on {to}")));
+        return Err(InvalidCaBundle::NotValidToday(format!("its certificate expired on {to}")));
     }
     if from > today {
-        return Err(Fault::NotValidToday(format!("its certificate is not valid before {from}")));
+        return Err(InvalidCaBundle::NotValidToday(format!("its certificate is not valid before {from}")));
     }
     Ok(())
 }
@@ -76,19 +76,26 @@ mod tests {
             (bundle.as_str(), "2026-06-01", None),
             (&bundle, "2026-01-01", None),
             (&bundle, "2026-12-31", None),
-            (&bundle, "2027-01-01", Some(Fault::NotValidToday("its certificate expired on 2026-12-31".to_owned()))),
+            (
+                &bundle,
+                "2027-01-01",
+                Some(InvalidCaBundle::NotValidToday("its certificate expired on 2026-12-31".to_owned())),
+            ),
             (
                 &bundle,
                 "2025-12-31",
-                Some(Fault::NotValidToday("its certificate is not valid before 2026-01-01".to_owned())),
+                Some(InvalidCaBundle::NotValidToday("its certificate is not valid before 2026-01-01".to_owned())),
             ),
-            ("Cg==", "2026-06-01", Some(Fault::Unreadable("it contains no certificate".to_owned()))),
-            ("?", "2026-06-01", Some(Fault::Unreadable("it is not base64".to_owned()))),
+            ("Cg==", "2026-06-01", Some(InvalidCaBundle::Unreadable("it contains no certificate".to_owned()))),
+            ("?", "2026-06-01", Some(InvalidCaBundle::Unreadable("it is not base64".to_owned()))),
         ] {
             assert_eq!(fault(bundle, Date::parse(today).unwrap()), expected, "{today}");
         }
         let broken = BASE64.encode("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
         let broken = fault(&broken, Date::parse("2026-06-01").unwrap());
-        assert!(matches!(&broken, Some(Fault::Unreadable(why)) if why.contains("cannot be parsed")), "{broken:?}");
+        assert!(
+            matches!(&broken, Some(InvalidCaBundle::Unreadable(why)) if why.contains("cannot be parsed")),
+            "{broken:?}"
+        );
     }
 }

@@ -6,22 +6,22 @@ use crate::resource::Step;
 
 /// A value that is missing or different.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loss {
+pub struct ConversionLoss {
     pub path: Vec<Step>,
     pub value: Value,
     /// The value that is there now, if any.
     pub now: Option<Value>,
 }
 
-impl Loss {
+impl ConversionLoss {
     /// Whether `other` is the same change: the same field is missing, or set to another value.
-    pub fn is_same_change(&self, other: &Loss) -> bool {
+    pub fn is_same_change(&self, other: &ConversionLoss) -> bool {
         self.path == other.path && (self.now == other.now || self.now.is_some() && other.now.is_some())
     }
 }
 
 /// Every value of `before` that `after` does not have at the same path: the values that a round trip lost or changed.
-pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
+pub fn differences(before: &Value, after: &Value) -> Vec<ConversionLoss> {
     let mut losses = Vec::new();
     for (key, value) in content(before) {
         walk(value, after.get(key), &mut vec![key.into()], &mut losses);
@@ -40,7 +40,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Loss> {
 ///
 /// A path that has another value was converted. A value that could occur anywhere (`true`, an empty string) is only
 /// reported if `describes` says that the other version has its field.
-pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<Loss> {
+pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<ConversionLoss> {
     let mut losses = Vec::new();
     for (key, value) in content(stored) {
         walk(value, read.get(key), &mut vec![key.into()], &mut losses);
@@ -65,7 +65,7 @@ fn content(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
     members.filter(|(key, _)| !matches!(*key, "apiVersion" | "kind" | "metadata"))
 }
 
-fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mut Vec<Loss>) {
+fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mut Vec<ConversionLoss>) {
     match before {
         Value::Object(map) => {
             for (key, value) in map {
@@ -83,7 +83,7 @@ fn walk(before: &Value, after: Option<&Value>, path: &mut Vec<Step>, losses: &mu
         }
         Value::Null => {}
         value if after == Some(value) => {}
-        value => losses.push(Loss { path: path.clone(), value: value.clone(), now: after.cloned() }),
+        value => losses.push(ConversionLoss { path: path.clone(), value: value.clone(), now: after.cloned() }),
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn paths(losses: &[Loss]) -> Vec<String> {
+    fn paths(losses: &[ConversionLoss]) -> Vec<String> {
         losses.iter().map(|loss| shown(&loss.path)).collect()
     }
 

@@ -26,15 +26,18 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use self::brought::DeployEffect;
-use self::ca::Fault;
-use self::service::{Service, unlisted};
+use self::ca::InvalidCaBundle;
+use self::service::{LiveService, unlisted};
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, Lookup, Subject, Violation};
+use super::{
+    Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, Violation, ViolationSubject,
+    ViolationsFound,
+};
 use crate::cluster::{ListRequest, Target};
 use crate::config::ConfigReader;
-use crate::crd::{Crd, ServiceReference, Unreadable, Version, Webhook, steps};
+use crate::crd::{ConversionWebhookConfig, Crd, CrdReadError, CrdVersion, ServiceReference, steps};
 use crate::finding::Severity;
 use crate::plan::{Change, Plan};
 use crate::resource::{RawObject, Resource, Step};
@@ -77,7 +80,7 @@ struct ConversionWebhook {
 
 fn violation(
     doc: &'static RuleDoc,
-    subject: Subject,
+    subject: ViolationSubject,
     version: Option<&str>,
     message: String,
     help: &str,
@@ -120,7 +123,7 @@ impl Check for ConversionWebhook {
                 .map(|(index, change)| self.check_crd(index, change, context))
                 .collect();
             let mut checked = stream::iter(checks).buffered(AT_ONCE);
-            let mut found = Found::default();
+            let mut found = ViolationsFound::default();
             let mut is_any = false;
             while let Some((of_one, has_webhook)) = checked.next().await {
                 is_any |= has_webhook;
@@ -131,7 +134,7 @@ impl Check for ConversionWebhook {
             if !context.target.is_server() {
                 let reason = "services, endpoints and conversions were not checked: that needs a running API server";
                 if is_any && found.violations.is_empty() && found.unchecked.is_empty() {
-                    return Ok(Answer::Skipped(reason.to_owned()));
+                    return Ok(CheckResult::Skipped(reason.to_owned()));
                 }
                 if is_any {
                     context.notices.add(format!("{NAME}: {reason}"));
@@ -149,12 +152,12 @@ impl Check for ConversionWebhook {
             changes.filter(|(_, c)| c.desired.object.is_crd()).map(|(index, c)| (index, c.clone())).collect();
         let mut lookups = Vec::new();
         if let Some(change) = workload::first(plan) {
-            lookups.push(Lookup::list(change, Resource::crd()));
+            lookups.push(CheckLookup::list(change, Resource::crd()));
         }
         // Only the list of CRDs shows which of their Services are called for a webhook.
         lookups.extend(workload::namespaces(plan).into_iter().map(|(namespace, change)| {
-            let any = Lookup::list(change, service::services());
-            Lookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }
+            let any = CheckLookup::list(change, service::services());
+            CheckLookup { namespace: Some(namespace.to_owned()), verb: "get", ..any }
         }));
         Box::new(move || {
             let mut of_crds = Vec::new();
@@ -187,22 +190,22 @@ fn is_injected(crd: &Crd, live: Option<&Crd>, change: &Change, manager: &str) ->
 }
 
 /// The served versions other than the storage version.
-fn converted(crd: &Crd) -> impl Iterator<Item = &Version> {
+fn converted(crd: &Crd) -> impl Iterator<Item = &CrdVersion> {
     crd.served_versions().filter(|version| !version.storage)
 }
 
 /// Adds the requests that the check of one CRD sends.
-fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
+fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<CheckLookup>) {
     let Some(sides) = of.crd() else { return };
     let desired = sides.desired().ok().map(Arc::as_ref);
     let live = sides.readable_live().map(Arc::as_ref);
     let webhook = desired.and_then(Crd::webhook);
     if let Some(live) = live.filter(|live| live.webhook().is_some() || webhook.is_some()) {
-        let list = |version: &Version| Lookup::list(change, live.resource(&version.name));
+        let list = |version: &CrdVersion| CheckLookup::list(change, live.resource(&version.name));
         lookups.extend(live.storage().map(list));
         for converted in converted(live).filter(|_| live.webhook().is_some()) {
             // For the dry run that writes an object unchanged.
-            lookups.extend([list(converted), Lookup { verb: "patch", ..list(converted) }]);
+            lookups.extend([list(converted), CheckLookup { verb: "patch", ..list(converted) }]);
         }
     }
     let found = webhook.or(live.and_then(Crd::webhook));
@@ -210,19 +213,19 @@ fn lookups_of(change: usize, of: &Change, lookups: &mut Vec<Lookup>) {
         found.and_then(|webhook| webhook.client_config.service.as_ref())
     {
         let namespace = Some(namespace.clone());
-        lookups.push(Lookup::get(change, service::services(), namespace.clone(), name.clone()));
-        lookups.push(Lookup { namespace, ..Lookup::list(change, service::endpoint_slices()) });
+        lookups.push(CheckLookup::get(change, service::services(), namespace.clone(), name.clone()));
+        lookups.push(CheckLookup { namespace, ..CheckLookup::list(change, service::endpoint_slices()) });
     }
 }
 
 impl ConversionWebhook {
     /// Checks one CRD of the plan. The second value is whether it has a webhook.
-    async fn check_crd(&self, index: usize, change: &Change, context: &Context<'_>) -> (Found, bool) {
-        let mut found = Found::default();
-        let subject = Subject::Change(index);
+    async fn check_crd(&self, index: usize, change: &Change, context: &Context<'_>) -> (ViolationsFound, bool) {
+        let mut found = ViolationsFound::default();
+        let subject = ViolationSubject::Change(index);
         let name = &change.desired.object.name;
         let Some(sides) = change.crd() else { return (found, false) };
-        let unreadable = |whose: &str, error: Unreadable| CouldNotCheck {
+        let unreadable = |whose: &str, error: CrdReadError| CouldNotCheck {
             message: format!("{whose} {name} cannot be read: {error}"),
             help: Some("write the CRD as apiextensions.k8s.io/v1".to_owned()),
         };
@@ -267,7 +270,7 @@ impl ConversionWebhook {
     }
 }
 
-fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
+fn review_versions(webhook: &ConversionWebhookConfig, subject: &ViolationSubject) -> Option<Violation> {
     let versions = &webhook.review_versions;
     if versions.iter().any(|version| REVIEW_VERSIONS.contains(&version.as_str())) {
         return None;
@@ -283,9 +286,9 @@ fn review_versions(webhook: &Webhook, subject: &Subject) -> Option<Violation> {
 
 fn ca_bundle(
     desired: &Crd,
-    webhook: &Webhook,
-    (live, is_injected): (Option<&Webhook>, bool),
-    subject: &Subject,
+    webhook: &ConversionWebhookConfig,
+    (live, is_injected): (Option<&ConversionWebhookConfig>, bool),
+    subject: &ViolationSubject,
     effect: DeployEffect,
     context: &Context<'_>,
 ) -> Option<Violation> {
@@ -308,8 +311,10 @@ fn ca_bundle(
             let whose = if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest keeps," };
             // The server detects it, too, and refuses the CRD before the webhook could replace the bundle.
             let (why, is_refused) = match ca::fault(bundle, context.today)? {
-                Fault::Unreadable(why) if own.is_some() => (format!("{why}; the server will not serve the CRD"), true),
-                Fault::Unreadable(why) | Fault::NotValidToday(why) => (why, false),
+                InvalidCaBundle::Unreadable(why) if own.is_some() => {
+                    (format!("{why}; the server will not serve the CRD"), true)
+                }
+                InvalidCaBundle::Unreadable(why) | InvalidCaBundle::NotValidToday(why) => (why, false),
             };
             let help = match is_injected {
                 true => "find out why nothing renews it: it is not the manifest that sets it",
@@ -330,15 +335,15 @@ fn ca_bundle(
 async fn check_service(
     crd: &Crd,
     reference: &ServiceReference,
-    subject: &Subject,
+    subject: &ViolationSubject,
     (is_kept, total): (bool, Option<u64>),
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
     effect: &mut DeployEffect,
 ) {
     let at = || steps::client_config("service");
     let shown = format!("{}/{}", reference.namespace, reference.name);
-    let service = match Service::find(reference, context).await {
+    let service = match LiveService::find(reference, context).await {
         Ok(Some(service)) => service,
         Ok(None) if is_kept => {
             let message = format!("there is no Service {shown}, neither live nor among the manifests");
@@ -401,13 +406,20 @@ fn restarted(
     };
     let message = format!("this deploy {verb} {object}, the conversion webhook of {}: {meanwhile}", crd.name);
     let help = "use a rolling update with a readiness probe, and deploy it before the CRD that needs it";
-    let found = violation(&rules::WORKLOAD_REPLACED, Subject::Change(change), None, message, help, vec!["spec".into()]);
+    let found = violation(
+        &rules::WORKLOAD_REPLACED,
+        ViolationSubject::Change(change),
+        None,
+        message,
+        help,
+        vec!["spec".into()],
+    );
     let is_harmless = keeps_serving || !is_live || total == Some(0);
     Violation { severity: if is_harmless { Severity::Info } else { found.severity }, ..found }
 }
 
 /// Checks the CRDs that are not part of the plan, but whose webhook it replaces.
-async fn unplanned_crds(context: &Context<'_>, found: &mut Found) {
+async fn unplanned_crds(context: &Context<'_>, found: &mut ViolationsFound) {
     let planned: BTreeSet<&str> = context
         .plan
         .changes
@@ -435,7 +447,7 @@ async fn unplanned_crds(context: &Context<'_>, found: &mut Found) {
         else {
             continue;
         };
-        let service = match Service::find(reference, context).await {
+        let service = match LiveService::find(reference, context).await {
             Ok(Some(service)) => service,
             // A CRD outside of this deploy was broken before.
             Ok(None) => continue,

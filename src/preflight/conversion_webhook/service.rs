@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::cluster::{ListError, ListRequest, Wanted};
+use crate::cluster::{ListError, ListRequest, ObjectToRead};
 use crate::crd::ServiceReference;
 use crate::plan::{Change, Plan};
 use crate::preflight::{Context, CouldNotCheck};
@@ -12,7 +12,7 @@ use crate::problem::{Error, Problem};
 use crate::resource::{ObjectRef, RawObject, Resource};
 
 #[derive(Debug, Deserialize)]
-pub struct Service {
+pub struct LiveService {
     spec: ServiceSpec,
 }
 
@@ -61,7 +61,7 @@ struct EndpointPort {
     name: Option<String>,
 }
 
-impl Service {
+impl LiveService {
     /// The Service after the deploy: the one in the manifests, else the live one. `None` if neither exists.
     pub async fn find(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<Self>, CouldNotCheck> {
         let raw = match change(reference, context.plan) {
@@ -160,7 +160,8 @@ async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Opt
         namespace: Some(reference.namespace.clone()),
         name: reference.name.clone(),
     };
-    let read = context.target.read(&[Wanted { resource: resource.into(), object: object.into() }], &|_, _| ()).await;
+    let read =
+        context.target.read(&[ObjectToRead { resource: resource.into(), object: object.into() }], &|_, _| ()).await;
     let mut read = read.map_err(|error: Error| could_not_check(error.problems().first()))?;
     Ok(read.pop().flatten().map(|live| live.raw))
 }

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::converted;
-use super::loss::{self, Loss};
+use super::loss::{self, ConversionLoss};
 use super::service::{could_not_check, unlisted};
-use super::{Found, rules, violation};
+use super::{ViolationsFound, rules, violation};
 use crate::cluster::{ListError, ListRequest, RewriteError};
-use crate::crd::{Crd, Version, steps};
+use crate::crd::{Crd, CrdVersion, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::preflight::rule::RuleDoc;
-use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
+use crate::preflight::{Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::resource::{ObjectRef, RawObject, Resource, Step};
 use crate::text;
 
@@ -22,21 +22,21 @@ const EXAMPLES: usize = 10;
 /// The maximum number of characters of a value that is shown.
 const VALUE_SHOWN: usize = 80;
 
-type Name = (Option<String>, String);
+type SampleObjectName = (Option<String>, String);
 
 /// Some objects at one version, by namespace and name, and the total number of objects.
 struct Sample {
-    objects: BTreeMap<Name, Value>,
+    objects: BTreeMap<SampleObjectName, Value>,
     total: u64,
 }
 
 /// Converts some objects of a live CRD. Returns the total number of objects, if known.
 pub async fn convert(
     crd: &Crd,
-    subject: &Subject,
+    subject: &ViolationSubject,
     objects: u32,
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
 ) -> Option<u64> {
     let storage = crd.storage()?;
     let stored = match sample(&crd.resource(&storage.name), objects, context).await {
@@ -81,8 +81,8 @@ async fn sample(resource: &Resource, objects: u32, context: &Context<'_>) -> Res
 
 fn failed(
     crd: &Crd,
-    version: &Version,
-    subject: &Subject,
+    version: &CrdVersion,
+    subject: &ViolationSubject,
     error: ListError,
     total: Option<u64>,
     context: &Context<'_>,
@@ -95,8 +95,8 @@ fn failed(
 
 fn fails(
     crd: &Crd,
-    version: &Version,
-    subject: &Subject,
+    version: &CrdVersion,
+    subject: &ViolationSubject,
     said: &str,
     total: Option<u64>,
     context: &Context<'_>,
@@ -115,12 +115,12 @@ fn fails(
 /// Converts each object to one version and back.
 async fn round_trip(
     crd: &Crd,
-    storage: &Version,
-    version: &Version,
-    subject: &Subject,
+    storage: &CrdVersion,
+    version: &CrdVersion,
+    subject: &ViolationSubject,
     (stored, read): (&Sample, &Sample),
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
 ) {
     let resource = crd.resource(&version.name);
     let schema = version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -180,7 +180,7 @@ async fn round_trip(
     }
 }
 
-fn reference(resource: &Resource, (namespace, name): &Name) -> ObjectRef {
+fn reference(resource: &Resource, (namespace, name): &SampleObjectName) -> ObjectRef {
     ObjectRef {
         api_version: format!("{}/{}", resource.group, resource.version),
         kind: resource.kind.clone(),
@@ -190,7 +190,12 @@ fn reference(resource: &Resource, (namespace, name): &Name) -> ObjectRef {
 }
 
 /// The changes of a write without conversion: admission webhooks may set fields whenever an object is written.
-async fn admission_changes(storage: &Resource, name: &Name, stored: &Sample, context: &Context<'_>) -> Vec<Loss> {
+async fn admission_changes(
+    storage: &Resource,
+    name: &SampleObjectName,
+    stored: &Sample,
+    context: &Context<'_>,
+) -> Vec<ConversionLoss> {
     let Some(object) = stored.objects.get(name) else { return Vec::new() };
     match context.target.rewritten(storage, &reference(storage, name), context.field_manager).await {
         Ok(back) => loss::differences(object, &back.value()),
@@ -200,10 +205,10 @@ async fn admission_changes(storage: &Resource, name: &Name, stored: &Sample, con
 
 /// The lost values of some objects.
 #[derive(Default)]
-struct Losses(Vec<(Name, Loss)>);
+struct Losses(Vec<(SampleObjectName, ConversionLoss)>);
 
 impl Losses {
-    fn add(&mut self, name: &Name, losses: Vec<Loss>) {
+    fn add(&mut self, name: &SampleObjectName, losses: Vec<ConversionLoss>) {
         self.0.extend(losses.into_iter().map(|loss| (name.clone(), loss)));
     }
 
@@ -212,8 +217,8 @@ impl Losses {
         self,
         doc: &'static RuleDoc,
         severity: Severity,
-        subject: &Subject,
-        version: &Version,
+        subject: &ViolationSubject,
+        version: &CrdVersion,
         message: String,
         help: &str,
         sample: &Sample,
@@ -222,7 +227,7 @@ impl Losses {
         let Losses(losses) = self;
         let (_, first) = losses.first()?;
         let message = format!("{message}: {}", loss::shown(&first.path));
-        let mut names: Vec<&Name> = losses.iter().map(|(name, _)| name).collect();
+        let mut names: Vec<&SampleObjectName> = losses.iter().map(|(name, _)| name).collect();
         names.dedup();
         let count = names.len() as u64;
         let objects = losses
@@ -242,7 +247,7 @@ impl Losses {
 }
 
 /// `"5m"`, or `"5m", is returned as "300s"`
-fn shown(loss: &Loss, redact: bool) -> String {
+fn shown(loss: &ConversionLoss, redact: bool) -> String {
     let one = |value: &Value| match (redact, value) {
         (true, Value::String(_)) => "(string)".to_owned(),
         (true, Value::Number(_)) => "(number)".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::service::Service;
+use super::service::LiveService;
 use crate::plan::{Change, Plan};
 
 /// A workload of the plan whose Pods are restarted.
@@ -37,7 +37,7 @@ pub fn namespaces(plan: &Plan) -> BTreeMap<&str, usize> {
 }
 
 /// The workloads behind the Service that the plan starts or replaces.
-pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> {
+pub fn behind(service: &LiveService, namespace: &str, plan: &Plan) -> Vec<Replaced> {
     let is_written = |change: &Change| is_behind(change, service, namespace) && restarts(change);
     let changes = plan.changes.iter().enumerate().filter(|(_, change)| is_written(change));
     changes
@@ -50,11 +50,11 @@ pub fn behind(service: &Service, namespace: &str, plan: &Plan) -> Vec<Replaced> 
 }
 
 /// Whether a workload behind the Service is among the manifests, written or not.
-pub fn is_among(service: &Service, namespace: &str, plan: &Plan) -> bool {
+pub fn is_among(service: &LiveService, namespace: &str, plan: &Plan) -> bool {
     plan.changes.iter().any(|change| is_behind(change, service, namespace))
 }
 
-fn is_behind(change: &Change, service: &Service, namespace: &str) -> bool {
+fn is_behind(change: &Change, service: &LiveService, namespace: &str) -> bool {
     change.desired.object.namespace.as_deref() == Some(namespace)
         && pods(change).is_some_and(|labels| service.selects(&labels))
 }

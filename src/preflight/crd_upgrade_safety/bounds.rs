@@ -2,14 +2,14 @@
 //! added nor tightened. Nor may the bound of a number be loosened to one that the type of the field cannot represent:
 //! with it, the server refuses every number.
 
-use super::json::{Json, Map};
+use super::json::{Json, JsonMap};
 use super::node::NodePair;
-use super::rule::Diagnosis;
+use super::rule::ViolationText;
 use super::words;
 use crate::finding::wording::wording;
 use gantry_schema::{can_be_bound, keywords};
 
-pub struct Bound {
+pub struct KeywordBound {
     pub keyword: &'static str,
     /// The name of the bound in the documented texts: `minimum length`.
     pub words: &'static str,
@@ -24,7 +24,7 @@ pub enum Tighter {
 
 /// Reports a bound that is added, or that changes so that fewer values are valid. A bound that is removed is not
 /// reported.
-pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair, bound: &KeywordBound) -> Option<ViolationText> {
     let change = pair.change(bound.keyword)?;
     let desired = change.desired?;
     let (place, keyword) = (pair.place, bound.keyword);
@@ -33,7 +33,7 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
     let Some(live) = change.live else {
         let text = format!("{} constraint added when one did not exist previously: {now}", bound.words);
         return Some(
-            Diagnosis::of_field(place, keyword, &text)
+            ViolationText::of_field(place, keyword, &text)
                 .message(wording!("{keyword} of {field} may not be added to ", VERSIONS, ": {now}"))
                 .fact(format!("{keyword} added: {now}"))
                 .label(format!("no {keyword} in the live CRD"))
@@ -54,7 +54,7 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
         return beyond_type(pair, bound, live, desired);
     }
     Some(
-        Diagnosis::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
+        ViolationText::of_field(place, keyword, &format!("{} constraint {moved} from {was} to {now}", bound.words))
             .message(wording!("{keyword} of {field} may not be {verb} from {was} to {now} in ", VERSIONS))
             .fact(format!("{keyword} {verb} from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
@@ -68,8 +68,8 @@ pub fn judge(pair: &NodePair, bound: &Bound) -> Option<Diagnosis> {
 }
 
 /// Reports a looser bound that the type or format of the field cannot represent.
-fn beyond_type(pair: &NodePair, bound: &Bound, live: &Json, desired: &Json) -> Option<Diagnosis> {
-    let of = |node: &Map, value: &Json| {
+fn beyond_type(pair: &NodePair, bound: &KeywordBound, live: &Json, desired: &Json) -> Option<ViolationText> {
+    let of = |node: &JsonMap, value: &Json| {
         let text = |keyword| keywords::get(node, keyword).and_then(Json::text);
         let fits = can_be_bound(text("type"), text("format"), value.number()?);
         Some((fits, text("format").or(text("type")).unwrap_or_default().to_owned()))
@@ -83,7 +83,7 @@ fn beyond_type(pair: &NodePair, bound: &Bound, live: &Json, desired: &Json) -> O
     let (was, now) = (words::value(live), words::value(desired));
     let text = format!("{} constraint changed from {was} to {now}, which is no value of {of_type}", bound.words);
     Some(
-        Diagnosis::of_field(pair.place, keyword, &text)
+        ViolationText::of_field(pair.place, keyword, &text)
             .message(wording!(
                 "{keyword} of {field} changes in ",
                 VERSIONS,

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use super::json::{Json, Map};
-use super::node::{AddedNode, Change, NodePair, Place, RemovedNode, Transition};
-use super::rule::{Diagnosis, Found, Judge, Rule, UNKNOWN_CHANGE};
+use super::json::{Json, JsonMap};
+use super::node::{AddedNode, KeywordDifference, NodePair, RemovedNode, SchemaNodePlace, Transition};
+use super::rule::{CrdRuleViolation, Judge, Rule, UNKNOWN_CHANGE, ViolationText};
 use super::rules::RULES;
-use crate::crd::{Crd, CrdPair, Fault, Malformed, Side, Unreadable, Version, steps};
+use crate::crd::{Crd, CrdPair, CrdReadError, CrdReadErrorKind, CrdSide, CrdVersion, MalformedCrd, steps};
 use crate::finding::KeywordChange;
 use crate::finding::wording::Wording;
 use crate::resource::Step;
@@ -24,7 +24,7 @@ pub const WALKED: &[&str] = &["items", "properties"];
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-fn is_set(schema: &Map, keyword: &str) -> bool {
+fn is_set(schema: &JsonMap, keyword: &str) -> bool {
     matches!(keywords::get(schema, keyword), Some(Json::Bool(true)))
 }
 
@@ -44,12 +44,12 @@ pub struct RuleViolation {
     pub node: Vec<Step>,
     /// The keywords of the node itself that differ.
     pub changes: Vec<KeywordChange>,
-    pub diagnosis: Diagnosis,
+    pub diagnosis: ViolationText,
 }
 
 impl RuleViolation {
     /// A violation of a rule about whole CRDs.
-    pub fn of_crd(rule: &'static Rule, found: Found) -> Self {
+    pub fn of_crd(rule: &'static Rule, found: CrdRuleViolation) -> Self {
         let (path, node) = found.diagnosis.node.clone().unzip();
         RuleViolation {
             rule,
@@ -64,7 +64,7 @@ impl RuleViolation {
 
 /// The difference between a live CRD and the desired one.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct CrdComparison {
     pub violations: Vec<RuleViolation>,
     /// The versions in whose schema no rule reports anything, but whose new fields can affect existing objects: see
     /// [`adds_to_objects`].
@@ -75,7 +75,7 @@ pub struct Comparison {
 ///
 /// # Errors
 /// The schema is not an object.
-pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
+pub fn crd(pair: &CrdPair) -> Result<CrdComparison, MalformedCrd> {
     let mut additions = Vec::new();
     let mut violations = Vec::new();
     for rule in RULES {
@@ -88,14 +88,14 @@ pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
     }
     for (live, desired) in pair.common_versions() {
         let Some(desired_text) = desired.schema() else {
-            return Err(Malformed { side: Side::Desired, error: desired.without_schema() });
+            return Err(MalformedCrd { side: CrdSide::Desired, error: desired.without_schema() });
         };
         let live_text = live.schema().unwrap_or("{}");
         if pair.has_same_versions || live_text == desired_text {
             continue;
         }
         let (live_schema, desired_schema) =
-            (parse(live_text, live, Side::Live)?, parse(desired_text, desired, Side::Desired)?);
+            (parse(live_text, live, CrdSide::Live)?, parse(desired_text, desired, CrdSide::Desired)?);
         let of_version = schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?;
         if !of_version.iter().any(|violation| violation.path.is_some())
             && adds_to_objects(&live_schema, &desired_schema)
@@ -104,13 +104,14 @@ pub fn crd(pair: &CrdPair) -> Result<Comparison, Malformed> {
         }
         violations.extend(of_version);
     }
-    Ok(Comparison { violations, additions })
+    Ok(CrdComparison { violations, additions })
 }
 
 /// Parses the schema of a version.
-pub(super) fn parse<'t>(text: &'t str, version: &Version, side: Side) -> Result<Json<'t>, Malformed> {
-    let unreadable = |error| Unreadable { fault: Fault::Type(explain_json(&error)), at: steps::schema(version.index) };
-    Json::parse(text).map_err(|error| Malformed { side, error: unreadable(error) })
+pub(super) fn parse<'t>(text: &'t str, version: &CrdVersion, side: CrdSide) -> Result<Json<'t>, MalformedCrd> {
+    let unreadable =
+        |error| CrdReadError { fault: CrdReadErrorKind::Type(explain_json(&error)), at: steps::schema(version.index) };
+    Json::parse(text).map_err(|error| MalformedCrd { side, error: unreadable(error) })
 }
 
 /// Whether a field that is new in the schema, which no rule reports, can affect existing objects: a default can violate
@@ -119,11 +120,11 @@ fn adds_to_objects(live: &Json, desired: &Json) -> bool {
     live.map().zip(desired.map()).is_some_and(|(live, desired)| adds_below(live, desired, true))
 }
 
-fn adds_below(live: &Map, desired: &Map, is_resource: bool) -> bool {
+fn adds_below(live: &JsonMap, desired: &JsonMap, is_resource: bool) -> bool {
     let is_resource = is_resource || [live, desired].iter().any(|schema| is_set(schema, EMBEDDED));
     let fields = |schema| keywords::get(schema, "properties").and_then(Json::map);
     let known = fields(live);
-    let mut of_fields = fields(desired).into_iter().flat_map(Map::iter);
+    let mut of_fields = fields(desired).into_iter().flat_map(JsonMap::iter);
     of_fields.any(|(name, field)| match (known.and_then(|known| known.get(name)).and_then(Json::map), field.map()) {
         (Some(live), Some(desired)) => adds_below(live, desired, false),
         (None, Some(desired)) => keywords::get(desired, "default").is_some() || is_resource && is_built_in(name),
@@ -136,7 +137,7 @@ fn adds_below(live: &Map, desired: &Map, is_resource: bool) -> bool {
 
 /// The violations of the rules about nodes between two versions of one CRD: path, rule and message.
 fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
-    let schema = |name: &str| crd.version(name).and_then(Version::schema).unwrap_or("{}");
+    let schema = |name: &str| crd.version(name).and_then(CrdVersion::schema).unwrap_or("{}");
     let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
     // A schema that cannot be compared is an error of its own version.
     let violations = schemas(&crd.name, lower, 0, &live, &desired).unwrap_or_default();
@@ -151,16 +152,16 @@ pub fn schemas(
     index: usize,
     live: &Json,
     desired: &Json,
-) -> Result<Vec<RuleViolation>, Malformed> {
+) -> Result<Vec<RuleViolation>, MalformedCrd> {
     let mut violations = Vec::new();
-    let mut walk = Walk { crd, version, index, way: Vec::new(), violations: &mut violations };
+    let mut walk = SchemaWalk { crd, version, index, way: Vec::new(), violations: &mut violations };
     walk.node(live, desired)?;
     Ok(violations)
 }
 
 /// One step down the schema.
 #[derive(Debug, Clone, Copy)]
-enum Down<'n> {
+enum SchemaWalkStep<'n> {
     Property(&'n str),
     Items,
     ItemsAt(usize),
@@ -168,20 +169,20 @@ enum Down<'n> {
 }
 
 /// The walk through the schema of one version. Paths are only formatted for nodes that have changes.
-struct Walk<'w, 'n> {
+struct SchemaWalk<'w, 'n> {
     crd: &'w str,
     version: &'w str,
     /// The index of the version in the desired CRD.
     index: usize,
     /// The steps from the root to the current node.
-    way: Vec<Down<'n>>,
+    way: Vec<SchemaWalkStep<'n>>,
     violations: &'w mut Vec<RuleViolation>,
 }
 
-impl<'n> Walk<'_, 'n> {
-    fn node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), Malformed> {
-        let live = self.schema(live, Side::Live)?;
-        let desired = self.schema(desired, Side::Desired)?;
+impl<'n> SchemaWalk<'_, 'n> {
+    fn node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), MalformedCrd> {
+        let live = self.schema(live, CrdSide::Live)?;
+        let desired = self.schema(desired, CrdSide::Desired)?;
         let changes = changes(live, desired);
         if !changes.is_empty() {
             let place = self.place();
@@ -190,14 +191,17 @@ impl<'n> Walk<'_, 'n> {
                     let (keyword, field) = (change.keyword.to_owned(), place.field().to_owned());
                     let mut at = place.steps.clone();
                     at.push(change.keyword.into());
-                    let error = Unreadable { fault: Fault::Value { keyword, field, value: value.to_string() }, at };
-                    return Err(Malformed { side, error });
+                    let error = CrdReadError {
+                        fault: CrdReadErrorKind::Value { keyword, field, value: value.to_string() },
+                        at,
+                    };
+                    return Err(MalformedCrd { side, error });
                 }
             }
-            let is_unclaimed = |change: &&Change| !is_claimed(change.keyword, change.transition());
-            let unclaimed: Vec<&Change> = changes.iter().filter(is_unclaimed).collect();
+            let is_unclaimed = |change: &&KeywordDifference| !is_claimed(change.keyword, change.transition());
+            let unclaimed: Vec<&KeywordDifference> = changes.iter().filter(is_unclaimed).collect();
             let pair = NodePair { place: &place, live, desired, changes: &changes, unclaimed: &unclaimed };
-            if self.judge(&pair) == Below::Hidden {
+            if self.judge(&pair) == ChildComparison::Hidden {
                 return Ok(());
             }
         }
@@ -205,7 +209,7 @@ impl<'n> Walk<'_, 'n> {
     }
 
     /// Evaluates every rule about a node. A violation of a rule that hides others is the only one, here and below.
-    fn judge(&mut self, pair: &NodePair) -> Below {
+    fn judge(&mut self, pair: &NodePair) -> ChildComparison {
         let mut found = Vec::new();
         for rule in RULES {
             let Judge::Node(judge) = rule.judge else { continue };
@@ -213,20 +217,20 @@ impl<'n> Walk<'_, 'n> {
             let violation = violation(rule, pair.place, keyword_changes(pair.changes), diagnosis);
             if rule.hides_others {
                 self.violations.push(violation);
-                return Below::Hidden;
+                return ChildComparison::Hidden;
             }
             found.push(violation);
         }
         self.violations.extend(found);
-        Below::Open
+        ChildComparison::Open
     }
 
-    fn children(&mut self, live: &'n Map, desired: &'n Map) -> Result<(), Malformed> {
+    fn children(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
         if let Some(Json::Map(properties)) = keywords::get(live, "properties") {
             let successors = keywords::get(desired, "properties").and_then(Json::map);
             for (name, child) in properties.iter() {
                 let successor = successors.and_then(|map| map.get(name));
-                self.child(Down::Property(name), child, successor)?;
+                self.child(SchemaWalkStep::Property(name), child, successor)?;
             }
         }
         if self.keeps_unknown(live) && self.keeps_unknown(desired) {
@@ -235,43 +239,48 @@ impl<'n> Walk<'_, 'n> {
         match (keywords::get(live, "items"), keywords::get(desired, "items")) {
             (Some(Json::List(list)), Some(Json::List(successors))) => {
                 for (i, child) in list.iter().enumerate() {
-                    self.child(Down::ItemsAt(i), child, successors.get(i))?;
+                    self.child(SchemaWalkStep::ItemsAt(i), child, successors.get(i))?;
                 }
             }
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.child(Down::Items, child, successor)?;
+                self.child(SchemaWalkStep::Items, child, successor)?;
             }
             _ => {}
         }
         match (keywords::get(live, "additionalProperties"), keywords::get(desired, "additionalProperties")) {
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.child(Down::AdditionalProperties, child, successor)
+                self.child(SchemaWalkStep::AdditionalProperties, child, successor)
             }
             (Some(child @ Json::Map(_)), Some(Json::Bool(false))) => {
-                self.child(Down::AdditionalProperties, child, None)
+                self.child(SchemaWalkStep::AdditionalProperties, child, None)
             }
             _ => Ok(()),
         }
     }
 
-    fn child(&mut self, down: Down<'n>, live: &'n Json, desired: Option<&'n Json>) -> Result<(), Malformed> {
+    fn child(
+        &mut self,
+        down: SchemaWalkStep<'n>,
+        live: &'n Json,
+        desired: Option<&'n Json>,
+    ) -> Result<(), MalformedCrd> {
         self.way.push(down);
         match desired {
             Some(desired) => self.node(live, desired)?,
-            None => self.removed(self.schema(live, Side::Live)?),
+            None => self.removed(self.schema(live, CrdSide::Live)?),
         }
         self.way.pop();
         Ok(())
     }
 
     /// Whether the server keeps unknown fields of a node. It always keeps those of metadata, whatever schemas say.
-    fn keeps_unknown(&self, schema: &Map) -> bool {
-        let is_metadata = matches!(self.way[..], [Down::Property("metadata")]);
+    fn keeps_unknown(&self, schema: &JsonMap) -> bool {
+        let is_metadata = matches!(self.way[..], [SchemaWalkStep::Property("metadata")]);
         is_metadata || is_set(schema, PRESERVE)
     }
 
     /// Reports the fields that only desired describes, in a node that keeps unknown fields on both sides.
-    fn described(&mut self, live: &'n Map, desired: &'n Map) -> Result<(), Malformed> {
+    fn described(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
         let known = keywords::get(live, "properties").and_then(Json::map);
         let Some(Json::Map(properties)) = keywords::get(desired, "properties") else { return Ok(()) };
         for (name, child) in properties.iter() {
@@ -279,13 +288,13 @@ impl<'n> Walk<'_, 'n> {
             if self.way.is_empty() && is_built_in(name) || known.is_some_and(|known| known.get(name).is_some()) {
                 continue;
             }
-            self.way.push(Down::Property(name));
-            let desired = self.schema(child, Side::Desired)?;
+            self.way.push(SchemaWalkStep::Property(name));
+            let desired = self.schema(child, CrdSide::Desired)?;
             let place = self.place();
             let node = AddedNode { place: &place, desired };
             for rule in RULES {
                 if let Judge::Added(judge) = rule.judge {
-                    let changes = one_sided_changes(desired, Side::Desired);
+                    let changes = one_sided_changes(desired, CrdSide::Desired);
                     self.violations.push(violation(rule, &place, changes, judge(&node)));
                 }
             }
@@ -294,69 +303,70 @@ impl<'n> Walk<'_, 'n> {
         Ok(())
     }
 
-    fn removed(&mut self, live: &Map) {
+    fn removed(&mut self, live: &JsonMap) {
         let place = self.place();
         let node = RemovedNode { place: &place, live };
         for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
-                self.violations.push(violation(rule, &place, one_sided_changes(live, Side::Live), judge(&node)));
+                self.violations.push(violation(rule, &place, one_sided_changes(live, CrdSide::Live), judge(&node)));
             }
         }
     }
 
-    fn schema<'s, 'a>(&self, json: &'s Json<'a>, side: Side) -> Result<&'s Map<'a>, Malformed> {
+    fn schema<'s, 'a>(&self, json: &'s Json<'a>, side: CrdSide) -> Result<&'s JsonMap<'a>, MalformedCrd> {
         json.map().ok_or_else(|| {
             let place = self.place();
-            let fault = Fault::NotASchema { field: place.field().to_owned(), version: place.version.clone() };
-            Malformed { side, error: Unreadable { fault, at: place.steps } }
+            let fault =
+                CrdReadErrorKind::NotASchema { field: place.field().to_owned(), version: place.version.clone() };
+            MalformedCrd { side, error: CrdReadError { fault, at: place.steps } }
         })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SchemaNodePlace {
         let mut path = String::from("^");
         let mut steps = steps::schema(self.index);
         for down in &self.way {
             match *down {
-                Down::Property(name) => {
+                SchemaWalkStep::Property(name) => {
                     path.push('.');
                     path.push_str(name);
                     steps.extend(["properties".into(), name.into()]);
                 }
-                Down::Items => {
+                SchemaWalkStep::Items => {
                     path.push_str(".items");
                     steps.push("items".into());
                 }
-                Down::ItemsAt(i) => {
+                SchemaWalkStep::ItemsAt(i) => {
                     path.push_str(&format!(".items[{i}]"));
                     steps.extend(["items".into(), i.into()]);
                 }
-                Down::AdditionalProperties => {
+                SchemaWalkStep::AdditionalProperties => {
                     path.push_str(".additionalProperties");
                     steps.push("additionalProperties".into());
                 }
             }
         }
-        Place { crd: self.crd.to_owned(), version: self.version.to_owned(), path, steps }
+        SchemaNodePlace { crd: self.crd.to_owned(), version: self.version.to_owned(), path, steps }
     }
 }
 
 /// Whether the nodes below are compared.
 #[derive(PartialEq, Eq)]
-enum Below {
+enum ChildComparison {
     Open,
     Hidden,
 }
 
 /// The changes of a node, for the report.
-fn keyword_changes(changes: &[Change]) -> Vec<KeywordChange> {
+fn keyword_changes(changes: &[KeywordDifference]) -> Vec<KeywordChange> {
     changes.iter().map(|change| KeywordChange::new(change.keyword, change.live, change.desired)).collect()
 }
 
 /// All keywords of a node that exists on one side only, as changes.
-fn one_sided_changes(node: &Map, side: Side) -> Vec<KeywordChange> {
+fn one_sided_changes(node: &JsonMap, side: CrdSide) -> Vec<KeywordChange> {
     let change = |keyword: &str, value| match side {
-        Side::Live => KeywordChange::new(keyword, Some(value), None::<&Json>),
-        Side::Desired => KeywordChange::new(keyword, None::<&Json>, Some(value)),
+        CrdSide::Live => KeywordChange::new(keyword, Some(value), None::<&Json>),
+        CrdSide::Desired => KeywordChange::new(keyword, None::<&Json>, Some(value)),
     };
     let compared = node.iter().filter(|(keyword, value)| is_compared(keyword, value));
     let mut changes: Vec<KeywordChange> = compared.map(|(keyword, value)| change(keyword, value)).collect();
@@ -364,7 +374,12 @@ fn one_sided_changes(node: &Map, side: Side) -> Vec<KeywordChange> {
     changes
 }
 
-fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, diagnosis: Diagnosis) -> RuleViolation {
+fn violation(
+    rule: &'static Rule,
+    place: &SchemaNodePlace,
+    changes: Vec<KeywordChange>,
+    diagnosis: ViolationText,
+) -> RuleViolation {
     let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
     RuleViolation {
         rule,
@@ -377,8 +392,8 @@ fn violation(rule: &'static Rule, place: &Place, changes: Vec<KeywordChange>, di
 }
 
 /// The keywords of a node itself whose meaning differs between the sides, sorted.
-fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a>> {
-    let mut changes: Vec<Change> = Vec::new();
+fn changes<'n, 'a>(live: &'n JsonMap<'a>, desired: &'n JsonMap<'a>) -> Vec<KeywordDifference<'n, 'a>> {
+    let mut changes: Vec<KeywordDifference> = Vec::new();
     for (keyword, live, desired) in live.side_by_side(desired) {
         // Most keywords do not change. This is also true of their meaning, whatever it is.
         if let (Some(live), Some(desired)) = (live, desired)
@@ -387,7 +402,7 @@ fn changes<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>) -> Vec<Change<'n, 'a
             continue;
         }
         let filled = |value: Option<&'n Json<'a>>| value.filter(|value| is_compared(keyword, value));
-        let change = Change { keyword, live: filled(live), desired: filled(desired) };
+        let change = KeywordDifference { keyword, live: filled(live), desired: filled(desired) };
         // Keywords that are walked are not compared here, or every level would compare everything below it again.
         if (change.live.is_some() || change.desired.is_some()) && !is_walked(&change) && !is_same(&change) {
             changes.push(change);
@@ -405,7 +420,7 @@ fn is_claimed(keyword: &str, transition: Transition) -> bool {
         .any(|claim| claim.keyword == keyword && claim.on.contains(&transition))
 }
 
-fn is_same(change: &Change) -> bool {
+fn is_same(change: &KeywordDifference) -> bool {
     schema::same(change.keyword, change.live, change.desired, Sense::Everything)
 }
 
@@ -413,8 +428,8 @@ fn is_compared(keyword: &str, value: &Json) -> bool {
     !keywords::is_waived(keyword) && !keywords::is_dropped(keyword, value)
 }
 
-/// Whether [`Walk::children`] reports everything about this change.
-fn is_walked(change: &Change) -> bool {
+/// Whether [`SchemaWalk::children`] reports everything about this change.
+fn is_walked(change: &KeywordDifference) -> bool {
     match (change.keyword, change.live, change.desired) {
         // A new field has no live side to pair it with, and does not change the existing fields.
         ("properties", ..)
@@ -425,7 +440,9 @@ fn is_walked(change: &Change) -> bool {
     }
 }
 
-fn misfit<'n>(change: &Change<'n, '_>) -> Option<(Side, &'n Json<'n>)> {
+fn misfit<'n>(change: &KeywordDifference<'n, '_>) -> Option<(CrdSide, &'n Json<'n>)> {
     let unfit = |value: Option<&'n Json<'n>>| value.filter(|value| !keywords::fits(change.keyword, value));
-    unfit(change.desired).map(|value| (Side::Desired, value)).or(unfit(change.live).map(|value| (Side::Live, value)))
+    unfit(change.desired)
+        .map(|value| (CrdSide::Desired, value))
+        .or(unfit(change.live).map(|value| (CrdSide::Live, value)))
 }

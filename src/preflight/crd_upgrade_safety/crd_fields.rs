@@ -6,17 +6,17 @@
 
 /// Who is responsible for a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
+pub enum FieldCoverage {
     /// The rules with these names.
     Rules(&'static [&'static str]),
     /// No rule, for this reason.
     Waived(&'static str),
 }
 
-use Holder::{Rules, Waived};
+use FieldCoverage::{Rules, Waived};
 
 /// The name of the API type without its prefix, the field, and who is responsible for it.
-pub const FIELDS: &[(&str, &str, Holder)] = &[
+pub const FIELDS: &[(&str, &str, FieldCoverage)] = &[
     ("CustomResourceColumnDefinition", "description", Waived("documentation")),
     ("CustomResourceColumnDefinition", "format", Waived("how kubectl prints a column")),
     ("CustomResourceColumnDefinition", "jsonPath", Waived("what a column shows; no request depends on it")),

@@ -7,18 +7,18 @@
 //! | beyond | info | the rule's own severity; under semantic its semantic severity | |
 
 use super::FailMode;
-use super::options::{Options, Preset};
-use super::rule::{Diagnosis, Rule, Weight};
+use super::options::{CrdUpgradeOptions, Preset};
+use super::rule::{Rule, ViolationText, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
-use crate::preflight::proofs::Proof;
+use crate::preflight::proofs::ChangeProof;
 
 /// The severity of a violation, before the enforcement of single rules is applied.
 pub fn severity(
     rule: &Rule,
-    diagnosis: &Diagnosis,
+    diagnosis: &ViolationText,
     of_whole_crd: bool,
-    proof: Option<&Proof>,
-    options: &Options,
+    proof: Option<&ChangeProof>,
+    options: &CrdUpgradeOptions,
 ) -> Severity {
     weigh(rule, diagnosis, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
 }
@@ -26,20 +26,20 @@ pub fn severity(
 /// What [`severity`] would be under `preset: semantic`.
 pub fn semantic(
     rule: &Rule,
-    diagnosis: &Diagnosis,
+    diagnosis: &ViolationText,
     of_whole_crd: bool,
-    proof: Option<&Proof>,
-    options: &Options,
+    proof: Option<&ChangeProof>,
+    options: &CrdUpgradeOptions,
 ) -> Severity {
     weigh(rule, diagnosis, of_whole_crd, proof, options, true)
 }
 
 fn weigh(
     rule: &Rule,
-    diagnosis: &Diagnosis,
+    diagnosis: &ViolationText,
     of_whole_crd: bool,
-    proof: Option<&Proof>,
-    options: &Options,
+    proof: Option<&ChangeProof>,
+    options: &CrdUpgradeOptions,
     semantic: bool,
 ) -> Severity {
     let undecided = match options.fail_mode {
@@ -73,7 +73,7 @@ fn decided(verdict: Option<Verdict>) -> Option<Verdict> {
 /// Applies `rules: [{name, enforcement}]` to a severity; `None` if the rule is switched off.
 ///
 /// `enforcement: error` raises only what may break something; what is proven harmless keeps its severity.
-pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &Options) -> Option<Severity> {
+pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &CrdUpgradeOptions) -> Option<Severity> {
     match options.enforced(rule).map(|entry| entry.enforcement) {
         None => Some(severity),
         Some(None) => None,
@@ -92,15 +92,17 @@ mod tests {
         RULES.iter().find(|rule| rule.doc.name == name).expect("a rule")
     }
 
-    fn proof(verdict: Verdict) -> Proof {
+    fn proof(verdict: Verdict) -> ChangeProof {
         let breaks = if verdict == Verdict::Equal { vec![] } else { vec![Breaks::Writers] };
-        Proof { verdict, reason: None, breaks, witnesses: Vec::new() }
+        ChangeProof { verdict, reason: None, breaks, witnesses: Vec::new() }
     }
 
     /// The severity of a rule about a node: unproven, and for each verdict.
     fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
-        let options = Options { preset, fail_mode, ..Options::default() };
-        let of = |proof: Option<Proof>| severity(rule(name), &Diagnosis::default(), false, proof.as_ref(), &options);
+        let options = CrdUpgradeOptions { preset, fail_mode, ..CrdUpgradeOptions::default() };
+        let of = |proof: Option<ChangeProof>| {
+            severity(rule(name), &ViolationText::default(), false, proof.as_ref(), &options)
+        };
         let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
         std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
     }
@@ -123,19 +125,25 @@ mod tests {
 
     #[test]
     fn changed_behaviour_alone_is_a_warning_under_semantic() {
-        let behaviour = Proof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
+        let behaviour = ChangeProof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
         for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
-            let options = Options { preset, ..Options::default() };
-            let found = severity(rule("NoDefaultAdded"), &Diagnosis::default(), false, Some(&behaviour), &options);
+            let options = CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() };
+            let found = severity(rule("NoDefaultAdded"), &ViolationText::default(), false, Some(&behaviour), &options);
             assert_eq!(found, expected, "{preset:?}");
         }
     }
 
     #[test]
     fn a_verdict_from_the_keyword_alone_counts_under_semantic_until_something_is_proven() {
-        let diagnosis = Diagnosis { verdict: Some(Verdict::Widening), ..Diagnosis::default() };
-        let of = |preset, proof: Option<&Proof>| {
-            severity(rule("FormatChange"), &diagnosis, false, proof, &Options { preset, ..Options::default() })
+        let diagnosis = ViolationText { verdict: Some(Verdict::Widening), ..ViolationText::default() };
+        let of = |preset, proof: Option<&ChangeProof>| {
+            severity(
+                rule("FormatChange"),
+                &diagnosis,
+                false,
+                proof,
+                &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() },
+            )
         };
         assert_eq!(of(Preset::Semantic, None), Severity::Info);
         assert_eq!(of(Preset::Documented, None), Severity::Error);
@@ -154,9 +162,9 @@ mod tests {
             ("KindChanged", Severity::Error, Severity::Error),
         ] {
             for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
-                let options = Options { preset, fail_mode: FailMode::Open, ..Options::default() };
+                let options = CrdUpgradeOptions { preset, fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
                 assert_eq!(
-                    severity(rule(name), &Diagnosis::default(), true, None, &options),
+                    severity(rule(name), &ViolationText::default(), true, None, &options),
                     expected,
                     "{name} {preset:?}"
                 );
@@ -168,7 +176,7 @@ mod tests {
     fn enforcement_lowers_and_raises_but_does_not_raise_what_is_proven_harmless() {
         let options = |enforcement| {
             let entry = super::super::options::Enforced { pattern: "Pattern*".into(), enforcement, at: None };
-            Options { rules: vec![entry], ..Options::default() }
+            CrdUpgradeOptions { rules: vec![entry], ..CrdUpgradeOptions::default() }
         };
         let (error, warn, none) = (Some(Severity::Error), Some(Severity::Warning), None);
         for (severity, harmless, enforcement, expected) in [

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 
 use super::compare::RuleViolation;
 use super::rule::{Judge, UNKNOWN_CHANGE};
-use crate::crd::Strategy;
+use crate::crd::ConversionStrategy;
 use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
 use crate::merge::deploy_tool;
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::question;
-use crate::preflight::objects::survey::{Listed, Surveyed, Unlisted};
-use crate::preflight::objects::tally::{Cause, EXAMPLES, Example, Fate, Managers, Sum, Tally};
-use crate::preflight::proofs::Proof;
+use crate::preflight::objects::survey::{IncompleteListReason, Surveyed, SurveyedList};
+use crate::preflight::objects::tally::{EXAMPLES, ExampleObject, ManagerCounts, ObjectFate, Sum, TalliedCause, Tally};
+use crate::preflight::proofs::ChangeProof;
 use crate::resource::Step;
 use crate::text;
 
@@ -31,7 +31,7 @@ const STORAGE: &str = "StorageVersionLosesFields";
 /// A violation with the severity that [`super::decide`] gives it without evidence from objects.
 pub struct Weighed {
     pub violation: RuleViolation,
-    pub proof: Option<Proof>,
+    pub proof: Option<ChangeProof>,
     /// The severity under `preset: semantic`.
     pub severity: Severity,
 }
@@ -109,7 +109,7 @@ pub fn of(found: &[Weighed], examination: &Examination<'_>) -> Vec<Option<Eviden
 /// The number of existing objects, and those that suffer from any of the errors; `None` if they could not be read.
 pub fn harm(found: &[Weighed], surveyed: &Surveyed) -> Option<(u64, Harm)> {
     let blamed = blame(found, surveyed);
-    let of_list = |(list, blamed): (&Listed, &Vec<BTreeSet<&Cause>>)| {
+    let of_list = |(list, blamed): (&SurveyedList, &Vec<BTreeSet<&TalliedCause>>)| {
         let (Ok(objects), Some(tally)) = (&list.read, &list.tally) else { return None };
         let of_errors = found.iter().zip(blamed).filter(|(weighed, _)| weighed.is_error());
         let causes = of_errors.flat_map(|(_, causes)| causes.iter().copied()).collect();
@@ -138,11 +138,11 @@ fn not_examined(reason: String) -> Evidence {
 }
 
 /// For each list of objects, the causes that are attributed to each violation, by its index.
-type Blamed<'a> = Vec<Vec<BTreeSet<&'a Cause>>>;
+type Blamed<'a> = Vec<Vec<BTreeSet<&'a TalliedCause>>>;
 
 fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
-    let of_list = |list: &'a Listed| {
-        let mut causes: Vec<BTreeSet<&Cause>> = vec![BTreeSet::new(); found.len()];
+    let of_list = |list: &'a SurveyedList| {
+        let mut causes: Vec<BTreeSet<&TalliedCause>> = vec![BTreeSet::new(); found.len()];
         for cause in list.tally.iter().flat_map(Tally::causes) {
             for index in responsible(found, cause) {
                 causes[index].insert(cause);
@@ -154,14 +154,14 @@ fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
 }
 
 /// The indexes of the violations that a cause comes from: empty if it comes from none, all errors if that is unknown.
-pub(super) fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
+pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize> {
     let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
     let named = |name: &'static str| {
         found.iter().enumerate().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index)
     };
     match cause.fate {
-        Fate::PrunedAtStorage => return named(STORAGE).collect(),
-        Fate::Unknown => return errors().map(|(index, _)| index).collect(),
+        ObjectFate::PrunedAtStorage => return named(STORAGE).collect(),
+        ObjectFate::Unknown => return errors().map(|(index, _)| index).collect(),
         _ => {}
     }
     let is_here = |weighed: &Weighed| {
@@ -173,7 +173,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
             .enumerate()
             .filter(|(_, weighed)| is_here(weighed) && weighed.violation.node == node)
             // A new default refuses nothing, so a violation that is not an error explains it too.
-            .filter(|(_, weighed)| weighed.is_error() || cause.fate == Fate::Defaulted)
+            .filter(|(_, weighed)| weighed.is_error() || cause.fate == ObjectFate::Defaulted)
             .map(|(index, _)| index)
             .collect();
         let claims = |index: &usize| {
@@ -198,7 +198,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &Cause) -> Vec<usize> {
         let near = errors().filter(|(_, weighed)| is_here(weighed) && is_near(weighed)).map(|(index, _)| index);
         exact = near.collect();
     }
-    if cause.fate == Fate::Pruned {
+    if cause.fate == ObjectFate::Pruned {
         exact.extend(named(PRUNING));
     }
     exact.sort_unstable();
@@ -221,7 +221,7 @@ fn examine(
     }
     let webhook = [&upgrade.live, &upgrade.desired]
         .into_iter()
-        .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
+        .any(|crd| question::conversion(crd, &upgrade.live) == ConversionStrategy::Webhook);
     let version = weighed.violation.version.as_deref().unwrap_or_default();
     if weighed.is_of_whole_crd() && webhook {
         return Err("only the conversion webhook knows the stored form of the objects".to_owned());
@@ -229,25 +229,32 @@ fn examine(
     if surveyed.not_validated.iter().any(|unknown| weighed.is_of_whole_crd() || **unknown == *version) {
         return Err(format!("the result of the conversion to {version} is unknown before this deploy"));
     }
-    let looks_at = |list: &Listed| {
+    let looks_at = |list: &SurveyedList| {
         weighed.is_of_whole_crd()
             || list.validated.iter().any(|validated| **validated == *version)
             || list.read.is_err()
     };
-    let of_version = |list: &Listed| !webhook || *list.version == *version;
+    let of_version = |list: &SurveyedList| !webhook || *list.version == *version;
     let mut lists = surveyed.lists.iter().enumerate().filter(|(_, list)| of_version(list) && looks_at(list));
     let (Some((number, list)), None) = (lists.next(), lists.next()) else {
         return Err(format!("the objects were not compared with {version}: it is neither served nor stored"));
     };
     let objects = match (&list.read, redact) {
         (Ok(objects), _) => *objects,
-        (Err(Unlisted::Webhook(_)), true) => {
+        (Err(IncompleteListReason::Webhook(_)), true) => {
             return Err(format!("objects cannot be read at {version}: the conversion webhook fails"));
         }
-        (Err(Unlisted::Webhook(diagnosis)), false) => {
+        (Err(IncompleteListReason::Webhook(diagnosis)), false) => {
             return Err(format!("objects cannot be read at {version}: {}", text::cut(diagnosis, 400)));
         }
-        (Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)), _) => {
+        (
+            Err(
+                IncompleteListReason::Forbidden(error, _)
+                | IncompleteListReason::NotConvertible(error)
+                | IncompleteListReason::Other(error),
+            ),
+            _,
+        ) => {
             return Err(error.message.clone());
         }
     };
@@ -269,7 +276,7 @@ fn examine(
         true => &tally.status_writers,
         false => &tally.writers,
     };
-    let undecided = causes.iter().any(|cause| cause.fate == Fate::Undecided);
+    let undecided = causes.iter().any(|cause| cause.fate == ObjectFate::Undecided);
     let converted = webhook && upgrade.live.storage().is_none_or(|storage| *storage.name != *version);
     let managers = named(if is_affected { &sum.managers } else { writers });
     let mut message = sentence(weighed, objects, &sum, tally.manifests, undecided);
@@ -296,13 +303,13 @@ fn examine(
     })
 }
 
-fn shown(example: Example) -> EvidenceObject {
-    let Example { namespace, name, from_manifest } = example;
+fn shown(example: ExampleObject) -> EvidenceObject {
+    let ExampleObject { namespace, name, from_manifest } = example;
     EvidenceObject { namespace, name, from_manifest }
 }
 
 /// The managers with the most objects.
-fn named(managers: &Managers) -> Vec<EvidenceManager> {
+fn named(managers: &ManagerCounts) -> Vec<EvidenceManager> {
     let mut named: Vec<EvidenceManager> =
         managers.iter().map(|(name, objects)| EvidenceManager { name: name.clone(), objects: *objects }).collect();
     named.sort_by(|a, b| b.objects.cmp(&a.objects).then_with(|| a.name.cmp(&b.name)));

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compare::RuleViolation;
-use super::json::{Json, Map};
-use super::node::Place;
+use super::json::{Json, JsonMap};
+use super::node::SchemaNodePlace;
 use super::rule::{Judge, UNKNOWN_CHANGE};
 use super::rules::{INDIRECT_CHANGE, indirect_change};
 use crate::crd::{CrdPair, steps};
 use crate::finding::{Breaks, Verdict, Witness};
-use crate::preflight::proofs::{PartProof, Proof, VersionProof};
+use crate::preflight::proofs::{ChangePartProof, ChangeProof, VersionProof};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
@@ -35,8 +35,8 @@ pub fn settle(
     pair: &CrdPair,
     found: &[RuleViolation],
     proofs: &BTreeMap<String, Arc<VersionProof>>,
-) -> (Vec<Option<Proof>>, Vec<(RuleViolation, Proof)>) {
-    let mut below: Vec<Vec<Proof>> = vec![Vec::new(); found.len()];
+) -> (Vec<Option<ChangeProof>>, Vec<(RuleViolation, ChangeProof)>) {
+    let mut below: Vec<Vec<ChangeProof>> = vec![Vec::new(); found.len()];
     let mut others = Vec::new();
     for (version, proof) in proofs {
         let of_version = || {
@@ -69,17 +69,17 @@ pub fn settle(
             }
         }
     }
-    let proof_of = |(violation, below): (&RuleViolation, &Vec<Proof>)| {
+    let proof_of = |(violation, below): (&RuleViolation, &Vec<ChangeProof>)| {
         let proof = proofs.get(violation.version.as_deref()?)?;
         let own = own(proof, violation.path.as_deref()?, violation)?;
-        Some(Proof::heaviest(&own, &below.iter().collect::<Vec<_>>()))
+        Some(ChangeProof::heaviest(&own, &below.iter().collect::<Vec<_>>()))
     };
     (found.iter().zip(&below).map(proof_of).collect(), others)
 }
 
 /// The proof about what a violation at a node reports: about its own keywords, or if it reports no keyword, or is the
 /// only one that is reported of the node, about the whole node.
-fn own(proof: &VersionProof, path: &str, violation: &RuleViolation) -> Option<Proof> {
+fn own(proof: &VersionProof, path: &str, violation: &RuleViolation) -> Option<ChangeProof> {
     match reports_whole_node(violation) {
         true => proof.of(path).cloned(),
         false => proof.of_change(path, &|keyword| is_claimed(violation, keyword)),
@@ -98,26 +98,26 @@ fn is_claimed(violation: &RuleViolation, keyword: &str) -> bool {
 fn unclaimed<'p>(
     proof: &'p VersionProof,
     path: &str,
-    node: &'p Proof,
+    node: &'p ChangeProof,
     here: &[&RuleViolation],
-) -> Option<Cow<'p, Proof>> {
+) -> Option<Cow<'p, ChangeProof>> {
     // The verdict on one keyword does not decide what is undecided for another reason.
-    let decides = |violation: &RuleViolation, proof: &Proof| {
+    let decides = |violation: &RuleViolation, proof: &ChangeProof| {
         proof.verdict != Verdict::Undecided || violation.diagnosis.verdict.is_none()
     };
     let Some(parts) = proof.parts.get(path).filter(|_| proof.is_complete && !here.is_empty()) else {
         let is_reported = here.iter().any(|violation| decides(violation, node));
         return (!is_reported).then_some(Cow::Borrowed(node));
     };
-    let is_reported = |part: &&PartProof| {
+    let is_reported = |part: &&ChangePartProof| {
         let reports = |violation: &&RuleViolation| {
             reports_whole_node(violation) || part.is_of(&|keyword| is_claimed(violation, keyword))
         };
         part.proof.is_harmless() || here.iter().any(|violation| reports(violation) && decides(violation, &part.proof))
     };
-    let left: Vec<&Proof> = parts.iter().filter(|part| !is_reported(part)).map(|part| &part.proof).collect();
+    let left: Vec<&ChangeProof> = parts.iter().filter(|part| !is_reported(part)).map(|part| &part.proof).collect();
     let (first, rest) = left.split_first()?;
-    Some(Cow::Owned(Proof::heaviest(first, rest)))
+    Some(Cow::Owned(ChangeProof::heaviest(first, rest)))
 }
 
 /// Whether the version gets the status subresource, which `StatusSubresourceAdded` reports.
@@ -139,7 +139,7 @@ fn decides_below(violation: &RuleViolation) -> bool {
 
 /// The changes below a node that can be the cause: those that the same object proves to break, or if there are none,
 /// all.
-fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &Proof, proof: &VersionProof) -> Vec<String> {
+fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &ChangeProof, proof: &VersionProof) -> Vec<String> {
     let below: BTreeSet<&str> = below.collect();
     let has_witness_of = |path: &&str| {
         let known = proof.of(path).map_or(&[][..], |known| &known.witnesses);
@@ -152,13 +152,23 @@ fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &Proof, proof: &Versio
 }
 
 /// The violation at a node that only a proof shows to break.
-fn violation(pair: &CrdPair, version: &str, path: &str, causes: Vec<String>, proof: &Proof) -> Option<RuleViolation> {
+fn violation(
+    pair: &CrdPair,
+    version: &str,
+    path: &str,
+    causes: Vec<String>,
+    proof: &ChangeProof,
+) -> Option<RuleViolation> {
     let (_, desired) = pair.common_versions().find(|(live, _)| &*live.name == version)?;
     let schema = Json::parse(desired.schema().unwrap_or("{}")).ok()?;
     let mut at = steps::schema(desired.index);
     at.extend(schema.map().and_then(|root| steps_to(root, path.strip_prefix('^')?)).unwrap_or_default());
-    let place =
-        Place { crd: pair.desired.name.to_string(), version: version.to_owned(), path: path.to_owned(), steps: at };
+    let place = SchemaNodePlace {
+        crd: pair.desired.name.to_string(),
+        version: version.to_owned(),
+        path: path.to_owned(),
+        steps: at,
+    };
     let diagnosis = indirect_change::diagnosis(&place, causes, proof.reason.as_deref());
     Some(RuleViolation {
         rule: &INDIRECT_CHANGE,
@@ -172,10 +182,10 @@ fn violation(pair: &CrdPair, version: &str, path: &str, causes: Vec<String>, pro
 
 /// The steps to a node at the rest of a path, such as `.spec.x.items`. Field names can contain dots, so the path is
 /// matched against the schema.
-fn steps_to(schema: &Map, rest: &str) -> Option<Vec<Step>> {
+fn steps_to(schema: &JsonMap, rest: &str) -> Option<Vec<Step>> {
     let Some(rest) = rest.strip_prefix('.') else { return Some(Vec::new()) };
     let after = |name: &str| rest.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('.'));
-    for (name, field) in keywords::get(schema, "properties").and_then(Json::map).into_iter().flat_map(Map::iter) {
+    for (name, field) in keywords::get(schema, "properties").and_then(Json::map).into_iter().flat_map(JsonMap::iter) {
         if let Some(deeper) = after(name).and_then(|rest| steps_to(field.map()?, rest)) {
             return Some([vec!["properties".into(), name.into()], deeper].concat());
         }
@@ -192,7 +202,7 @@ mod tests {
 
     use crate::finding::{Severity, Verdict};
     use crate::preflight::Violation;
-    use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options, Preset};
+    use crate::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 
     /// The violations under `preset: semantic` for a field `x` of `spec`, without `AdditionalPropertiesChange`.
     fn violations(live: &Value, desired: &Value) -> Vec<Violation> {
@@ -212,7 +222,8 @@ mod tests {
             })
             .to_string()
         };
-        let check = CrdUpgradeSafety::new(Options { preset: Preset::Semantic, ..Options::default() });
+        let check =
+            CrdUpgradeSafety::new(CrdUpgradeOptions { preset: Preset::Semantic, ..CrdUpgradeOptions::default() });
         let found = check.judge(&crd(live), &crd(desired)).expect("both can be read");
         found.into_iter().filter(|found| found.rule != "AdditionalPropertiesChange").collect()
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::crd::{Crd, Sides};
+use crate::crd::{Crd, CrdSides};
 use crate::merge::{self, FieldSet};
 use crate::resource::Step;
 use crate::text;
 
 /// The next step for a refusal at `at`: who owns what stays there, and the commands that remove it. `None` if the
 /// manifest itself sets what is refused, or nobody else owns it.
-pub fn next_step(crd: &Sides, manager: &str, at: &[Step]) -> Option<(String, Vec<String>)> {
+pub fn next_step(crd: &CrdSides, manager: &str, at: &[Step]) -> Option<(String, Vec<String>)> {
     let live = crd.live_object.as_ref()?.value();
     let desired = crd.desired_object.value();
     let kept = first_unset(&desired, at)?;

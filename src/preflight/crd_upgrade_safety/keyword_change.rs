@@ -4,15 +4,15 @@
 //! alone decides it, that nothing breaks. [`super::decide`] decides the severity.
 
 use super::json::Json;
-use super::node::{Change, NodePair, Transition};
-use super::rule::Diagnosis;
+use super::node::{KeywordDifference, NodePair, Transition};
+use super::rule::ViolationText;
 use super::words;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Verdict};
 
 /// The effect of one transition of a keyword.
 #[derive(Debug, Clone, Copy)]
-pub struct Effect {
+pub struct KeywordEffect {
     /// Who may be affected.
     pub breaks: &'static [Breaks],
     /// The verdict, if the keyword alone decides it. It does not cover other changes of the node.
@@ -23,7 +23,7 @@ pub struct Effect {
 }
 
 /// A constraint that is removed, which breaks nothing.
-pub const LOOSENS: Effect = Effect {
+pub const LOOSENS: KeywordEffect = KeywordEffect {
     breaks: &[],
     verdict: Some(Verdict::Widening),
     so: "everything that is accepted today stays accepted",
@@ -34,13 +34,13 @@ pub const LOOSENS: Effect = Effect {
 #[derive(Debug, Clone, Copy)]
 pub struct Effects {
     pub keyword: &'static str,
-    pub added: Effect,
-    pub changed: Effect,
-    pub removed: Effect,
+    pub added: KeywordEffect,
+    pub changed: KeywordEffect,
+    pub removed: KeywordEffect,
 }
 
 /// Reports the change of one keyword.
-pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair, effects: &Effects) -> Option<ViolationText> {
     let change = pair.change(effects.keyword)?;
     let effect = match change.transition() {
         Transition::Added => effects.added,
@@ -51,7 +51,7 @@ pub fn judge(pair: &NodePair, effects: &Effects) -> Option<Diagnosis> {
 }
 
 /// The diagnosis of a change and its effect.
-pub fn diagnosis(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis {
+pub fn diagnosis(pair: &NodePair, change: &KeywordDifference, effect: &KeywordEffect) -> ViolationText {
     let (keyword, field, so) = (change.keyword, pair.place.field(), effect.so);
     let value = |json: Option<&Json<'_>>| json.map(words::value).unwrap_or_default();
     let (was, now) = (value(change.live), value(change.desired));
@@ -72,16 +72,17 @@ pub fn diagnosis(pair: &NodePair, change: &Change, effect: &Effect) -> Diagnosis
 }
 
 /// A diagnosis without a message: the documented text of an unknown change, its place, label and effect.
-pub fn unknown(pair: &NodePair, change: &Change, fact: &str, effect: &Effect) -> Diagnosis {
+pub fn unknown(pair: &NodePair, change: &KeywordDifference, fact: &str, effect: &KeywordEffect) -> ViolationText {
     let text = format!("unable to determine if change to existing field is safe: {fact}");
-    let mut diagnosis = Diagnosis::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
+    let mut diagnosis =
+        ViolationText::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
     diagnosis.fact = Some(fact.to_owned());
     diagnosis.breaks = Some(effect.breaks.to_vec());
     diagnosis.verdict = effect.verdict;
     diagnosis
 }
 
-fn label(change: &Change) -> String {
+fn label(change: &KeywordDifference) -> String {
     match change.live {
         // "no not" would be hard to read.
         None if change.keyword == "not" => "no schema below not in the live CRD".to_owned(),
@@ -94,7 +95,7 @@ fn label(change: &Change) -> String {
 }
 
 /// The change of a keyword, in a few words.
-pub fn describe(change: &Change) -> String {
+pub fn describe(change: &KeywordDifference) -> String {
     let keyword = change.keyword;
     match (change.live, change.desired) {
         (Some(live), Some(desired)) => {

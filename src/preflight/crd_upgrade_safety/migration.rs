@@ -1,7 +1,7 @@
 //! How to remove a stored version: the steps for the operator, with their commands.
 
 use super::words;
-use crate::crd::{Crd, CrdPair, Version};
+use crate::crd::{Crd, CrdPair, CrdVersion};
 use crate::plan::managed;
 use crate::preflight::objects::lost_fields;
 
@@ -89,7 +89,7 @@ fn lost_by_writing(pair: &CrdPair, keeping: &[&str]) -> Vec<String> {
     if pair.live.converts_by_webhook() || pair.converts_by_webhook() {
         return Vec::new();
     }
-    let lost_of = |from: &Version| {
+    let lost_of = |from: &CrdVersion| {
         let into = keeping.iter().filter_map(|name| pair.desired.version(name));
         let mut lost: Vec<String> =
             into.filter(|to| to.name != from.name).flat_map(|to| lost_fields::lost_between(from, to)).collect();

@@ -30,20 +30,20 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use self::compare::{Comparison, RuleViolation};
+use self::compare::{CrdComparison, RuleViolation};
 use self::evidence::{Examination, Weighed};
-pub use self::options::{FailMode, Options, Preset};
+pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
-use self::server::Written;
+use self::server::PlannedCrdWrite;
 use super::entry::CheckEntry;
-use super::objects::survey::{Surveyed, Unlisted};
+use super::objects::survey::{IncompleteListReason, Surveyed};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
-use super::pair::{Pair, could_not_compare};
-use super::proofs::{Proof, Proofs, Proven, Prover, Question, VersionProof};
+use super::pair::{UpgradedCrd, could_not_compare};
+use super::proofs::{ChangeProof, Proofs, Proven, Prover, VersionPairQuestion, VersionProof};
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Violation};
+use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, FindLookups, Violation};
 use crate::config::ConfigReader;
-use crate::crd::{CrdPair, Malformed, Sides, Version};
+use crate::crd::{CrdPair, CrdSides, CrdVersion, MalformedCrd};
 use crate::finding::{Coverage, Evidence, Examined, Severity, Suppressed, Verdict};
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
@@ -62,9 +62,9 @@ pub const ENTRY: CheckEntry = CheckEntry {
     rules: rule_docs,
     names: options::finding_names,
     configure: |reader| {
-        Options::read(reader);
+        CrdUpgradeOptions::read(reader);
     },
-    build: |config| Box::new(CrdUpgradeSafety::new(Options::read(&mut ConfigReader::new(NAME, config)))),
+    build: |config| Box::new(CrdUpgradeSafety::new(CrdUpgradeOptions::read(&mut ConfigReader::new(NAME, config)))),
     supersedes: &[],
     refusals: server::REFUSALS,
     field_conflicts: None,
@@ -74,11 +74,11 @@ pub const ENTRY: CheckEntry = CheckEntry {
 /// The check, configured.
 #[derive(Debug, Clone)]
 pub struct CrdUpgradeSafety {
-    pub options: Options,
+    pub options: CrdUpgradeOptions,
 }
 
 impl CrdUpgradeSafety {
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: CrdUpgradeOptions) -> Self {
         CrdUpgradeSafety { options }
     }
 }
@@ -100,7 +100,7 @@ impl Judged {
 }
 
 /// Proves the effect of a change that rules cannot decide.
-type Prove<'a> = &'a dyn Fn(&Question<'_>) -> Option<Arc<VersionProof>>;
+type VersionProver<'a> = &'a dyn Fn(&VersionPairQuestion<'_>) -> Option<Arc<VersionProof>>;
 
 fn rule_docs() -> Vec<&'static RuleDoc> {
     rules::RULES.iter().map(|rule| &rule.doc).collect()
@@ -121,7 +121,7 @@ impl Check for CrdUpgradeSafety {
         }
         let (check, pairs, proofs) = (self.clone(), compared_pairs(plan), Arc::clone(proofs));
         Box::new(move || {
-            let list = |pair: &Pair| {
+            let list = |pair: &UpgradedCrd| {
                 let Ok(Compared::ByRules(found)) = check.compare(pair, &proofs) else { return None };
                 let is_open = found.iter().any(Weighed::is_open);
                 objects::compare(pair, &proofs).ok().flatten().filter(|_| is_open)?.lookup()
@@ -135,7 +135,7 @@ impl Check for CrdUpgradeSafety {
             if self.options.off {
                 return self.only_refusals(&context).await;
             }
-            let pairs = Arc::new(Pair::all(&context.plan.changes));
+            let pairs = Arc::new(UpgradedCrd::all(&context.plan.changes));
             notify_skipped(&context);
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
@@ -148,7 +148,7 @@ impl Check for CrdUpgradeSafety {
                 }
             }
             let evidence = self.evidence(&pairs, &compared, &context).await?;
-            let mut written = Written::all(&context.plan.changes, context.field_manager);
+            let mut written = PlannedCrdWrite::all(&context.plan.changes, context.field_manager);
             for crd in &mut written {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
@@ -165,8 +165,8 @@ fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Installer, Saf
 }
 
 /// The upgrades for which objects are examined: all except those for which a ClusterExtension disables OLM's check.
-fn compared_pairs(plan: &Plan) -> Vec<Pair> {
-    let mut pairs = Pair::all(&plan.changes);
+fn compared_pairs(plan: &Plan) -> Vec<UpgradedCrd> {
+    let mut pairs = UpgradedCrd::all(&plan.changes);
     pairs.retain(|pair| safety_off(plan, &plan.changes[pair.change]).is_none());
     pairs
 }
@@ -198,9 +198,11 @@ fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) 
     let unread = surveyed.lists.iter().filter_map(|list| list.read.as_ref().err()).next();
     let (message, help) = match unread {
         // A notice is one line.
-        Some(Unlisted::Forbidden(error, help)) => (&error.message, help.as_deref()),
-        Some(Unlisted::NotConvertible(error) | Unlisted::Other(error)) => (&error.message, error.help.as_deref()),
-        Some(Unlisted::Webhook(message)) => (message, None),
+        Some(IncompleteListReason::Forbidden(error, help)) => (&error.message, help.as_deref()),
+        Some(IncompleteListReason::NotConvertible(error) | IncompleteListReason::Other(error)) => {
+            (&error.message, error.help.as_deref())
+        }
+        Some(IncompleteListReason::Webhook(message)) => (message, None),
         None => return,
     };
     let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
@@ -270,19 +272,19 @@ impl CrdUpgradeSafety {
         })
     }
 
-    fn compare(&self, pair: &Pair, proofs: &Proofs) -> Result<Compared, Malformed> {
+    fn compare(&self, pair: &UpgradedCrd, proofs: &Proofs) -> Result<Compared, MalformedCrd> {
         self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
     }
 
     /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
-    async fn only_refusals(&self, context: &Context<'_>) -> Result<Answer, CouldNotCheck> {
-        let written = Written::all(&context.plan.changes, context.field_manager);
+    async fn only_refusals(&self, context: &Context<'_>) -> Result<CheckResult, CouldNotCheck> {
+        let written = PlannedCrdWrite::all(&context.plan.changes, context.field_manager);
         let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
         let answer = apart(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
         match answer.await.ok_or_else(interrupted)? {
-            Answer::Checked { violations, .. } if violations.is_empty() => {
+            CheckResult::Checked { violations, .. } if violations.is_empty() => {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
-                Ok(Answer::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
+                Ok(CheckResult::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
             }
             answer => Ok(answer),
         }
@@ -294,8 +296,8 @@ impl CrdUpgradeSafety {
     /// In the second case it is no error if they cannot be read: a notice says so.
     async fn evidence(
         &self,
-        pairs: &Arc<Vec<Pair>>,
-        compared: &[Result<Compared, Malformed>],
+        pairs: &Arc<Vec<UpgradedCrd>>,
+        compared: &[Result<Compared, MalformedCrd>],
         context: &Context<'_>,
     ) -> Result<Vec<CrdEvidence>, CouldNotCheck> {
         if !self.counts_objects() {
@@ -360,12 +362,12 @@ impl CrdUpgradeSafety {
 
     fn answer(
         &self,
-        pairs: &[Pair],
-        compared: Vec<Result<Compared, Malformed>>,
+        pairs: &[UpgradedCrd],
+        compared: Vec<Result<Compared, MalformedCrd>>,
         evidence: Vec<CrdEvidence>,
-        written: &[Written],
+        written: &[PlannedCrdWrite],
         proofs: &Proofs,
-    ) -> Answer {
+    ) -> CheckResult {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
@@ -402,11 +404,11 @@ impl CrdUpgradeSafety {
             let (rule, source) = (rule.to_owned(), at.map(Into::into));
             Suppressed { rule, severity, count, source }
         });
-        Answer::Checked { violations, unchecked, coverage: covered, suppressed: suppressed.collect() }
+        CheckResult::Checked { violations, unchecked, coverage: covered, suppressed: suppressed.collect() }
     }
 
     /// What gantry's own rules report about a CRD that is created.
-    fn of_new_crd(&self, crd: &Written) -> Vec<RuleViolation> {
+    fn of_new_crd(&self, crd: &PlannedCrdWrite) -> Vec<RuleViolation> {
         if self.options.tool().is_some() || crd.is_left_to_server || crd.crd.live_object.is_some() {
             return Vec::new();
         }
@@ -432,12 +434,13 @@ impl CrdUpgradeSafety {
     ///
     /// # Errors
     /// One of the CRDs is malformed, so the two cannot be compared.
-    pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, Malformed> {
-        let prove =
-            |question: &Question<'_>| Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new);
+    pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, MalformedCrd> {
+        let prove = |question: &VersionPairQuestion<'_>| {
+            Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
+        };
         let mut judged =
             self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
-        let sides = Sides::new(RawObject::new(desired), Some(RawObject::new(live)));
+        let sides = CrdSides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
         server::deduplicate(&mut judged.violations);
@@ -445,18 +448,18 @@ impl CrdUpgradeSafety {
     }
 
     /// Compares two CRDs; `prove` decides what rules cannot.
-    fn compare_with(&self, pair: &CrdPair, prove: Prove<'_>) -> Result<Compared, Malformed> {
+    fn compare_with(&self, pair: &CrdPair, prove: VersionProver<'_>) -> Result<Compared, MalformedCrd> {
         if let Some(tool) = self.options.tool() {
             let mut judged = Judged::default();
             let flagged = presets::judge(pair, &tool)?;
             flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
             return Ok(Compared::ByTool(judged));
         }
-        let Comparison { violations: found, additions } = compare::crd(pair)?;
+        let CrdComparison { violations: found, additions } = compare::crd(pair)?;
         let proofs = proofs(pair, &found, &additions, prove);
         let (proven, others) = indirect::settle(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
-        let weigh = |(violation, proof): (RuleViolation, Option<Proof>)| {
+        let weigh = |(violation, proof): (RuleViolation, Option<ChangeProof>)| {
             // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
             let RuleViolation { rule, path, diagnosis, .. } = &violation;
@@ -473,7 +476,7 @@ fn proofs(
     pair: &CrdPair,
     found: &[RuleViolation],
     additions: &[Arc<str>],
-    prove: Prove<'_>,
+    prove: VersionProver<'_>,
 ) -> BTreeMap<String, Arc<VersionProof>> {
     let mut proofs = BTreeMap::new();
     let versions = pair.common_versions().count();
@@ -488,7 +491,7 @@ fn proofs(
             continue;
         }
         let scale = [version.scale_paths(), successor.scale_paths()];
-        let question = Question {
+        let question = VersionPairQuestion {
             group: &pair.desired.group,
             kind: &pair.desired.names.kind,
             version: &version.name,
@@ -509,10 +512,10 @@ fn proofs(
 }
 
 /// Whether no request reads or writes an object at the version, and none is stored at it.
-fn is_unreachable(pair: &CrdPair, version: &Version, successor: &Version) -> bool {
+fn is_unreachable(pair: &CrdPair, version: &CrdVersion, successor: &CrdVersion) -> bool {
     // A manifest does not say at which versions a cluster stores objects.
     let is_known = !pair.live.status_stored_versions.is_empty();
-    let is_used = |version: &Version| version.served || version.storage;
+    let is_used = |version: &CrdVersion| version.served || version.storage;
     is_known && !is_used(version) && !is_used(successor) && !pair.live.is_stored(&version.name)
 }
 

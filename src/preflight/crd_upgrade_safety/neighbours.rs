@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CrdUpgradeSafety, Options, Preset};
+use super::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::Violation;
 
 /// A change of a node: the keywords before and after it, which are added to those of its type.
-type Change = (&'static str, Value, Value);
+type KeywordEdit = (&'static str, Value, Value);
 
 /// Changes that break nothing, and changes that break something, of nodes of one type.
-fn changes() -> Vec<(Value, Vec<Change>, Vec<Change>)> {
+fn changes() -> Vec<(Value, Vec<KeywordEdit>, Vec<KeywordEdit>)> {
     let rule = |rule: &str| json!({"x-kubernetes-validations": [{"rule": rule}]});
     let none = || json!({});
     let text = (
@@ -93,7 +93,7 @@ fn node(base: &Value, of: &[&Value]) -> Value {
     Value::Object(keywords)
 }
 
-type Found = (String, String, Severity, Option<Verdict>, Vec<Breaks>);
+type ViolationKey = (String, String, Severity, Option<Verdict>, Vec<Breaks>);
 
 fn violations(preset: Preset, live: &Value, desired: &Value) -> Vec<Violation> {
     let crd = |spec: &Value| {
@@ -110,11 +110,11 @@ fn violations(preset: Preset, live: &Value, desired: &Value) -> Vec<Violation> {
         })
         .to_string()
     };
-    let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+    let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
     check.judge(&crd(live), &crd(desired)).expect("both can be read")
 }
 
-fn found(preset: Preset, live: &Value, desired: &Value) -> Vec<Found> {
+fn found(preset: Preset, live: &Value, desired: &Value) -> Vec<ViolationKey> {
     let shown = |found: Violation| {
         let path = found.path.unwrap_or_default();
         (found.rule.into_owned(), path, found.severity, found.verdict, found.breaks)
@@ -157,7 +157,7 @@ fn a_change_has_the_same_verdict_alone_and_beside_one_that_breaks() {
                         let together = found(preset, &live, &desired);
                         let alone = found(preset, &live, &mine);
                         let breaking = found(preset, &live, &theirs);
-                        let missing: Vec<&Found> =
+                        let missing: Vec<&ViolationKey> =
                             alone.iter().filter(|violation| !together.contains(violation)).collect();
                         let milder = breaking.iter().filter(|violation| {
                             !together

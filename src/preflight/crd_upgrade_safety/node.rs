@@ -1,6 +1,6 @@
 //! The input of the rules about schema nodes: a live node paired with the desired one.
 
-use super::json::{Json, Map};
+use super::json::{Json, JsonMap};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
@@ -14,13 +14,13 @@ pub enum Transition {
 
 /// A keyword of a node whose meaning differs between live and desired.
 #[derive(Debug, Clone, Copy)]
-pub struct Change<'n, 'a> {
+pub struct KeywordDifference<'n, 'a> {
     pub keyword: &'n str,
     pub live: Option<&'n Json<'a>>,
     pub desired: Option<&'n Json<'a>>,
 }
 
-impl Change<'_, '_> {
+impl KeywordDifference<'_, '_> {
     pub fn transition(&self) -> Transition {
         match (self.live, self.desired) {
             (None, _) => Transition::Added,
@@ -32,7 +32,7 @@ impl Change<'_, '_> {
 
 /// The place of a schema node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SchemaNodePlace {
     /// The name of the CRD.
     pub crd: String,
     pub version: String,
@@ -42,7 +42,7 @@ pub struct Place {
     pub steps: Vec<Step>,
 }
 
-impl Place {
+impl SchemaNodePlace {
     /// The field for messages: `spec.pollInterval`.
     pub fn field(&self) -> &str {
         self.path.strip_prefix("^.").unwrap_or("the object itself")
@@ -52,17 +52,17 @@ impl Place {
 /// A schema node that both CRDs have, and whose own keywords differ.
 #[derive(Debug)]
 pub struct NodePair<'n, 'a> {
-    pub place: &'n Place,
-    pub live: &'n Map<'a>,
-    pub desired: &'n Map<'a>,
+    pub place: &'n SchemaNodePlace,
+    pub live: &'n JsonMap<'a>,
+    pub desired: &'n JsonMap<'a>,
     /// Sorted by keyword. Child nodes are not included: each is a pair of its own.
-    pub changes: &'n [Change<'n, 'a>],
+    pub changes: &'n [KeywordDifference<'n, 'a>],
     /// The changes that no rule claims, except the rule for unknown changes.
-    pub unclaimed: &'n [&'n Change<'n, 'a>],
+    pub unclaimed: &'n [&'n KeywordDifference<'n, 'a>],
 }
 
 impl<'n, 'a> NodePair<'n, 'a> {
-    pub fn change(&self, keyword: &str) -> Option<&'n Change<'n, 'a>> {
+    pub fn change(&self, keyword: &str) -> Option<&'n KeywordDifference<'n, 'a>> {
         self.changes.iter().find(|change| change.keyword == keyword)
     }
 
@@ -75,13 +75,13 @@ impl<'n, 'a> NodePair<'n, 'a> {
 /// A schema node of the live CRD that the desired one lacks.
 #[derive(Debug)]
 pub struct RemovedNode<'n, 'a> {
-    pub place: &'n Place,
-    pub live: &'n Map<'a>,
+    pub place: &'n SchemaNodePlace,
+    pub live: &'n JsonMap<'a>,
 }
 
 /// A schema node of the desired CRD that the live one does not describe, but whose values it keeps.
 #[derive(Debug)]
 pub struct AddedNode<'n, 'a> {
-    pub place: &'n Place,
-    pub desired: &'n Map<'a>,
+    pub place: &'n SchemaNodePlace,
+    pub desired: &'n JsonMap<'a>,
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
-use super::presets::Tool;
-use super::presets::options::{self as crdify, Conversion, Enforcement, UNHANDLED};
+use super::presets::PresetTool;
+use super::presets::options::{self as crdify, ConversionPolicy, Enforcement, UNHANDLED};
 use super::presets::{crdify as crdify_tool, kapp as kapp_tool, validations};
 use super::{rules, server};
-use crate::config::{AmongManifests, ConfigReader, Located, LocatedData};
+use crate::config::{AmongManifests, ConfigReader, LocatedData, LocatedValue};
 use crate::finding::Severity;
 use crate::problem::{Location, did_you_mean};
 
@@ -52,7 +52,7 @@ pub struct Enforced {
 
 /// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct CrdUpgradeOptions {
     pub preset: Preset,
     pub fail_mode: FailMode,
     /// OLM's `enforcement: None`: the check does not run.
@@ -61,12 +61,12 @@ pub struct Options {
     pub off_at: Option<Location>,
     pub rules: Vec<Enforced>,
     /// The settings of crdify for `preset: crdify` and `olm-v1`.
-    pub crdify: crdify::Options,
+    pub crdify: crdify::CrdifyOptions,
     /// The validations of crdify that `validations` and `unhandledEnforcement` switch off, and where.
     pub validations_off: Vec<(&'static str, Option<Location>)>,
 }
 
-impl Options {
+impl CrdUpgradeOptions {
     /// Reads the check's own keys.
     pub fn read(reader: &mut ConfigReader<'_>) -> Self {
         let presets = [
@@ -91,20 +91,20 @@ impl Options {
         let off = reader.strictness("enforcement", about, &choices, false, AmongManifests::Tighten);
         let off_at = reader.place("enforcement").cloned();
         let rules = enforced(reader, preset);
-        let mut options = Options { preset, fail_mode, off, off_at, rules, ..Options::default() };
+        let mut options = CrdUpgradeOptions { preset, fail_mode, off, off_at, rules, ..CrdUpgradeOptions::default() };
         if preset == Preset::OlmV1 {
-            options.crdify = crdify::Options::olm_v1();
+            options.crdify = crdify::CrdifyOptions::olm_v1();
         }
         options.read_crdify(reader);
         options
     }
 
     /// The tool to reproduce, if any.
-    pub fn tool(&self) -> Option<Tool> {
+    pub fn tool(&self) -> Option<PresetTool> {
         match self.preset {
             Preset::Documented | Preset::Semantic | Preset::Evidence => None,
-            Preset::Kapp => Some(Tool::Kapp),
-            Preset::OlmV1 | Preset::Crdify => Some(Tool::Crdify(self.crdify.clone())),
+            Preset::Kapp => Some(PresetTool::Kapp),
+            Preset::OlmV1 | Preset::Crdify => Some(PresetTool::Crdify(self.crdify.clone())),
         }
     }
 
@@ -138,7 +138,7 @@ impl Options {
             For preset crdify and olm-v1.";
         if let Some(found) = reader.value("conversion", json!({"description": about, "enum": ["None", "Ignore"]})) {
             crdify_only(reader, "conversion", found, applies);
-            let choices = &[("None", Conversion::None), ("Ignore", Conversion::Ignore)];
+            let choices = &[("None", ConversionPolicy::None), ("Ignore", ConversionPolicy::Ignore)];
             if let Some(conversion) = word(reader, "conversion", found, choices) {
                 self.crdify.conversion = conversion;
             }
@@ -151,7 +151,7 @@ impl Options {
         }
     }
 
-    fn read_validation(&mut self, reader: &mut ConfigReader<'_>, path: &str, entry: &Located) {
+    fn read_validation(&mut self, reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue) {
         let known = crdify_names();
         only(reader, path, entry, &["name", "enforcement", "configuration"]);
         let Some(name) = name(reader, path, entry) else { return };
@@ -299,13 +299,13 @@ fn validations_schema() -> Value {
 }
 
 /// Reports a key of crdify that the preset does not use.
-fn crdify_only(reader: &mut ConfigReader<'_>, key: &str, found: &Located, applies: bool) {
+fn crdify_only(reader: &mut ConfigReader<'_>, key: &str, found: &LocatedValue, applies: bool) {
     if !applies {
         reader.problem(key, found, "is only read under preset: crdify and preset: olm-v1; use rules here");
     }
 }
 
-fn items<'l>(reader: &mut ConfigReader<'_>, path: &str, found: &'l Located) -> &'l [Located] {
+fn items<'l>(reader: &mut ConfigReader<'_>, path: &str, found: &'l LocatedValue) -> &'l [LocatedValue] {
     match &found.data {
         LocatedData::List(items) => items,
         _ => {
@@ -315,7 +315,7 @@ fn items<'l>(reader: &mut ConfigReader<'_>, path: &str, found: &'l Located) -> &
     }
 }
 
-fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &Located) -> Option<String> {
+fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue) -> Option<String> {
     let found = entry.get("name").map(|found| (found, found.to_value()));
     match found {
         Some((_, Value::String(name))) if !name.is_empty() => Some(name),
@@ -330,7 +330,7 @@ fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &Located) -> Option<St
     }
 }
 
-fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &Located, choices: &[(&str, T)]) -> Option<T> {
+fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &LocatedValue, choices: &[(&str, T)]) -> Option<T> {
     let value = found.to_value();
     let text = value.as_str().unwrap_or_default();
     // crdify refuses these words in another case.
@@ -344,7 +344,7 @@ fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &Located, cho
     choice.map(|(_, value)| *value)
 }
 
-fn only(reader: &mut ConfigReader<'_>, path: &str, entry: &Located, known: &[&str]) {
+fn only(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue, known: &[&str]) {
     for (key, value) in entry.entries().filter(|(key, _)| !known.contains(key)) {
         let hint = if known.is_empty() { "it has no options".to_owned() } else { near(key, known) };
         reader.problem(&format!("{path}.{key}"), value, &format!("unknown key; {hint}"));
@@ -367,6 +367,6 @@ mod tests {
     fn the_flag_has_the_presets_of_the_check() {
         let keys = ENTRY.keys();
         let key = keys.iter().find(|key| key.name == "preset").expect("the check has presets");
-        assert_eq!(key.schema["enum"], serde_json::json!(options::Preset::names()));
+        assert_eq!(key.schema["enum"], serde_json::json!(options::PresetFlag::names()));
     }
 }

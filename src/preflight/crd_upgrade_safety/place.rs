@@ -6,8 +6,8 @@ use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
 use super::{CrdUpgradeSafety, decide, server};
 use crate::finding::{Evidence, Examined, ForVersions, Severity, Verdict};
-use crate::preflight::proofs::Proof;
-use crate::preflight::{Subject, Violation};
+use crate::preflight::proofs::ChangeProof;
+use crate::preflight::{Violation, ViolationSubject};
 use crate::problem::Location;
 use crate::text;
 
@@ -35,7 +35,7 @@ impl CrdUpgradeSafety {
     pub(super) fn place(
         &self,
         violation: RuleViolation,
-        proof: Option<Proof>,
+        proof: Option<ChangeProof>,
         evidence: Option<Evidence>,
     ) -> Result<Violation, Off> {
         let RuleViolation { rule, version, path, changes, mut diagnosis, .. } = violation;
@@ -85,7 +85,7 @@ impl CrdUpgradeSafety {
             help = help.then(format!("\n{}", text::sanitize(step)));
         }
         Ok(Violation {
-            subject: Subject::Change(0),
+            subject: ViolationSubject::Change(0),
             rule: doc.name.into(),
             severity,
             may_be_accepted: false,
@@ -134,7 +134,7 @@ impl CrdUpgradeSafety {
             _ => "crdify",
         };
         Some(Ok(Violation {
-            subject: Subject::Change(0),
+            subject: ViolationSubject::Change(0),
             rule: flagged.validation.into(),
             severity,
             may_be_accepted: false,

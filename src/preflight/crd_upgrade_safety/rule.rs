@@ -1,6 +1,6 @@
 //! The type of a rule: its claims, its weight, the function that evaluates it, and the diagnosis that this returns.
 
-use super::node::{AddedNode, NodePair, Place, RemovedNode, Transition};
+use super::node::{AddedNode, NodePair, RemovedNode, SchemaNodePlace, Transition};
 use crate::crd::{Crd, CrdPair};
 use crate::finding::wording::Wording;
 use crate::finding::{Breaks, Severity, Verdict};
@@ -40,16 +40,16 @@ pub enum Weight {
 #[derive(Debug, Clone, Copy)]
 pub enum Judge {
     /// The CRD as a whole.
-    Crd(fn(&CrdPair) -> Vec<Found>),
+    Crd(fn(&CrdPair) -> Vec<CrdRuleViolation>),
     /// The versions of one CRD, compared with each other by the rules about nodes.
-    Versions(fn(&CrdPair, &Between) -> Vec<Found>),
+    Versions(fn(&CrdPair, &Between) -> Vec<CrdRuleViolation>),
     /// A node that both sides have.
-    Node(fn(&NodePair) -> Option<Diagnosis>),
+    Node(fn(&NodePair) -> Option<ViolationText>),
     /// A node that is removed. The rule is not evaluated for its children, which are removed with it.
-    Removed(fn(&RemovedNode) -> Diagnosis),
+    Removed(fn(&RemovedNode) -> ViolationText),
     /// A node that only desired describes, below a node that keeps unknown fields. The rule is not evaluated for its
     /// children.
-    Added(fn(&AddedNode) -> Diagnosis),
+    Added(fn(&AddedNode) -> ViolationText),
     /// Whole CRDs, including new ones, as the API server validates them: see [`super::server`].
     Server,
     /// What is proven to break at nodes that no other rule reports: see [`super::indirect`].
@@ -80,14 +80,14 @@ impl Claim {
 
 /// A violation of a rule about whole CRDs.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct CrdRuleViolation {
     pub version: Option<String>,
-    pub diagnosis: Diagnosis,
+    pub diagnosis: ViolationText,
 }
 
 /// A violation in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Diagnosis {
+pub struct ViolationText {
     /// The message, on one line.
     pub message: Wording,
     /// The message without the consequence that the keyword has in general, for a change that is proven to have none.
@@ -117,19 +117,19 @@ pub struct Diagnosis {
     pub is_about_updates: bool,
 }
 
-impl Diagnosis {
+impl ViolationText {
     /// A change of a field, with the text that kapp and OLM document for it.
-    pub fn of_field(place: &Place, keyword: &str, text: &str) -> Self {
+    pub fn of_field(place: &SchemaNodePlace, keyword: &str, text: &str) -> Self {
         let mut at = place.steps.clone();
         at.push(keyword.into());
-        Diagnosis {
+        ViolationText {
             fact: Some(text.to_owned()),
             documented: Some(format!(
                 "\"ChangeValidator\" validation failed: version \"{}\", field \"{}\": {text}",
                 place.version, place.path
             )),
             at,
-            ..Diagnosis::default()
+            ..ViolationText::default()
         }
     }
 

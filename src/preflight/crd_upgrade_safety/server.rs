@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::compare::RuleViolation;
 use super::kept_fields;
 use super::presets::{crdify, kapp};
-use super::rule::Diagnosis;
+use super::rule::ViolationText;
 use super::rules::RULES;
-use crate::crd::{Sides, steps};
+use crate::crd::{CrdSides, steps};
 use crate::finding::Severity;
 use crate::plan::Change;
 use crate::preflight::Violation;
-use crate::preflight::objects::definition::{self, Refused};
-use crate::preflight::proofs::Known;
+use crate::preflight::objects::definition::{self, CrdRefusal};
+use crate::preflight::proofs::ProofCache;
 use crate::resource::Step;
 
 /// The rule.
@@ -20,7 +20,7 @@ pub const NAME: &str = "CRDInvalid";
 
 /// A change that the server refuses in every upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum UpgradeRefusal {
     /// The scope changes.
     Scope,
     /// A stored version is removed.
@@ -28,9 +28,9 @@ pub enum Refusal {
 }
 
 /// The rules of the presets that report the same refusal.
-pub const TWINS: [(Refusal, &[&str]); 2] = [
-    (Refusal::Scope, &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]),
-    (Refusal::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
+pub const TWINS: [(UpgradeRefusal, &[&str]); 2] = [
+    (UpgradeRefusal::Scope, &[kapp::NO_SCOPE_CHANGE, crdify::SCOPE]),
+    (UpgradeRefusal::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
 ];
 
 /// The rules, of gantry and of the tools that it reproduces, whose findings are certain refusals.
@@ -44,17 +44,17 @@ pub const REFUSALS: &[&str] = &[
 ];
 
 /// A CRD that a deploy would write.
-pub struct Written {
+pub struct PlannedCrdWrite {
     /// The index of the change in the plan.
     pub change: usize,
-    pub crd: Arc<Sides>,
+    pub crd: Arc<CrdSides>,
     /// The field manager that applies it.
     pub manager: String,
     /// Whether only the API server validates it: see [`crate::olm::cluster_extension::SafetyOff`].
     pub is_left_to_server: bool,
 }
 
-impl Written {
+impl PlannedCrdWrite {
     /// The CRDs that `changes` write, in the order of the plan.
     pub fn all(changes: &[Change], manager: &str) -> Vec<Self> {
         let is_written = |change: &&Change| change.action.applies();
@@ -62,7 +62,7 @@ impl Written {
         crds.filter(|(_, change)| is_written(change))
             .filter_map(|(index, change)| {
                 let crd = Arc::clone(change.crd()?);
-                Some(Written { change: index, crd, manager: manager.to_owned(), is_left_to_server: false })
+                Some(PlannedCrdWrite { change: index, crd, manager: manager.to_owned(), is_left_to_server: false })
             })
             .collect()
     }
@@ -70,9 +70,9 @@ impl Written {
 
 /// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
 /// an upgrade from one manifest to another.
-pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<RuleViolation> {
+pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache>) -> Vec<RuleViolation> {
     let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
-    let violation = |Refused { version, path, at, message }| RuleViolation {
+    let violation = |CrdRefusal { version, path, at, message }| RuleViolation {
         rule,
         version,
         path,
@@ -83,12 +83,19 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
     definition::validate(crd, manager, known).into_iter().map(violation).collect()
 }
 
-fn diagnosis(message: String, next: Option<(String, Vec<String>)>, at: Vec<Step>) -> Diagnosis {
+fn diagnosis(message: String, next: Option<(String, Vec<String>)>, at: Vec<Step>) -> ViolationText {
     let (help, steps) = match next {
         Some((help, steps)) => (help.into(), steps),
         None => ("fix the CRD; otherwise the deploy stops when the server refuses it".into(), Vec::new()),
     };
-    Diagnosis { message: message.into(), help, steps, at, label: Some("refused".to_owned()), ..Diagnosis::default() }
+    ViolationText {
+        message: message.into(),
+        help,
+        steps,
+        at,
+        label: Some("refused".to_owned()),
+        ..ViolationText::default()
+    }
 }
 
 /// Removes the `CRDInvalid` violations that another rule reports too for the same CRD, and the `PatternChange`
@@ -119,12 +126,13 @@ pub fn deduplicate(violations: &mut Vec<Violation>) {
         let subject = format!("{:?}", violation.subject);
         let has = |rule: &str| loud.iter().any(|(other, name)| *other == subject && name == rule);
         let at = &violation.at;
-        let of =
-            |refusal: Refusal| TWINS.iter().find(|(other, _)| *other == refusal).map_or(&[][..], |(_, twins)| *twins);
+        let of = |refusal: UpgradeRefusal| {
+            TWINS.iter().find(|(other, _)| *other == refusal).map_or(&[][..], |(_, twins)| *twins)
+        };
         let twins: &[&str] = if *at == steps::spec("scope") {
-            of(Refusal::Scope)
+            of(UpgradeRefusal::Scope)
         } else if *at == steps::versions() {
-            of(Refusal::StoredVersions)
+            of(UpgradeRefusal::StoredVersions)
         } else if at.len() == 3 && at.starts_with(&steps::spec("names")) {
             &["KindChanged"]
         } else {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::crd::{CrdPair, Version};
+use crate::crd::{CrdPair, CrdVersion};
 use crate::finding::{Witness, WitnessVerdict};
 use crate::preflight::proofs::VersionProof;
 use gantry_schema::{Patterns, Schema};
 
 /// The proof about the version, without such witnesses.
-pub fn settle(pair: &CrdPair, [live, desired]: [&Version; 2], proof: Arc<VersionProof>) -> Arc<VersionProof> {
+pub fn settle(pair: &CrdPair, [live, desired]: [&CrdVersion; 2], proof: Arc<VersionProof>) -> Arc<VersionProof> {
     let loses =
         |witness: &Witness| witness.live == WitnessVerdict::Accepted && witness.desired == WitnessVerdict::Pruned;
     let mut witnesses = proof.nodes.values().flat_map(|node| &node.witnesses);
@@ -35,7 +35,7 @@ pub fn settle(pair: &CrdPair, [live, desired]: [&Version; 2], proof: Arc<Version
     Arc::new(proof)
 }
 
-fn structure(version: &Version) -> Option<Schema> {
+fn structure(version: &CrdVersion) -> Option<Schema> {
     let schema = serde_json::from_str(version.schema()?).ok()?;
     Schema::compile_structure(&schema, &Patterns::default()).ok()
 }

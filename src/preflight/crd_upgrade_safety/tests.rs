@@ -13,12 +13,12 @@ use super::rules::RULES;
 use super::*;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
-use crate::crd::Side;
+use crate::crd::CrdSide;
 use crate::finding::Severity;
-use crate::manifest::{Manifest, Origin, Source};
+use crate::manifest::{Manifest, ManifestOrigin, ManifestSource};
 use crate::plan::{Action, Change, Crds, Plan};
-use crate::preflight::Subject;
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
+use crate::preflight::ViolationSubject;
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_schema::keywords;
 
 /// The scopes of examples.
@@ -27,7 +27,7 @@ const FIELDS: &str = "Fields of spec in the schema of one version";
 
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
-fn compared(live: &str, desired: &str) -> Result<Vec<RuleViolation>, Malformed> {
+fn compared(live: &str, desired: &str) -> Result<Vec<RuleViolation>, MalformedCrd> {
     Ok(compare::crd(&CrdPair::parse(live, desired)?)?.violations)
 }
 
@@ -90,7 +90,12 @@ fn found_for_x(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
     rules_found(&live, &desired).into_iter().map(|(rule, path)| (rule, path.unwrap_or_default())).collect()
 }
 
-fn judge_all(check: &CrdUpgradeSafety, pairs: &[Pair], written: &[Written], proofs: &Proofs) -> Answer {
+fn judge_all(
+    check: &CrdUpgradeSafety,
+    pairs: &[UpgradedCrd],
+    written: &[PlannedCrdWrite],
+    proofs: &Proofs,
+) -> CheckResult {
     let compared = pairs.iter().map(|pair| check.compare(pair, proofs)).collect();
     check.answer(pairs, compared, pairs.iter().map(|_| CrdEvidence::default()).collect(), written, proofs)
 }
@@ -117,7 +122,8 @@ fn every_example_triggers_its_rule_and_no_other() {
     for rule in RULES {
         let example = rule.doc.example();
         let (live, desired) = (whole(example.scope, example.live()), whole(example.scope, example.desired()));
-        let judged = CrdUpgradeSafety::new(Options::default()).judge(&live, &desired).expect("both can be read");
+        let judged =
+            CrdUpgradeSafety::new(CrdUpgradeOptions::default()).judge(&live, &desired).expect("both can be read");
         let found: Vec<&str> = judged.iter().map(|violation| violation.rule.as_ref()).collect();
         // Every field of today's API is known, so the example has one that the server refuses.
         let refused = (rule.doc.name == rule::UNKNOWN_CHANGE).then_some(server::NAME);
@@ -221,7 +227,7 @@ fn what_the_api_cannot_hold_is_not_judged() {
     for broken in [json!({"type": "integer", "minimum": "5"}), json!({"type": ["integer"]}), json!(true)] {
         let (live, desired) = pair_of(&fine, &broken);
         let error = compared(&live, &desired).unwrap_err();
-        assert_eq!(error.side, Side::Desired, "{broken}");
+        assert_eq!(error.side, CrdSide::Desired, "{broken}");
         assert!(error.to_string().contains("spec.x"), "{error}");
     }
 }
@@ -252,7 +258,7 @@ fn a_crd_that_is_none_is_an_error_with_its_reason() {
         ),
     ] {
         let error = compared(&good, &desired).unwrap_err();
-        assert_eq!((error.side, error.to_string().as_str()), (Side::Desired, reason));
+        assert_eq!((error.side, error.to_string().as_str()), (CrdSide::Desired, reason));
     }
 }
 
@@ -291,16 +297,16 @@ fn text_from_a_crd_cannot_make_a_violation_long() {
 }
 
 fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
-    let source = Arc::new(Source::new("crd.yaml", String::new()));
+    let source = Arc::new(ManifestSource::new("crd.yaml", String::new()));
     Change {
         action: Action::Update,
         desired: Manifest {
             object: ObjectRef::crd(name).into(),
             raw: RawObject::new(desired),
-            origin: Origin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+            origin: ManifestOrigin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
             bundle: None,
         },
-        live: live.map(|json| Live { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
+        live: live.map(|json| LiveObject { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),
         replaces: None,
         unread: None,
         resource: Resource::crd().into(),
@@ -313,11 +319,11 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
     }
 }
 
-fn run(plan: &Plan, options: Options) -> (Vec<Violation>, Vec<CouldNotCheck>) {
-    let pairs = Pair::all(&plan.changes);
+fn run(plan: &Plan, options: CrdUpgradeOptions) -> (Vec<Violation>, Vec<CouldNotCheck>) {
+    let pairs = UpgradedCrd::all(&plan.changes);
     match judge_all(&CrdUpgradeSafety::new(options), &pairs, &[], &Proofs::new(Proven, 1)) {
-        Answer::Checked { violations, unchecked, .. } => (violations, unchecked),
-        skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
+        CheckResult::Checked { violations, unchecked, .. } => (violations, unchecked),
+        skipped @ CheckResult::Skipped(_) => panic!("{skipped:?}"),
     }
 }
 
@@ -326,10 +332,10 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "integer"}));
     let changes = (0..50).map(|i| change(&format!("c{i}.test.example.com"), (i % 2 == 0).then_some(&*live), &desired));
     let plan = Plan { changes: changes.collect(), ..Plan::default() };
-    let (found, _) = run(&plan, Options::default());
+    let (found, _) = run(&plan, CrdUpgradeOptions::default());
     assert_eq!(
         found.iter().map(|v| v.subject.clone()).collect::<Vec<_>>(),
-        (0..50).step_by(2).map(Subject::Change).collect::<Vec<_>>()
+        (0..50).step_by(2).map(ViolationSubject::Change).collect::<Vec<_>>()
     );
     assert!(found.iter().all(|v| v.explain.as_deref() == Some("NoTypeChange")), "{:?}", found[0].explain);
 }
@@ -340,7 +346,11 @@ fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
         pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true, "maxLength": 1}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let severities = |fail_mode| -> BTreeMap<Cow<'static, str>, Severity> {
-        run(&plan, Options { fail_mode, ..Options::default() }).0.into_iter().map(|v| (v.rule, v.severity)).collect()
+        run(&plan, CrdUpgradeOptions { fail_mode, ..CrdUpgradeOptions::default() })
+            .0
+            .into_iter()
+            .map(|v| (v.rule, v.severity))
+            .collect()
     };
     let expected =
         |unknown| BTreeMap::from([("NoMaxLengthTightened".into(), Severity::Error), ("UnknownChange".into(), unknown)]);
@@ -359,8 +369,11 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
         ],
         ..Plan::default()
     };
-    let (found, unchecked) = run(&plan, Options::default());
-    assert_eq!(found.iter().map(|violation| violation.subject.clone()).collect::<Vec<_>>(), [Subject::Change(0)]);
+    let (found, unchecked) = run(&plan, CrdUpgradeOptions::default());
+    assert_eq!(
+        found.iter().map(|violation| violation.subject.clone()).collect::<Vec<_>>(),
+        [ViolationSubject::Change(0)]
+    );
     assert_eq!(unchecked.len(), 1);
     assert_eq!(
         unchecked[0].message,
@@ -375,13 +388,13 @@ async fn the_check_answers_with_what_was_compared() {
     let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
-    let options = Options { fail_mode: FailMode::Open, ..Options::default() };
+    let options = CrdUpgradeOptions { fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
     let check = CrdUpgradeSafety::new(options);
-    let stage = crate::ui::progress::Progress::Hidden.stage("checking", None);
+    let stage = crate::ui::progress::ProgressDisplay::Hidden.stage("checking", None);
     let answer = check
         .run(Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
+            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
@@ -391,7 +404,7 @@ async fn the_check_answers_with_what_was_compared() {
             live_lookups: &Vec::new,
             deletion_lookups: &Vec::new,
             proofs: Arc::new(Proofs::new(Proven, 1)),
-            objects: Arc::new(crate::preflight::objects::Objects::new([])),
+            objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
             by_default: false,
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             stage: &stage,
@@ -399,7 +412,7 @@ async fn the_check_answers_with_what_was_compared() {
         })
         .await
         .unwrap();
-    let Answer::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
+    let CheckResult::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     let found: Vec<_> = found.iter().map(|v| (&*v.rule, v.severity)).collect();
     assert_eq!(found, [("UnknownChange", Severity::Info), ("CRDInvalid", Severity::Error)]);
 }
@@ -415,15 +428,15 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
         vec![new, change(name, Some(&refused), &refused), change(name, None, &crd(json!({"type": "string"})))];
     let plan = Plan { changes, ..Plan::default() };
     let judged = |preset| {
-        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
         match judge_all(
             &check,
-            &Pair::all(&plan.changes),
-            &Written::all(&plan.changes, "gantry"),
+            &UpgradedCrd::all(&plan.changes),
+            &PlannedCrdWrite::all(&plan.changes, "gantry"),
             &Proofs::new(Proven, 1),
         ) {
-            Answer::Checked { violations, .. } => violations,
-            skipped @ Answer::Skipped(_) => panic!("{skipped:?}"),
+            CheckResult::Checked { violations, .. } => violations,
+            skipped @ CheckResult::Skipped(_) => panic!("{skipped:?}"),
         }
     };
     for (preset, severity) in [
@@ -448,7 +461,7 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
 struct Counting(Arc<std::sync::atomic::AtomicUsize>);
 
 impl Prover for Counting {
-    fn prove(&self, _: &Question<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
+    fn prove(&self, _: &VersionPairQuestion<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         None
     }
@@ -459,10 +472,10 @@ fn nothing_is_proven_before_the_work_of_finding_lookups_is_done() {
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "maxLength": 5}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     for name in ["CRDUpgradeSafety", "CustomResourceValidation"] {
-        let options = Options { preset: Preset::Evidence, ..Options::default() };
+        let options = CrdUpgradeOptions { preset: Preset::Evidence, ..CrdUpgradeOptions::default() };
         let check: Box<dyn Check> = match name {
             "CRDUpgradeSafety" => Box::new(CrdUpgradeSafety::new(options)),
-            _ => (crate::preflight::custom_resource_validation::ENTRY.build)(&crate::config::ConfigMap::default()),
+            _ => (crate::preflight::custom_resource_validation::ENTRY.build)(&crate::config::CheckConfig::default()),
         };
         let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let proofs = Arc::new(Proofs::new(Counting(Arc::clone(&asked)), 1));
@@ -480,7 +493,7 @@ fn a_pattern_that_the_server_refuses_is_one_finding() {
     let (live, desired) =
         pair_of(&json!({"type": "string", "pattern": "a"}), &json!({"type": "string", "pattern": "["}));
     let rules = |preset| {
-        let check = CrdUpgradeSafety::new(Options { preset, ..Options::default() });
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
         let found = check.judge(&live, &desired).expect("two CRDs");
         found.into_iter().map(|violation| violation.rule.to_string()).collect::<BTreeSet<_>>()
     };
@@ -509,7 +522,7 @@ fn what_the_storage_version_drops_today_is_no_witness() {
     };
     let text = json!({"type": "string"});
     let witnesses = |before: Value, after: Value, conversion| {
-        let check = CrdUpgradeSafety::new(Options::default());
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
         let found = check.judge(&crd(&before, conversion), &crd(&after, conversion)).expect("two CRDs");
         let removed = found.into_iter().find(|violation| violation.rule == "NoExistingFieldRemoved");
         removed.expect("a finding").witnesses.len()
@@ -536,7 +549,8 @@ fn a_version_that_is_neither_served_nor_stored_breaks_nobody() {
         crd.to_string()
     };
     let severity = |served: bool, stored: &[&str]| {
-        let check = CrdUpgradeSafety::new(Options { preset: Preset::Semantic, ..Options::default() });
+        let check =
+            CrdUpgradeSafety::new(CrdUpgradeOptions { preset: Preset::Semantic, ..CrdUpgradeOptions::default() });
         let found = check.judge(&crd("string", served, stored), &crd("integer", served, stored)).expect("two CRDs");
         found.into_iter().find(|violation| violation.rule == "NoTypeChange").expect("a finding").severity
     };

@@ -7,34 +7,34 @@ use std::collections::BTreeMap;
 
 use super::compare::RuleViolation;
 use super::evidence::{self, Weighed};
-use super::rule::Diagnosis;
+use super::rule::ViolationText;
 use super::rules::INDIRECT_CHANGE;
 use crate::crd::steps;
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::survey::Surveyed;
-use crate::preflight::objects::tally::{Cause, Fate, Tally};
-use crate::preflight::proofs::Proof;
+use crate::preflight::objects::tally::{ObjectFate, TalliedCause, Tally};
+use crate::preflight::proofs::ChangeProof;
 use crate::resource::Step;
 
 /// The violations that only the objects show: one for each node of a version.
 pub fn violations(found: &[Weighed], upgrade: &Upgrade, surveyed: &Surveyed) -> Vec<Weighed> {
     let causes = surveyed.lists.iter().flat_map(|list| &list.tally).flat_map(Tally::causes);
     // A default that is filled in breaks nothing by itself.
-    let causes = causes.filter(|cause| !matches!(cause.fate, Fate::Defaulted | Fate::Unknown));
-    let mut by_node: BTreeMap<(&str, &[Step]), Vec<&Cause>> = BTreeMap::new();
+    let causes = causes.filter(|cause| !matches!(cause.fate, ObjectFate::Defaulted | ObjectFate::Unknown));
+    let mut by_node: BTreeMap<(&str, &[Step]), Vec<&TalliedCause>> = BTreeMap::new();
     for cause in causes.filter(|cause| evidence::responsible(found, cause).is_empty()) {
         by_node.entry((&cause.version, &cause.node)).or_default().push(cause);
     }
     by_node.into_iter().map(|((version, node), causes)| violation(version, node, &causes, upgrade)).collect()
 }
 
-fn violation(version: &str, node: &[Step], causes: &[&Cause], upgrade: &Upgrade) -> Weighed {
+fn violation(version: &str, node: &[Step], causes: &[&TalliedCause], upgrade: &Upgrade) -> Weighed {
     let path = path(node);
     let field = path.strip_prefix("^.").unwrap_or("the object");
-    let is_lost = causes.iter().any(|cause| matches!(cause.fate, Fate::Pruned | Fate::PrunedAtStorage));
-    let is_undecided = causes.iter().all(|cause| cause.fate == Fate::Undecided);
+    let is_lost = causes.iter().any(|cause| matches!(cause.fate, ObjectFate::Pruned | ObjectFate::PrunedAtStorage));
+    let is_undecided = causes.iter().all(|cause| cause.fate == ObjectFate::Undecided);
     let mut keywords: Vec<&str> = causes.iter().filter_map(|cause| cause.keyword.as_deref()).collect();
     keywords.sort_unstable();
     keywords.dedup();
@@ -47,14 +47,14 @@ fn violation(version: &str, node: &[Step], causes: &[&Cause], upgrade: &Upgrade)
     let mut at: Vec<Step> =
         upgrade.desired.version(version).map(|version| steps::schema(version.index)).unwrap_or_default();
     at.extend(node.iter().cloned());
-    let diagnosis = Diagnosis {
+    let diagnosis = ViolationText {
         message,
         fact: Some("existing objects do not fit".to_owned()),
         help: wording!("make ", VERSIONS, " accept the objects of the other versions, or change these objects first"),
         at,
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    let proof = (!is_undecided).then(|| Proof {
+    let proof = (!is_undecided).then(|| ChangeProof {
         verdict: if is_lost { Verdict::DataLoss } else { Verdict::Narrowing },
         reason: None,
         breaks: if is_lost { vec![Breaks::Readers, Breaks::Data] } else { vec![Breaks::StoredObjects] },

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Identity, field, shown};
+use super::{CustomCheckIdentity, field, shown};
 use crate::finding::Severity;
 use crate::plan::{Change, Plan};
-use crate::preflight::{Subject, Violation};
+use crate::preflight::{Violation, ViolationSubject};
 use crate::resource::ObjectRef;
-use crate::secret::Values;
+use crate::secret::SecretValues;
 use crate::text;
 use gantry_yaml as yaml;
 
@@ -124,12 +124,12 @@ impl ProgramAnswer {
     }
 
     /// The violations, in the order of the answer.
-    pub fn into_violations(self, identity: &Identity, plan: &Plan, redact: bool) -> Vec<Violation> {
-        let index = Index::of(plan);
+    pub fn into_violations(self, identity: &CustomCheckIdentity, plan: &Plan, redact: bool) -> Vec<Violation> {
+        let index = PlanObjectIndex::of(plan);
         // A finding that is not about an object of the plan may quote any of them.
         let values = LazyCell::new(|| {
             let live = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.raw.json()));
-            Values::of(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
+            SecretValues::of(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
         });
         let hide = |message: &str| if redact { values.taken_out(message) } else { message.to_owned() };
         let results = self.results.into_iter().flatten();
@@ -140,9 +140,9 @@ impl ProgramAnswer {
 impl ProgramResult {
     fn into_violation(
         self,
-        identity: &Identity,
+        identity: &CustomCheckIdentity,
         plan: &Plan,
-        index: &Index<'_>,
+        index: &PlanObjectIndex<'_>,
         redact: bool,
         hide: &dyn Fn(&str) -> String,
     ) -> Violation {
@@ -150,7 +150,7 @@ impl ProgramResult {
         let subject = match (resource_ref, file) {
             (Some(reference), _) => index.object(reference),
             (None, Some(file)) => index.file(&file),
-            (None, None) => Subject::Plan,
+            (None, None) => ViolationSubject::Plan,
         };
         let severity = match severity {
             None | Some(ProgramSeverity::Error) => Severity::Error,
@@ -158,7 +158,7 @@ impl ProgramResult {
             Some(ProgramSeverity::Info) => Severity::Info,
         };
         let change = match &subject {
-            Subject::Change(index) => Some(&plan.changes[*index]),
+            ViolationSubject::Change(index) => Some(&plan.changes[*index]),
             _ => None,
         };
         let message = match change {
@@ -181,14 +181,14 @@ impl ProgramResult {
 }
 
 /// Finds objects of the plan by reference or by file.
-struct Index<'p> {
+struct PlanObjectIndex<'p> {
     changes: &'p [Change],
     /// By group, kind and name.
     objects: BTreeMap<(&'p str, &'p str, &'p str), Vec<usize>>,
     files: BTreeMap<&'p str, BTreeSet<(usize, usize)>>,
 }
 
-impl<'p> Index<'p> {
+impl<'p> PlanObjectIndex<'p> {
     fn of(plan: &'p Plan) -> Self {
         let mut objects: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let mut files: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
@@ -198,10 +198,10 @@ impl<'p> Index<'p> {
             let origin = &change.desired.origin;
             files.entry(&*origin.source.name).or_default().insert((origin.document, index));
         }
-        Index { changes: &plan.changes, objects, files }
+        PlanObjectIndex { changes: &plan.changes, objects, files }
     }
 
-    fn object(&self, reference: ResourceRef) -> Subject {
+    fn object(&self, reference: ResourceRef) -> ViolationSubject {
         let ResourceRef { api_version, kind, name, namespace } = reference;
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         let object = ObjectRef { api_version, kind, namespace, name };
@@ -212,17 +212,17 @@ impl<'p> Index<'p> {
         };
         let fitting: Vec<usize> = found.into_iter().flatten().filter(fits).copied().collect();
         match fitting.as_slice() {
-            [only] => Subject::Change(*only),
-            _ => Subject::Object(object),
+            [only] => ViolationSubject::Change(*only),
+            _ => ViolationSubject::Object(object),
         }
     }
 
-    fn file(&self, file: &File) -> Subject {
+    fn file(&self, file: &File) -> ViolationSubject {
         let documents = self.files.get(file.path.as_str());
         let found = documents.into_iter().flatten().find(|(document, _)| match file.index {
             Some(index) => *document == index + 1,
             None => true,
         });
-        found.map_or(Subject::Plan, |(_, change)| Subject::Change(*change))
+        found.map_or(ViolationSubject::Plan, |(_, change)| ViolationSubject::Change(*change))
     }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
-use super::{Identity, KindEntry, field, shown};
+use super::{CustomCheckIdentity, KindEntry, field, shown};
 use crate::config::{ConfigReader, LocatedData};
 use crate::finding::Severity;
 use crate::parallel::in_parallel;
 use crate::plan::{Change, Plan};
-use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
+use crate::preflight::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, Step};
-use gantry_schema::cel::{Budget, Expression};
+use gantry_schema::cel::{CelBudget, CelExpression};
 
 pub const KIND: KindEntry = KindEntry {
     key: "cel",
@@ -29,10 +29,10 @@ pub const KIND: KindEntry = KindEntry {
     build: |identity, config, _| {
         let options = options(&mut ConfigReader::of_section("", "cel", config));
         let compile = |source: &str, message: bool| match message {
-            true => Expression::message(source, VARIABLES).ok(),
-            false => Expression::condition(source, VARIABLES).ok(),
+            true => CelExpression::message(source, VARIABLES).ok(),
+            false => CelExpression::condition(source, VARIABLES).ok(),
         };
-        Box::new(Cel {
+        Box::new(CelCheck {
             identity,
             expression: compile(&options.expression, false),
             message_expression: options.message_expression.as_deref().and_then(|source| compile(source, true)),
@@ -50,7 +50,7 @@ const VARIABLES: &[&str] = &["object", "oldObject"];
 const MAX_MESSAGE: usize = 5 * 1024;
 
 #[derive(Debug, Default)]
-struct Options {
+struct CelCheckOptions {
     /// Empty means every kind.
     kinds: Vec<String>,
     expression: String,
@@ -59,21 +59,21 @@ struct Options {
     field_path: Option<String>,
 }
 
-fn options(reader: &mut ConfigReader<'_>) -> Options {
+fn options(reader: &mut ConfigReader<'_>) -> CelCheckOptions {
     let kinds = kinds(reader);
     let about = "True if the object is fine. object is the manifest, oldObject the live object, or null.";
-    let condition = |source: &str| Expression::condition(source, VARIABLES).map(drop);
+    let condition = |source: &str| CelExpression::condition(source, VARIABLES).map(drop);
     let expression = reader.parsed("expression", about, condition);
     reader.required("expression", "write the condition that must be true: expression: object.spec.replicas <= 5");
     let message = reader.string("message", "The message for an object for which the expression is false.");
     let about = "A CEL expression that builds the message; if it fails, message is used.";
     let message_expression =
-        reader.parsed("messageExpression", about, |source| Expression::message(source, VARIABLES).map(drop));
+        reader.parsed("messageExpression", about, |source| CelExpression::message(source, VARIABLES).map(drop));
     let about = "The field to point at: spec.replicas.";
     let field_path = reader.parsed("fieldPath", about, |path| {
         field::steps(path).map(drop).ok_or_else(|| format!("{path:?} is not a path such as spec.replicas"))
     });
-    Options { kinds, expression: expression.unwrap_or_default(), message, message_expression, field_path }
+    CelCheckOptions { kinds, expression: expression.unwrap_or_default(), message, message_expression, field_path }
 }
 
 fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
@@ -139,17 +139,17 @@ fn of_kind(object: &ObjectRef) -> String {
 }
 
 /// A check by an expression.
-struct Cel {
-    identity: Identity,
-    options: Options,
+struct CelCheck {
+    identity: CustomCheckIdentity,
+    options: CelCheckOptions,
     /// `None` only if the expression did not compile; the configuration has already reported that.
-    expression: Option<Expression>,
-    message_expression: Option<Expression>,
+    expression: Option<CelExpression>,
+    message_expression: Option<CelExpression>,
     kinds: Vec<KindPattern>,
     field: Vec<Step>,
 }
 
-impl Check for Cel {
+impl Check for CelCheck {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let changes: Vec<(usize, &Change)> = context.plan.changes.iter().enumerate().collect();
@@ -162,12 +162,12 @@ impl Check for Cel {
                 }
             }
             violations.extend(self.no_match(context.plan));
-            Ok(Answer::checked(violations, unchecked))
+            Ok(CheckResult::checked(violations, unchecked))
         })
     }
 }
 
-impl Cel {
+impl CelCheck {
     fn is_of_kind(&self, object: &ObjectRef) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.matches(object))
     }
@@ -186,7 +186,7 @@ impl Cel {
             Some(near) => format!("did you mean {near:?}? Correct match.kinds"),
             None => "correct match.kinds, or disable the check for these manifests: enabled: false".to_owned(),
         };
-        let violation = self.identity.violation(Subject::Plan, Severity::Warning, message, Vec::new());
+        let violation = self.identity.violation(ViolationSubject::Plan, Severity::Warning, message, Vec::new());
         let help = [help, violation.help.clone()].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>();
         Some(Violation { help: help.join("\n"), ..violation })
     }
@@ -214,18 +214,19 @@ impl Cel {
         let old = change.live.as_ref().map_or(Value::Null, |live| live.raw.value());
         let variables = [("object", &object), ("oldObject", &old)];
         let expression = self.expression.as_ref().ok_or_else(|| could_not_check("the expression was not compiled"))?;
-        if expression.holds(&variables, &mut Budget::default()).map_err(|why| could_not_check(&why))? {
+        if expression.holds(&variables, &mut CelBudget::default()).map_err(|why| could_not_check(&why))? {
             return Ok(None);
         }
         let message = self.message(&variables);
         let message = shown(&message, change, redact);
-        let violation = self.identity.violation(Subject::Change(index), Severity::Error, message, self.field.clone());
+        let violation =
+            self.identity.violation(ViolationSubject::Change(index), Severity::Error, message, self.field.clone());
         Ok(Some(Violation { path: self.options.field_path.clone(), ..violation }))
     }
 
     fn message(&self, variables: &[(&'static str, &Value)]) -> String {
         let built = self.message_expression.as_ref().and_then(|expression| {
-            let text = expression.text(variables, &mut Budget::default()).ok()?;
+            let text = expression.text(variables, &mut CelBudget::default()).ok()?;
             let text = text.trim();
             // As in a policy: if the result is not printable, the fixed message is used.
             (!text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n')).then(|| text.to_owned())

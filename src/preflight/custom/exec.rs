@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answer::ProgramAnswer;
-use super::{Identity, KindEntry, Surroundings, input};
+use super::{CustomCheckIdentity, KindEntry, ProgramEnvironment, input};
 use crate::config::ConfigReader;
 use crate::plan::Plan;
-use crate::preflight::{Answer, Check, CheckFuture, Context, CouldNotCheck};
-use crate::program::{Failure, Program};
+use crate::preflight::{Check, CheckFuture, CheckResult, Context, CouldNotCheck};
+use crate::program::{Program, ProgramError};
 use crate::text;
 
 pub const KIND: KindEntry = KindEntry {
@@ -32,13 +32,13 @@ const BASE_LIMIT: usize = 8 << 20;
 const STDERR_SHOWN: usize = 600;
 
 #[derive(Debug)]
-struct Options {
+struct ExecCheckOptions {
     command: Vec<String>,
     timeout: Duration,
     function_config: Option<Value>,
 }
 
-fn options(reader: &mut ConfigReader<'_>) -> Options {
+fn options(reader: &mut ConfigReader<'_>) -> ExecCheckOptions {
     let schema = json!({
         "description": "The program and its arguments. A relative path (with a slash) is relative to the folder of the \
             config file; a plain name is searched for in PATH.",
@@ -66,14 +66,14 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
             _ => reader.problem("functionConfig", found, "is not a mapping"),
         }
     }
-    Options { command, timeout, function_config }
+    ExecCheckOptions { command, timeout, function_config }
 }
 
 /// A check by a program.
 struct Exec {
-    identity: Identity,
-    options: Options,
-    surroundings: Surroundings,
+    identity: CustomCheckIdentity,
+    options: ExecCheckOptions,
+    surroundings: ProgramEnvironment,
 }
 
 impl Check for Exec {
@@ -101,7 +101,7 @@ impl Check for Exec {
                 context.notices.add(format!("{} says: {said}", self.identity.name));
             }
             let violations = answer.into_violations(&self.identity, context.plan, context.redact);
-            Ok(Answer::checked(violations, Vec::new()))
+            Ok(CheckResult::checked(violations, Vec::new()))
         })
     }
 }
@@ -111,11 +111,11 @@ impl Exec {
         program.path().display().to_string()
     }
 
-    fn failed(&self, program: &Program<'_>, failure: &Failure, said: &str) -> CouldNotCheck {
+    fn failed(&self, program: &Program<'_>, failure: &ProgramError, said: &str) -> CouldNotCheck {
         let name = self.name(program);
         let at = self.identity.at.as_ref().map(|at| format!(" ({at})")).unwrap_or_default();
         let (message, help) = match failure {
-            Failure::NotStarted(error) => {
+            ProgramError::NotStarted(error) => {
                 let help = match error.kind() {
                     std::io::ErrorKind::NotFound => {
                         "check that the program and the interpreter in its first line exist"
@@ -125,19 +125,21 @@ impl Exec {
                 };
                 (format!("{name} cannot be started: {error}"), format!("{help}{at}"))
             }
-            Failure::TimedOut => (
+            ProgramError::TimedOut => (
                 format!("{name} did not end within {:?} and was stopped", self.options.timeout),
                 format!("make it faster, or raise exec.timeout{at}"),
             ),
-            Failure::TooLong => {
+            ProgramError::TooLong => {
                 let limit = program.limit >> 20;
                 (format!("{name} answered more than {limit} MiB and was stopped"), "return only findings".to_owned())
             }
-            Failure::Ended(status) => {
+            ProgramError::Ended(status) => {
                 let help = "a program that completed its check must exit with 0, whatever it found".to_owned();
                 (format!("{name} failed ({status})"), help)
             }
-            Failure::Broken(error) => (format!("cannot communicate with {name}: {error}"), "run it again".to_owned()),
+            ProgramError::Broken(error) => {
+                (format!("cannot communicate with {name}: {error}"), "run it again".to_owned())
+            }
         };
         CouldNotCheck { message, help: Some(with(&help, said)) }
     }

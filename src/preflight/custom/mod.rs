@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::{Check, CheckFuture, Context, CouldNotCheck, Subject, Violation};
-use crate::config::{ConfigMap, ConfigReader, Definition, KnownKind, Withheld};
+use super::{Check, CheckFuture, Context, CouldNotCheck, Violation, ViolationSubject};
+use crate::config::{CheckConfig, CheckDefinition, ConfigReader, KnownKind, Withheld};
 use crate::finding::Severity;
 use crate::plan::Change;
 use crate::problem::Location;
@@ -43,9 +43,9 @@ pub struct KindEntry {
     pub runs_programs: bool,
     pub configure: fn(&mut ConfigReader<'_>),
     /// A one-line description of a check of this kind.
-    pub describe: fn(&ConfigMap) -> String,
+    pub describe: fn(&CheckConfig) -> String,
     /// Builds the check from a configuration that `configure` has accepted.
-    pub build: fn(Identity, &ConfigMap, &Surroundings) -> Box<dyn Check>,
+    pub build: fn(CustomCheckIdentity, &CheckConfig, &ProgramEnvironment) -> Box<dyn Check>,
 }
 
 /// Every kind, sorted by key.
@@ -63,45 +63,45 @@ pub const DOCS: &str = "docs/checks/own-checks.md";
 
 /// The environment in which programs run.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct ProgramEnvironment {
     pub working_directory: PathBuf,
     pub environment: BTreeMap<String, String>,
     /// One permit for each program that may run at the same time.
     permits: Arc<Semaphore>,
 }
 
-impl Surroundings {
+impl ProgramEnvironment {
     pub fn new(working_directory: PathBuf, environment: BTreeMap<String, String>) -> Self {
-        Surroundings { working_directory, environment, permits: Arc::new(Semaphore::new(AT_ONCE)) }
+        ProgramEnvironment { working_directory, environment, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 }
 
 /// The check that the configuration defines under `name`; `None` for a built-in check.
 pub fn build(
     name: &str,
-    definition: &Definition,
-    config: &ConfigMap,
-    surroundings: &Surroundings,
+    definition: &CheckDefinition,
+    config: &CheckConfig,
+    surroundings: &ProgramEnvironment,
 ) -> Option<Box<dyn Check>> {
     match definition {
-        Definition::BuiltIn => None,
-        Definition::NotRun { at, why } => Some(Box::new(NotRun { at: at.clone(), why: *why })),
-        Definition::Own { kind, at } => {
+        CheckDefinition::BuiltIn => None,
+        CheckDefinition::NotRun { at, why } => Some(Box::new(NotRun { at: at.clone(), why: *why })),
+        CheckDefinition::Own { kind, at } => {
             let kind = KINDS.iter().find(|known| known.key == *kind)?;
-            Some((kind.build)(Identity { name: name.to_owned(), at: at.clone() }, config, surroundings))
+            Some((kind.build)(CustomCheckIdentity { name: name.to_owned(), at: at.clone() }, config, surroundings))
         }
     }
 }
 
 /// A one-line description of a definition.
-pub fn describe(definition: &Definition, config: &ConfigMap) -> String {
+pub fn describe(definition: &CheckDefinition, config: &CheckConfig) -> String {
     match definition {
-        Definition::BuiltIn => String::new(),
-        Definition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: the manifests name it".to_owned(),
-        Definition::NotRun { why: Withheld::NotAllowed, .. } => {
+        CheckDefinition::BuiltIn => String::new(),
+        CheckDefinition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: the manifests name it".to_owned(),
+        CheckDefinition::NotRun { why: Withheld::NotAllowed, .. } => {
             "not run: programs of the project file need --allow-exec".to_owned()
         }
-        Definition::Own { kind, .. } => {
+        CheckDefinition::Own { kind, .. } => {
             let kind = KINDS.iter().find(|known| known.key == *kind);
             kind.map(|kind| (kind.describe)(config)).unwrap_or_default()
         }
@@ -138,13 +138,13 @@ impl Check for NotRun {
 
 /// The name of a custom check and the place of its definition.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct CustomCheckIdentity {
     pub name: String,
     pub at: Option<Location>,
 }
 
-impl Identity {
-    fn violation(&self, subject: Subject, severity: Severity, message: String, at: Vec<Step>) -> Violation {
+impl CustomCheckIdentity {
+    fn violation(&self, subject: ViolationSubject, severity: Severity, message: String, at: Vec<Step>) -> Violation {
         Violation {
             subject,
             rule: Cow::Owned(self.name.clone()),

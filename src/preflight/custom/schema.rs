@@ -14,13 +14,13 @@ use super::input;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::finding::Source as SourcePlace;
-use crate::manifest::{self, Source};
+use crate::manifest::{self, ManifestSource};
 use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::proofs::Proofs;
 use crate::preflight::proofs::Proven;
 use crate::preflight::{Context, Notices};
-use crate::resource::{Live, ObjectRef, RawObject, Resource};
-use crate::ui::progress::Progress;
+use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use crate::ui::progress::ProgressDisplay;
 
 /// The standard input of a program: a ResourceList of the KRM functions specification with an additional member, plan.
 #[derive(JsonSchema)]
@@ -98,7 +98,7 @@ fn the_documented_schema_is_fresh() {
 }
 
 fn plan(manifests: &str) -> Plan {
-    let source = Arc::new(Source::new("m.yaml", manifests.to_owned()));
+    let source = Arc::new(ManifestSource::new("m.yaml", manifests.to_owned()));
     let loaded = manifest::read(&source).expect("manifests");
     let change = |mut desired: manifest::Manifest| {
         let resource = Resource {
@@ -108,7 +108,7 @@ fn plan(manifests: &str) -> Plan {
             plural: "any".into(),
             namespaced: true,
         };
-        let live = desired.object.is_secret().then(|| Live {
+        let live = desired.object.is_secret().then(|| LiveObject {
             raw: desired.raw.clone(),
             uid: "u".into(),
             resource_version: "1".into(),
@@ -151,10 +151,10 @@ async fn written(function_config: Option<&Value>) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let target = Target::Dir(DirTarget::open(folder.path()).expect("a target"));
     let plan = plan(MANIFESTS);
-    let stage = Progress::Hidden.stage("checking", None);
+    let stage = ProgressDisplay::Hidden.stage("checking", None);
     let context = Context {
         catalogs: crate::catalog::Catalogs::none(),
-        olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
+        olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
         plan: &plan,
         target: &target,
         field_manager: "gantry",
@@ -164,7 +164,7 @@ async fn written(function_config: Option<&Value>) -> Value {
         deletion_lookups: &Vec::new,
         force_conflicts: false,
         proofs: Arc::new(Proofs::new(Proven, 1)),
-        objects: Arc::new(crate::preflight::objects::Objects::new([])),
+        objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
         by_default: false,
         today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
         stage: &stage,
@@ -205,7 +205,7 @@ async fn what_is_written_is_what_is_documented() {
 
 #[test]
 fn answers_are_read_as_they_are_documented() {
-    let identity = super::Identity { name: "mine".into(), at: None };
+    let identity = super::CustomCheckIdentity { name: "mine".into(), at: None };
     let plan = plan(MANIFESTS);
     let validator = validator("ProgramAnswer");
     let said = |text: &str| -> Result<Vec<String>, String> {
@@ -273,10 +273,10 @@ fn objects_of_the_plan_are_found_without_their_namespace_only_where_that_leaves_
     std::sync::Arc::make_mut(&mut again.desired.object).namespace = Some("third".into());
     again.desired.raw = RawObject::new(again.desired.raw.json().into_owned());
     two.changes.push(again);
-    let identity = super::Identity { name: "mine".into(), at: None };
+    let identity = super::CustomCheckIdentity { name: "mine".into(), at: None };
     let text = r#"{"results": [{"message": "m", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "plain"}},
         {"message": "m", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "plain", "namespace": "third"}}]}"#;
     let violations = ProgramAnswer::parse(text.as_bytes()).unwrap().into_violations(&identity, &two, false);
-    assert!(matches!(violations[0].subject, crate::preflight::Subject::Object(_)));
-    assert_eq!(violations[1].subject, crate::preflight::Subject::Change(2));
+    assert!(matches!(violations[0].subject, crate::preflight::ViolationSubject::Object(_)));
+    assert_eq!(violations[1].subject, crate::preflight::ViolationSubject::Change(2));
 }

@@ -7,14 +7,14 @@ use super::rules;
 use crate::crd::{Crd, steps};
 use crate::finding::{Affected, AffectedObject, Severity};
 use crate::plan::managed;
-use crate::preflight::objects::cause::Keyword;
-use crate::preflight::objects::effect::{Fill, Impact, Loss};
-use crate::preflight::objects::group::{Group, Groups, Key};
+use crate::preflight::objects::cause::CausingKeyword;
+use crate::preflight::objects::effect::{Fill, LossMoment, ObjectImpact};
+use crate::preflight::objects::group::{AffectedGroup, EffectCause, Groups};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CouldNotCheck, Violation};
 use crate::resource::Step;
 use crate::text;
-use gantry_schema::ratchet::{Around, RefusedUpdates};
+use gantry_schema::ratchet::{FrozenAncestor, RatchetingRefusals};
 
 /// The properties of the CRD that findings need.
 pub struct About<'a> {
@@ -39,7 +39,7 @@ pub fn violations(groups: Groups, change: usize, crd: &About<'_>) -> (Vec<Violat
     (violations, unchecked)
 }
 
-fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>) -> CouldNotCheck {
+fn undecided(key: &EffectCause, group: &AffectedGroup, reason: &str, total: u64, crd: &About<'_>) -> CouldNotCheck {
     let place = if key.pattern.is_empty() { "the object" } else { &key.pattern };
     CouldNotCheck {
         message: format!(
@@ -55,7 +55,7 @@ fn undecided(key: &Key, group: &Group, reason: &str, total: u64, crd: &About<'_>
 }
 
 /// The texts and severity of a finding.
-struct Diagnosis {
+struct ValidationFinding {
     doc: &'static RuleDoc,
     severity: Severity,
     message: String,
@@ -63,7 +63,7 @@ struct Diagnosis {
 }
 
 /// `3 of 412 objects`
-fn of_all(group: &Group, total: u64) -> String {
+fn of_all(group: &AffectedGroup, total: u64) -> String {
     match (group.count, total) {
         (1, 1) => "the only object".to_owned(),
         (count, total) if count == total => format!("all {total} objects"),
@@ -71,13 +71,18 @@ fn of_all(group: &Group, total: u64) -> String {
     }
 }
 
-fn because(keyword: &Keyword) -> String {
+fn because(keyword: &CausingKeyword) -> String {
     if keyword.words.is_empty() { String::new() } else { format!(": {}", keyword.words) }
 }
 
 /// The diagnosis of a group, or the reason why the effect is undecided.
-fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Diagnosis, String> {
-    let Key { version, impact, pattern, keyword } = key;
+fn diagnose(
+    key: &EffectCause,
+    group: &AffectedGroup,
+    total: u64,
+    crd: &About<'_>,
+) -> Result<ValidationFinding, String> {
+    let EffectCause { version, impact, pattern, keyword } = key;
     let field = if pattern.is_empty() { "the object" } else { pattern.as_str() };
     let (because, of_all) = (because(keyword), of_all(group, total));
     let (is, has, lose, get) =
@@ -100,23 +105,23 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
     };
     let mut severity = None;
     let (doc, message, help): (&RuleDoc, String, String) = match impact {
-        Impact::Undecided(reason) => return Err(reason.clone()),
-        Impact::Refused(RefusedUpdates::Every) => (
+        ObjectImpact::Undecided(reason) => return Err(reason.clone()),
+        ObjectImpact::Refused(RatchetingRefusals::Every) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
             before_upgrade(),
         ),
-        Impact::Refused(RefusedUpdates::ChangesOfContent(part)) => (
+        ObjectImpact::Refused(RatchetingRefusals::ChangesOfContent(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),
             before_upgrade(),
         ),
-        Impact::Refused(RefusedUpdates::Applies) => (
+        ObjectImpact::Refused(RatchetingRefusals::Applies) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any server-side apply at {version}: {field}{because}"),
             before_upgrade(),
         ),
-        Impact::Refused(RefusedUpdates::ChangesAround(Around { field: outer, is_list, .. })) => {
+        ObjectImpact::Refused(RatchetingRefusals::ChangesAround(FrozenAncestor { field: outer, is_list, .. })) => {
             let change = match is_list {
                 true => format!("when {outer} is changed in any way (for example an item is added)"),
                 false => format!("when anything in {outer} is changed"),
@@ -127,7 +132,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
                 format!("fix {field} in {them} before anything changes {outer}"),
             )
         }
-        Impact::Refused(RefusedUpdates::ChangesOfValue) => (
+        ObjectImpact::Refused(RatchetingRefusals::ChangesOfValue) => (
             &rules::REFUSED_WHEN_TOUCHED,
             format!("{of_all} {is} refused when {field} is changed at {version}{because}"),
             match group.count {
@@ -135,18 +140,18 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
                 _ => format!("fix {field} in them before they have to be created again"),
             },
         ),
-        Impact::Refused(RefusedUpdates::None) => (
+        ObjectImpact::Refused(RatchetingRefusals::None) => (
             &rules::REFUSED,
             format!("{of_all} {is} refused when created again at {version}: {field}{because}"),
             format!("fix {field} in {manifests}, or let {version} accept {values}"),
         ),
         // A null that the schema does not allow: otherwise the words are empty.
-        Impact::Pruned(loss) if !keyword.words.is_empty() => {
+        ObjectImpact::Pruned(loss) if !keyword.words.is_empty() => {
             let when = match loss {
-                Loss::OnRead => "",
-                Loss::OnWrite => " when next written",
-                Loss::IfStored => " if stored at this version",
-                Loss::AtVersion => " when read and written at this version",
+                LossMoment::OnRead => "",
+                LossMoment::OnWrite => " when next written",
+                LossMoment::IfStored => " if stored at this version",
+                LossMoment::AtVersion => " when read and written at this version",
             };
             (
                 &rules::DATA_PRUNED,
@@ -154,29 +159,29 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
                 format!("keep nullable: true for {field} in {version}, or remove the null from these objects first"),
             )
         }
-        Impact::Pruned(Loss::OnRead) => (
+        ObjectImpact::Pruned(LossMoment::OnRead) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field}: {version} no longer has it"),
             format!("keep {field} in {version}, or remove it from {these} first"),
         ),
-        Impact::Pruned(Loss::OnWrite) => (
+        ObjectImpact::Pruned(LossMoment::OnWrite) => (
             &rules::DATA_PRUNED,
             format!(
                 "{of_all} {lose} {field} when next written: {version} becomes the storage version and does not have it"
             ),
             format!("add {field} to {version}, or convert with a webhook"),
         ),
-        Impact::Pruned(Loss::IfStored) => (
+        ObjectImpact::Pruned(LossMoment::IfStored) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} if stored at {version}, which no longer has it"),
             format!("keep {field} in {version} as long as status.storedVersions names it"),
         ),
-        Impact::Pruned(Loss::AtVersion) => (
+        ObjectImpact::Pruned(LossMoment::AtVersion) => (
             &rules::DATA_PRUNED,
             format!("{of_all} {lose} {field} when read and written at {version}, which does not have it"),
             format!("add {field} to {version}, or convert with a webhook"),
         ),
-        Impact::Defaulted(fill) => {
+        ObjectImpact::Defaulted(fill) => {
             let message = match fill {
                 Fill::OnRead => format!("{of_all} {has} {field} defaulted on read at {version}{because}"),
                 Fill::OnWrite => format!("{of_all} {get} {field} when next written at {version}{because}"),
@@ -184,7 +189,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             };
             (&rules::DEFAULTED, message, format!("set {field} in the objects for which the default is wrong"))
         }
-        Impact::NotAppliable { manager } => (
+        ObjectImpact::NotAppliable { manager } => (
             &rules::REMOVED_VERSION,
             format!(
                 "{of_all} can no longer be written by server-side apply once {version} is removed: managedFields have \
@@ -192,7 +197,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             ),
             move_entries(version, manager, crd),
         ),
-        Impact::PerhapsStoredAt => (
+        ObjectImpact::PerhapsStoredAt => (
             &rules::REMOVED_VERSION,
             format!(
                 "{of_all} may still be stored at {version}, which is removed: managedFields have no entry at another \
@@ -201,7 +206,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             ),
             write_again(version, crd),
         ),
-        Impact::WrittenAt { manager } => {
+        ObjectImpact::WrittenAt { manager } => {
             severity = Some(Severity::Warning);
             let was = if group.count == 1 { "was" } else { "were" };
             (
@@ -210,7 +215,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
                 format!("make sure {manager} writes a version that is still served"),
             )
         }
-        Impact::StoredAt => (
+        ObjectImpact::StoredAt => (
             &rules::REMOVED_VERSION,
             format!("{of_all} may be stored at {version}, which is removed"),
             format!(
@@ -219,7 +224,7 @@ fn diagnose(key: &Key, group: &Group, total: u64, crd: &About<'_>) -> Result<Dia
             ),
         ),
     };
-    Ok(Diagnosis { doc, severity: severity.unwrap_or_else(|| doc.severity()), message, help })
+    Ok(ValidationFinding { doc, severity: severity.unwrap_or_else(|| doc.severity()), message, help })
 }
 
 /// The next step for objects that may be stored at a version that is removed.
@@ -249,9 +254,16 @@ fn move_entries(version: &str, manager: &str, crd: &About<'_>) -> String {
     }
 }
 
-fn violation(key: Key, group: Group, diagnosis: Diagnosis, total: u64, change: usize, crd: &About<'_>) -> Violation {
-    let Diagnosis { doc, severity, message, help } = diagnosis;
-    let Key { version, pattern, keyword, .. } = key;
+fn violation(
+    key: EffectCause,
+    group: AffectedGroup,
+    diagnosis: ValidationFinding,
+    total: u64,
+    change: usize,
+    crd: &About<'_>,
+) -> Violation {
+    let ValidationFinding { doc, severity, message, help } = diagnosis;
+    let EffectCause { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let at: Vec<Step> = match crd.desired.version(&version) {
         Some(described) if crd.validated.contains(&version) => {

@@ -21,13 +21,13 @@ use futures::stream::{self, StreamExt};
 
 use self::diagnosis::About;
 use super::entry::{CheckEntry, Superseded};
-use super::objects::manifests::{self, Fault, Wrong};
-use super::objects::survey::{Selection, Surveyed, Unlisted, survey};
+use super::objects::manifests::{self, ManifestRefusal, Wrong};
+use super::objects::survey::{IncompleteListReason, ObjectSelection, Surveyed, survey};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
-use super::pair::Pair;
+use super::pair::UpgradedCrd;
 use super::proofs::Proofs;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Violation};
-use crate::cluster::selector::Selector;
+use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, Violation};
+use crate::cluster::selector::ParsedLabelSelector;
 use crate::config::ConfigReader;
 use crate::crd::steps;
 use crate::finding::Coverage;
@@ -55,7 +55,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
 
 /// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct CustomResourceOptions {
     /// The namespaces whose objects are validated; empty means all.
     pub namespaces: Vec<String>,
     pub label_selector: Option<String>,
@@ -67,11 +67,11 @@ pub struct Options {
 
 #[derive(Debug, Clone)]
 pub struct CustomResourceValidation {
-    pub options: Options,
+    pub options: CustomResourceOptions,
 }
 
 /// Reads the check's own keys.
-fn options(reader: &mut ConfigReader<'_>) -> Options {
+fn options(reader: &mut ConfigReader<'_>) -> CustomResourceOptions {
     let mut namespaces = reader.names(
         "namespaces",
         "Validate only the objects of these namespaces; an empty list means all. Cluster-scoped objects are always \
@@ -81,7 +81,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     let mut seen = BTreeSet::new();
     namespaces.retain(|name| seen.insert(name.clone()));
     let selector = "Validate only the objects with these labels, in Kubernetes' own syntax: app=web,tier in (a, b).";
-    let label_selector = reader.parsed("labelSelector", selector, |text| Selector::parse(text).map(drop));
+    let label_selector = reader.parsed("labelSelector", selector, |text| ParsedLabelSelector::parse(text).map(drop));
     let page_size = reader.number(
         "pageSize",
         "The number of objects on one page of a list. Two pages are in memory at a time.",
@@ -94,7 +94,7 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
         0..=100_000,
         10,
     );
-    Options {
+    CustomResourceOptions {
         namespaces,
         label_selector,
         page_size: u32::try_from(page_size).unwrap_or(u32::MAX),
@@ -103,15 +103,18 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
 }
 
 impl CustomResourceValidation {
-    fn selection(&self) -> Selection {
-        let Options { namespaces, label_selector, page_size, .. } = self.options.clone();
-        Selection { namespaces, label_selector, page_size }
+    fn selection(&self) -> ObjectSelection {
+        let CustomResourceOptions { namespaces, label_selector, page_size, .. } = self.options.clone();
+        ObjectSelection { namespaces, label_selector, page_size }
     }
 
     /// Determines what happens to the objects of one CRD.
-    async fn examine(&self, upgrade: Upgrade, context: &Context<'_>) -> Found {
+    async fn examine(&self, upgrade: Upgrade, context: &Context<'_>) -> ValidationProgress {
         if upgrade.questions.is_empty() {
-            return Found { coverage: vec![(upgrade.change, 0, upgrade.proven)], ..Found::default() };
+            return ValidationProgress {
+                coverage: vec![(upgrade.change, 0, upgrade.proven)],
+                ..ValidationProgress::default()
+            };
         }
         let selection = self.selection();
         let surveyed = match selection.is_whole() {
@@ -124,8 +127,8 @@ impl CustomResourceValidation {
         self.report(upgrade, &surveyed, context)
     }
 
-    fn report(&self, upgrade: Upgrade, surveyed: &Surveyed, context: &Context<'_>) -> Found {
-        let mut found = Found::default();
+    fn report(&self, upgrade: Upgrade, surveyed: &Surveyed, context: &Context<'_>) -> ValidationProgress {
+        let mut found = ValidationProgress::default();
         if let Some(error) = &surveyed.error {
             found.unchecked.push(error.clone());
             return found;
@@ -145,17 +148,21 @@ impl CustomResourceValidation {
                     found.violations.extend(violations);
                     found.unchecked.extend(unchecked);
                 }
-                Err(Unlisted::Webhook(error)) => {
+                Err(IncompleteListReason::Webhook(error)) => {
                     found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
                 // A notice is one line.
-                Err(Unlisted::Forbidden(error, help)) if context.by_default => {
+                Err(IncompleteListReason::Forbidden(error, help)) if context.by_default => {
                     context.notices.not_checked(NAME, CouldNotCheck { help: help.clone(), ..error.clone() });
                 }
-                Err(Unlisted::NotConvertible(error)) if context.by_default => {
+                Err(IncompleteListReason::NotConvertible(error)) if context.by_default => {
                     context.notices.not_checked(NAME, error.clone());
                 }
-                Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+                Err(
+                    IncompleteListReason::Forbidden(error, _)
+                    | IncompleteListReason::NotConvertible(error)
+                    | IncompleteListReason::Other(error),
+                ) => {
                     found.unchecked.push(error.clone());
                 }
             }
@@ -181,7 +188,7 @@ impl Check for CustomResourceValidation {
 
     fn lookups(&self, plan: &Plan, proofs: &Arc<Proofs>) -> FindLookups {
         let of_manifests = manifests::lookups(&plan.changes, &|_| true);
-        let (pairs, proofs) = (Pair::all(&plan.changes), Arc::clone(proofs));
+        let (pairs, proofs) = (UpgradedCrd::all(&plan.changes), Arc::clone(proofs));
         let namespaces = self.options.namespaces.clone();
         Box::new(move || {
             let upgrades = in_parallel(&pairs, |pair| objects::compare(pair, &proofs)).into_iter().flatten().flatten();
@@ -193,7 +200,7 @@ impl Check for CustomResourceValidation {
                 };
                 let list = upgrade.lookup();
                 list.into_iter().flat_map(move |list| {
-                    let of = |namespace: &Option<String>| Lookup { namespace: namespace.clone(), ..list.clone() };
+                    let of = |namespace: &Option<String>| CheckLookup { namespace: namespace.clone(), ..list.clone() };
                     namespaces.iter().map(of).collect::<Vec<_>>()
                 })
             });
@@ -205,14 +212,15 @@ impl Check for CustomResourceValidation {
         Box::pin(async move {
             let changes = &context.plan.changes;
             let (upgrades, unchecked) = upgrades(changes, Arc::clone(&context.proofs)).await?;
-            let mut found = Found { unchecked, ..Found::default() };
+            let mut found = ValidationProgress { unchecked, ..ValidationProgress::default() };
             // The results keep the order of the plan, whichever list ends first.
             let mut surveys = stream::iter(upgrades).map(|upgrade| self.examine(upgrade, &context)).buffered(AT_ONCE);
             while let Some(surveyed) = surveys.next().await {
                 found.extend(surveyed);
             }
             drop(surveys);
-            let manifests::Found { faults, lost, unchecked, not_allowed } = manifests::check(&context, &|_| true).await;
+            let manifests::ManifestRefusals { faults, lost, unchecked, not_allowed } =
+                manifests::check(&context, &|_| true).await;
             match context.by_default {
                 true => not_allowed.into_iter().for_each(|error| context.notices.not_checked(NAME, error)),
                 false => found.unchecked.extend(not_allowed),
@@ -228,7 +236,7 @@ impl Check for CustomResourceValidation {
             });
             let coverage = coverage.collect();
             let (violations, unchecked) = (found.violations, found.unchecked);
-            Ok(Answer::Checked { violations, unchecked, coverage, suppressed: Vec::new() })
+            Ok(CheckResult::Checked { violations, unchecked, coverage, suppressed: Vec::new() })
         })
     }
 }
@@ -238,7 +246,7 @@ async fn upgrades(
     changes: &[Change],
     proofs: Arc<Proofs>,
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
-    let pairs = Pair::all(changes);
+    let pairs = UpgradedCrd::all(changes);
     let Some(compared) = apart(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await else {
         return Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None });
     };
@@ -255,22 +263,22 @@ async fn upgrades(
 
 /// The violations found, and what could not be checked.
 #[derive(Default)]
-struct Found {
+struct ValidationProgress {
     violations: Vec<Violation>,
     unchecked: Vec<CouldNotCheck>,
     /// The change in the plan, the number of objects read, and the proven versions.
     coverage: Vec<(usize, u64, Vec<Arc<str>>)>,
 }
 
-impl Found {
-    fn extend(&mut self, other: Found) {
+impl ValidationProgress {
+    fn extend(&mut self, other: ValidationProgress) {
         self.violations.extend(other.violations);
         self.unchecked.extend(other.unchecked);
         self.coverage.extend(other.coverage);
     }
 }
 
-fn of_manifest(fault: Fault) -> Violation {
+fn of_manifest(fault: ManifestRefusal) -> Violation {
     let rule = match fault.wrong {
         Wrong::Refused => &rules::MANIFEST_REFUSED,
         Wrong::UnknownField => &rules::MANIFEST_UNKNOWN_FIELD,

@@ -4,15 +4,15 @@ mod folder;
 
 use serde_json::{Value, json};
 
-use super::super::objects::group::{Groups, Named};
-use super::super::objects::object::Item;
+use super::super::objects::group::{Groups, ObjectName};
+use super::super::objects::object::ProjectedObject;
 use super::super::objects::pass;
-use super::super::objects::validator::Validator;
+use super::super::objects::validator::ObjectValidator;
 use super::*;
-use crate::crd::Sides;
+use crate::crd::CrdSides;
 use crate::finding::Severity;
 use crate::preflight::Violation;
-use crate::preflight::proofs::{Prover, Question, VersionProof};
+use crate::preflight::proofs::{Prover, VersionPairQuestion, VersionProof};
 use crate::resource::{RawObject, Step};
 
 /// A complete CRD from the given parts, such as `spec.versions`.
@@ -77,22 +77,22 @@ fn object(part: Value) -> Value {
 struct Unproven;
 
 impl Prover for Unproven {
-    fn prove(&self, _: &Question<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
+    fn prove(&self, _: &VersionPairQuestion<'_>, _: gantry_proof::Limits) -> Option<VersionProof> {
         None
     }
 }
 
 fn upgrade(live: &Value, desired: &Value) -> Option<Upgrade> {
     let raw = |crd: &Value| RawObject::from_value(crd);
-    let pair = Pair {
+    let pair = UpgradedCrd {
         change: 0,
         name: "samples.test.example.com".into(),
-        sides: Sides::new(raw(desired), Some(raw(live))).into(),
+        sides: CrdSides::new(raw(desired), Some(raw(live))).into(),
     };
     objects::compare(&pair, &Proofs::new(Unproven, 1)).expect("both are CRDs")
 }
 
-fn validated(validator: &Validator) -> Vec<Arc<str>> {
+fn validated(validator: &ObjectValidator) -> Vec<Arc<str>> {
     validator.desired.0.iter().map(|compiled| compiled.name.clone()).collect()
 }
 
@@ -107,12 +107,12 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
     for pass in pass::passes(&upgrade, false).expect("both compile").passes {
         let mut groups = Groups::default();
         for object in objects {
-            let item = Item::parse(&object.to_string(), &pass.validator.parts()).unwrap();
+            let item = ProjectedObject::parse(&object.to_string(), &pass.validator.parts()).unwrap();
             groups.total += 1;
             let effects = pass.validator.effects(&item);
             let quiet = pass.validator.is_unaffected(&item);
             assert!(!quiet || effects.is_empty(), "the fast path must not miss anything: {effects:?}");
-            groups.add(&Named::of(&item), effects);
+            groups.add(&ObjectName::of(&item), effects);
         }
         violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0);
     }
@@ -359,9 +359,9 @@ fn past_the_room_objects_are_counted_and_not_named() {
     for number in 0..4 {
         let object =
             object(json!({"metadata": {"name": format!("o{number}")}, "spec": {"a": [{"b": "x"}, {"b": "y"}]}}));
-        let item = Item::parse(&object.to_string(), &pass.validator.parts()).unwrap();
+        let item = ProjectedObject::parse(&object.to_string(), &pass.validator.parts()).unwrap();
         groups.total += 1;
-        groups.add(&Named::of(&item), pass.validator.effects(&item));
+        groups.add(&ObjectName::of(&item), pass.validator.effects(&item));
     }
     let found = diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0;
     let affected = found.into_iter().next().unwrap().affected.unwrap();

@@ -2,7 +2,7 @@
 
 use super::rules::CHANGED_BY_OTHER;
 use super::{Deletions, violation};
-use crate::app::members::Writer;
+use crate::app::members::ContentWriter;
 use crate::plan::removal::Removal;
 use crate::preflight::Violation;
 use crate::text::sanitize;
@@ -20,11 +20,11 @@ fn of(removal: &Removal, field_manager: &str) -> Option<Violation> {
     let ours = writers.iter().filter(|writer| writer.applied && writer.manager == field_manager);
     // Times in this format sort like strings. Without an entry of ours, there is nothing to compare with.
     let deployed = ours.map(|writer| writer.time.as_str()).max()?;
-    let is_other = |writer: &&Writer| {
+    let is_other = |writer: &&ContentWriter| {
         let is_ours = writer.applied && writer.manager == field_manager;
         !is_ours && !OF_KUBERNETES.contains(&writer.manager.as_str()) && writer.time.as_str() >= deployed
     };
-    let Writer { manager, time, .. } = writers.iter().filter(is_other).max_by_key(|writer| &writer.time)?;
+    let ContentWriter { manager, time, .. } = writers.iter().filter(is_other).max_by_key(|writer| &writer.time)?;
     let (object, manager) = (&removal.object, sanitize(manager));
     let message = format!(
         "{object} is deleted, but field manager {manager:?} changed it after the app was deployed, at {}",

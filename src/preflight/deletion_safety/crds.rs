@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
-use super::{Deletions, Named, some, violation};
+use super::{Deletions, OwnedObjectName, some, violation};
 use crate::cluster::{self, ListRequest};
 use crate::crd::Crd;
 use crate::olm::cluster_catalog::GROUP;
 use crate::olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
+use crate::preflight::{CouldNotCheck, Notices, Violation, ViolationsFound};
 use crate::resource::Resource;
 use crate::text::count;
 
 /// The page size when CRDs are listed: some are as large as a megabyte.
 const PAGE: u32 = 20;
 
-pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     for removal in deletions.of_kind("apiextensions.k8s.io", "CustomResourceDefinition") {
         match of_crd(deletions, removal, ignores_failing_apis, notices).await {
             Ok(violation) => found.violations.extend(violation),
@@ -143,7 +143,7 @@ async fn objects(
     resource: &Resource,
 ) -> Result<BTreeMap<String, Vec<String>>, CouldNotCheck> {
     let gather = |found: &mut BTreeMap<String, Vec<String>>, json: &str| {
-        let Ok(Named { metadata }) = serde_json::from_str(json) else { return };
+        let Ok(OwnedObjectName { metadata }) = serde_json::from_str(json) else { return };
         let namespace = metadata.namespace.as_deref();
         if !deletions.is_deleted(&resource.group, &resource.kind, namespace, &metadata.name) {
             found.entry(namespace.unwrap_or_default().to_owned()).or_default().push(metadata.name);

@@ -7,20 +7,20 @@ use super::{Deletions, some, violation};
 use crate::finding::Severity;
 use crate::plan::removal::{self, Removal};
 use crate::plan::{Action, Plan};
-use crate::preflight::Found;
-use crate::readiness::{self, State};
+use crate::preflight::ViolationsFound;
+use crate::readiness::{self, Readiness};
 use crate::resource::{ObjectRef, Resource};
 
 /// A workload of the app.
-struct Workload {
+struct AppWorkload {
     name: String,
     /// Whether it is ready and has replicas.
     runs: bool,
     is_deleted: bool,
 }
 
-pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let held: Vec<(&Removal, Vec<String>)> = deletions
         .deleted
         .iter()
@@ -30,7 +30,7 @@ pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> Found {
     if held.is_empty() {
         return found;
     }
-    let mut workloads: Vec<Workload> = Vec::new();
+    let mut workloads: Vec<AppWorkload> = Vec::new();
     for change in plan.changes.iter().filter(|change| is_workload(&change.desired.object)) {
         if let Some(live) = change.live.as_ref().filter(|_| change.action != Action::Skip) {
             workloads.push(workload(&live.raw.json(), &change.desired.object, &change.resource, false));
@@ -51,12 +51,14 @@ pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> Found {
     for (removal, finalizers) in held {
         let object = &removal.object;
         // Workloads are deleted in the same step as Services, and after custom resources.
-        let is_deleted_before = |workload: &&Workload| workload.is_deleted && removal::stage(object) >= WORKLOAD_STAGE;
-        let (deleted_before, others): (Vec<&Workload>, Vec<&Workload>) = workloads.iter().partition(is_deleted_before);
+        let is_deleted_before =
+            |workload: &&AppWorkload| workload.is_deleted && removal::stage(object) >= WORKLOAD_STAGE;
+        let (deleted_before, others): (Vec<&AppWorkload>, Vec<&AppWorkload>) =
+            workloads.iter().partition(is_deleted_before);
         if others.iter().any(|workload| workload.runs) {
             continue;
         }
-        let names = |workloads: &[&Workload]| -> String {
+        let names = |workloads: &[&AppWorkload]| -> String {
             some(&workloads.iter().map(|workload| workload.name.clone()).collect::<Vec<_>>())
         };
         let why = match others.is_empty() {
@@ -111,9 +113,9 @@ pub(super) fn is_workload(object: &ObjectRef) -> bool {
     object.group() == "apps" && matches!(object.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")
 }
 
-fn workload(json: &str, object: &ObjectRef, resource: &Resource, is_deleted: bool) -> Workload {
-    let is_ready = matches!(readiness::evaluate_json(json, object, resource, &[]), State::Ready { .. });
+fn workload(json: &str, object: &ObjectRef, resource: &Resource, is_deleted: bool) -> AppWorkload {
+    let is_ready = matches!(readiness::evaluate_json(json, object, resource, &[]), Readiness::Ready { .. });
     let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     let runs = is_ready && value["spec"]["replicas"] != 0 && value["metadata"]["deletionTimestamp"].is_null();
-    Workload { name: object.to_string(), runs, is_deleted }
+    AppWorkload { name: object.to_string(), runs, is_deleted }
 }

@@ -23,8 +23,8 @@ use serde_json::Value;
 
 use super::entry::CheckEntry;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Found, Subject, Violation};
-use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, Violation, ViolationSubject, ViolationsFound};
+use crate::cluster::{ListError, ListRequest, ObjectToRead, Target};
 use crate::finding::Action;
 use crate::plan::removal::Removal;
 use crate::plan::{ObjectLookup, Plan};
@@ -70,11 +70,11 @@ impl Check for DeletionSafety {
     }
 }
 
-async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let Context { plan, target, .. } = context;
     // The contents of an object are lost even if it is created again.
     let deletions = Deletions::new(plan.deleted(), target, plan.deletes_app);
-    let mut found = Found::default();
+    let mut found = ViolationsFound::default();
     found.extend(crds::check(&deletions, plan.ignores_failing_apis, context.notices).await);
     found.extend(namespaces::check(&deletions, plan.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&deletions).await);
@@ -160,7 +160,7 @@ impl<'a> Deletions<'a> {
         resource: &Arc<Resource>,
         object: &Arc<ObjectRef>,
     ) -> Result<Option<RawObject>, CouldNotCheck> {
-        let wanted = Wanted { resource: resource.clone(), object: object.clone() };
+        let wanted = ObjectToRead { resource: resource.clone(), object: object.clone() };
         let read = self.target.read(&[wanted], &|_, _| ()).await;
         let read = read.map_err(|error| self.unread(error.problems().first(), &object.to_string()))?;
         Ok(read.into_iter().flatten().next().map(|live| live.raw))
@@ -183,18 +183,18 @@ impl<'a> Deletions<'a> {
 }
 
 fn violation(doc: &RuleDoc, removal: &Removal, message: String, help: String) -> Violation {
-    Violation::of(doc, Subject::Object((*removal.object).clone()), None, message, help, Vec::new())
+    Violation::of(doc, ViolationSubject::Object((*removal.object).clone()), None, message, help, Vec::new())
 }
 
 /// The name, namespace and owners of an object.
 #[derive(Deserialize)]
-struct Named {
-    metadata: Metadata,
+struct OwnedObjectName {
+    metadata: DeletionMetadata,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+struct DeletionMetadata {
     name: String,
     #[serde(default)]
     namespace: Option<String>,

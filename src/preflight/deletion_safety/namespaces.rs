@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt};
 
 use super::rules::NAMESPACE_OBJECTS;
-use super::{Deletions, Named, some, violation};
+use super::{Deletions, OwnedObjectName, some, violation};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Notices, Violation};
+use crate::preflight::{CouldNotCheck, Notices, Violation, ViolationsFound};
 use crate::resource::Resource;
 use crate::text::count;
 
@@ -32,8 +32,8 @@ fn matters(resource: &Resource) -> bool {
     resource.namespaced && !is_derived
 }
 
-pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notices: &Notices) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let namespaces: Vec<&Removal> = deletions.of_kind("", "Namespace").collect();
     if namespaces.is_empty() {
         return found;
@@ -89,7 +89,7 @@ async fn check_namespace(
     let namespace = removal.object.name.as_str();
     let of_kind = async |resource: &Resource| {
         let gather = |names: &mut Vec<String>, json: &str| {
-            let Ok(Named { metadata }) = serde_json::from_str(json) else { return };
+            let Ok(OwnedObjectName { metadata }) = serde_json::from_str(json) else { return };
             let is_own = metadata.owner_references.is_some_and(|owners| !owners.is_empty())
                 || IN_EVERY_NAMESPACE.contains(&(&resource.kind, &metadata.name))
                 || deletions.is_deleted(&resource.group, &resource.kind, Some(namespace), &metadata.name);

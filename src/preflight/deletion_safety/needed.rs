@@ -8,14 +8,14 @@ use crate::app::inventory::group_kind;
 use crate::app::{PART_OF, config_maps, parent};
 use crate::cluster::ListRequest;
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Notices};
+use crate::preflight::{CouldNotCheck, Notices, ViolationsFound};
 use crate::resource::Resource;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// A failed lookup is only a notice here: it could only have led to a warning.
-pub async fn check(deletions: &Deletions<'_>, notices: &Notices) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>, notices: &Notices) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     for part in [crds(deletions).await, roles(deletions).await, accounts(deletions).await] {
         match part {
             Ok(violations) => found.violations.extend(violations),
@@ -26,11 +26,11 @@ pub async fn check(deletions: &Deletions<'_>, notices: &Notices) -> Found {
 }
 
 /// Objects with their names as shown to the user.
-type Named = Vec<(String, Value)>;
+type NamedObjects = Vec<(String, Value)>;
 
 /// All objects of a kind that are not deleted.
-async fn remaining(deletions: &Deletions<'_>, resource: &Resource) -> Result<Named, CouldNotCheck> {
-    let gather = |found: &mut Named, json: &str| {
+async fn remaining(deletions: &Deletions<'_>, resource: &Resource) -> Result<NamedObjects, CouldNotCheck> {
+    let gather = |found: &mut NamedObjects, json: &str| {
         let Ok(object) = serde_json::from_str::<Value>(json) else { return };
         let metadata = &object["metadata"];
         let (namespace, name) = (metadata["namespace"].as_str(), metadata["name"].as_str().unwrap_or_default());
@@ -48,7 +48,7 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
         return Ok(Vec::new());
     }
     let admission = "admissionregistration.k8s.io";
-    let mut others: Named = Vec::new();
+    let mut others: NamedObjects = Vec::new();
     for resource in [
         Resource::built_in(admission, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
         Resource::built_in(admission, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),

@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::rules::SERVICE_CALLED;
 use super::{Deletions, violation};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found};
+use crate::preflight::{CouldNotCheck, ViolationsFound};
 use crate::resource::{ObjectRef, Resource};
 
 /// A call of a Service: the caller, as shown to the user, and the namespace and name of the Service.
-type Call = (String, String, String);
+type ServiceCall = (String, String, String);
 
-pub async fn check(deletions: &Deletions<'_>) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let services: Vec<&Removal> = deletions.of_kind("", "Service").collect();
     if services.is_empty() {
         return found;
@@ -38,7 +38,7 @@ pub async fn check(deletions: &Deletions<'_>) -> Found {
     found
 }
 
-async fn calls(deletions: &Deletions<'_>) -> Result<Vec<Call>, CouldNotCheck> {
+async fn calls(deletions: &Deletions<'_>) -> Result<Vec<ServiceCall>, CouldNotCheck> {
     let admission = "admissionregistration.k8s.io";
     let mut calls = Vec::new();
     for (resource, read) in [
@@ -53,7 +53,7 @@ async fn calls(deletions: &Deletions<'_>) -> Result<Vec<Call>, CouldNotCheck> {
         (Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false), of_api_service),
         (Resource::crd(), of_crd),
     ] {
-        let gather = |found: &mut Vec<Call>, json: &str| {
+        let gather = |found: &mut Vec<ServiceCall>, json: &str| {
             // Most CRDs are large and have no webhook: they are not parsed.
             let Some(object) = json.contains("\"service\"").then(|| serde_json::from_str::<Value>(json).ok()).flatten()
             else {

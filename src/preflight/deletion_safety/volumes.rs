@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::rules::VOLUME_DATA;
 use super::{Deletions, violation};
 use crate::plan::removal::Removal;
-use crate::preflight::{CouldNotCheck, Found, Violation};
+use crate::preflight::{CouldNotCheck, Violation, ViolationsFound};
 use crate::resource::{ObjectRef, RawObject, Resource};
 
-pub async fn check(deletions: &Deletions<'_>) -> Found {
-    let mut found = Found::default();
+pub async fn check(deletions: &Deletions<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     for removal in deletions.of_kind("", "PersistentVolumeClaim") {
         match of_claim(deletions, removal).await {
             Ok(violation) => found.violations.extend(violation),

@@ -1,26 +1,32 @@
 //! Checks whether OLM v1 can install the bundles among the manifests.
 
-use gantry_catalog::bundle::{self, Known, Olm, Profile, Reason, check_support};
+use gantry_catalog::bundle::{self, BundleDetail, OlmRelease, Profile, UnsupportedKind, check_support};
 use serde_json::Value;
 
-use super::Asked;
+use super::RequestedExtension;
 use super::rules::{OWNED_VERSION_MISMATCH, UNSUPPORTED_BUNDLE};
-use crate::plan::bundles::Bundle;
-use crate::preflight::{Context, Subject, Violation};
+use crate::plan::bundles::PlannedBundle;
+use crate::preflight::{Context, Violation, ViolationSubject};
 use crate::resource::Step;
 use crate::text::sanitize;
 
-pub fn check(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation> {
+pub fn check(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> Vec<Violation> {
     let bundles = context.plan.bundles.iter().enumerate();
     bundles.flat_map(|(index, bundle)| of(index, bundle, asked, olm, context)).collect()
 }
 
 /// The bundle of the manifests with this version of a package. It contains more than a catalog does.
-pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a Bundle> {
+pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a PlannedBundle> {
     context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
 }
 
-fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Context<'_>) -> Vec<Violation> {
+fn of(
+    index: usize,
+    bundle: &PlannedBundle,
+    asked: &[RequestedExtension],
+    olm: OlmRelease,
+    context: &Context<'_>,
+) -> Vec<Violation> {
     let extension = asked.iter().map(|asked| &asked.extension).find(|asked| asked.wanted.package == bundle.package());
     let nothing = Value::Null;
     let config = extension.map_or(&nothing, |extension| &extension.config);
@@ -30,7 +36,7 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
         config: Some(config).filter(|config| !config.is_null()),
         ..Profile::default()
     };
-    let support = check_support(Known::Bundle(&bundle.content), &profile);
+    let support = check_support(BundleDetail::Bundle(&bundle.content), &profile);
     for unchecked in &support.unchecked {
         context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.shown()));
     }
@@ -43,24 +49,31 @@ fn of(index: usize, bundle: &Bundle, asked: &[Asked], olm: Olm, context: &Contex
     }
     let violations = support.unsupported.into_iter().map(|unsupported| {
         let (doc, help) = match unsupported.reason {
-            Reason::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
-            Reason::OwnedVersionMismatch => {
+            UnsupportedKind::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
+            UnsupportedKind::OwnedVersionMismatch => {
                 (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves and that the operator watches")
             }
         };
         let place = unsupported.place.filter(|place| place.object.0 == "ClusterServiceVersion");
         let steps = place.map(|place| place.steps).unwrap_or_default();
-        let step = |step: &bundle::Step| match step {
-            bundle::Step::Key(key) => Step::from(*key),
-            bundle::Step::Index(index) => Step::from(*index),
+        let step = |step: &bundle::CsvStep| match step {
+            bundle::CsvStep::Key(key) => Step::from(*key),
+            bundle::CsvStep::Index(index) => Step::from(*index),
         };
         let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
-        Violation::of(doc, Subject::Bundle(index), None, message, help.into(), steps.iter().map(step).collect())
+        Violation::of(
+            doc,
+            ViolationSubject::Bundle(index),
+            None,
+            message,
+            help.into(),
+            steps.iter().map(step).collect(),
+        )
     });
     violations.collect()
 }
 
-fn names_operator_conditions(bundle: &Bundle) -> bool {
+fn names_operator_conditions(bundle: &PlannedBundle) -> bool {
     let csv = bundle.content.csv.iter().map(|(csv, _)| csv);
     let permissions = csv.flat_map(|csv| csv.permissions.iter().chain(&csv.cluster_permissions));
     permissions.flat_map(|permissions| &permissions.rules).any(|rule| {

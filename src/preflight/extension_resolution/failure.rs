@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use gantry_catalog::graph::{By, Edge, Graph, Installed};
-use gantry_catalog::resolve::{Failure, InstalledBundle, Reason, UpgradeConstraints, version_of};
-use gantry_catalog::{Bundle, Channel, Package, REQUIRED, Version, VersionRelease};
+use gantry_catalog::graph::{By, InstalledBundleRef, UpgradeEdge, UpgradeGraph};
+use gantry_catalog::resolve::{InstalledBundle, NoCandidateReason, ResolutionError, UpgradeConstraints, version_of};
+use gantry_catalog::{Channel, Package, PackageBundle, REQUIRED, SemanticVersion, VersionRelease};
 
 use super::rules::{
     AMBIGUOUS_CATALOGS, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, NO_BUNDLE_FOUND, UNSUPPORTED_BUNDLE, UPGRADE_EDGE_MISSING,
     VERSION_RANGE_INVALID,
 };
-use super::{Asked, Found, Selected, entry, violation};
+use super::{RequestedExtension, Selected, ViolationsFound, entry, violation};
 use crate::finding::Severity;
 use crate::olm::cluster_catalog::NAME_LABEL;
 use crate::preflight::rule::RuleDoc;
@@ -23,30 +23,32 @@ use crate::text::sanitize;
 const NAMES_SHOWN: usize = 6;
 
 pub fn report(
-    asked: &Asked,
-    failure: &Failure<'_>,
+    asked: &RequestedExtension,
+    failure: &ResolutionError<'_>,
     selected: &[Selected<'_>],
     has_catalog: bool,
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
 ) {
-    let failing = Failing { asked, failure, selected };
+    let failing = FailedExtension { asked, failure, selected };
     let mut path = Vec::new();
     match &failure.reason {
-        Reason::BrokenPackage => {
+        NoCandidateReason::BrokenPackage => {
             let help = "fix the catalog's blobs of this package; gantry catalog PACKAGE shows what is wrong";
             found
                 .unchecked
                 .push(CouldNotCheck { message: sanitize(&failure.text).into_owned(), help: Some(help.into()) });
         }
-        Reason::NoPackage if !has_catalog && asked.installed.is_some() && failing.is_the_installed_version() => {
+        NoCandidateReason::NoPackage
+            if !has_catalog && asked.installed.is_some() && failing.is_the_installed_version() =>
+        {
             // OLM keeps what is installed, without an error.
             let name = &asked.extension.name;
             context.notices.add(format!("ClusterExtension {name} selects no catalog, so OLM keeps what is installed"));
             context.notices.resolved(entry(asked, Ok(()), Vec::new()));
             return;
         }
-        Reason::NoEdge(in_range) => {
+        NoCandidateReason::NoEdge(in_range) => {
             path = failing.path(in_range);
             found.violations.push(failing.no_edge(in_range, &path));
         }
@@ -55,13 +57,13 @@ pub fn report(
     context.notices.resolved(entry(asked, Err(&failure.text), path));
 }
 
-struct Failing<'a> {
-    asked: &'a Asked,
-    failure: &'a Failure<'a>,
+struct FailedExtension<'a> {
+    asked: &'a RequestedExtension,
+    failure: &'a ResolutionError<'a>,
     selected: &'a [Selected<'a>],
 }
 
-impl<'a> Failing<'a> {
+impl<'a> FailedExtension<'a> {
     /// A violation with OLM's message.
     fn with_olm_message(&self, doc: &RuleDoc, help: String, at: Vec<Step>, label: &str) -> Violation {
         let message = sanitize(&self.failure.text).into_owned();
@@ -75,20 +77,20 @@ impl<'a> Failing<'a> {
         let wanted = &self.asked.extension.wanted;
         let package = sanitize(&wanted.package);
         match &self.failure.reason {
-            Reason::RangeInvalid => {
+            NoCandidateReason::RangeInvalid => {
                 let help = "ranges are like 1.12.x, >=1.11, <1.13, ^1.2 or ~1.2.3; blank or comma for and, || for or";
                 self.with_olm_message(&VERSION_RANGE_INVALID, help.into(), places.version(), "not a version range")
             }
-            Reason::NoPackage => self.no_package(&package),
-            Reason::NoChannel(known) => {
+            NoCandidateReason::NoPackage => self.no_package(&package),
+            NoCandidateReason::NoChannel(known) => {
                 let near = wanted.channels.iter().find_map(|channel| did_you_mean(channel, known.iter().copied()));
                 let near = near.map(|near| format!("; did you mean {:?}?", sanitize(near))).unwrap_or_default();
                 let help = format!("package {package} has the channels {}{near}", listed(known.iter().copied()));
                 self.with_olm_message(&NO_BUNDLE_FOUND, help, places.channels(), "no such channel")
             }
-            Reason::NoVersion { versions, pre_releases } => self.no_version(versions, pre_releases),
-            Reason::Ambiguous(candidates) => self.ambiguous(candidates),
-            Reason::Unsupported(bundle) => self.unsupported(bundle),
+            NoCandidateReason::NoVersion { versions, pre_releases } => self.no_version(versions, pre_releases),
+            NoCandidateReason::Ambiguous(candidates) => self.ambiguous(candidates),
+            NoCandidateReason::Unsupported(bundle) => self.unsupported(bundle),
             // The installed version, or that of the winner.
             _ => {
                 let unreadable = self.asked.installed.as_ref().filter(|installed| version_of(installed).is_err());
@@ -159,7 +161,7 @@ impl<'a> Failing<'a> {
         let mut channels = BTreeSet::new();
         for package in self.selected.iter().filter_map(|selected| selected.package) {
             let fits = |name: &str| {
-                let version = package.bundles.get(name).map(Bundle::version);
+                let version = package.bundles.get(name).map(PackageBundle::version);
                 version.is_some_and(|version| version.is_ok_and(|found| range.matches(&found.version)))
             };
             let has_one = |channel: &&Channel| channel.entries.iter().any(|entry| fits(&entry.name));
@@ -168,8 +170,8 @@ impl<'a> Failing<'a> {
         (!channels.is_empty()).then(|| format!("these channels have a matching version: {}", listed(channels)))
     }
 
-    fn ambiguous(&self, candidates: &[(&str, &Bundle, i32)]) -> Violation {
-        let of = |(catalog, bundle, priority): &(&str, &Bundle, i32)| {
+    fn ambiguous(&self, candidates: &[(&str, &PackageBundle, i32)]) -> Violation {
+        let of = |(catalog, bundle, priority): &(&str, &PackageBundle, i32)| {
             format!("{catalog} (priority {priority}) has {}", sanitize(&bundle.version))
         };
         let which: Vec<String> = candidates.iter().map(of).collect();
@@ -187,7 +189,7 @@ impl<'a> Failing<'a> {
     }
 
     /// OLM v1 does not resolve dependencies, and does not try another bundle.
-    fn unsupported(&self, bundle: &Bundle) -> Violation {
+    fn unsupported(&self, bundle: &PackageBundle) -> Violation {
         let package = self.selected.iter().filter_map(|selected| selected.package);
         let mut others = package.flat_map(Package::by_version).filter(|other| other.required.is_empty());
         let range = gantry_catalog::resolve::range_of(&self.asked.extension.wanted.version).ok().flatten();
@@ -214,7 +216,7 @@ impl<'a> Failing<'a> {
     }
 
     /// The versions on the shortest upgrade path to the highest version in the range.
-    fn path(&self, in_range: &[(&str, &Bundle)]) -> Vec<String> {
+    fn path(&self, in_range: &[(&str, &PackageBundle)]) -> Vec<String> {
         let Some((installed, (graph, package, target))) = self.asked.installed.as_ref().zip(self.graph(in_range))
         else {
             return Vec::new();
@@ -224,13 +226,13 @@ impl<'a> Failing<'a> {
     }
 
     /// The upgrade graph of the named channels, the package, and the bundle with the highest version in the range.
-    fn graph<'b>(&'b self, in_range: &[(&str, &'b Bundle)]) -> Option<(Graph<'b>, &'b Package, &'b str)> {
+    fn graph<'b>(&'b self, in_range: &[(&str, &'b PackageBundle)]) -> Option<(UpgradeGraph<'b>, &'b Package, &'b str)> {
         let (catalog, bundle) = in_range.first()?;
         let package = self.selected.iter().find(|selected| selected.known.name == *catalog)?.package?;
-        Some((Graph::new(package, &self.asked.extension.wanted.channels), package, &bundle.name))
+        Some((UpgradeGraph::new(package, &self.asked.extension.wanted.channels), package, &bundle.name))
     }
 
-    fn no_edge(&self, in_range: &[(&str, &Bundle)], path: &[String]) -> Violation {
+    fn no_edge(&self, in_range: &[(&str, &PackageBundle)], path: &[String]) -> Violation {
         let extension = &self.asked.extension;
         let Some(installed) = &self.asked.installed else {
             return self.with_olm_message(&UPGRADE_EDGE_MISSING, String::new(), extension.places.version(), "");
@@ -265,8 +267,11 @@ impl<'a> Failing<'a> {
                 ));
             }
         }
-        let policy =
-            if extension.places == crate::olm::cluster_extension::Places::V1 { "SelfCertified" } else { "Ignore" };
+        let policy = if extension.places == crate::olm::cluster_extension::ExtensionFieldPaths::V1 {
+            "SelfCertified"
+        } else {
+            "Ignore"
+        };
         help.push_str(&format!("; upgradeConstraintPolicy: {policy} installs it without an edge, at your own risk"));
         let is_pinned = !extension.wanted.version.is_empty();
         let at = if is_pinned { extension.places.version() } else { extension.places.package() };
@@ -275,7 +280,7 @@ impl<'a> Failing<'a> {
     }
 
     /// `upgradeConstraints: semver`.
-    fn not_semver(&self, installed: &InstalledBundle, in_range: &[(&str, &Bundle)]) -> Violation {
+    fn not_semver(&self, installed: &InstalledBundle, in_range: &[(&str, &PackageBundle)]) -> Violation {
         let target = in_range.first().and_then(|(_, bundle)| bundle.version().ok());
         let major = |version: &VersionRelease| version.version.major;
         let is_zero = version_of(installed).is_ok_and(|installed| major(&installed) == 0)
@@ -294,18 +299,18 @@ impl<'a> Failing<'a> {
 }
 
 /// The installed bundle, as the start of an upgrade path.
-pub fn from(installed: &InstalledBundle) -> Installed<'_> {
+pub fn from(installed: &InstalledBundle) -> InstalledBundleRef<'_> {
     let version = version_of(installed).ok().map(|found| found.version);
-    Installed { name: Some(&installed.name), version }
+    InstalledBundleRef { name: Some(&installed.name), version }
 }
 
-fn version_at(package: &Package, edge: &Edge<'_>) -> String {
+fn version_at(package: &Package, edge: &UpgradeEdge<'_>) -> String {
     package.bundles.get(edge.to).map_or(String::new(), |bundle| sanitize(&bundle.version).into_owned())
 }
 
 /// How an edge of these channels leads from the installed bundle to another one, if one does.
 pub fn has_edge(package: &Package, channels: &[String], installed: &InstalledBundle, to: &str) -> Option<By> {
-    let graph = Graph::new(package, channels);
+    let graph = UpgradeGraph::new(package, channels);
     let edges = graph.edges(&from(installed));
     edges.iter().find(|edge| edge.to == to).map(|edge| edge.by)
 }
@@ -316,8 +321,9 @@ fn nearest<'v>(range: &str, versions: &[&'v str]) -> Vec<&'v str> {
         range.chars().skip_while(|c| !c.is_ascii_digit()).take_while(|c| "0123456789.".contains(*c)).collect();
     let mut numbers = digits.split('.').map(|part| part.parse::<u64>().unwrap_or(0));
     let asked = [(); 3].map(|()| numbers.next().unwrap_or(0));
-    let is_above =
-        |version: &&str| Version::parse(version).is_ok_and(|found| [found.major, found.minor, found.patch] >= asked);
+    let is_above = |version: &&str| {
+        SemanticVersion::parse(version).is_ok_and(|found| [found.major, found.minor, found.patch] >= asked)
+    };
     // `versions` is sorted from the highest to the lowest.
     let below = versions.iter().position(|version| !is_above(version)).unwrap_or(versions.len());
     let first = below.saturating_sub(NAMES_SHOWN / 2).min(versions.len().saturating_sub(NAMES_SHOWN));

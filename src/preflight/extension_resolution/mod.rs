@@ -15,19 +15,20 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::{Olm, Unchecked};
+use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
 use gantry_catalog::mistakes::mistakes;
-use gantry_catalog::resolve::{Source, UpgradeConstraints, Wanted, range_of, resolve};
+use gantry_catalog::resolve::{ExtensionRequest, ServedCatalog, UpgradeConstraints, range_of, resolve};
 use gantry_catalog::{Package, crd_rule};
 
 use self::owners::BundleContent;
 use super::entry::CheckEntry;
-use super::olm::catalogs::{self, Content};
-use super::olm::{self, Asked, OfPlan, Selected, contents_of, has_catalogs, matching, selected};
+use super::olm::catalogs::{self, CatalogContentSource};
+use super::olm::{self, OfPlan, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
 use super::{
-    Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Found, LiveLookups, Lookup, Subject, Violation,
+    Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, LiveLookups, Violation,
+    ViolationSubject, ViolationsFound,
 };
 use crate::cluster::service::ServiceUrl;
 use crate::config::ConfigReader;
@@ -62,13 +63,13 @@ const MISTAKES_SHOWN: usize = 10;
 
 /// The configuration of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Options {
+struct ResolutionOptions {
     constraints: UpgradeConstraints,
-    olm: Olm,
+    olm: OlmRelease,
 }
 
 /// Reads the configuration.
-fn options(reader: &mut ConfigReader<'_>) -> Options {
+fn options(reader: &mut ConfigReader<'_>) -> ResolutionOptions {
     let constraints = reader.choice(
         "upgradeConstraints",
         "The limit of updates of extensions without SelfCertified. catalog: the upgrade edges of the catalog, as in \
@@ -83,15 +84,15 @@ fn options(reader: &mut ConfigReader<'_>) -> Options {
     let olm = reader.choice(
         "olm",
         "The release of OLM v1. The release of OpenShift 4.16 does not install bundles with webhooks.",
-        &[("current", Olm::Current), ("4.16", Olm::V4_16)],
-        Olm::Current,
+        &[("current", OlmRelease::Current), ("4.16", OlmRelease::V4_16)],
+        OlmRelease::Current,
     );
-    Options { constraints, olm }
+    ResolutionOptions { constraints, olm }
 }
 
 #[derive(Debug, Clone)]
 struct ExtensionResolution {
-    options: Options,
+    options: ResolutionOptions,
 }
 
 impl Check for ExtensionResolution {
@@ -104,24 +105,24 @@ impl Check for ExtensionResolution {
         Box::new(move || found)
     }
 
-    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a olm::Olm<'a>) -> LiveLookups<'a> {
+    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a olm::OlmState<'a>) -> LiveLookups<'a> {
         Box::pin(live_lookups(olm))
     }
 }
 
 /// The lookups that do not depend on the catalogs.
-fn lookups(plan: &Plan) -> Vec<Lookup> {
+fn lookups(plan: &Plan) -> Vec<CheckLookup> {
     let mut found = Vec::new();
     for asked in OfPlan::read(plan, Change::desired_value).asked {
         if found.is_empty() {
             let version = plan.changes[asked.change].resource.version.as_str();
             let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
-            found.push(Lookup::list(asked.change, catalogs));
-            found.push(Lookup::list(asked.change, cluster_extension::resource(version)));
+            found.push(CheckLookup::list(asked.change, catalogs));
+            found.push(CheckLookup::list(asked.change, cluster_extension::resource(version)));
         }
         if !asked.extension.namespace.is_empty() {
             let namespace = asked.extension.namespace.clone();
-            found.push(Lookup::get(
+            found.push(CheckLookup::get(
                 asked.change,
                 Resource::built_in("", "Namespace", "namespaces", false),
                 Some(namespace.clone()),
@@ -133,21 +134,23 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
 }
 
 /// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
-async fn live_lookups(olm: &olm::Olm<'_>) -> Result<Vec<Lookup>, Problem> {
+async fn live_lookups(olm: &olm::OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
     let asked = &olm.of_plan().asked;
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let known = olm.known().await?;
-    let mut found: Vec<Lookup> = Vec::new();
+    let mut found: Vec<CheckLookup> = Vec::new();
     for asked in asked {
         for known in selected(asked, known).unwrap_or_default() {
             let url = match &known.content {
-                Content::Live(catalog) => catalog.service().ok(),
-                Content::Unknown(_) if !olm.is_of_server() => ServiceUrl::parse(cluster_catalog::USUAL_BASE),
+                CatalogContentSource::Live(catalog) => catalog.service().ok(),
+                CatalogContentSource::Unknown(_) if !olm.is_of_server() => {
+                    ServiceUrl::parse(cluster_catalog::USUAL_BASE)
+                }
                 _ => None,
             };
-            let lookup = url.map(|url| Lookup::get_content(asked.change, &url));
+            let lookup = url.map(|url| CheckLookup::get_content(asked.change, &url));
             // One Service serves all catalogs.
             found.extend(lookup.filter(|new| {
                 !found.iter().any(|known| (&known.namespace, &known.name) == (&new.namespace, &new.name))
@@ -167,11 +170,11 @@ fn cluster_catalogs() -> Resource {
     }
 }
 
-async fn check(options: Options, context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let of_plan = context.olm.of_plan();
-    let mut found = Found { violations: invalid(of_plan), unchecked: Vec::new() };
-    let is_valid = |asked: &&Asked| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
-    let asked: Vec<Asked> =
+    let mut found = ViolationsFound { violations: invalid(of_plan), unchecked: Vec::new() };
+    let is_valid = |asked: &&RequestedExtension| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
+    let asked: Vec<RequestedExtension> =
         of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
     found.violations.extend(bundles::check(&asked, options.olm, &context));
     if asked.is_empty() {
@@ -234,15 +237,15 @@ fn changes_catalogs(plan: &Plan) -> bool {
 /// Changes the subject of a violation from an unchanged object's change to the object, so that it counts as caused by
 /// the deploy.
 fn attribute_to_object(violation: &mut Violation, plan: &Plan) {
-    if let Subject::Change(index) = violation.subject
+    if let ViolationSubject::Change(index) = violation.subject
         && plan.changes[index].action.leaves_alone()
     {
-        violation.subject = Subject::Object((*plan.changes[index].desired.object).clone());
+        violation.subject = ViolationSubject::Object((*plan.changes[index].desired.object).clone());
     }
 }
 
 /// The extension with these constraints, unless it sets its own.
-fn constrained(asked: &Asked, constraints: UpgradeConstraints) -> Asked {
+fn constrained(asked: &RequestedExtension, constraints: UpgradeConstraints) -> RequestedExtension {
     let mut asked = asked.clone();
     if asked.extension.wanted.constraints == UpgradeConstraints::Catalog {
         asked.extension.wanted.constraints = constraints;
@@ -262,7 +265,7 @@ fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
 }
 
 /// The errors that `opm validate` reports for the package.
-fn catalog_mistakes(asked: &Asked, catalog: &str, package: &Package) -> Vec<Violation> {
+fn catalog_mistakes(asked: &RequestedExtension, catalog: &str, package: &Package) -> Vec<Violation> {
     if package.broken.is_some() {
         return Vec::new();
     }
@@ -282,12 +285,12 @@ fn catalog_mistakes(asked: &Asked, catalog: &str, package: &Package) -> Vec<Viol
 
 /// Resolves one extension. Returns what its bundle contains, if it resolves to one.
 fn resolve_one(
-    asked: &Asked,
+    asked: &RequestedExtension,
     selected: &[Selected<'_>],
     has_catalog: bool,
-    options: Options,
+    options: ResolutionOptions,
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
 ) -> Option<BundleContent> {
     let (extension, installed) = (&asked.extension, asked.installed.as_ref());
     let wanted = &extension.wanted;
@@ -304,7 +307,7 @@ fn resolve_one(
             extension.places.version(),
         ));
     }
-    let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
+    let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
     match resolve(wanted, installed, &sources) {
         Ok(resolved) => Some(resolved::report(asked, &resolved, &sources, options, context, found)),
         Err(failure) => {
@@ -316,12 +319,12 @@ fn resolve_one(
 
 /// Notes what the catalogs do not say about the bundles, but decides whether OLM installs them.
 fn note_unchecked(bundle_contents: &[BundleContent], context: &Context<'_>) {
-    let mut bundles: BTreeMap<&[Unchecked], Vec<&str>> = BTreeMap::new();
+    let mut bundles: BTreeMap<&[UncheckedBundlePart], Vec<&str>> = BTreeMap::new();
     for content in bundle_contents.iter().filter(|content| !content.unchecked.is_empty()) {
         bundles.entry(&content.unchecked).or_default().push(&content.bundle);
     }
     for (unchecked, bundles) in bundles {
-        let unchecked: Vec<String> = unchecked.iter().map(Unchecked::to_string).collect();
+        let unchecked: Vec<String> = unchecked.iter().map(UncheckedBundlePart::to_string).collect();
         let bundles = failure::listed(bundles);
         context.notices.add(format!(
             "the catalog does not say about {bundles} {}; to check that, add the bundle's directory with -f",
@@ -335,8 +338,8 @@ fn violation(doc: &RuleDoc, change: usize, message: String, help: String, at: Ve
 }
 
 /// The report entry of an extension that does not resolve, or the parts that all entries have in common.
-fn entry(asked: &Asked, error: Result<(), &str>, path: Vec<String>) -> ExtensionEntry {
-    let Wanted { package, version, .. } = &asked.extension.wanted;
+fn entry(asked: &RequestedExtension, error: Result<(), &str>, path: Vec<String>) -> ExtensionEntry {
+    let ExtensionRequest { package, version, .. } = &asked.extension.wanted;
     ExtensionEntry {
         name: asked.extension.name.clone(),
         package: package.clone(),

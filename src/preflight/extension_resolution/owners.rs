@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::{Olm, Unchecked};
+use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
 
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
-use super::{Asked, Found, violation};
-use crate::cluster::Wanted;
+use super::{RequestedExtension, ViolationsFound, violation};
+use crate::cluster::ObjectToRead;
 use crate::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
@@ -24,11 +24,16 @@ pub struct BundleContent {
     pub bundle: String,
     pub crds: Vec<String>,
     /// Properties that the catalog does not describe.
-    pub unchecked: Vec<Unchecked>,
+    pub unchecked: Vec<UncheckedBundlePart>,
 }
 
-pub async fn check(asked: &[Asked], contents: &[BundleContent], olm: Olm, context: &Context<'_>) -> Found {
-    let mut found = Found::default();
+pub async fn check(
+    asked: &[RequestedExtension],
+    contents: &[BundleContent],
+    olm: OlmRelease,
+    context: &Context<'_>,
+) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     match other_packages(asked, context).await {
         Ok(others) => found.violations.extend(installed_twice(asked, &others)),
         Err(error) => found.unchecked.push(error),
@@ -39,7 +44,10 @@ pub async fn check(asked: &[Asked], contents: &[BundleContent], olm: Olm, contex
 }
 
 /// The names and packages of the live ClusterExtensions that are not part of the plan.
-async fn other_packages(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(String, String)>, CouldNotCheck> {
+async fn other_packages(
+    asked: &[RequestedExtension],
+    context: &Context<'_>,
+) -> Result<Vec<(String, String)>, CouldNotCheck> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -56,7 +64,7 @@ async fn other_packages(asked: &[Asked], context: &Context<'_>) -> Result<Vec<(S
 }
 
 /// Packages that two extensions request.
-fn installed_twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violation> {
+fn installed_twice(asked: &[RequestedExtension], others: &[(String, String)]) -> Vec<Violation> {
     let mut of_package: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, package) in others {
         of_package.entry(package).or_default().push(name);
@@ -81,8 +89,8 @@ fn installed_twice(asked: &[Asked], others: &[(String, String)]) -> Vec<Violatio
 }
 
 /// An object that a ClusterExtension names and that OLM v1 does not create.
-struct Needed<'a> {
-    asked: &'a Asked,
+struct ExtensionPrerequisite<'a> {
+    asked: &'a RequestedExtension,
     resource: Resource,
     object: ObjectRef,
     doc: &'static RuleDoc,
@@ -90,18 +98,18 @@ struct Needed<'a> {
     help: String,
 }
 
-impl<'a> Needed<'a> {
-    fn namespace(asked: &'a Asked) -> Option<Needed<'a>> {
+impl<'a> ExtensionPrerequisite<'a> {
+    fn namespace(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
         let name = Some(&asked.extension.namespace).filter(|name| !name.is_empty())?.clone();
         let help = format!("add it to the manifests, or: kubectl create namespace {}", sanitize(&name));
         let (resource, at) =
             (Resource::built_in("", "Namespace", "namespaces", false), asked.extension.places.namespace());
         let object = ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name };
-        Some(Needed { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
+        Some(ExtensionPrerequisite { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
     }
 
     /// Only OLM v1 of OpenShift 4.16 uses this account. Later releases have rights of their own.
-    fn service_account(asked: &'a Asked) -> Option<Needed<'a>> {
+    fn service_account(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
         let extension = &asked.extension;
         let named = |name: &&String| !name.is_empty();
         let (name, namespace) =
@@ -119,7 +127,7 @@ impl<'a> Needed<'a> {
             sanitize(name)
         );
         let at = extension.places.service_account();
-        Some(Needed { asked, resource, object, doc: &SERVICE_ACCOUNT_MISSING, at, help })
+        Some(ExtensionPrerequisite { asked, resource, object, doc: &SERVICE_ACCOUNT_MISSING, at, help })
     }
 
     fn missing(self) -> Violation {
@@ -135,20 +143,20 @@ impl<'a> Needed<'a> {
 }
 
 /// Objects that the extensions name and that neither exist nor are part of the plan.
-async fn missing(asked: &[Asked], olm: Olm, context: &Context<'_>) -> Found {
-    let mut found = Found::default();
+async fn missing(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let is_of_plan = |object: &ObjectRef| {
         let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
         objects.any(|known| known.identity() == object.identity())
     };
-    let accounts = asked.iter().filter(|_| olm == Olm::V4_16).filter_map(Needed::service_account);
-    let needed = asked.iter().filter_map(Needed::namespace).chain(accounts);
-    let needed: Vec<Needed<'_>> = needed.filter(|needed| !is_of_plan(&needed.object)).collect();
-    let wanted = |needed: &Needed<'_>| Wanted {
+    let accounts = asked.iter().filter(|_| olm == OlmRelease::V4_16).filter_map(ExtensionPrerequisite::service_account);
+    let needed = asked.iter().filter_map(ExtensionPrerequisite::namespace).chain(accounts);
+    let needed: Vec<ExtensionPrerequisite<'_>> = needed.filter(|needed| !is_of_plan(&needed.object)).collect();
+    let wanted = |needed: &ExtensionPrerequisite<'_>| ObjectToRead {
         resource: Arc::new(needed.resource.clone()),
         object: Arc::new(needed.object.clone()),
     };
-    let reads: Vec<Wanted> = needed.iter().map(wanted).collect();
+    let reads: Vec<ObjectToRead> = needed.iter().map(wanted).collect();
     let read = match context.target.read_each(&reads, &|_, _| ()).await {
         Ok(read) => read,
         Err(error) => {
@@ -171,15 +179,19 @@ fn unread(problem: &Problem) -> CouldNotCheck {
 }
 
 /// CRDs of the bundles that are live and have another owner.
-async fn owned_by_others(asked: &[Asked], contents: &[BundleContent], context: &Context<'_>) -> Found {
-    let mut found = Found::default();
+async fn owned_by_others(
+    asked: &[RequestedExtension],
+    contents: &[BundleContent],
+    context: &Context<'_>,
+) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
     let of = |content: &BundleContent| asked.iter().find(|asked| asked.change == content.change);
-    let crds: Vec<(&Asked, &BundleContent, &String)> = contents
+    let crds: Vec<(&RequestedExtension, &BundleContent, &String)> = contents
         .iter()
         .filter_map(|content| Some((of(content)?, content)))
         .flat_map(|(asked, content)| content.crds.iter().map(move |crd| (asked, content, crd)))
         .collect();
-    let reads: Vec<Wanted> = crds.iter().map(|(_, _, crd)| Wanted::crd(crd)).collect();
+    let reads: Vec<ObjectToRead> = crds.iter().map(|(_, _, crd)| ObjectToRead::crd(crd)).collect();
     let read = match context.target.read_each(&reads, &|_, _| ()).await {
         Ok(read) => read,
         Err(error) => {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use gantry_catalog::bundle::{Olm, Profile, Support, Unsupported};
+use gantry_catalog::bundle::{OlmRelease, Profile, Support, Unsupported};
 use gantry_catalog::csv::Csv;
-use gantry_catalog::resolve::{InstalledBundle, Resolved, Resolver, Source, is_semver_update, version_of};
-use gantry_catalog::{Bundle, Package, Version};
+use gantry_catalog::resolve::{
+    InstalledBundle, ResolvedCatalogBundle, Resolver, ServedCatalog, is_semver_update, version_of,
+};
+use gantry_catalog::{Package, PackageBundle, SemanticVersion};
 
 use super::failure::{has_edge, listed};
 use super::owners::BundleContent;
@@ -13,7 +15,7 @@ use super::rules::{
     AUTOMATIC_UPGRADE, DEPRECATED, DOWNGRADE, FORCED_UPGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, TIED_BUNDLES,
     UNSUPPORTED_BUNDLE,
 };
-use super::{Asked, Found, Options, bundles, entry, violation};
+use super::{RequestedExtension, ResolutionOptions, ViolationsFound, bundles, entry, violation};
 use crate::finding::{ExtensionEntry, ResolvedBundle};
 use crate::preflight::{Context, Violation};
 use crate::text::sanitize;
@@ -22,12 +24,12 @@ use crate::text::sanitize;
 const MAX_STEPS: usize = 50;
 
 pub fn report(
-    asked: &Asked,
-    resolved: &Resolved<'_>,
-    sources: &[Source<'_>],
-    options: Options,
+    asked: &RequestedExtension,
+    resolved: &ResolvedCatalogBundle<'_>,
+    sources: &[ServedCatalog<'_>],
+    options: ResolutionOptions,
     context: &Context<'_>,
-    found: &mut Found,
+    found: &mut ViolationsFound,
 ) -> BundleContent {
     let resolution = Resolution { asked, resolved };
     found.violations.extend(resolution.update());
@@ -52,8 +54,8 @@ pub fn report(
 }
 
 struct Resolution<'a> {
-    asked: &'a Asked,
-    resolved: &'a Resolved<'a>,
+    asked: &'a RequestedExtension,
+    resolved: &'a ResolvedCatalogBundle<'a>,
 }
 
 impl Resolution<'_> {
@@ -64,7 +66,7 @@ impl Resolution<'_> {
     /// A violation if the update from the installed version is unusual.
     fn update(&self) -> Option<Violation> {
         let installed = self.asked.installed.as_ref().filter(|installed| !self.is_installed(installed))?;
-        let Resolved { package, bundle, version, .. } = self.resolved;
+        let ResolvedCatalogBundle { package, bundle, version, .. } = self.resolved;
         let extension = &self.asked.extension;
         let before = version_of(installed).ok()?;
         let (from, to) = (sanitize(&installed.version), sanitize(&bundle.version));
@@ -134,7 +136,7 @@ impl Resolution<'_> {
     }
 
     fn tied(&self) -> Option<Violation> {
-        let Resolved { tied, bundle, version, catalog, .. } = self.resolved;
+        let ResolvedCatalogBundle { tied, bundle, version, catalog, .. } = self.resolved;
         if tied.is_empty() {
             return None;
         }
@@ -159,7 +161,7 @@ impl Resolution<'_> {
         support.unsupported.iter().map(of).collect()
     }
 
-    fn support(&self, olm: Olm) -> Support {
+    fn support(&self, olm: OlmRelease) -> Support {
         let extension = &self.asked.extension;
         let profile = Profile {
             olm,
@@ -183,7 +185,7 @@ impl Resolution<'_> {
     }
 
     /// The resolved version, and those to which OLM updates automatically afterwards.
-    fn steps(&self, sources: &[Source<'_>]) -> Vec<String> {
+    fn steps(&self, sources: &[ServedCatalog<'_>]) -> Vec<String> {
         let mut steps = Vec::new();
         let mut at = InstalledBundle {
             name: self.resolved.bundle.name.clone(),
@@ -235,7 +237,7 @@ impl Resolution<'_> {
     }
 
     fn entry(&self, path: Vec<String>) -> ExtensionEntry {
-        let Resolved { catalog, package, bundle, .. } = self.resolved;
+        let ResolvedCatalogBundle { catalog, package, bundle, .. } = self.resolved;
         ExtensionEntry {
             resolved: Some(ResolvedBundle {
                 bundle: bundle.name.clone(),
@@ -249,12 +251,12 @@ impl Resolution<'_> {
 }
 
 /// The channels that have the bundle: of the named ones, or of all if none is named.
-fn channels_of(package: &Package, bundle: &Bundle, named: &[String]) -> Vec<String> {
+fn channels_of(package: &Package, bundle: &PackageBundle, named: &[String]) -> Vec<String> {
     let all = package.channels_of(&bundle.name).map(|channel| channel.name.clone());
     all.filter(|name| named.is_empty() || named.contains(name)).collect()
 }
 
 /// The range of compatible versions in semantic versioning: `^1.2.3`, `^0.2.3`.
-fn compatible_with(version: &Version) -> String {
+fn compatible_with(version: &SemanticVersion) -> String {
     format!("^{}.{}.{}", version.major, version.minor, version.patch)
 }

@@ -7,9 +7,9 @@ use std::io;
 
 use serde_json::Value;
 
-use super::place::{self, Place};
+use super::place::{self, ObjectPlace};
 use crate::resource::Step;
-use gantry_schema::{FieldError, Kind, RefusedBy};
+use gantry_schema::{FieldError, FieldErrorKind, RefusedBy};
 
 /// The maximum number of characters shown of a value.
 const LONGEST_VALUE: usize = 100;
@@ -18,7 +18,7 @@ const LONGEST_RULE: usize = 300;
 
 /// The keyword that causes an effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Keyword {
+pub struct CausingKeyword {
     /// The steps from the root of the schema to it: …, `maximum`, or …, `x-kubernetes-validations`, 2.
     pub at: Vec<Step>,
     /// The cause in words, without values of the object: `Required value`.
@@ -26,16 +26,16 @@ pub struct Keyword {
 }
 
 /// The keyword in `schema` that causes the server's error about a value at `place`.
-pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
+pub fn of(error: &FieldError, place: &ObjectPlace, schema: &Value) -> CausingKeyword {
     let here = |words: &str| {
         let words = format!("{}: {}", error.kind.words(), crate::text::cut(words, LONGEST_RULE));
-        Keyword { at: place.schema.clone(), words }
+        CausingKeyword { at: place.schema.clone(), words }
     };
     match &error.by {
-        RefusedBy::Keyword(at) => Keyword { at: at.clone(), words: words(error, at, schema) },
-        RefusedBy::Evaluation(at) => Keyword { at: at.clone(), words: unevaluated(error, at, schema) },
+        RefusedBy::Keyword(at) => CausingKeyword { at: at.clone(), words: words(error, at, schema) },
+        RefusedBy::Evaluation(at) => CausingKeyword { at: at.clone(), words: unevaluated(error, at, schema) },
         RefusedBy::ObjectMeta(words) if words.is_empty() => {
-            Keyword { at: place.schema.clone(), words: error.kind.words().to_owned() }
+            CausingKeyword { at: place.schema.clone(), words: error.kind.words().to_owned() }
         }
         RefusedBy::ObjectMeta(words) => here(words),
         RefusedBy::Scale(wanted) => here(&format!("{wanted}, because the scale subresource reads it")),
@@ -47,26 +47,29 @@ pub fn of(error: &FieldError, place: &Place, schema: &Value) -> Keyword {
 fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
     let found = place::value_at(schema, at);
     let text = || found.map(|value| shown(value, false)).unwrap_or_default();
-    let own = |kind: Kind, words: String| format!("{}: {words}", kind.words());
+    let own = |kind: FieldErrorKind, words: String| format!("{}: {words}", kind.words());
     let Some(Step::Key(keyword)) = at.iter().rfind(|step| matches!(step, Step::Key(_))) else {
         return error.kind.words().to_owned();
     };
     match keyword.as_str() {
         "x-kubernetes-validations" => own(error.kind, rule(found)),
-        "required" => Kind::Required.words().to_owned(),
-        "x-kubernetes-list-type" if error.kind == Kind::Duplicate => Kind::Duplicate.words().to_owned(),
-        "x-kubernetes-list-type" => own(error.kind, "must be an object for an array of list-type map".to_owned()),
-        "enum" => own(Kind::NotSupported, format!("supported values: {}", list(found))),
-        "maxLength" => own(Kind::TooLong, format!("may not be more than {} bytes", text())),
-        "maxItems" => own(Kind::TooMany, format!("must have at most {} items", text())),
-        "maxProperties" => own(Kind::TooMany, format!("must have at most {} entries", text())),
-        "type" | "format" => own(Kind::Invalid, format!("must be of type {}", wanted(found))),
-        "anyOf" | "oneOf" | "allOf" | "not" => own(Kind::Invalid, format!("does not match {keyword}")),
-        // The bound itself: see [`gantry_schema::can_be_bound`].
-        "minimum" | "maximum" | "multipleOf" if error.detail.contains(" value must be of type ") => {
-            own(Kind::Invalid, format!("no number is valid, because its type cannot represent {keyword} {}", text()))
+        "required" => FieldErrorKind::Required.words().to_owned(),
+        "x-kubernetes-list-type" if error.kind == FieldErrorKind::Duplicate => {
+            FieldErrorKind::Duplicate.words().to_owned()
         }
-        _ => own(Kind::Invalid, format!("{keyword} is {}", text())),
+        "x-kubernetes-list-type" => own(error.kind, "must be an object for an array of list-type map".to_owned()),
+        "enum" => own(FieldErrorKind::NotSupported, format!("supported values: {}", list(found))),
+        "maxLength" => own(FieldErrorKind::TooLong, format!("may not be more than {} bytes", text())),
+        "maxItems" => own(FieldErrorKind::TooMany, format!("must have at most {} items", text())),
+        "maxProperties" => own(FieldErrorKind::TooMany, format!("must have at most {} entries", text())),
+        "type" | "format" => own(FieldErrorKind::Invalid, format!("must be of type {}", wanted(found))),
+        "anyOf" | "oneOf" | "allOf" | "not" => own(FieldErrorKind::Invalid, format!("does not match {keyword}")),
+        // The bound itself: see [`gantry_schema::can_be_bound`].
+        "minimum" | "maximum" | "multipleOf" if error.detail.contains(" value must be of type ") => own(
+            FieldErrorKind::Invalid,
+            format!("no number is valid, because its type cannot represent {keyword} {}", text()),
+        ),
+        _ => own(FieldErrorKind::Invalid, format!("{keyword} is {}", text())),
     }
 }
 

@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::effect::{Fill, Impact};
-use super::object::Item;
-use super::tally::{Cause, Example, Fates, Tally};
-use super::validator::Validator;
+use super::effect::{Fill, ObjectImpact};
+use super::object::ProjectedObject;
+use super::tally::{ExampleObject, Fates, TalliedCause, Tally};
+use super::validator::ObjectValidator;
 use super::{Upgrade, question};
-use crate::crd::Strategy;
+use crate::crd::ConversionStrategy;
 use crate::merge;
 use crate::plan::Change;
 use crate::preflight::Context;
 
 /// Counts the effects on the manifests of this kind. Manifests that change nothing are counted as stored objects.
-pub fn validate(upgrade: &Upgrade, listed: &Arc<str>, validator: &Validator, context: &Context<'_>, tally: &mut Tally) {
+pub fn validate(
+    upgrade: &Upgrade,
+    listed: &Arc<str>,
+    validator: &ObjectValidator,
+    context: &Context<'_>,
+    tally: &mut Tally,
+) {
     let is_of_kind = |change: &&Change| {
         change.resource.group == upgrade.live.group
             && change.resource.plural == upgrade.live.names.plural
@@ -26,12 +32,13 @@ pub fn validate(upgrade: &Upgrade, listed: &Arc<str>, validator: &Validator, con
         let object = &change.desired.object;
         match form(upgrade, listed, change, context.field_manager) {
             Ok(value) => {
-                let mut effects = validator.effects(&Item { value, managed: Vec::new() });
+                let mut effects = validator.effects(&ProjectedObject { value, managed: Vec::new() });
                 // A value that a manifest sets is stored, so it does not come from a default.
-                effects.retain(|effect| effect.impact != Impact::Defaulted(Fill::IfNotStored));
-                let causes = effects.iter().filter_map(Cause::of).map(|cause| (cause, BTreeSet::new())).collect();
+                effects.retain(|effect| effect.impact != ObjectImpact::Defaulted(Fill::IfNotStored));
+                let causes =
+                    effects.iter().filter_map(TalliedCause::of).map(|cause| (cause, BTreeSet::new())).collect();
                 let namespace = object.namespace.as_deref().map(Into::into);
-                let example = Example { namespace, name: object.name.as_str().into(), from_manifest: true };
+                let example = ExampleObject { namespace, name: object.name.as_str().into(), from_manifest: true };
                 tally.manifests += 1;
                 tally.add(Fates { example, causes });
             }
@@ -48,7 +55,7 @@ fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) ->
     let name = change.resource.version.as_str();
     let webhook = [&upgrade.live, &upgrade.desired]
         .into_iter()
-        .any(|crd| question::conversion(crd, &upgrade.live) == Strategy::Webhook);
+        .any(|crd| question::conversion(crd, &upgrade.live) == ConversionStrategy::Webhook);
     if webhook && name != &**listed {
         return Err(format!("it is written at {name}, and only the conversion webhook can convert it to {listed}"));
     }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::crd::{Version, steps};
+use crate::crd::{CrdVersion, steps};
 use crate::resource::Step;
-use gantry_schema::ratchet::{self, RefusedUpdates};
-use gantry_schema::typed::{self, Unreadable};
+use gantry_schema::ratchet::{self, RatchetingRefusals};
+use gantry_schema::typed::{self, TypedValueError};
 use gantry_schema::{FieldError, Schema};
 
 #[derive(Debug, Clone)]
-pub struct Compiled {
+pub struct CompiledVersion {
     pub name: Arc<str>,
     pub schema: Schema,
     /// `openAPIV3Schema` as it is written.
@@ -27,10 +27,10 @@ pub struct Compiled {
     pub index: usize,
 }
 
-impl Compiled {
+impl CompiledVersion {
     /// # Errors
     /// The schema is missing or cannot be compiled.
-    pub fn of(version: &Version) -> Result<Self, String> {
+    pub fn of(version: &CrdVersion) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
         Ok(Self::new(version, raw, schema.with_scale(version.scale_paths())))
@@ -39,8 +39,8 @@ impl Compiled {
     /// The parts of this version that differ in `other`: see [`Schema::compile_beside`].
     ///
     /// # Errors
-    /// As [`Compiled::of`].
-    pub fn beside(version: &Version, other: &Version) -> Result<Self, String> {
+    /// As [`CompiledVersion::of`].
+    pub fn beside(version: &CrdVersion, other: &CrdVersion) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let others = other.schema_value()?;
         let schema = Schema::compile_beside(&raw, &others).map_err(|error| error.to_string())?;
@@ -49,8 +49,8 @@ impl Compiled {
         Ok(Self::new(version, raw, schema.with_scale(scale)))
     }
 
-    fn new(version: &Version, raw: Value, schema: Schema) -> Self {
-        Compiled {
+    fn new(version: &CrdVersion, raw: Value, schema: Schema) -> Self {
+        CompiledVersion {
             name: Arc::clone(&version.name),
             schema,
             has_set_of_structures: typed::has_set_of_structures(&raw),
@@ -68,8 +68,8 @@ impl Compiled {
         &self,
         error: &FieldError,
         objects: (&Value, &Value),
-        unreadable: &[Unreadable],
-    ) -> RefusedUpdates {
+        unreadable: &[TypedValueError],
+    ) -> RatchetingRefusals {
         ratchet::refused_updates(&self.schema, &self.raw, error, objects, unreadable)
     }
 

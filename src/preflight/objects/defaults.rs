@@ -17,11 +17,11 @@ pub struct ChangedDefault {
     pub pattern: String,
     /// The place in the desired schema.
     pub at: Vec<Step>,
-    way: Vec<Down>,
+    way: Vec<DefaultsStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Down {
+enum DefaultsStep {
     Name(String),
     /// Each item of a list.
     Items,
@@ -36,7 +36,13 @@ pub fn changed(live: &Value, desired: &Value) -> Vec<ChangedDefault> {
     found
 }
 
-fn walk(live: &Value, desired: &Value, way: &mut Vec<Down>, at: &mut Vec<Step>, found: &mut Vec<ChangedDefault>) {
+fn walk(
+    live: &Value,
+    desired: &Value,
+    way: &mut Vec<DefaultsStep>,
+    at: &mut Vec<Step>,
+    found: &mut Vec<ChangedDefault>,
+) {
     let default = |node: &Value| node.get("default").filter(|default| !default.is_null()).cloned();
     if let (Some(before), after) = (default(live), default(desired))
         && !after.as_ref().is_some_and(|after| same_value(after, &before))
@@ -49,14 +55,14 @@ fn walk(live: &Value, desired: &Value, way: &mut Vec<Down>, at: &mut Vec<Step>, 
     let successors = properties(desired);
     for (name, child) in &properties(live) {
         if let Some(successor) = successors.get(name) {
-            way.push(Down::Name(name.clone()));
+            way.push(DefaultsStep::Name(name.clone()));
             at.extend(["properties".into(), name.as_str().into()]);
             walk(child, successor, way, at, found);
             at.truncate(at.len() - 2);
             way.pop();
         }
     }
-    for (keyword, down) in [("items", Down::Items), ("additionalProperties", Down::Entries)] {
+    for (keyword, down) in [("items", DefaultsStep::Items), ("additionalProperties", DefaultsStep::Entries)] {
         if let (Some(child @ Value::Object(_)), Some(successor @ Value::Object(_))) =
             (live.get(keyword), desired.get(keyword))
         {
@@ -69,17 +75,17 @@ fn walk(live: &Value, desired: &Value, way: &mut Vec<Down>, at: &mut Vec<Step>, 
     }
 }
 
-fn pattern(way: &[Down]) -> String {
+fn pattern(way: &[DefaultsStep]) -> String {
     let mut text = String::new();
     for down in way {
         match down {
-            Down::Name(name) => {
+            DefaultsStep::Name(name) => {
                 if !text.is_empty() {
                     text.push('.');
                 }
                 text.push_str(name);
             }
-            Down::Items | Down::Entries => text.push_str("[*]"),
+            DefaultsStep::Items | DefaultsStep::Entries => text.push_str("[*]"),
         }
     }
     text
@@ -94,11 +100,11 @@ impl ChangedDefault {
                 .into_iter()
                 .flat_map(|place| {
                     let steps: Vec<Step> = match (down, place::value_at(object, &place)) {
-                        (Down::Name(name), Some(Value::Object(map))) if map.contains_key(name) => {
+                        (DefaultsStep::Name(name), Some(Value::Object(map))) if map.contains_key(name) => {
                             vec![name.as_str().into()]
                         }
-                        (Down::Items, Some(Value::Array(items))) => (0..items.len()).map(Step::from).collect(),
-                        (Down::Entries, Some(Value::Object(map))) => {
+                        (DefaultsStep::Items, Some(Value::Array(items))) => (0..items.len()).map(Step::from).collect(),
+                        (DefaultsStep::Entries, Some(Value::Object(map))) => {
                             map.keys().map(|key| key.as_str().into()).collect()
                         }
                         _ => Vec::new(),

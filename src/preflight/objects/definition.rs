@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::crd::{API_VERSION, Sides, steps};
+use crate::crd::{API_VERSION, CrdSides, steps};
 use crate::merge;
-use crate::preflight::proofs::Known;
+use crate::preflight::proofs::ProofCache;
 use crate::resource::Step;
 use crate::text;
 use gantry_schema::FieldError;
@@ -19,7 +19,7 @@ const MOST: usize = 50;
 
 /// A refusal of the API server.
 #[derive(Debug, Clone)]
-pub struct Refused {
+pub struct CrdRefusal {
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
     pub path: Option<String>,
@@ -30,7 +30,7 @@ pub struct Refused {
 
 /// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
 /// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
-pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Vec<Refused> {
+pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache>) -> Vec<CrdRefusal> {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     let read_live = || crd.live_object.as_ref().and_then(|live| read(&live.json()));
     // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one
@@ -90,7 +90,7 @@ pub fn validate(crd: &Sides, manager: Option<&str>, known: Option<&Known>) -> Ve
 
 /// The values of a manifest that server-side apply cannot parse.
 struct NotParsed {
-    refused: Vec<Refused>,
+    refused: Vec<CrdRefusal>,
     /// Whether they are only fields that are unknown, which does not affect the validation of the others.
     only_unknown: bool,
 }
@@ -101,14 +101,14 @@ fn unreadable(desired: &Value) -> NotParsed {
     let refused = found.into_iter().take(MOST).map(|found| {
         let at = found.steps();
         let message = format!("the API server cannot parse this CRD: {}", text::cut_quote(&found.to_string()));
-        Refused { version: version_at(&at, desired), path: steps::below_schema(&at).map(node_path), at, message }
+        CrdRefusal { version: version_at(&at, desired), path: steps::below_schema(&at).map(node_path), at, message }
     });
     NotParsed { refused: refused.collect(), only_unknown }
 }
 
 impl NotParsed {
     /// These refusals, and those of the validation, if it makes sense.
-    fn before(self, validate: impl FnOnce() -> Vec<Refused>) -> Vec<Refused> {
+    fn before(self, validate: impl FnOnce() -> Vec<CrdRefusal>) -> Vec<CrdRefusal> {
         let mut refused = self.refused;
         if self.only_unknown {
             refused.extend(validate());
@@ -124,11 +124,11 @@ fn version_at(at: &[Step], desired: &Value) -> Option<String> {
 }
 
 /// The refusal of a CRD at a version of the API that no server has.
-fn not_served(api_version: &str) -> Refused {
+fn not_served(api_version: &str) -> CrdRefusal {
     let removed = if api_version == "apiextensions.k8s.io/v1beta1" { ", which Kubernetes removed in 1.22" } else { "" };
     let shown = text::cut_quote(api_version);
     let message = format!("the API server does not serve {shown}{removed}; write the CRD for {API_VERSION}");
-    Refused { version: None, path: None, at: vec!["apiVersion".into()], message }
+    CrdRefusal { version: None, path: None, at: vec!["apiVersion".into()], message }
 }
 
 /// The CRD that would be stored.
@@ -147,8 +147,8 @@ fn stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
 }
 
 /// The refusals of `desired` with their places.
-fn refused(outcome: Result<crd::Outcome, crd::Undecodable>, desired: &Value) -> Vec<Refused> {
-    let whole = |message| Refused { version: None, path: None, at: vec!["spec".into()], message };
+fn refused(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> Vec<CrdRefusal> {
+    let whole = |message| CrdRefusal { version: None, path: None, at: vec!["spec".into()], message };
     let refusals = match outcome {
         Ok(outcome) => outcome.refusals,
         Err(problem) => {
@@ -156,13 +156,13 @@ fn refused(outcome: Result<crd::Outcome, crd::Undecodable>, desired: &Value) -> 
         }
     };
     let more = refusals.len().saturating_sub(MOST);
-    let mut refused: Vec<Refused> = refusals
+    let mut refused: Vec<CrdRefusal> = refusals
         .into_iter()
         .take(MOST)
         .map(|refusal| {
-            let Place { version, path, at } = Place::of(&refusal, desired);
+            let DefinitionPlace { version, path, at } = DefinitionPlace::of(&refusal, desired);
             let message = format!("the API server refuses this CRD: {}", text::cut_quote(&refusal.to_string()));
-            Refused { version, path, at, message }
+            CrdRefusal { version, path, at, message }
         })
         .collect();
     if more > 0 {
@@ -230,18 +230,18 @@ fn keep(from: &Value, into: &mut Value) {
 }
 
 /// The message of the first refusal of a CRD that would replace a live one.
-pub fn first(crd: &Sides) -> Option<String> {
+pub fn first(crd: &CrdSides) -> Option<String> {
     validate(crd, None, None).into_iter().next().map(|refused| refused.message)
 }
 
 /// A place in the desired CRD.
-struct Place {
+struct DefinitionPlace {
     version: Option<String>,
     path: Option<String>,
     at: Vec<Step>,
 }
 
-impl Place {
+impl DefinitionPlace {
     /// The place of a refusal. The server moves what all versions share to the top of the spec; it is shown in the
     /// first version.
     fn of(refusal: &FieldError, desired: &Value) -> Self {
@@ -272,7 +272,7 @@ impl Place {
         let count = desired["spec"]["versions"].as_array().map_or(0, Vec::len);
         let version = if of_all.is_none() || count == 1 { version_at(&at, desired) } else { None };
         let path = steps::below_schema(&at).map(node_path);
-        Place { version, path, at }
+        DefinitionPlace { version, path, at }
     }
 }
 
@@ -319,12 +319,12 @@ mod tests {
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
         let refused = |live: Option<Value>| {
             let live = live.map(|conversion| RawObject::new(crd(conversion)));
-            validate(&Sides::new(RawObject::new(desired.clone()), live), None, None)
+            validate(&CrdSides::new(RawObject::new(desired.clone()), live), None, None)
         };
         let old = RawObject::new(desired.replace("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"));
-        let found = validate(&Sides::new(old.clone(), None), None, None);
+        let found = validate(&CrdSides::new(old.clone(), None), None, None);
         assert!(found.len() == 1 && found[0].message.contains("removed in 1.22"), "{found:?}");
-        assert!(validate(&Sides::new(old, Some(RawObject::new(desired.clone()))), None, None).is_empty());
+        assert!(validate(&CrdSides::new(old, Some(RawObject::new(desired.clone()))), None, None).is_empty());
 
         assert!(refused(Some(live)).is_empty());
         let found = refused(None);

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::cause::Keyword;
+use super::cause::CausingKeyword;
 use crate::resource::Step;
-use gantry_schema::ratchet::RefusedUpdates;
+use gantry_schema::ratchet::RatchetingRefusals;
 
 /// What happens to an object, from worst to least.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Impact {
+pub enum ObjectImpact {
     /// The server refuses it when it is created, and these updates.
-    Refused(RefusedUpdates),
+    Refused(RatchetingRefusals),
     /// It loses a field.
-    Pruned(Loss),
+    Pruned(LossMoment),
     /// It gets a default.
     Defaulted(Fill),
     /// It cannot be written by server-side apply any more: a manager has an entry in its managedFields at a version
@@ -31,7 +31,7 @@ pub enum Impact {
 
 /// When a field is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
+pub enum LossMoment {
     /// It can no longer be read, and the next write of the object drops it.
     OnRead,
     /// The next write at any version drops it: the storage version does not have it.
@@ -54,13 +54,13 @@ pub enum Fill {
 
 /// One effect on one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effect {
-    pub impact: Impact,
+pub struct ObjectEffect {
+    pub impact: ObjectImpact,
     pub version: Arc<str>,
     /// `spec.list[*].x`
     pub pattern: String,
     /// The cause in the desired schema of the version.
-    pub keyword: Keyword,
+    pub keyword: CausingKeyword,
     /// The path in this object, if it differs from the pattern.
     pub path: Option<String>,
     /// The value for messages, or its type with `redact`.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use super::cause::Keyword;
-use super::effect::{Effect, Impact};
-use super::object::Item;
+use super::cause::CausingKeyword;
+use super::effect::{ObjectEffect, ObjectImpact};
+use super::object::ProjectedObject;
 use crate::finding::AffectedObject;
 
 /// The maximum number of causes counted separately for one CRD. Further causes are counted together.
@@ -16,26 +16,26 @@ pub const MOST_NAMED: usize = 200_000;
 
 /// The cause of effects, by which they are grouped.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct EffectCause {
     pub version: Arc<str>,
-    pub impact: Impact,
+    pub impact: ObjectImpact,
     pub pattern: String,
-    pub keyword: Keyword,
+    pub keyword: CausingKeyword,
 }
 
 /// The objects affected by one cause.
 #[derive(Debug, Clone, Default)]
-pub struct Group {
+pub struct AffectedGroup {
     pub count: u64,
     /// The last object added, whose effects are added one after the other.
-    last: Option<Named>,
+    last: Option<ObjectName>,
     pub objects: Vec<AffectedObject>,
 }
 
 /// The causes found so far among the objects of one list.
 #[derive(Debug, Clone)]
 pub struct Groups {
-    pub groups: BTreeMap<Key, Group>,
+    pub groups: BTreeMap<EffectCause, AffectedGroup>,
     /// The number of objects examined.
     pub total: u64,
     /// The number of objects that can still be named.
@@ -54,15 +54,15 @@ impl Groups {
         Groups { groups: BTreeMap::new(), total: 0, room }
     }
 
-    pub fn add(&mut self, object: &Named, effects: Vec<Effect>) {
-        for Effect { impact, version, pattern, keyword, path, value, .. } in effects {
-            let mut key = Key { version, impact, pattern, keyword };
+    pub fn add(&mut self, object: &ObjectName, effects: Vec<ObjectEffect>) {
+        for ObjectEffect { impact, version, pattern, keyword, path, value, .. } in effects {
+            let mut key = EffectCause { version, impact, pattern, keyword };
             if self.groups.len() >= MOST_CAUSES && !self.groups.contains_key(&key) {
                 key.pattern = String::new();
-                key.keyword = Keyword { at: Vec::new(), words: "further causes".into() };
+                key.keyword = CausingKeyword { at: Vec::new(), words: "further causes".into() };
             }
             let group = match self.groups.entry(key) {
-                Entry::Vacant(entry) => entry.insert(Group::default()),
+                Entry::Vacant(entry) => entry.insert(AffectedGroup::default()),
                 Entry::Occupied(entry) => entry.into_mut(),
             };
             if group.last.as_ref() != Some(object) {
@@ -84,13 +84,13 @@ impl Groups {
 
 /// The namespace and name of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct ObjectName {
     pub namespace: Option<Box<str>>,
     pub name: Box<str>,
 }
 
-impl Named {
-    pub fn of(item: &Item) -> Self {
-        Named { namespace: item.namespace().map(Into::into), name: item.name().into() }
+impl ObjectName {
+    pub fn of(item: &ProjectedObject) -> Self {
+        ObjectName { namespace: item.namespace().map(Into::into), name: item.name().into() }
     }
 }

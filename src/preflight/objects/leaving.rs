@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::cause::Keyword;
-use super::effect::{Effect, Impact};
-use super::object::Item;
+use super::cause::CausingKeyword;
+use super::effect::{ObjectEffect, ObjectImpact};
+use super::object::ProjectedObject;
 use super::question::Ask;
-use super::validator::Validator;
+use super::validator::ObjectValidator;
 
 /// A version that is removed or no longer served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct Leaving {
     pub is_said_to_be_empty: bool,
 }
 
-impl Validator {
+impl ObjectValidator {
     /// Whether every entry in `managedFields` is at a version that is removed.
-    fn knows_only_removed(&self, item: &Item) -> bool {
+    fn knows_only_removed(&self, item: &ProjectedObject) -> bool {
         let is_removed = |version: &str| self.leaving.iter().any(|l| l.ask == Ask::Removed && *l.version == *version);
         let mut versions = item.managed.iter().filter_map(|entry| {
             entry.api_version.strip_prefix(self.group.as_str()).and_then(|version| version.strip_prefix('/'))
@@ -30,10 +30,10 @@ impl Validator {
     }
 
     /// Adds the effects of the versions that are removed or no longer served.
-    pub(super) fn leaves(&self, item: &Item, effects: &mut Vec<Effect>) {
+    pub(super) fn leaves(&self, item: &ProjectedObject, effects: &mut Vec<ObjectEffect>) {
         for leaving in &self.leaving {
-            let nothing = Keyword { at: Vec::new(), words: String::new() };
-            let effect = |impact, value| Effect {
+            let nothing = CausingKeyword { at: Vec::new(), words: String::new() };
+            let effect = |impact, value| ObjectEffect {
                 impact,
                 version: leaving.version.clone(),
                 pattern: String::new(),
@@ -44,14 +44,14 @@ impl Validator {
                 lost: None,
             };
             if leaving.is_storage && leaving.ask == Ask::Removed {
-                effects.push(effect(Impact::StoredAt, String::new()));
+                effects.push(effect(ObjectImpact::StoredAt, String::new()));
             }
             let api_version = format!("{}/{}", self.group, leaving.version);
             if leaving.is_said_to_be_empty && self.knows_only_removed(item) {
                 let times = item.managed.iter().filter(|entry| entry.api_version == api_version);
                 if let Some(time) = times.map(|entry| entry.time.as_deref()).max() {
                     let when = time.map_or(String::new(), |time| format!("last {time}"));
-                    effects.push(effect(Impact::PerhapsStoredAt, when));
+                    effects.push(effect(ObjectImpact::PerhapsStoredAt, when));
                 }
                 continue;
             }
@@ -66,8 +66,8 @@ impl Validator {
                 let manager = crate::text::cut(manager, 128).into_owned();
                 let when = time.map_or(String::new(), |time| format!("last {time}"));
                 let impact = match leaving.ask {
-                    Ask::Removed => Impact::NotAppliable { manager },
-                    _ => Impact::WrittenAt { manager },
+                    Ask::Removed => ObjectImpact::NotAppliable { manager },
+                    _ => ObjectImpact::WrittenAt { manager },
                 };
                 effects.push(effect(impact, when));
             }

@@ -1,9 +1,9 @@
 //! The fields of one version that the schema of another one lacks, so that they are pruned when an object is stored.
 
-use gantry_schema::json::{Json, Map};
+use gantry_schema::json::{Json, JsonMap};
 use gantry_schema::keywords;
 
-use crate::crd::{Crd, Version};
+use crate::crd::{Crd, CrdVersion};
 
 /// The maximum number of fields returned.
 const NAMED: usize = 1000;
@@ -16,15 +16,15 @@ const DEPTH: usize = 64;
 pub fn lost(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
-        let pruned = Pruned { to: Some(to), keeps: is_preserving(to), is_resource: true };
-        pruned.compare(Values::Of(from), "", DEPTH, &mut found);
+        let pruned = PruningPlace { to: Some(to), keeps: is_preserving(to), is_resource: true };
+        pruned.compare(StorableValues::Of(from), "", DEPTH, &mut found);
     }
     found
 }
 
 /// What an object that is written at `version` of this CRD loses in the storage version, if no webhook converts.
 /// Nothing if it is the storage version.
-pub fn lost_in_storage(crd: &Crd, version: &Version) -> Vec<String> {
+pub fn lost_in_storage(crd: &Crd, version: &CrdVersion) -> Vec<String> {
     match crd.storage().filter(|storage| storage.name != version.name) {
         Some(storage) => lost_between(version, storage),
         None => Vec::new(),
@@ -35,7 +35,7 @@ pub fn lost_in_storage(crd: &Crd, version: &Version) -> Vec<String> {
 ///
 /// The server reads the object at the version of the request before it changes anything, and stores what it has read.
 /// Nothing if it is the storage version.
-pub fn lost_by_writers(crd: &Crd, version: &Version) -> Vec<String> {
+pub fn lost_by_writers(crd: &Crd, version: &CrdVersion) -> Vec<String> {
     let Some(storage) = crd.storage().filter(|storage| storage.name != version.name) else { return Vec::new() };
     let mut lost = lost_between(storage, version);
     if !storage.served && !lost.is_empty() {
@@ -48,7 +48,7 @@ pub fn lost_by_writers(crd: &Crd, version: &Version) -> Vec<String> {
 }
 
 /// What [`lost_by_writers`] drops with `desired` and not with `live`. Each CRD without a webhook.
-pub fn newly_lost_by_writers(live: Option<&Crd>, desired: &Crd, version: &Version) -> Vec<String> {
+pub fn newly_lost_by_writers(live: Option<&Crd>, desired: &Crd, version: &CrdVersion) -> Vec<String> {
     let lost = lost_by_writers(desired, version);
     match live.and_then(|live| Some((live, live.served(&version.name)?))) {
         Some((live, before)) if !lost.is_empty() => without(lost, &lost_by_writers(live, before)),
@@ -57,8 +57,8 @@ pub fn newly_lost_by_writers(live: Option<&Crd>, desired: &Crd, version: &Versio
 }
 
 /// Whether no write at any version loses what an object has at this one, if no webhook converts.
-pub fn is_kept_by_all(crd: &Crd, version: &Version) -> bool {
-    let is_narrower = |version: &Version| !lost_by_writers(crd, version).is_empty();
+pub fn is_kept_by_all(crd: &Crd, version: &CrdVersion) -> bool {
+    let is_narrower = |version: &CrdVersion| !lost_by_writers(crd, version).is_empty();
     lost_in_storage(crd, version).is_empty()
         && match version.storage {
             true => !crd.served_versions().any(is_narrower),
@@ -68,11 +68,11 @@ pub fn is_kept_by_all(crd: &Crd, version: &Version) -> bool {
 
 /// The fields that the schema of `from` keeps and that of `to` would prune. A schema that cannot be read is an error of
 /// its own version.
-pub fn lost_between(from: &Version, to: &Version) -> Vec<String> {
+pub fn lost_between(from: &CrdVersion, to: &CrdVersion) -> Vec<String> {
     if from.schema() == to.schema() {
         return Vec::new();
     }
-    let schema = |version: &Version| version.schema().unwrap_or(OPEN).to_owned();
+    let schema = |version: &CrdVersion| version.schema().unwrap_or(OPEN).to_owned();
     let (from, to) = (schema(from), schema(to));
     match (Json::parse(&from), Json::parse(&to)) {
         (Ok(from), Ok(to)) => lost(&from, &to),
@@ -99,34 +99,34 @@ fn covers(known: &str, field: &str) -> bool {
 
 /// The values that can be at a place today.
 #[derive(Clone, Copy)]
-enum Values<'a> {
+enum StorableValues<'a> {
     /// Any: below a node that preserves unknown fields.
     Any,
     /// Those that this node keeps.
-    Of(&'a Map<'a>),
+    Of(&'a JsonMap<'a>),
     /// No fields: everything inside is pruned today already.
     Bare,
 }
 
 /// A place in the schema that prunes.
 #[derive(Clone, Copy)]
-struct Pruned<'a> {
+struct PruningPlace<'a> {
     /// Its node, if the schema describes the place.
-    to: Option<&'a Map<'a>>,
+    to: Option<&'a JsonMap<'a>>,
     /// Whether unknown fields are kept.
     keeps: bool,
     /// Whether it is a whole object, of which the server keeps its kind and metadata.
     is_resource: bool,
 }
 
-impl<'a> Pruned<'a> {
-    fn at(to: Option<&'a Map<'a>>) -> Self {
+impl<'a> PruningPlace<'a> {
+    fn at(to: Option<&'a JsonMap<'a>>) -> Self {
         let has = |keyword| to.is_some_and(|to| keywords::get(to, keyword).is_some());
-        Pruned { to, keeps: to.is_some_and(is_preserving), is_resource: has("x-kubernetes-embedded-resource") }
+        PruningPlace { to, keeps: to.is_some_and(is_preserving), is_resource: has("x-kubernetes-embedded-resource") }
     }
 
-    fn compare(self, values: Values<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
-        if found.len() >= NAMED || depth == 0 || matches!(values, Values::Bare) {
+    fn compare(self, values: StorableValues<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
+        if found.len() >= NAMED || depth == 0 || matches!(values, StorableValues::Bare) {
             return;
         }
         if self.may_hold("object") {
@@ -136,28 +136,30 @@ impl<'a> Pruned<'a> {
             return;
         }
         let items = match values {
-            Values::Of(from) => match child(from, "items") {
-                Some(items) => Values::Of(items),
+            StorableValues::Of(from) => match child(from, "items") {
+                Some(items) => StorableValues::Of(items),
                 None => return,
             },
             any => any,
         };
         let to = self.to.and_then(|to| child(to, "items"));
-        let below = Pruned::at(to);
+        let below = PruningPlace::at(to);
         match (self.keeps, to) {
             // Items stay as they are unless the schema describes them, and even then with their unknown fields.
             (true, None) => {}
-            (true, Some(_)) => Pruned { keeps: true, ..below }.compare(items, &format!("{path}[*]"), depth - 1, found),
+            (true, Some(_)) => {
+                PruningPlace { keeps: true, ..below }.compare(items, &format!("{path}[*]"), depth - 1, found)
+            }
             (false, _) => below.compare(items, &format!("{path}[*]"), depth - 1, found),
         }
     }
 
-    fn fields(self, values: Values<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
-        let described = |of: Option<&'a Map<'a>>, name: &str| {
+    fn fields(self, values: StorableValues<'_>, path: &str, depth: usize, found: &mut Vec<String>) {
+        let described = |of: Option<&'a JsonMap<'a>>, name: &str| {
             of.and_then(|of| child(of, "properties")).and_then(|fields| fields.get(name)).map(Json::map)
         };
         let of_others = self.to.and_then(|to| keywords::get(to, "additionalProperties"));
-        let follow = |name: &str, values: Values<'_>, found: &mut Vec<String>| {
+        let follow = |name: &str, values: StorableValues<'_>, found: &mut Vec<String>| {
             if self.is_resource && matches!(name, "apiVersion" | "kind" | "metadata") {
                 return;
             }
@@ -165,24 +167,24 @@ impl<'a> Pruned<'a> {
             let place = described(self.to, name).or_else(|| of_others.map(Json::map));
             match place {
                 Some(Some(to)) if drops_null(values, to) => found.push(format!("{path}: null")),
-                Some(to) => Pruned::at(to).compare(values, &path, depth - 1, found),
+                Some(to) => PruningPlace::at(to).compare(values, &path, depth - 1, found),
                 None if self.keeps => {}
                 None => found.push(path),
             }
         };
         let (named, others) = match values {
-            Values::Of(from) => (child(from, "properties"), others_of(from)),
-            Values::Any => (None, Some(Values::Any)),
-            Values::Bare => return,
+            StorableValues::Of(from) => (child(from, "properties"), others_of(from)),
+            StorableValues::Any => (None, Some(StorableValues::Any)),
+            StorableValues::Bare => return,
         };
-        for (name, field) in named.into_iter().flat_map(Map::iter) {
-            follow(name, field.map().map_or(Values::Bare, Values::Of), found);
+        for (name, field) in named.into_iter().flat_map(JsonMap::iter) {
+            follow(name, field.map().map_or(StorableValues::Bare, StorableValues::Of), found);
         }
         let Some(others) = others else { return };
         follow("*", others, found);
         // A field of any name can have a name that is described.
         let of_to = self.to.and_then(|to| child(to, "properties"));
-        for (name, _) in of_to.into_iter().flat_map(Map::iter) {
+        for (name, _) in of_to.into_iter().flat_map(JsonMap::iter) {
             if named.is_none_or(|named| named.get(name).is_none()) && (self.keeps || of_others.is_some()) {
                 follow(name, others, found);
             }
@@ -197,25 +199,25 @@ impl<'a> Pruned<'a> {
 }
 
 /// Whether a null that is stored today is dropped. With an `enum` the server accepts none.
-fn drops_null(values: Values<'_>, to: &Map<'_>) -> bool {
-    let Values::Of(from) = values else { return false };
+fn drops_null(values: StorableValues<'_>, to: &JsonMap<'_>) -> bool {
+    let StorableValues::Of(from) = values else { return false };
     let has = |node, keyword| keywords::get(node, keyword).is_some();
     has(from, "nullable") && !has(from, "enum") && !has(to, "nullable")
 }
 
 /// The values of fields that `node` does not name, if it keeps any.
-fn others_of<'a>(node: &'a Map<'a>) -> Option<Values<'a>> {
+fn others_of<'a>(node: &'a JsonMap<'a>) -> Option<StorableValues<'a>> {
     match keywords::get(node, "additionalProperties") {
-        Some(values) => Some(values.map().map_or(Values::Bare, Values::Of)),
-        None => is_preserving(node).then_some(Values::Any),
+        Some(values) => Some(values.map().map_or(StorableValues::Bare, StorableValues::Of)),
+        None => is_preserving(node).then_some(StorableValues::Any),
     }
 }
 
-fn is_preserving(node: &Map<'_>) -> bool {
+fn is_preserving(node: &JsonMap<'_>) -> bool {
     keywords::get(node, "x-kubernetes-preserve-unknown-fields").is_some()
 }
 
-fn child<'a>(node: &'a Map<'a>, keyword: &str) -> Option<&'a Map<'a>> {
+fn child<'a>(node: &'a JsonMap<'a>, keyword: &str) -> Option<&'a JsonMap<'a>> {
     keywords::get(node, keyword)?.map()
 }
 
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn a_write_at_a_version_loses_what_only_other_versions_have() {
         let lost = |crd: &Crd| {
-            let of = |version: &Version| (version.name.to_string(), lost_by_writers(crd, version));
+            let of = |version: &CrdVersion| (version.name.to_string(), lost_by_writers(crd, version));
             crd.served_versions().map(of).filter(|(_, lost)| !lost.is_empty()).collect::<Vec<_>>()
         };
         let (few, all): (&[&str], &[&str]) = (&["a"], &["a", "b"]);

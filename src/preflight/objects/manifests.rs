@@ -13,22 +13,22 @@ use serde_json::Value;
 
 pub use self::lost_values::LostValue;
 
-use self::definition::Definition;
-use super::compiled::Compiled;
+use self::definition::CrdWithOrigin;
+use super::compiled::CompiledVersion;
 use super::validator::is_notice;
 use super::{cause, place};
-use crate::cluster::Wanted;
-use crate::crd::{Crd, Strategy};
-use crate::finding::{Breaks, Complaint};
+use crate::cluster::ObjectToRead;
+use crate::crd::{ConversionStrategy, Crd};
+use crate::finding::{Breaks, ServerRefusal};
 use crate::merge;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::rule::RuleDoc;
-use crate::preflight::{Context, CouldNotCheck, Lookup, Violation};
+use crate::preflight::{CheckLookup, Context, CouldNotCheck, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{RawObject, Resource, Step};
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
-use gantry_schema::{FieldError, Pruned, gotext};
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
+use gantry_schema::{FieldError, PrunedField, gotext};
 
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =
@@ -55,7 +55,7 @@ impl Wrong {
 
 /// A fault in one manifest.
 #[derive(Debug)]
-pub struct Fault {
+pub struct ManifestRefusal {
     /// The index of the change in the plan.
     pub change: usize,
     pub wrong: Wrong,
@@ -64,14 +64,14 @@ pub struct Fault {
     pub path: Option<String>,
     pub message: String,
     /// The server's complaint about it.
-    pub complaint: Complaint,
+    pub complaint: ServerRefusal,
     pub help: String,
     /// The place in the manifest.
     pub at: Vec<Step>,
     pub label: String,
 }
 
-impl Fault {
+impl ManifestRefusal {
     /// The fault as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
         Violation {
@@ -86,8 +86,8 @@ impl Fault {
 
 /// The faults in the manifests, and what could not be checked.
 #[derive(Default)]
-pub struct Found {
-    pub faults: Vec<Fault>,
+pub struct ManifestRefusals {
+    pub faults: Vec<ManifestRefusal>,
     /// Values that the server accepts and does not keep.
     pub lost: Vec<LostValue>,
     pub unchecked: Vec<CouldNotCheck>,
@@ -95,8 +95,8 @@ pub struct Found {
     pub not_allowed: Vec<CouldNotCheck>,
 }
 
-impl Found {
-    fn extend(&mut self, other: Found) {
+impl ManifestRefusals {
+    fn extend(&mut self, other: ManifestRefusals) {
         self.faults.extend(other.faults);
         self.lost.extend(other.lost);
         self.unchecked.extend(other.unchecked);
@@ -104,7 +104,7 @@ impl Found {
     }
 }
 
-impl Found {
+impl ManifestRefusals {
     /// Adds what could not be checked, because the user lacks a right or for another reason.
     fn not_answered(&mut self, needs_right: bool, error: CouldNotCheck) {
         match needs_right {
@@ -126,18 +126,18 @@ fn by_crd(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> BTreeMap<Str
 }
 
 /// The CRDs that [`check`] reads: those that are not among the manifests.
-pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<Lookup> {
+pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<CheckLookup> {
     let is_among = |name: &String| changes.iter().any(|c| c.desired.object.is_crd() && c.desired.object.name == *name);
     let others = by_crd(changes, is_wanted).into_iter().filter(|(name, _)| !is_among(name));
-    others.map(|(name, objects)| Lookup::get(objects[0], Resource::crd(), None, name)).collect()
+    others.map(|(name, objects)| CheckLookup::get(objects[0], Resource::crd(), None, name)).collect()
 }
 
 /// Validates the custom resources of the plan for whose index `is_wanted` returns true.
-pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> Found {
-    let mut found = Found::default();
+pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> ManifestRefusals {
+    let mut found = ManifestRefusals::default();
     let changes = &context.plan.changes;
     let mut wanted = by_crd(changes, is_wanted);
-    let mut definitions: Vec<(Definition, Vec<usize>)> = Vec::new();
+    let mut definitions: Vec<(CrdWithOrigin, Vec<usize>)> = Vec::new();
     for (change, sides) in changes.iter().filter_map(|change| Some((change, change.crd()?))) {
         let name = &change.desired.object.name;
         let Some(objects) = wanted.remove(name) else { continue };
@@ -152,7 +152,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                     continue;
                 }
                 let whose = "the CRD among the manifests";
-                let mut definition = Definition::new(Arc::clone(crd), live.cloned(), whose, name.clone());
+                let mut definition = CrdWithOrigin::new(Arc::clone(crd), live.cloned(), whose, name.clone());
                 definition.ask(context, &objects, &mut found).await;
                 definitions.push((definition, objects));
             }
@@ -170,7 +170,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
                 match Crd::read(&raw) {
                     Ok(crd) => {
                         let crd = Arc::new(crd);
-                        let mut definition = Definition::new(Arc::clone(&crd), Some(crd), "the live CRD", name);
+                        let mut definition = CrdWithOrigin::new(Arc::clone(&crd), Some(crd), "the live CRD", name);
                         definition.ask(context, &objects, &mut found).await;
                         definitions.push((definition, objects));
                     }
@@ -187,9 +187,9 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
             }
         }
     }
-    let work: Vec<Work> = definitions
+    let work: Vec<DefinitionObjects> = definitions
         .into_iter()
-        .map(|(definition, objects)| Work {
+        .map(|(definition, objects)| DefinitionObjects {
             definition: Arc::new(definition),
             objects: objects.into_iter().map(|index| (index, changes[index].clone())).collect(),
         })
@@ -205,25 +205,30 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
 }
 
 /// The custom resources of one definition, with their indices in the plan.
-struct Work {
-    definition: Arc<Definition>,
+struct DefinitionObjects {
+    definition: Arc<CrdWithOrigin>,
     objects: Vec<(usize, Change)>,
 }
 
-fn validate_all(work: Vec<Work>, manager: &Arc<str>, redact: bool) -> Found {
-    let mut found = Found::default();
+fn validate_all(work: Vec<DefinitionObjects>, manager: &Arc<str>, redact: bool) -> ManifestRefusals {
+    let mut found = ManifestRefusals::default();
     let mut jobs = Vec::new();
     for work in work {
         jobs.extend(by_version(work, manager, redact, &mut found));
     }
     jobs.sort_by_key(|job| job.index);
-    in_parallel(&jobs, Validation::run).into_iter().for_each(|validated| found.extend(validated));
+    in_parallel(&jobs, ValidationJob::run).into_iter().for_each(|validated| found.extend(validated));
     found
 }
 
 /// Compiles each version that manifests use, once. Manifests that cannot be validated further are added to `found`.
-fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -> Vec<Validation> {
-    let Work { definition, objects } = work;
+fn by_version(
+    work: DefinitionObjects,
+    manager: &Arc<str>,
+    redact: bool,
+    found: &mut ManifestRefusals,
+) -> Vec<ValidationJob> {
+    let DefinitionObjects { definition, objects } = work;
     let mut versions: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
     for (index, change) in objects {
         versions.entry(change.resource.version.clone()).or_default().push((index, change));
@@ -234,10 +239,10 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
             found.faults.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
             continue;
         };
-        match Compiled::of(version) {
+        match CompiledVersion::of(version) {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
-                jobs.extend(objects.into_iter().map(|(index, change)| Validation {
+                jobs.extend(objects.into_iter().map(|(index, change)| ValidationJob {
                     change,
                     index,
                     definition: Arc::clone(&definition),
@@ -259,7 +264,7 @@ fn by_version(work: Work, manager: &Arc<str>, redact: bool, found: &mut Found) -
 }
 
 /// The fault of a manifest at a version that is not served when it is written.
-fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
+fn unserved(definition: &CrdWithOrigin, version: &str, index: usize) -> ManifestRefusal {
     let served: Vec<&str> =
         definition.crd.versions.iter().filter(|version| version.served).map(|version| &*version.name).collect();
     let message = format!("{} does not serve {version}, so the server will not accept this object", definition.whose);
@@ -267,12 +272,12 @@ fn unserved(definition: &Definition, version: &str, index: usize) -> Fault {
         [] => format!("serve a version of {}", definition.name),
         served => format!("change it to {}", served.join(" or ")),
     };
-    Fault {
+    ManifestRefusal {
         change: index,
         wrong: Wrong::Refused,
         version: version.to_owned(),
         path: None,
-        complaint: Complaint::Refused(message.clone()),
+        complaint: ServerRefusal::Refused(message.clone()),
         message,
         help,
         at: vec!["apiVersion".into()],
@@ -285,7 +290,7 @@ async fn live_crds(
     context: &Context<'_>,
     names: impl Iterator<Item = &String>,
 ) -> Result<Vec<Option<RawObject>>, Vec<(bool, CouldNotCheck)>> {
-    let wanted: Vec<Wanted> = names.map(|name| Wanted::crd(name)).collect();
+    let wanted: Vec<ObjectToRead> = names.map(|name| ObjectToRead::crd(name)).collect();
     match context.target.read(&wanted, &|_, _| ()).await {
         Ok(live) => Ok(live.into_iter().map(|live| live.map(|live| live.raw)).collect()),
         Err(error) => Err(error
@@ -306,20 +311,20 @@ enum Whose {
     Live,
 }
 
-struct Validation {
+struct ValidationJob {
     change: Change,
     /// The index of the change in the plan.
     index: usize,
-    definition: Arc<Definition>,
-    version: Arc<Compiled>,
+    definition: Arc<CrdWithOrigin>,
+    version: Arc<CompiledVersion>,
     /// The field manager of the deploy.
     manager: Arc<str>,
     redact: bool,
 }
 
-impl Validation {
-    fn run(&self) -> Found {
-        let mut found = Found::default();
+impl ValidationJob {
+    fn run(&self) -> ManifestRefusals {
+        let mut found = ManifestRefusals::default();
         let manifest = self.change.desired.raw.value();
         match self.version.schema.fit(&mut manifest.clone()) {
             Ok(pruned) => found.faults.extend(pruned.iter().map(|lost| self.unknown(lost))),
@@ -343,7 +348,7 @@ impl Validation {
         let mut reported: Vec<Vec<Step>> = errors.iter().map(|error| error.at.clone()).collect();
         // The server parses the manifest before it reads the live object, so ratcheting does not apply here.
         let unreadable = self.unreadable(&manifest, Duplicates::Refused, &reported);
-        reported.extend(unreadable.iter().map(Unreadable::steps));
+        reported.extend(unreadable.iter().map(TypedValueError::steps));
         found.faults.extend(unreadable.iter().map(|unreadable| self.untyped(unreadable, Whose::Manifest)));
         found.faults.extend(errors.iter().map(|error| self.refused(error)));
         if let Some((live, _)) = &old {
@@ -366,7 +371,7 @@ impl Validation {
         let mut raw = self.change.live.as_ref()?.raw.value();
         let api_version = self.definition.crd.api_version(&self.version.name);
         if raw["apiVersion"] != api_version.as_str() {
-            if self.definition.conversion == Strategy::Webhook {
+            if self.definition.conversion == ConversionStrategy::Webhook {
                 return None;
             }
             raw["apiVersion"] = api_version.into();
@@ -381,25 +386,25 @@ impl Validation {
         read.is_ok().then_some((raw, old))
     }
 
-    fn refused(&self, error: &FieldError) -> Fault {
+    fn refused(&self, error: &FieldError) -> ManifestRefusal {
         let place = place::at(&error.at, &self.version.raw);
         let words = cause::of(error, &place, &self.version.raw).words;
         let reason = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
         let message = format!("{} refuses it: {reason}", self.definition.whose);
         let help =
             format!("fix the manifest, or change the schema of {} in {}", self.version.name, self.definition.name);
-        self.fault(Wrong::Refused, Complaint::Refused(error.to_string()), message, help, &place, words)
+        self.fault(Wrong::Refused, ServerRefusal::Refused(error.to_string()), message, help, &place, words)
     }
 
     /// The values that a server-side apply cannot parse, without those that are already reported, there or below.
     /// Unknown fields are left out: they are reported as such.
-    fn unreadable(&self, object: &Value, duplicates: Duplicates, reported: &[Vec<Step>]) -> Vec<Unreadable> {
+    fn unreadable(&self, object: &Value, duplicates: Duplicates, reported: &[Vec<Step>]) -> Vec<TypedValueError> {
         let is_reported = |steps: &[Step]| reported.iter().any(|reported| reported.starts_with(steps));
         let found = typed::unreadable(&self.version.raw, object, duplicates).into_iter();
         found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_reported(&found.steps())).collect()
     }
 
-    fn untyped(&self, unreadable: &Unreadable, whose: Whose) -> Fault {
+    fn untyped(&self, unreadable: &TypedValueError, whose: Whose) -> ManifestRefusal {
         let place = place::at(&unreadable.at, &self.version.raw);
         let words = unreadable.words();
         let (says, help) = match whose {
@@ -418,10 +423,10 @@ impl Validation {
         };
         let whole = format!("{}: {}", unreadable.path, gotext::without_types(&unreadable.message));
         let message = if self.redact { format!("{says}{}: {words}", place.pattern) } else { format!("{says}{whole}") };
-        self.fault(Wrong::Refused, Complaint::Refused(whole), message, help, &place, words.to_owned())
+        self.fault(Wrong::Refused, ServerRefusal::Refused(whole), message, help, &place, words.to_owned())
     }
 
-    fn unknown(&self, lost: &Pruned) -> Fault {
+    fn unknown(&self, lost: &PrunedField) -> ManifestRefusal {
         let path = lost.path.as_str();
         let place = place::at(&lost.at, &self.version.raw);
         let (name, parent) = match place.steps.split_last() {
@@ -437,7 +442,7 @@ impl Validation {
             None => "remove it, or add it to the CRD first".to_owned(),
         };
         let label = near.map_or_else(|| "unknown field".to_owned(), |near| format!("did you mean {near:?}?"));
-        self.fault(Wrong::UnknownField, Complaint::UnknownField, message, help, &place, label)
+        self.fault(Wrong::UnknownField, ServerRefusal::UnknownField, message, help, &place, label)
     }
 
     /// The fields that could be meant by an unknown field at `path`.
@@ -462,13 +467,13 @@ impl Validation {
     fn fault(
         &self,
         wrong: Wrong,
-        complaint: Complaint,
+        complaint: ServerRefusal,
         message: String,
         help: String,
-        place: &place::Place,
+        place: &place::ObjectPlace,
         label: String,
-    ) -> Fault {
-        Fault {
+    ) -> ManifestRefusal {
+        ManifestRefusal {
             change: self.index,
             wrong,
             version: self.version.name.to_string(),

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`gantry_schema`] validates each object against the desired CRD as the API server would. Existing problems are left
-//! out, because the upgrade does not cause them. Several checks examine the same objects: [`Objects`] lists them once.
+//! out, because the upgrade does not cause them. Several checks examine the same objects: [`ObjectSurvey`] lists them once.
 
 pub mod cause;
 mod coming;
@@ -35,11 +35,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OnceCell, Semaphore};
 
 use self::question::{Questions, VersionQuestion};
-use self::survey::{Selection, Surveyed};
-use super::pair::{Pair, could_not_compare};
-use super::proofs::{Proofs, Question};
-use super::{Context, CouldNotCheck, Lookup};
-use crate::crd::{Crd, CrdPair, Version};
+use self::survey::{ObjectSelection, Surveyed};
+use super::pair::{UpgradedCrd, could_not_compare};
+use super::proofs::{Proofs, VersionPairQuestion};
+use super::{CheckLookup, Context, CouldNotCheck};
+use crate::crd::{Crd, CrdPair, CrdVersion};
 use crate::finding::Verdict;
 
 /// The number of CRDs whose objects are listed at the same time.
@@ -63,12 +63,12 @@ pub struct Upgrade {
 
 impl Upgrade {
     /// The first list request; `None` if nothing is listed.
-    pub fn lookup(&self) -> Option<Lookup> {
+    pub fn lookup(&self) -> Option<CheckLookup> {
         if self.questions.is_empty() {
             return None;
         }
         let version = &pass::passes(self, false).ok()?.passes.first()?.version.clone();
-        Some(Lookup::list(self.change, self.live.resource(version)))
+        Some(CheckLookup::list(self.change, self.live.resource(version)))
     }
 }
 
@@ -94,18 +94,18 @@ impl Wants {
 
 /// One pass over all objects of each CRD, shared by the checks of one run.
 #[derive(Debug)]
-pub struct Objects {
+pub struct ObjectSurvey {
     wants: Wants,
     at_once: Semaphore,
     /// The results by the index of the change in the plan.
     slots: Mutex<BTreeMap<usize, Arc<OnceCell<Arc<Surveyed>>>>>,
 }
 
-impl Objects {
+impl ObjectSurvey {
     /// A pass that collects what these checks need.
     pub fn new(wants: impl IntoIterator<Item = Wants>) -> Self {
         let wants = wants.into_iter().fold(Wants::default(), Wants::and);
-        Objects { wants, at_once: Semaphore::new(AT_ONCE), slots: Mutex::default() }
+        ObjectSurvey { wants, at_once: Semaphore::new(AT_ONCE), slots: Mutex::default() }
     }
 
     /// The effect on all objects of this CRD, in every namespace. The first caller lists them.
@@ -117,7 +117,8 @@ impl Objects {
         let survey = || async {
             // The semaphore is never closed. Without a permit there would only be more lists at a time.
             let _permit = self.at_once.acquire().await.ok();
-            let selection = Selection { page_size: self.wants.page_size.unwrap_or(PAGE_SIZE), ..Selection::default() };
+            let selection =
+                ObjectSelection { page_size: self.wants.page_size.unwrap_or(PAGE_SIZE), ..ObjectSelection::default() };
             Arc::new(survey::survey(upgrade, &selection, self.wants, context).await)
         };
         Arc::clone(slot.get_or_init(survey).await)
@@ -128,7 +129,7 @@ impl Objects {
 ///
 /// # Errors
 /// The CRDs cannot be compared.
-pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
+pub(in crate::preflight) fn compare(pair: &UpgradedCrd, proofs: &Proofs) -> Result<Option<Upgrade>, CouldNotCheck> {
     let CrdPair { live, desired, .. } = pair.crds().map_err(|error| could_not_compare(&pair.name, &error))?;
     if let Some(error) = desired.lacks_schema(Some(&live)) {
         return Err(CouldNotCheck {
@@ -136,7 +137,8 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
             help: Some("the server refuses it: give each version a structural schema".to_owned()),
         });
     }
-    let prove = |before: &Version, after: &Version| is_proven(&live, &desired, [before, after], pair.change, proofs);
+    let prove =
+        |before: &CrdVersion, after: &CrdVersion| is_proven(&live, &desired, [before, after], pair.change, proofs);
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
     // A CRD that the server refuses proves nothing.
     if !proven.is_empty()
@@ -155,11 +157,11 @@ pub(in crate::preflight) fn compare(pair: &Pair, proofs: &Proofs) -> Result<Opti
 }
 
 /// Whether it is proven that `after` accepts everything that `before` accepts, keeps it and fills in the same defaults.
-fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&Version; 2], change: usize, proofs: &Proofs) -> bool {
+fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&CrdVersion; 2], change: usize, proofs: &Proofs) -> bool {
     let (Some(live_schema), Some(desired_schema)) = (before.schema(), after.schema()) else { return false };
     let versions = desired.versions.iter().filter(|version| live.version(&version.name).is_some()).count();
     let scale = [before.scale_paths(), after.scale_paths()];
-    let question = Question {
+    let question = VersionPairQuestion {
         group: &desired.group,
         kind: &desired.names.kind,
         version: &after.name,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 /// How much of `metadata.managedFields` is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Keep {
+pub enum ManagedFieldsDetail {
     #[default]
     Nothing,
     /// The managers, with version and time of their writes.
@@ -20,8 +20,8 @@ pub enum Keep {
 
 /// The parts of an object that are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Parts {
-    pub managed: Keep,
+pub struct ObjectProjection {
+    pub managed: ManagedFieldsDetail,
     /// Whether only the names are read from its metadata.
     pub only_names: bool,
     /// The top-level fields that are not read.
@@ -31,7 +31,7 @@ pub struct Parts {
 /// One entry of `metadata.managedFields`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Managed {
+pub struct FieldManagerEntry {
     pub manager: String,
     pub api_version: String,
     pub time: Option<String>,
@@ -41,20 +41,20 @@ pub struct Managed {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Item {
+pub struct ProjectedObject {
     /// The requested parts, without `metadata.managedFields`.
     pub value: Value,
-    pub managed: Vec<Managed>,
+    pub managed: Vec<FieldManagerEntry>,
 }
 
-impl Item {
+impl ProjectedObject {
     /// # Errors
     /// The text is not an object with metadata, which an API server never returns.
-    pub fn parse(json: &str, parts: &Parts) -> Result<Self, serde_json::Error> {
-        let mut item = Item::default();
+    pub fn parse(json: &str, parts: &ObjectProjection) -> Result<Self, serde_json::Error> {
+        let mut item = ProjectedObject::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
         deserializer.disable_recursion_limit();
-        let members = Members { level: Level::Object, parts, managed: &mut item.managed };
+        let members = ObjectPartsVisitor { level: ProjectionLevel::Object, parts, managed: &mut item.managed };
         let map = members.deserialize(&mut deserializer)?;
         deserializer.end()?;
         item.value = Value::Object(map);
@@ -84,18 +84,18 @@ impl Item {
 
 /// The part of an object that is read member by member.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum ProjectionLevel {
     Object,
     Metadata,
 }
 
-struct Members<'m> {
-    level: Level,
-    parts: &'m Parts,
-    managed: &'m mut Vec<Managed>,
+struct ObjectPartsVisitor<'m> {
+    level: ProjectionLevel,
+    parts: &'m ObjectProjection,
+    managed: &'m mut Vec<FieldManagerEntry>,
 }
 
-impl<'de> DeserializeSeed<'de> for Members<'_> {
+impl<'de> DeserializeSeed<'de> for ObjectPartsVisitor<'_> {
     type Value = Map<String, Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -103,7 +103,7 @@ impl<'de> DeserializeSeed<'de> for Members<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for ObjectPartsVisitor<'_> {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,30 +114,34 @@ impl<'de> Visitor<'de> for Members<'_> {
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             let value = match (self.level, key.as_str()) {
-                (Level::Object, "metadata") => {
-                    let below = Members { level: Level::Metadata, parts: self.parts, managed: &mut *self.managed };
+                (ProjectionLevel::Object, "metadata") => {
+                    let below = ObjectPartsVisitor {
+                        level: ProjectionLevel::Metadata,
+                        parts: self.parts,
+                        managed: &mut *self.managed,
+                    };
                     Value::Object(map.next_value_seed(below)?)
                 }
-                (Level::Metadata, "managedFields") => {
+                (ProjectionLevel::Metadata, "managedFields") => {
                     match self.parts.managed {
-                        Keep::Nothing => {
+                        ManagedFieldsDetail::Nothing => {
                             map.next_value::<IgnoredAny>()?;
                         }
-                        Keep::Writers => {
-                            let mut entries: Option<Vec<Writer>> = map.next_value()?;
-                            *self.managed = entries.take().into_iter().flatten().map(Managed::from).collect();
+                        ManagedFieldsDetail::Writers => {
+                            let mut entries: Option<Vec<FieldlessEntry>> = map.next_value()?;
+                            *self.managed = entries.take().into_iter().flatten().map(FieldManagerEntry::from).collect();
                         }
-                        Keep::Fields => {
-                            *self.managed = map.next_value::<Option<Vec<Managed>>>()?.unwrap_or_default();
+                        ManagedFieldsDetail::Fields => {
+                            *self.managed = map.next_value::<Option<Vec<FieldManagerEntry>>>()?.unwrap_or_default();
                         }
                     }
                     continue;
                 }
-                (Level::Object, name) if self.parts.without.iter().any(|left_out| left_out == name) => {
+                (ProjectionLevel::Object, name) if self.parts.without.iter().any(|left_out| left_out == name) => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
-                (Level::Metadata, name)
+                (ProjectionLevel::Metadata, name)
                     if self.parts.only_names && !matches!(name, "name" | "generateName" | "namespace") =>
                 {
                     map.next_value::<IgnoredAny>()?;
@@ -147,7 +151,7 @@ impl<'de> Visitor<'de> for Members<'_> {
             };
             members.insert(key, value);
         }
-        if self.level == Level::Object && !members.contains_key("metadata") {
+        if self.level == ProjectionLevel::Object && !members.contains_key("metadata") {
             return Err(A::Error::custom("an object without metadata"));
         }
         Ok(members)
@@ -158,16 +162,16 @@ impl<'de> Visitor<'de> for Members<'_> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Writer {
+struct FieldlessEntry {
     manager: String,
     api_version: String,
     time: Option<String>,
     subresource: Option<String>,
 }
 
-impl From<Writer> for Managed {
-    fn from(Writer { manager, api_version, time, subresource }: Writer) -> Self {
-        Managed { manager, api_version, time, subresource, fields: None }
+impl From<FieldlessEntry> for FieldManagerEntry {
+    fn from(FieldlessEntry { manager, api_version, time, subresource }: FieldlessEntry) -> Self {
+        FieldManagerEntry { manager, api_version, time, subresource, fields: None }
     }
 }
 
@@ -183,26 +187,32 @@ mod tests {
 
     #[test]
     fn managed_fields_never_become_part_of_the_object() {
-        for keep in [Keep::Nothing, Keep::Writers, Keep::Fields] {
-            let item = Item::parse(TEXT, &Parts { managed: keep, ..Parts::default() }).unwrap();
+        for keep in [ManagedFieldsDetail::Nothing, ManagedFieldsDetail::Writers, ManagedFieldsDetail::Fields] {
+            let item = ProjectedObject::parse(TEXT, &ObjectProjection { managed: keep, ..ObjectProjection::default() })
+                .unwrap();
             assert_eq!((item.namespace(), item.name()), (Some("n"), "a"));
             assert_eq!(item.value["metadata"].as_object().unwrap().len(), 3);
-            assert_eq!(item.managed.len(), usize::from(keep > Keep::Nothing));
-            assert_eq!(item.managed.iter().any(|entry| entry.fields.is_some()), keep == Keep::Fields);
+            assert_eq!(item.managed.len(), usize::from(keep > ManagedFieldsDetail::Nothing));
+            assert_eq!(item.managed.iter().any(|entry| entry.fields.is_some()), keep == ManagedFieldsDetail::Fields);
         }
     }
 
     #[test]
     fn what_nobody_looks_at_is_not_read() {
-        let parts = Parts { managed: Keep::Writers, only_names: true, without: vec!["spec".into()] };
-        let item = Item::parse(TEXT, &parts).unwrap();
+        let parts =
+            ObjectProjection { managed: ManagedFieldsDetail::Writers, only_names: true, without: vec!["spec".into()] };
+        let item = ProjectedObject::parse(TEXT, &parts).unwrap();
         let expected = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "a", "namespace": "n"}});
         assert_eq!((&item.value, item.managed.len()), (&expected, 1));
     }
 
     #[test]
     fn a_field_is_owned_by_the_managers_on_record_for_it() {
-        let item = Item::parse(TEXT, &Parts { managed: Keep::Fields, ..Parts::default() }).unwrap();
+        let item = ProjectedObject::parse(
+            TEXT,
+            &ObjectProjection { managed: ManagedFieldsDetail::Fields, ..ObjectProjection::default() },
+        )
+        .unwrap();
         assert!(item.is_owned(&["spec", "x"]) && item.is_owned(&["spec"]));
         assert!(!item.is_owned(&["spec", "y"]) && !item.is_owned(&["spec", "x", "y"]));
     }
@@ -210,7 +220,14 @@ mod tests {
     #[test]
     fn what_is_no_object_is_an_error() {
         for text in ["[]", "{}", r#"{"metadata":1}"#, r#"{"metadata":{}"#] {
-            assert!(Item::parse(text, &Parts { managed: Keep::Writers, ..Parts::default() }).is_err(), "{text}");
+            assert!(
+                ProjectedObject::parse(
+                    text,
+                    &ObjectProjection { managed: ManagedFieldsDetail::Writers, ..ObjectProjection::default() }
+                )
+                .is_err(),
+                "{text}"
+            );
         }
     }
 }

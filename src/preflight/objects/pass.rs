@@ -7,19 +7,19 @@
 use std::sync::Arc;
 
 use super::Upgrade;
-use super::compiled::Compiled;
+use super::compiled::CompiledVersion;
 use super::defaults;
 use super::leaving::Leaving;
 use super::question::{self, Ask};
-use super::validator::{Side, Validator};
-use crate::crd::{Crd, Strategy, Version};
+use super::validator::{CompiledVersions, ObjectValidator};
+use crate::crd::{ConversionStrategy, Crd, CrdVersion};
 use crate::preflight::CouldNotCheck;
 
 /// One list of objects, and how they are validated.
 pub struct Pass {
     /// The version to list at.
     pub version: Arc<str>,
-    pub validator: Validator,
+    pub validator: ObjectValidator,
 }
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     let asked = |ask: Ask| questions.iter().filter(move |question| question.ask == ask).map(|q| q.version.clone());
     let (before, after) = (question::conversion(live, live), question::conversion(desired, live));
     let mut fits: Vec<Arc<str>> = asked(Ask::Fits).collect();
-    if after == Strategy::Webhook {
+    if after == ConversionStrategy::Webhook {
         // Only the webhook determines what will be stored: validate what it converts every object to.
         let moved: Vec<Arc<str>> = asked(Ask::Stores).filter(|version| !fits.contains(version)).collect();
         fits.extend(moved);
@@ -80,10 +80,10 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
                      stored: Option<Arc<str>>,
                      leaving: Vec<Leaving>,
                      listed: &Arc<str>|
-     -> Result<Validator, CouldNotCheck> {
+     -> Result<ObjectValidator, CouldNotCheck> {
         // If its schema does not change, reading from storage changes nothing.
         let stored = stored.filter(|stored| fits.contains(stored));
-        let stores = if after == Strategy::None { asked(Ask::Stores).next() } else { None };
+        let stores = if after == ConversionStrategy::None { asked(Ask::Stores).next() } else { None };
         let names: Vec<Arc<str>> = fits.iter().chain(&stored).chain(&stores).cloned().collect();
         let only_stored: Vec<Arc<str>> =
             fits.iter().filter(|version| desired.served(version).is_none()).cloned().collect();
@@ -103,7 +103,7 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
         let pair = stored.as_ref().and_then(|stored| Some((live_side.at(stored)?, desired_side.at(stored)?)));
         let changed_defaults =
             pair.map(|(live, desired)| defaults::changed(&live.raw, &desired.raw)).unwrap_or_default();
-        Ok(Validator {
+        Ok(ObjectValidator {
             group: live.group.clone(),
             live: live_side,
             desired: desired_side,
@@ -120,10 +120,10 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     };
 
     match (before, after) {
-        (Strategy::None, Strategy::None) => {
+        (ConversionStrategy::None, ConversionStrategy::None) => {
             passes.passes.push(Pass { validator: validator(fits, stored, leaving, &any)?, version: any });
         }
-        (Strategy::Webhook, Strategy::Webhook) => {
+        (ConversionStrategy::Webhook, ConversionStrategy::Webhook) => {
             let (askable, unknown): (Vec<_>, Vec<_>) = fits.into_iter().partition(is_served);
             passes.not_validated = unknown.into_iter().filter(matters).collect();
             let mut leaving = Some(leaving);
@@ -138,13 +138,13 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
             }
         }
         // The stored objects stay the same; the new webhook determines them at the other versions.
-        (Strategy::None, Strategy::Webhook) => {
+        (ConversionStrategy::None, ConversionStrategy::Webhook) => {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 fits.into_iter().partition(|version| stored.as_ref() == Some(version));
             passes.not_validated = unknown.into_iter().filter(matters).collect();
             passes.passes.push(Pass { validator: validator(known, stored, leaving, &any)?, version: any });
         }
-        (Strategy::Webhook, Strategy::None) => {
+        (ConversionStrategy::Webhook, ConversionStrategy::None) => {
             if stored.as_ref() == Some(&any) {
                 passes.passes.push(Pass { validator: validator(fits, stored, leaving, &any)?, version: any });
             } else {
@@ -164,12 +164,12 @@ fn compile(
     narrows: &dyn Fn(&Arc<str>) -> bool,
     whose: &str,
     upgrade: &Upgrade,
-) -> Result<Side, CouldNotCheck> {
-    let compile = |version: &Version| match other.version(&version.name).filter(|_| narrows(&version.name)) {
-        Some(other) => Compiled::beside(version, other),
-        None => Compiled::of(version),
+) -> Result<CompiledVersions, CouldNotCheck> {
+    let compile = |version: &CrdVersion| match other.version(&version.name).filter(|_| narrows(&version.name)) {
+        Some(other) => CompiledVersion::beside(version, other),
+        None => CompiledVersion::of(version),
     };
-    let compiled: Result<Vec<Compiled>, CouldNotCheck> = side
+    let compiled: Result<Vec<CompiledVersion>, CouldNotCheck> = side
         .versions
         .iter()
         .filter(|version| names.contains(&version.name))
@@ -180,5 +180,5 @@ fn compile(
             })
         })
         .collect();
-    compiled.map(Side)
+    compiled.map(CompiledVersions)
 }

@@ -7,7 +7,7 @@ use crate::resource::Step;
 
 /// A place in an object, and in its schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ObjectPlace {
     /// The steps in the object.
     pub steps: Vec<Step>,
     /// The steps from the root of the schema to the node that describes the value, or to its nearest described
@@ -22,8 +22,8 @@ pub struct Place {
 }
 
 /// The place at the end of these steps in an object.
-pub fn at(steps: &[Step], schema: &Value) -> Place {
-    let mut place = Place { is_described: true, only_names: true, ..Place::default() };
+pub fn at(steps: &[Step], schema: &Value) -> ObjectPlace {
+    let mut place = ObjectPlace { is_described: true, only_names: true, ..ObjectPlace::default() };
     let mut node = Some(schema);
     for step in steps {
         let child = |keyword: &str| node.and_then(|node| node.get(keyword)).filter(|child| child.is_object());
@@ -54,7 +54,7 @@ pub fn at(steps: &[Step], schema: &Value) -> Place {
 }
 
 fn descend<'s>(
-    place: &mut Place,
+    place: &mut ObjectPlace,
     node: Option<&'s Value>,
     next: Option<&'s Value>,
     steps: &[Step],

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::compiled::looks_at_status;
 use super::lost_fields;
 use super::unproven;
-use crate::crd::{Crd, Strategy, Version};
+use crate::crd::{ConversionStrategy, Crd, CrdVersion};
 
 /// A property of a version against which objects must be validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,40 +42,41 @@ pub struct Questions {
 
 /// Whether it is proven that the second version accepts everything that the first one accepts, keeps it and fills in
 /// the same defaults. Both have the same name; the first is live.
-pub type Prove<'p> = &'p dyn Fn(&Version, &Version) -> bool;
+pub type InclusionProver<'p> = &'p dyn Fn(&CrdVersion, &CrdVersion) -> bool;
 
 /// Finds the questions that an upgrade raises. Calls `prove` only for versions for which a proof avoids a question.
-pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
+pub fn can_break(live: &Crd, desired: &Crd, prove: InclusionProver<'_>) -> Questions {
     let mut found = Questions::default();
-    let mut ask = |version: &Version, ask| found.questions.push(VersionQuestion { version: version.name.clone(), ask });
-    let stored = |version: &Version| live.is_stored(&version.name);
+    let mut ask =
+        |version: &CrdVersion, ask| found.questions.push(VersionQuestion { version: version.name.clone(), ask });
+    let stored = |version: &CrdVersion| live.is_stored(&version.name);
 
     // A change in how an object is read from storage affects every version that it is then converted to.
     let prunes_anew = live.preserve_unknown_fields && !desired.preserve_unknown_fields;
     let converts_anew = conversion(desired, live) != conversion(live, live);
-    let changes: Vec<Change> = desired
+    let changes: Vec<SchemaEffect> = desired
         .versions
         .iter()
         .map(|version| match live.version(&version.name) {
-            None => Change::Open,
-            Some(before) if reads_more(version, before) || drops_needed_status(version, before) => Change::Open,
-            Some(before) if !prunes_anew && before.same_schema(version) => Change::None,
+            None => SchemaEffect::Open,
+            Some(before) if reads_more(version, before) || drops_needed_status(version, before) => SchemaEffect::Open,
+            Some(before) if !prunes_anew && before.same_schema(version) => SchemaEffect::None,
             // If unknown fields are kept, the content of objects is unknown. A list is needed anyway if the conversion
             // changes or the version is newly served.
-            Some(_) if live.preserve_unknown_fields || converts_anew => Change::Open,
-            Some(before) if version.served && !before.served => Change::Open,
+            Some(_) if live.preserve_unknown_fields || converts_anew => SchemaEffect::Open,
+            Some(before) if version.served && !before.served => SchemaEffect::Open,
             Some(before) => proven(live, before, version, prove),
         })
         .collect();
     let versions = || desired.versions.iter().zip(&changes);
-    let read_changes = versions().any(|(version, change)| stored(version) && *change == Change::Open);
+    let read_changes = versions().any(|(version, change)| stored(version) && *change == SchemaEffect::Open);
 
     for (version, change) in versions() {
         let was_served = live.served(&version.name).is_some();
         let matters = version.served || stored(version);
         let is_open = match change {
-            Change::None | Change::Proven => false,
-            Change::ProvenWhereStored | Change::Open => true,
+            SchemaEffect::None | SchemaEffect::Proven => false,
+            SchemaEffect::ProvenWhereStored | SchemaEffect::Open => true,
         };
         if matters && (is_open || read_changes || converts_anew || version.served && !was_served) {
             ask(version, Ask::Fits);
@@ -91,14 +92,14 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
             _ => {}
         }
     }
-    let is_asked = |version: &Version| {
+    let is_asked = |version: &CrdVersion| {
         found.questions.iter().any(|question| question.ask == Ask::Fits && question.version == version.name)
     };
     found.proven = versions()
-        .filter(|(version, change)| **change == Change::Proven && !is_asked(version))
+        .filter(|(version, change)| **change == SchemaEffect::Proven && !is_asked(version))
         // What is written at such a version is not safe, whatever is proven about the change.
         .filter(|(version, _)| {
-            conversion(desired, live) == Strategy::Webhook || lost_fields::is_kept_by_all(desired, version)
+            conversion(desired, live) == ConversionStrategy::Webhook || lost_fields::is_kept_by_all(desired, version)
         })
         .map(|(version, _)| version.name.clone())
         .collect();
@@ -107,7 +108,7 @@ pub fn can_break(live: &Crd, desired: &Crd, prove: Prove<'_>) -> Questions {
 
 /// The effect of a version's schema change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum SchemaEffect {
     /// The meaning of the schema does not change.
     None,
     /// The change harms no object.
@@ -118,32 +119,32 @@ enum Change {
     Open,
 }
 
-fn proven(live: &Crd, before: &Version, after: &Version, prove: Prove<'_>) -> Change {
-    let schema = |version: &Version| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let (Some(old), Some(new)) = (schema(before), schema(after)) else { return Change::Open };
+fn proven(live: &Crd, before: &CrdVersion, after: &CrdVersion, prove: InclusionProver<'_>) -> SchemaEffect {
+    let schema = |version: &CrdVersion| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let (Some(old), Some(new)) = (schema(before), schema(after)) else { return SchemaEffect::Open };
     if unproven::accepts_fewer_lists(&old, &new) || unproven::pairs_less(&old, &new) || !prove(before, after) {
-        return Change::Open;
+        return SchemaEffect::Open;
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
     let revived = others.any(|name| match conversion(live, live) {
-        Strategy::Webhook => unproven::revives(None, &old, &new),
-        Strategy::None => unproven::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
+        ConversionStrategy::Webhook => unproven::revives(None, &old, &new),
+        ConversionStrategy::None => unproven::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
     });
-    if revived { Change::ProvenWhereStored } else { Change::Proven }
+    if revived { SchemaEffect::ProvenWhereStored } else { SchemaEffect::Proven }
 }
 
 /// The conversion strategy of a CRD. A manifest without one keeps the live strategy.
-pub fn conversion(crd: &Crd, live: &Crd) -> Strategy {
-    crd.strategy().or(live.strategy()).unwrap_or(Strategy::None)
+pub fn conversion(crd: &Crd, live: &Crd) -> ConversionStrategy {
+    crd.strategy().or(live.strategy()).unwrap_or(ConversionStrategy::None)
 }
 
 /// Whether the scale subresource of a version reads fields that that of `before` does not read.
-fn reads_more(version: &Version, before: &Version) -> bool {
+fn reads_more(version: &CrdVersion, before: &CrdVersion) -> bool {
     !version.scale_paths().beside(&before.scale_paths()).is_empty()
 }
 
 /// Whether a create newly drops the status and can be refused because of it.
-fn drops_needed_status(version: &Version, before: &Version) -> bool {
+fn drops_needed_status(version: &CrdVersion, before: &CrdVersion) -> bool {
     version.status_subresource
         && !before.status_subresource
         && version.schema_value().is_ok_and(|schema| looks_at_status(&schema))

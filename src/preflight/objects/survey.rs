@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::effect::Effect;
-use super::group::{Groups, Named};
-use super::object::{Item, Keep, Managed, Parts};
+use super::effect::ObjectEffect;
+use super::group::{Groups, ObjectName};
+use super::object::{FieldManagerEntry, ManagedFieldsDetail, ObjectProjection, ProjectedObject};
 use super::pass::{self, Pass};
-use super::tally::{Cause, Example, Fates, Tally, owners};
-use super::validator::Validator;
+use super::tally::{ExampleObject, Fates, TalliedCause, Tally, owners};
+use super::validator::ObjectValidator;
 use super::{Upgrade, Wants, coming};
-use crate::cluster::{ListError, ListRequest, Page, Target};
+use crate::cluster::{ListError, ListPage, ListRequest, Target};
 use crate::parallel::{apart, in_parallel};
 use crate::preflight::{Context, CouldNotCheck};
 
@@ -19,7 +19,7 @@ const IN_A_ROW: usize = 16;
 
 /// The objects to examine.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct ObjectSelection {
     /// The namespaces of the objects; empty means all.
     pub namespaces: Vec<String>,
     pub label_selector: Option<String>,
@@ -27,7 +27,7 @@ pub struct Selection {
     pub page_size: u32,
 }
 
-impl Selection {
+impl ObjectSelection {
     /// Whether every object is selected.
     pub fn is_whole(&self) -> bool {
         self.namespaces.is_empty() && self.label_selector.is_none()
@@ -37,7 +37,7 @@ impl Selection {
 /// The result of examining the objects of one CRD.
 #[derive(Debug, Default)]
 pub struct Surveyed {
-    pub lists: Vec<Listed>,
+    pub lists: Vec<SurveyedList>,
     /// Versions at which objects cannot be read yet.
     pub not_validated: Vec<Arc<str>>,
     /// Removed versions that `status.storedVersions` names and that are not the storage version.
@@ -48,19 +48,19 @@ pub struct Surveyed {
 
 /// The result of one list.
 #[derive(Debug)]
-pub struct Listed {
+pub struct SurveyedList {
     /// The version at which the objects were listed.
     pub version: Arc<str>,
     /// The versions against whose schemas the objects were validated.
     pub validated: Vec<Arc<str>>,
     /// The number of objects, or why not all of them could be read.
-    pub read: Result<u64, Unlisted>,
+    pub read: Result<u64, IncompleteListReason>,
     named: Mutex<Option<Groups>>,
     /// See [`Wants::tallied`].
     pub tally: Option<Tally>,
 }
 
-impl Listed {
+impl SurveyedList {
     /// Takes the affected objects. There can be many, and only one check reports them, so only the first call returns
     /// them.
     pub fn take_named(&self) -> Groups {
@@ -77,7 +77,7 @@ impl Surveyed {
 
 /// Why a list is incomplete.
 #[derive(Debug, Clone)]
-pub enum Unlisted {
+pub enum IncompleteListReason {
     /// The conversion webhook fails.
     Webhook(String),
     /// The user may not list them, and how to ask for the right on one line.
@@ -88,7 +88,7 @@ pub enum Unlisted {
 }
 
 /// Examines the objects of a CRD.
-pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, context: &Context<'_>) -> Surveyed {
+pub async fn survey(upgrade: &Upgrade, selection: &ObjectSelection, wants: Wants, context: &Context<'_>) -> Surveyed {
     let passes = match pass::passes(upgrade, context.redact) {
         Ok(passes) => passes,
         Err(error) => return Surveyed { error: Some(error), ..Surveyed::default() },
@@ -107,38 +107,42 @@ pub async fn survey(upgrade: &Upgrade, selection: &Selection, wants: Wants, cont
             }
             Err(error) => (Err(error), None, None),
         };
-        surveyed.lists.push(Listed { version, validated, read, named: Mutex::new(named), tally });
+        surveyed.lists.push(SurveyedList { version, validated, read, named: Mutex::new(named), tally });
     }
     surveyed
 }
 
 /// The data kept about the objects of one list.
 #[derive(Debug, Clone, Default)]
-struct Gathered {
+struct GatheredObjects {
     total: u64,
     named: Option<Groups>,
     tally: Option<Tally>,
 }
 
-impl Gathered {
+impl GatheredObjects {
     fn new(wants: Wants) -> Self {
-        Gathered { total: 0, named: wants.named.then(Groups::default), tally: wants.tallied.then(Tally::default) }
+        GatheredObjects {
+            total: 0,
+            named: wants.named.then(Groups::default),
+            tally: wants.tallied.then(Tally::default),
+        }
     }
 }
 
 async fn list(
     upgrade: &Upgrade,
     version: &str,
-    validator: &Arc<Validator>,
-    selection: &Selection,
+    validator: &Arc<ObjectValidator>,
+    selection: &ObjectSelection,
     wants: Wants,
     context: &Context<'_>,
-) -> Result<Gathered, Unlisted> {
+) -> Result<GatheredObjects, IncompleteListReason> {
     let resource = upgrade.live.resource(version);
     let everywhere = [None];
     let some: Vec<Option<&str>> = selection.namespaces.iter().map(|name| Some(name.as_str())).collect();
     let namespaces = if resource.namespaced && !some.is_empty() { &some[..] } else { &everywhere[..] };
-    let mut gathered = Gathered::new(wants);
+    let mut gathered = GatheredObjects::new(wants);
     for namespace in namespaces {
         let request = ListRequest {
             namespace: *namespace,
@@ -155,10 +159,10 @@ async fn list(
 /// Reads all pages of one list and adds them to the results `before` it, from other namespaces.
 async fn pages(
     request: ListRequest<'_>,
-    before: Gathered,
-    validator: &Arc<Validator>,
+    before: GatheredObjects,
+    validator: &Arc<ObjectValidator>,
     context: &Context<'_>,
-) -> Result<Gathered, ListError> {
+) -> Result<GatheredObjects, ListError> {
     let name = format!("{}.{}", request.resource.plural, request.resource.group);
     let mut pages = context.target.list(&request);
     let mut gathered = before.clone();
@@ -197,9 +201,9 @@ async fn pages(
 /// The next page. If the list has to be restarted, its earlier results are discarded.
 async fn next(
     pages: &mut crate::cluster::Pages,
-    gathered: &mut Gathered,
-    before: &Gathered,
-) -> Result<Option<Page>, ListError> {
+    gathered: &mut GatheredObjects,
+    before: &GatheredObjects,
+) -> Result<Option<ListPage>, ListError> {
     loop {
         match pages.next().await {
             Err(ListError::Expired) => *gathered = before.clone(),
@@ -210,28 +214,32 @@ async fn next(
 
 /// The data kept about one object.
 struct Validated {
-    managed: Vec<Managed>,
-    affected: Option<(Named, Vec<Effect>, Option<Fates>)>,
+    managed: Vec<FieldManagerEntry>,
+    affected: Option<(ObjectName, Vec<ObjectEffect>, Option<Fates>)>,
 }
 
-fn validate_page(validator: &Validator, page: &Page, gathered: &mut Gathered) -> Result<(), serde_json::Error> {
+fn validate_page(
+    validator: &ObjectValidator,
+    page: &ListPage,
+    gathered: &mut GatheredObjects,
+) -> Result<(), serde_json::Error> {
     let mut parts = validator.parts();
     let tallied = gathered.tally.is_some();
     if tallied {
-        parts.managed = parts.managed.max(Keep::Writers);
+        parts.managed = parts.managed.max(ManagedFieldsDetail::Writers);
     }
     let items: Vec<&str> = page.items().collect();
     let rows: Vec<&[&str]> = items.chunks(IN_A_ROW).collect();
     let validated = in_parallel(&rows, |row| {
         let mut found = Vec::new();
         for json in *row {
-            let item = Item::parse(json, &parts)?;
+            let item = ProjectedObject::parse(json, &parts)?;
             let effects = if validator.is_unaffected(&item) { Vec::new() } else { validator.effects(&item) };
             let affected = match effects.is_empty() {
                 true => None,
                 false => {
                     let fates = tallied.then(|| fates(&item, json, &effects)).transpose()?;
-                    Some((Named::of(&item), effects, fates))
+                    Some((ObjectName::of(&item), effects, fates))
                 }
             };
             if tallied || affected.is_some() {
@@ -263,26 +271,28 @@ fn validate_page(validator: &Validator, page: &Page, gathered: &mut Gathered) ->
 
 /// The causes of the effects on an object, and the managers of the affected fields. Only an affected object has its
 /// whole `metadata.managedFields` parsed, which is often half of it.
-fn fates(item: &Item, json: &str, effects: &[Effect]) -> Result<Fates, serde_json::Error> {
+fn fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) -> Result<Fates, serde_json::Error> {
     let whole;
     let managed = match item.managed.iter().any(|entry| entry.fields.is_some()) {
         true => &item.managed,
         false => {
-            let parts = Parts { managed: Keep::Fields, ..Parts::default() };
-            whole = Item::parse(json, &parts)?.managed;
+            let parts = ObjectProjection { managed: ManagedFieldsDetail::Fields, ..ObjectProjection::default() };
+            whole = ProjectedObject::parse(json, &parts)?.managed;
             &whole
         }
     };
-    let causes = effects.iter().filter_map(|effect| Some((Cause::of(effect)?, owners(managed, &effect.steps))));
-    let Named { namespace, name } = Named::of(item);
-    Ok(Fates { example: Example { namespace, name, from_manifest: false }, causes: causes.collect() })
+    let causes = effects.iter().filter_map(|effect| Some((TalliedCause::of(effect)?, owners(managed, &effect.steps))));
+    let ObjectName { namespace, name } = ObjectName::of(item);
+    Ok(Fates { example: ExampleObject { namespace, name, from_manifest: false }, causes: causes.collect() })
 }
 
-fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
+fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteListReason {
     let is_conversion = matches!(error, ListError::Conversion { .. });
     let problem = match error {
         // A folder cannot call a webhook, which is not a fault of the webhook.
-        ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => return Unlisted::Webhook(said),
+        ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => {
+            return IncompleteListReason::Webhook(said);
+        }
         ListError::Forbidden { right, problem } => {
             let kind = match &right.namespace {
                 Some(namespace) => format!("Role in namespace {namespace:?}"),
@@ -292,7 +302,7 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
                 "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
                 right.group, right.resource, right.verb
             );
-            return Unlisted::Forbidden(
+            return IncompleteListReason::Forbidden(
                 CouldNotCheck {
                     message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
                     help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
@@ -302,7 +312,7 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> Unlisted {
         }
         error => error.problem().cloned(),
     };
-    let unlisted = if is_conversion { Unlisted::NotConvertible } else { Unlisted::Other };
+    let unlisted = if is_conversion { IncompleteListReason::NotConvertible } else { IncompleteListReason::Other };
     let (reason, help) = match problem {
         Some(problem) => (problem.message, problem.help),
         None => ("the list expired".to_owned(), Some("run again".to_owned())),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::effect::{Effect, Impact, Loss};
-use super::object::Managed;
+use super::effect::{LossMoment, ObjectEffect, ObjectImpact};
+use super::object::FieldManagerEntry;
 use crate::resource::Step;
 use crate::text;
 
@@ -27,7 +27,7 @@ const LONGEST_MANAGER: usize = 128;
 
 /// What happens to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum ObjectFate {
     Refused,
     Pruned,
     /// The new storage version does not have the field.
@@ -41,9 +41,9 @@ pub enum Fate {
 
 /// What happens to objects, and the part of the desired schema that causes it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cause {
+pub struct TalliedCause {
     pub version: Arc<str>,
-    pub fate: Fate,
+    pub fate: ObjectFate,
     /// The steps from the root of the schema to the node.
     pub node: Vec<Step>,
     /// The keyword of that node, if known.
@@ -52,25 +52,28 @@ pub struct Cause {
     pub field: Option<String>,
 }
 
-impl Cause {
+impl TalliedCause {
     /// The cause of an effect; `None` if it is not caused by a schema.
-    pub fn of(effect: &Effect) -> Option<Cause> {
+    pub fn of(effect: &ObjectEffect) -> Option<TalliedCause> {
         let fate = match &effect.impact {
-            Impact::Refused(_) => Fate::Refused,
-            Impact::Pruned(Loss::OnWrite) => Fate::PrunedAtStorage,
-            Impact::Pruned(_) => Fate::Pruned,
-            Impact::Defaulted(_) => Fate::Defaulted,
-            Impact::Undecided(_) => Fate::Undecided,
-            Impact::NotAppliable { .. } | Impact::WrittenAt { .. } | Impact::StoredAt | Impact::PerhapsStoredAt => {
+            ObjectImpact::Refused(_) => ObjectFate::Refused,
+            ObjectImpact::Pruned(LossMoment::OnWrite) => ObjectFate::PrunedAtStorage,
+            ObjectImpact::Pruned(_) => ObjectFate::Pruned,
+            ObjectImpact::Defaulted(_) => ObjectFate::Defaulted,
+            ObjectImpact::Undecided(_) => ObjectFate::Undecided,
+            ObjectImpact::NotAppliable { .. }
+            | ObjectImpact::WrittenAt { .. }
+            | ObjectImpact::StoredAt
+            | ObjectImpact::PerhapsStoredAt => {
                 return None;
             }
         };
         let (node, keyword) = split(&effect.keyword.at);
-        Some(Cause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })
+        Some(TalliedCause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })
     }
 
-    fn unknown() -> Cause {
-        Cause { version: "".into(), fate: Fate::Unknown, node: Vec::new(), keyword: None, field: None }
+    fn unknown() -> TalliedCause {
+        TalliedCause { version: "".into(), fate: ObjectFate::Unknown, node: Vec::new(), keyword: None, field: None }
     }
 }
 
@@ -98,7 +101,7 @@ pub fn split(at: &[Step]) -> (Vec<Step>, Option<String>) {
 
 /// An object by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Example {
+pub struct ExampleObject {
     pub namespace: Option<Box<str>>,
     pub name: Box<str>,
     /// Whether it is an object that this deploy writes, not a stored one.
@@ -106,14 +109,14 @@ pub struct Example {
 }
 
 /// Field managers, with the number of objects that each of them writes.
-pub type Managers = BTreeMap<String, u64>;
+pub type ManagerCounts = BTreeMap<String, u64>;
 
 /// The objects with one combination of causes.
 #[derive(Debug, Clone, Default)]
 struct Combination {
     objects: u64,
     manifests: u64,
-    examples: Vec<Example>,
+    examples: Vec<ExampleObject>,
     /// The managers of the fields that a cause affects, by cause and name.
     managers: BTreeMap<(u32, String), u64>,
 }
@@ -121,24 +124,24 @@ struct Combination {
 /// The counted effects on the objects of one list.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    causes: BTreeMap<Cause, u32>,
+    causes: BTreeMap<TalliedCause, u32>,
     combinations: BTreeMap<Vec<u32>, Combination>,
     /// The number of manifests of this deploy that were validated along with the objects.
     pub manifests: u64,
     /// The number of manifests that could not be validated, and the reason for the first of them.
     pub unvalidated: Option<(u64, String)>,
     /// The managers that write objects, apart from their status.
-    pub writers: Managers,
+    pub writers: ManagerCounts,
     /// The managers that write the status of objects.
-    pub status_writers: Managers,
+    pub status_writers: ManagerCounts,
 }
 
 /// What happens to one object.
 #[derive(Debug)]
 pub struct Fates {
-    pub example: Example,
+    pub example: ExampleObject,
     /// The causes, each with the managers of the fields that it affects.
-    pub causes: Vec<(Cause, BTreeSet<String>)>,
+    pub causes: Vec<(TalliedCause, BTreeSet<String>)>,
 }
 
 /// The objects affected by any of some causes.
@@ -146,15 +149,15 @@ pub struct Fates {
 pub struct Sum {
     pub objects: u64,
     pub manifests: u64,
-    pub examples: Vec<Example>,
-    pub managers: Managers,
+    pub examples: Vec<ExampleObject>,
+    pub managers: ManagerCounts,
 }
 
 impl Tally {
     /// Counts the managers of an object.
-    pub fn written_by(&mut self, managed: &[Managed]) {
+    pub fn written_by(&mut self, managed: &[FieldManagerEntry]) {
         for (is_status, into) in [(false, &mut self.writers), (true, &mut self.status_writers)] {
-            let of = |entry: &&Managed| (entry.subresource.as_deref() == Some("status")) == is_status;
+            let of = |entry: &&FieldManagerEntry| (entry.subresource.as_deref() == Some("status")) == is_status;
             let names: BTreeSet<String> = managed.iter().filter(of).map(|entry| manager(&entry.manager)).collect();
             names.into_iter().for_each(|name| count(into, name, 1));
         }
@@ -174,7 +177,7 @@ impl Tally {
         }
         let mut combination: Vec<u32> = combination.into_iter().collect();
         if self.combinations.len() >= MOST_COMBINATIONS && !self.combinations.contains_key(&combination) {
-            combination = vec![self.number(Cause::unknown())];
+            combination = vec![self.number(TalliedCause::unknown())];
         }
         let counted = self.combinations.entry(combination).or_default();
         match fates.example.from_manifest {
@@ -194,9 +197,9 @@ impl Tally {
         }
     }
 
-    fn number(&mut self, cause: Cause) -> u32 {
+    fn number(&mut self, cause: TalliedCause) -> u32 {
         let cause = match self.causes.len() >= MOST_CAUSES && !self.causes.contains_key(&cause) {
-            true => Cause::unknown(),
+            true => TalliedCause::unknown(),
             false => cause,
         };
         let next = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
@@ -204,12 +207,12 @@ impl Tally {
     }
 
     /// All causes that affect any object.
-    pub fn causes(&self) -> impl Iterator<Item = &Cause> {
+    pub fn causes(&self) -> impl Iterator<Item = &TalliedCause> {
         self.causes.keys()
     }
 
     /// The objects affected by any of these causes.
-    pub fn sum(&self, causes: &BTreeSet<&Cause>) -> Sum {
+    pub fn sum(&self, causes: &BTreeSet<&TalliedCause>) -> Sum {
         let wanted: BTreeSet<u32> = causes.iter().filter_map(|cause| self.causes.get(*cause)).copied().collect();
         let mut sum = Sum::default();
         for (combination, counted) in &self.combinations {
@@ -220,7 +223,7 @@ impl Tally {
             sum.manifests += counted.manifests;
             sum.examples.extend(counted.examples.iter().cloned());
             // A manager of fields of several causes is counted for the cause with the most objects.
-            let mut most = Managers::new();
+            let mut most = ManagerCounts::new();
             for ((_, name), count) in counted.managers.iter().filter(|((cause, _), _)| wanted.contains(cause)) {
                 let known = most.entry(name.clone()).or_default();
                 *known = (*known).max(*count);
@@ -234,7 +237,7 @@ impl Tally {
     }
 }
 
-fn count(managers: &mut Managers, name: String, objects: u64) {
+fn count(managers: &mut ManagerCounts, name: String, objects: u64) {
     if managers.len() < MOST_MANAGERS || managers.contains_key(&name) {
         *managers.entry(name).or_default() += objects;
     }
@@ -245,9 +248,10 @@ fn manager(name: &str) -> String {
 }
 
 /// The managers that own the field at these steps; if none does, those of its nearest owned ancestor.
-pub fn owners(managed: &[Managed], steps: &[Step]) -> BTreeSet<String> {
+pub fn owners(managed: &[FieldManagerEntry], steps: &[Step]) -> BTreeSet<String> {
     for length in (1..=steps.len()).rev() {
-        let owns = |entry: &&Managed| entry.fields.as_ref().is_some_and(|fields| owns(fields, &steps[..length]));
+        let owns =
+            |entry: &&FieldManagerEntry| entry.fields.as_ref().is_some_and(|fields| owns(fields, &steps[..length]));
         let found: BTreeSet<String> = managed.iter().filter(owns).map(|entry| manager(&entry.manager)).collect();
         if !found.is_empty() {
             return found;
@@ -277,16 +281,22 @@ mod tests {
 
     use super::*;
 
-    fn cause(name: &str) -> Cause {
+    fn cause(name: &str) -> TalliedCause {
         let node = vec![Step::from("properties"), Step::from(name)];
-        Cause { version: "v1".into(), fate: Fate::Refused, node, keyword: Some("enum".into()), field: None }
+        TalliedCause {
+            version: "v1".into(),
+            fate: ObjectFate::Refused,
+            node,
+            keyword: Some("enum".into()),
+            field: None,
+        }
     }
 
     fn fates(name: &str, causes: &[(&str, &[&str])]) -> Fates {
         let causes = causes
             .iter()
             .map(|(at, managers)| (cause(at), managers.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>()));
-        let example = Example { namespace: None, name: name.into(), from_manifest: false };
+        let example = ExampleObject { namespace: None, name: name.into(), from_manifest: false };
         Fates { example, causes: causes.collect() }
     }
 
@@ -297,10 +307,10 @@ mod tests {
         tally.add(fates("b", &[("y", &["n"])]));
         tally.add(fates("c", &[("z", &["o"])]));
         let (x, y, z) = (cause("x"), cause("y"), cause("z"));
-        let sum = |causes: &[&Cause]| tally.sum(&causes.iter().copied().collect());
+        let sum = |causes: &[&TalliedCause]| tally.sum(&causes.iter().copied().collect());
         let both = sum(&[&x, &y]);
         assert_eq!((both.objects, both.examples.len()), (2, 2));
-        assert_eq!(both.managers, Managers::from([("m".into(), 1), ("n".into(), 2)]));
+        assert_eq!(both.managers, ManagerCounts::from([("m".into(), 1), ("n".into(), 2)]));
         assert_eq!((sum(&[&x]).objects, sum(&[&y]).objects, sum(&[&z]).objects, sum(&[]).objects), (1, 2, 1, 0));
     }
 
@@ -311,11 +321,11 @@ mod tests {
         for name in &names {
             let manager = format!("m{name}");
             tally.add(fates(name, &[(name, &[&manager])]));
-            tally.written_by(&[Managed { manager, ..Managed::default() }]);
+            tally.written_by(&[FieldManagerEntry { manager, ..FieldManagerEntry::default() }]);
         }
         assert!(tally.causes.len() <= MOST_CAUSES + 1 && tally.writers.len() == MOST_MANAGERS);
-        let all: BTreeSet<&Cause> = tally.causes.keys().collect();
-        assert!(all.contains(&Cause::unknown()));
+        let all: BTreeSet<&TalliedCause> = tally.causes.keys().collect();
+        assert!(all.contains(&TalliedCause::unknown()));
         let sum = tally.sum(&all);
         assert_eq!((sum.objects, sum.examples.len()), (names.len() as u64, EXAMPLES));
     }
@@ -335,8 +345,11 @@ mod tests {
 
     #[test]
     fn who_writes_a_field_is_on_record() {
-        let managed =
-            |name: &str, fields: Value| Managed { manager: name.into(), fields: Some(fields), ..Managed::default() };
+        let managed = |name: &str, fields: Value| FieldManagerEntry {
+            manager: name.into(),
+            fields: Some(fields),
+            ..FieldManagerEntry::default()
+        };
         let managed = [
             managed("a", json!({"f:spec": {"f:x": {}, "f:list": {"k:{\"name\":\"n\"}": {".": {}, "f:y": {}}}}})),
             managed("b", json!({"f:spec": {".": {}, "f:atomic": {}}})),

@@ -3,25 +3,25 @@
 
 use serde_json::Value;
 
-use super::cause::{self, Keyword};
-use super::compiled::Compiled;
+use super::cause::{self, CausingKeyword};
+use super::compiled::CompiledVersion;
 use super::place;
 use crate::resource::Step;
-use gantry_schema::ratchet::{self, RefusedUpdates};
-use gantry_schema::typed::{self, Duplicates, Unreadable};
-use gantry_schema::{FieldError, Outcome, Undecided};
+use gantry_schema::ratchet::{self, RatchetingRefusals};
+use gantry_schema::typed::{self, Duplicates, TypedValueError};
+use gantry_schema::{FieldError, ObjectValidationResult, Undecided};
 
 /// The object at one version of the live CRD, and its validation.
 pub struct Today<'v> {
-    pub live: &'v Compiled,
+    pub live: &'v CompiledVersion,
     pub old: Value,
     pub new: Value,
-    pub outcome: Outcome,
+    pub outcome: ObjectValidationResult,
 }
 
 impl Today<'_> {
     /// What server-side apply cannot parse.
-    pub fn unreadable(&self) -> Vec<Unreadable> {
+    pub fn unreadable(&self) -> Vec<TypedValueError> {
         typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed)
     }
 
@@ -31,7 +31,7 @@ impl Today<'_> {
     }
 
     /// Whether the object has the same error today, which refuses at least the same writes.
-    pub fn refuses_as_much(&self, error: &FieldError, keyword: &Keyword, refused: &RefusedUpdates) -> bool {
+    pub fn refuses_as_much(&self, error: &FieldError, keyword: &CausingKeyword, refused: &RatchetingRefusals) -> bool {
         let unreadable = self.unreadable();
         self.outcome
             .errors
@@ -48,7 +48,11 @@ impl Today<'_> {
 }
 
 /// The errors of the object when it is created again without its status, beside those that it has with it.
-pub fn refused_when_created(version: &Compiled, new: &Value, outcome: &Outcome) -> Vec<FieldError> {
+pub fn refused_when_created(
+    version: &CompiledVersion,
+    new: &Value,
+    outcome: &ObjectValidationResult,
+) -> Vec<FieldError> {
     if !version.drops_needed_status {
         return Vec::new();
     }
@@ -62,7 +66,7 @@ pub fn refused_when_created(version: &Compiled, new: &Value, outcome: &Outcome) 
 
 /// The errors of the object when it is created, and, if transition rules exist, those that only an update has: of
 /// nothing, or, if rules compare whole objects, of a label.
-pub fn validate(version: &Compiled, new: &Value, old: &Value) -> Outcome {
+pub fn validate(version: &CompiledVersion, new: &Value, old: &Value) -> ObjectValidationResult {
     let mut outcome = version.schema.validate_all(new, None);
     let labelled = version.compares_objects.then(|| ratchet::labelled(old));
     for old in version.schema.looks_back().then_some(old).into_iter().chain(&labelled) {
@@ -76,6 +80,6 @@ pub fn validate(version: &Compiled, new: &Value, old: &Value) -> Outcome {
     outcome
 }
 
-fn is_rule(keyword: &Keyword) -> bool {
+fn is_rule(keyword: &CausingKeyword) -> bool {
     keyword.at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"))
 }

@@ -23,9 +23,9 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
         let below = from.map(|from| child(from, name));
         match (old.and_then(|old| old.get(name)), below) {
             // The objects do not have this field.
-            (_, Some(Held::Nothing)) => {}
-            (Some(before), None | Some(Held::Anything)) if revives(None, before, after) => return true,
-            (Some(before), Some(Held::Some(from))) if revives(Some(from), before, after) => return true,
+            (_, Some(PossibleFieldValues::Nothing)) => {}
+            (Some(before), None | Some(PossibleFieldValues::Anything)) if revives(None, before, after) => return true,
+            (Some(before), Some(PossibleFieldValues::Some(from))) if revives(Some(from), before, after) => return true,
             (Some(_), _) => {}
             // It was already kept as an unknown field.
             (None, _) if keeps_all(before) => {}
@@ -49,19 +49,19 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
 }
 
 /// The possible values of a field in objects of a schema.
-enum Held<'s> {
+enum PossibleFieldValues<'s> {
     Nothing,
     Some(&'s Value),
     Anything,
 }
 
-fn child<'s>(node: &'s Value, name: &str) -> Held<'s> {
+fn child<'s>(node: &'s Value, name: &str) -> PossibleFieldValues<'s> {
     let described = properties(node).and_then(|properties| properties.get(name));
     match described.or_else(|| node.get("additionalProperties")) {
-        Some(child @ Value::Object(_)) => Held::Some(child),
-        Some(Value::Bool(true)) => Held::Anything,
-        _ if keeps_all(node) => Held::Anything,
-        _ => Held::Nothing,
+        Some(child @ Value::Object(_)) => PossibleFieldValues::Some(child),
+        Some(Value::Bool(true)) => PossibleFieldValues::Anything,
+        _ if keeps_all(node) => PossibleFieldValues::Anything,
+        _ => PossibleFieldValues::Nothing,
     }
 }
 

@@ -5,7 +5,7 @@
 //!                ─► defaulted, validated ─► storage version: pruned
 //! ```
 //!
-//! This is what the API server does with an object when a client reads it and writes it back. [`Validator`] repeats it
+//! This is what the API server does with an object when a client reads it and writes it back. [`ObjectValidator`] repeats it
 //! with the desired CRD, and, only if that affects the object, with the live one: an effect that already occurs today
 //! is not caused by the upgrade.
 
@@ -15,30 +15,30 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::cause::{self, Keyword};
-use super::compiled::Compiled;
+use super::cause::{self, CausingKeyword};
+use super::compiled::CompiledVersion;
 use super::defaults::ChangedDefault;
-use super::effect::{Effect, Fill, Impact, Loss};
+use super::effect::{Fill, LossMoment, ObjectEffect, ObjectImpact};
 use super::leaving::Leaving;
-use super::object::{Item, Keep, Parts};
-use super::place::{self, Place};
+use super::object::{ManagedFieldsDetail, ObjectProjection, ProjectedObject};
+use super::place::{self, ObjectPlace};
 use super::today::{Today, refused_when_created, validate};
 use crate::resource::Step;
 use crate::text;
-use gantry_schema::ratchet::RefusedUpdates;
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind};
-use gantry_schema::{Defaulted, FieldError, Pruned, RefusedBy, Undecided};
+use gantry_schema::ratchet::RatchetingRefusals;
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
+use gantry_schema::{Defaulted, FieldError, PrunedField, RefusedBy, Undecided};
 
 /// The maximum number of characters shown of an evaluation error.
 const LONGEST_ERROR: usize = 300;
 
 /// Validates the objects of one list.
 #[derive(Debug, Default)]
-pub struct Validator {
+pub struct ObjectValidator {
     /// `g.example.com`
     pub group: String,
-    pub live: Side,
-    pub desired: Side,
+    pub live: CompiledVersions,
+    pub desired: CompiledVersions,
     /// The version at which objects are stored: the list was read at it, or the objects are relabelled to it.
     pub stored: Option<Arc<str>>,
     /// The versions to validate at; with a webhook only the listed one.
@@ -58,25 +58,25 @@ pub struct Validator {
 
 /// The compiled versions of one definition.
 #[derive(Debug, Default)]
-pub struct Side(pub Vec<Compiled>);
+pub struct CompiledVersions(pub Vec<CompiledVersion>);
 
-impl Side {
-    pub fn at(&self, version: &str) -> Option<&Compiled> {
+impl CompiledVersions {
+    pub fn at(&self, version: &str) -> Option<&CompiledVersion> {
         self.0.iter().find(|compiled| &*compiled.name == version)
     }
 }
 
-impl Validator {
+impl ObjectValidator {
     /// The parts of an object that are needed.
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> ObjectProjection {
         let managed = match (self.changed_defaults.is_empty(), self.leaving.is_empty()) {
-            (false, _) => Keep::Fields,
-            (true, false) => Keep::Writers,
-            (true, true) => Keep::Nothing,
+            (false, _) => ManagedFieldsDetail::Fields,
+            (true, false) => ManagedFieldsDetail::Writers,
+            (true, true) => ManagedFieldsDetail::Nothing,
         };
         let schemas = || self.live.0.iter().chain(&self.desired.0).map(|compiled| &compiled.schema);
         let fields = schemas().flat_map(|schema| schema.fields()).collect::<BTreeSet<&str>>().into_iter();
-        Parts {
+        ObjectProjection {
             managed,
             only_names: schemas().all(|schema| !schema.looks_at("metadata")),
             without: fields
@@ -87,8 +87,8 @@ impl Validator {
     }
 
     /// A fast check whether the object is unaffected, which is true for most objects of most upgrades. If this returns
-    /// `false`, [`Validator::effects`] decides.
-    pub fn is_unaffected(&self, item: &Item) -> bool {
+    /// `false`, [`ObjectValidator::effects`] decides.
+    pub fn is_unaffected(&self, item: &ProjectedObject) -> bool {
         let [version] = self.fits.as_slice() else { return false };
         if self.only_stored.contains(version) {
             return false;
@@ -107,7 +107,7 @@ impl Validator {
     }
 
     /// All effects on one object.
-    pub fn effects(&self, item: &Item) -> Vec<Effect> {
+    pub fn effects(&self, item: &ProjectedObject) -> Vec<ObjectEffect> {
         let mut effects = Vec::new();
         self.leaves(item, &mut effects);
         // The object as it will be read at its stored version.
@@ -116,7 +116,7 @@ impl Validator {
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
             match storage.schema.fit_with_nulls(&mut object) {
-                Ok(pruned) => self.lost(&pruned, storage, Loss::OnWrite, &mut effects),
+                Ok(pruned) => self.lost(&pruned, storage, LossMoment::OnWrite, &mut effects),
                 Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
             lost_at_storage = Some(&storage.name);
@@ -134,7 +134,7 @@ impl Validator {
     }
 
     /// Reads the object from storage: prunes and defaults it at the stored version. `None` if it can no longer be read.
-    fn read(&self, item: &Item, effects: &mut Vec<Effect>) -> Option<Value> {
+    fn read(&self, item: &ProjectedObject, effects: &mut Vec<ObjectEffect>) -> Option<Value> {
         let mut object = match &self.stored {
             Some(stored) => self.relabelled(&item.value, stored),
             None => return Some(item.value.clone()),
@@ -159,11 +159,11 @@ impl Validator {
         let already_today =
             live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored_with_nulls(today).ok());
         let already_today = already_today.unwrap_or_default();
-        let pruned: Vec<Pruned> = pruned
+        let pruned: Vec<PrunedField> = pruned
             .into_iter()
             .filter(|lost| self.keeps_unknown_fields || !already_today.0.iter().any(|known| known.path == lost.path))
             .collect();
-        self.lost(&pruned, desired, Loss::OnRead, effects);
+        self.lost(&pruned, desired, LossMoment::OnRead, effects);
         self.filled(&defaulted, desired, &object, today.as_ref().unwrap_or(before), Fill::OnRead, effects);
         for changed in &self.changed_defaults {
             for place in changed.places_in(before) {
@@ -188,11 +188,11 @@ impl Validator {
                         "the default is removed; the API does not show whether the value is stored with them".to_owned()
                     }
                 };
-                effects.push(Effect {
-                    impact: Impact::Defaulted(Fill::IfNotStored),
+                effects.push(ObjectEffect {
+                    impact: ObjectImpact::Defaulted(Fill::IfNotStored),
                     version: desired.name.clone(),
                     pattern: changed.pattern.clone(),
-                    keyword: Keyword { at: changed.at.clone(), words },
+                    keyword: CausingKeyword { at: changed.at.clone(), words },
                     path: path_beside(&text::field(&place), &changed.pattern),
                     value: cause::shown(&changed.live, self.redact),
                     steps: place,
@@ -204,11 +204,17 @@ impl Validator {
     }
 
     /// Adds the effect that the server can neither read nor write the object at the version.
-    fn undecodable(&self, error: &FieldError, version: &Compiled, object: &Value, effects: &mut Vec<Effect>) {
+    fn undecodable(
+        &self,
+        error: &FieldError,
+        version: &CompiledVersion,
+        object: &Value,
+        effects: &mut Vec<ObjectEffect>,
+    ) {
         let place = place::at(&error.at, &version.raw);
         let keyword = cause::of(error, &place, &version.raw);
         effects.push(self.effect(
-            Impact::Refused(RefusedUpdates::Every),
+            ObjectImpact::Refused(RatchetingRefusals::Every),
             version,
             &place,
             &error.path,
@@ -218,7 +224,14 @@ impl Validator {
     }
 
     /// Adds the effects if a client reads the object at a version and writes it back.
-    fn request(&self, item: &Item, read: &Value, version: &Compiled, prunes_known: bool, effects: &mut Vec<Effect>) {
+    fn request(
+        &self,
+        item: &ProjectedObject,
+        read: &Value,
+        version: &CompiledVersion,
+        prunes_known: bool,
+        effects: &mut Vec<ObjectEffect>,
+    ) {
         let only_stored = self.only_stored.contains(&version.name);
         let converted = self.stored.as_ref().is_none_or(|stored| *stored != version.name);
         let mut old = Cow::Borrowed(read);
@@ -241,14 +254,14 @@ impl Validator {
                     let mut today = self.relabelled(&item.value, &version.name);
                     live.schema.fit_with_nulls(&mut today).unwrap_or_default()
                 });
-                let pruned: Vec<Pruned> = pruned
+                let pruned: Vec<PrunedField> = pruned
                     .into_iter()
                     .filter(|lost| {
-                        let known = |known: &Vec<Pruned>| known.iter().any(|known| known.path == lost.path);
+                        let known = |known: &Vec<PrunedField>| known.iter().any(|known| known.path == lost.path);
                         self.keeps_unknown_fields || !already_today.as_ref().is_some_and(known)
                     })
                     .collect();
-                let loss = if only_stored { Loss::IfStored } else { Loss::AtVersion };
+                let loss = if only_stored { LossMoment::IfStored } else { LossMoment::AtVersion };
                 self.lost(&pruned, version, loss, effects);
             }
         }
@@ -275,8 +288,9 @@ impl Validator {
             Today { live, old, new, outcome }
         });
         let unreadable_today = today.as_ref().map(Today::unreadable).unwrap_or_default();
-        let is_new =
-            |found: &Unreadable| !unreadable_today.iter().any(|known| known.at == found.at && known.kind == found.kind);
+        let is_new = |found: &TypedValueError| {
+            !unreadable_today.iter().any(|known| known.at == found.at && known.kind == found.kind)
+        };
         let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed);
         unreadable.retain(is_new);
         for error in &outcome.errors {
@@ -286,7 +300,7 @@ impl Validator {
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refused)) {
                 continue;
             }
-            let mut effect = self.effect(Impact::Refused(refused), version, &place, &error.path, keyword, &new);
+            let mut effect = self.effect(ObjectImpact::Refused(refused), version, &place, &error.path, keyword, &new);
             if let Some(text) = cause::evaluation_error(error).filter(|_| !self.redact) {
                 effect.value = text::cut(text, LONGEST_ERROR).into_owned();
             }
@@ -300,7 +314,7 @@ impl Validator {
             let place = place::at(&error.at, &version.raw);
             let keyword = cause::of(error, &place, &version.raw);
             effects.push(self.effect(
-                Impact::Refused(RefusedUpdates::None),
+                ObjectImpact::Refused(RatchetingRefusals::None),
                 version,
                 &place,
                 &error.path,
@@ -314,14 +328,21 @@ impl Validator {
                 continue;
             }
             let place = place::at(at, &version.raw);
-            let keyword = Keyword { at: place.schema.clone(), words: rule.clone() };
-            effects.push(self.effect(Impact::Undecided(reason.clone()), version, &place, path, keyword, &new));
+            let keyword = CausingKeyword { at: place.schema.clone(), words: rule.clone() };
+            effects.push(self.effect(ObjectImpact::Undecided(reason.clone()), version, &place, path, keyword, &new));
         }
     }
 
     /// Adds the effects of lists that server-side apply can no longer parse.
-    fn unapplied(&self, item: &Item, version: &Compiled, new: &Value, converted: bool, effects: &mut Vec<Effect>) {
-        let unreadable = |version: &Compiled, object: &Value| {
+    fn unapplied(
+        &self,
+        item: &ProjectedObject,
+        version: &CompiledVersion,
+        new: &Value,
+        converted: bool,
+        effects: &mut Vec<ObjectEffect>,
+    ) {
+        let unreadable = |version: &CompiledVersion, object: &Value| {
             let found = typed::unreadable(&version.raw, object, Duplicates::Allowed).into_iter();
             found.filter(|found| found.kind == UnreadableKind::Element).collect::<Vec<_>>()
         };
@@ -336,18 +357,18 @@ impl Validator {
             let mut at = place.schema.clone();
             at.push("x-kubernetes-list-type".into());
             let words = "server-side apply cannot parse a set of objects or lists".to_owned();
-            let refused = Impact::Refused(RefusedUpdates::Applies);
-            effects.push(self.effect(refused, version, &place, &found.path, Keyword { at, words }, new));
+            let refused = ObjectImpact::Refused(RatchetingRefusals::Applies);
+            effects.push(self.effect(refused, version, &place, &found.path, CausingKeyword { at, words }, new));
         }
     }
 
     /// The live schema of a version, if objects are read or written at it today.
-    fn live_today(&self, version: &Compiled) -> Option<&Compiled> {
+    fn live_today(&self, version: &CompiledVersion) -> Option<&CompiledVersion> {
         self.live.at(&version.name).filter(|live| !self.new.contains(&live.name))
     }
 
     /// The object as it is read today at this version, and as it is written back.
-    fn today(&self, item: &Item, version: &Compiled, converted: bool) -> (Value, Value) {
+    fn today(&self, item: &ProjectedObject, version: &CompiledVersion, converted: bool) -> (Value, Value) {
         let mut old = self.relabelled(&item.value, &version.name);
         let Some(live) = self.live_today(version).filter(|live| live.schema.fit(&mut old).is_ok()) else {
             return (old.clone(), old);
@@ -358,7 +379,13 @@ impl Validator {
         if converted { (old, new) } else { (new.clone(), new) }
     }
 
-    fn lost(&self, pruned: &[Pruned], version: &Compiled, loss: Loss, effects: &mut Vec<Effect>) {
+    fn lost(
+        &self,
+        pruned: &[PrunedField],
+        version: &CompiledVersion,
+        loss: LossMoment,
+        effects: &mut Vec<ObjectEffect>,
+    ) {
         for lost in pruned {
             let place = place::at(&lost.at, &version.raw);
             let mut at = place.schema.clone();
@@ -369,7 +396,7 @@ impl Validator {
                     String::new()
                 }
             };
-            let keyword = Keyword { at, words };
+            let keyword = CausingKeyword { at, words };
             let value = cause::shown(&lost.value, self.redact);
             let node = self.live.at(&version.name).and_then(|live| place::value_at(&live.raw, &place.schema));
             let was_described = |name: &&String| node.is_some_and(|node| node["properties"].get(*name).is_some());
@@ -377,10 +404,10 @@ impl Validator {
                 Step::Key(name) => Some(name),
                 Step::Index(_) => None,
             });
-            effects.push(Effect {
+            effects.push(ObjectEffect {
                 value,
                 lost: name.filter(was_described).cloned(),
-                ..self.effect(Impact::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
+                ..self.effect(ObjectImpact::Pruned(loss), version, &place, &lost.path, keyword, &Value::Null)
             });
         }
     }
@@ -389,11 +416,11 @@ impl Validator {
     fn filled(
         &self,
         defaulted: &[Defaulted],
-        version: &Compiled,
+        version: &CompiledVersion,
         object: &Value,
         today: &Value,
         fill: Fill,
-        effects: &mut Vec<Effect>,
+        effects: &mut Vec<ObjectEffect>,
     ) {
         for filled in defaulted {
             let place = place::at(&filled.at, &version.raw);
@@ -404,26 +431,26 @@ impl Validator {
             let mut at = place.schema.clone();
             at.push("default".into());
             let keyword =
-                Keyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
-            effects.push(self.effect(Impact::Defaulted(fill), version, &place, &filled.path, keyword, object));
+                CausingKeyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
+            effects.push(self.effect(ObjectImpact::Defaulted(fill), version, &place, &filled.path, keyword, object));
         }
     }
 
     fn effect(
         &self,
-        impact: Impact,
-        version: &Compiled,
-        place: &Place,
+        impact: ObjectImpact,
+        version: &CompiledVersion,
+        place: &ObjectPlace,
         path: &str,
-        keyword: Keyword,
+        keyword: CausingKeyword,
         object: &Value,
-    ) -> Effect {
+    ) -> ObjectEffect {
         let value = match place::value_at(object, &place.steps) {
             // The value of the whole object would not show what is wrong in it.
             Some(value) if !place.steps.is_empty() => cause::shown(value, self.redact),
             _ => String::new(),
         };
-        Effect {
+        ObjectEffect {
             impact,
             version: version.name.clone(),
             path: path_beside(path, &place.pattern),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use gantry_catalog::{Blob, Catalog, Keep};
+use gantry_catalog::{Blob, Catalog, KeptCatalogParts};
 use serde_json::Value;
 
 use crate::catalog::{self, Catalogs};
@@ -19,17 +19,17 @@ use crate::resource::ObjectRef;
 
 /// A catalog that OLM v1 may select.
 #[derive(Debug)]
-pub struct Known {
+pub struct SelectableCatalog {
     pub name: String,
     pub labels: BTreeMap<String, String>,
     pub priority: i32,
     pub available: bool,
-    pub content: Content,
+    pub content: CatalogContentSource,
 }
 
 /// Where the content of a catalog is.
 #[derive(Debug)]
-pub enum Content {
+pub enum CatalogContentSource {
     Configured(CatalogSource),
     /// catalogd serves the content.
     Live(Box<ClusterCatalog>),
@@ -45,7 +45,7 @@ pub enum Content {
 /// Every catalog, by name.
 #[derive(Debug)]
 pub(super) struct AllKnown {
-    pub catalogs: Vec<Known>,
+    pub catalogs: Vec<SelectableCatalog>,
     /// Notices about the catalogs for the user.
     pub notices: Vec<String>,
 }
@@ -85,24 +85,24 @@ pub(super) async fn known(
     let mut sources: BTreeMap<&str, &CatalogSource> =
         configured.iter().map(|source| (source.name.as_str(), source)).collect();
     let has_objects = !of_objects.is_empty();
-    let mut known: Vec<Known> = of_objects
+    let mut known: Vec<SelectableCatalog> = of_objects
         .into_values()
         .map(|(catalog, unknown)| {
             let content = match (sources.remove(catalog.name.as_str()), unknown, &catalog.serving) {
-                (Some(source), ..) => Content::Configured(source.clone()),
-                (None, Some(why), _) => Content::Unknown(why.to_owned()),
+                (Some(source), ..) => CatalogContentSource::Configured(source.clone()),
+                (None, Some(why), _) => CatalogContentSource::Unknown(why.to_owned()),
                 (None, None, Serving::No { since, why }) => {
-                    Content::NotServed { since: since.clone(), why: why.clone() }
+                    CatalogContentSource::NotServed { since: since.clone(), why: why.clone() }
                 }
                 (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
-                    Content::Live(Box::new(catalog.clone()))
+                    CatalogContentSource::Live(Box::new(catalog.clone()))
                 }
                 (None, None, _) => {
-                    Content::Unknown("there is no server from which its content could be read".to_owned())
+                    CatalogContentSource::Unknown("there is no server from which its content could be read".to_owned())
                 }
             };
             let ClusterCatalog { name, labels, priority, available, .. } = catalog;
-            Known { name, labels, priority, available, content }
+            SelectableCatalog { name, labels, priority, available, content }
         })
         .collect();
     let mut notices = Vec::new();
@@ -116,12 +116,12 @@ pub(super) async fn known(
         }
         let mut labels = source.labels.clone();
         labels.insert(NAME_LABEL.to_owned(), source.name.clone());
-        known.push(Known {
+        known.push(SelectableCatalog {
             name: source.name.clone(),
             labels,
             priority: source.priority,
             available: source.available,
-            content: Content::Configured(source.clone()),
+            content: CatalogContentSource::Configured(source.clone()),
         });
     }
     known.sort_by(|one, other| one.name.cmp(&other.name));
@@ -151,31 +151,39 @@ fn of_manifests(plan: &Plan, after: impl Fn(&Change) -> Value) -> Vec<(ClusterCa
 /// The content of each catalog by its name, or why it is unknown.
 pub type Contents = BTreeMap<String, Result<Catalog, CouldNotCheck>>;
 
-struct Reading {
+struct CatalogReading {
     catalog: Catalog,
-    keep: Keep,
+    keep: KeptCatalogParts,
 }
 
-impl Reading {
+impl CatalogReading {
     fn add(&mut self, blob: &Blob<'_>) -> Result<(), String> {
         self.catalog.add(blob, &self.keep)
     }
 }
 
 /// Reads these catalogs concurrently, each once.
-pub async fn read<'a>(catalogs: impl Iterator<Item = &'a Known>, keep: &Keep, context: &Context<'_>) -> Contents {
+pub async fn read<'a>(
+    catalogs: impl Iterator<Item = &'a SelectableCatalog>,
+    keep: &KeptCatalogParts,
+    context: &Context<'_>,
+) -> Contents {
     let reads = catalogs.map(|known| {
         let keep = keep.clone();
         async move {
-            let state = Reading { catalog: Catalog::default(), keep };
+            let state = CatalogReading { catalog: Catalog::default(), keep };
             let Catalogs { working_directory, timeout, .. } = context.catalogs;
             let (state, read) = match &known.content {
-                Content::Configured(source) => {
-                    catalog::read(source, working_directory, timeout, state, Reading::add).await
+                CatalogContentSource::Configured(source) => {
+                    catalog::read(source, working_directory, timeout, state, CatalogReading::add).await
                 }
-                Content::Live(catalog) => catalog::read_live(catalog, context.target, state, Reading::add).await,
-                Content::NotServed { since, why } => return (known.name.clone(), Err(not_served(known, since, why))),
-                Content::Unknown(why) => return (known.name.clone(), Err(unknown(known, why))),
+                CatalogContentSource::Live(catalog) => {
+                    catalog::read_live(catalog, context.target, state, CatalogReading::add).await
+                }
+                CatalogContentSource::NotServed { since, why } => {
+                    return (known.name.clone(), Err(not_served(known, since, why)));
+                }
+                CatalogContentSource::Unknown(why) => return (known.name.clone(), Err(unknown(known, why))),
             };
             let read = match (state, read) {
                 (Some(state), Ok(())) => Ok(state.catalog),
@@ -193,7 +201,7 @@ fn unreadable(problem: Problem) -> CouldNotCheck {
     CouldNotCheck { message: format!("{place}{}", problem.message), help: problem.help }
 }
 
-fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck {
+fn not_served(known: &SelectableCatalog, since: &Option<String>, why: &str) -> CouldNotCheck {
     let since = since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
     CouldNotCheck {
         message: format!(
@@ -209,7 +217,7 @@ fn not_served(known: &Known, since: &Option<String>, why: &str) -> CouldNotCheck
     }
 }
 
-fn unknown(known: &Known, why: &str) -> CouldNotCheck {
+fn unknown(known: &SelectableCatalog, why: &str) -> CouldNotCheck {
     CouldNotCheck {
         message: format!("the content of the catalog {} is unknown: {why}", known.name),
         help: Some(format!("provide its content: --catalog {0}=PATH, or catalogs in gantry.yaml", known.name)),

@@ -6,15 +6,15 @@ pub mod catalogs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use gantry_catalog::resolve::{InstalledBundle, Source};
-use gantry_catalog::{Csvs, Keep, Package};
+use gantry_catalog::resolve::{InstalledBundle, ServedCatalog};
+use gantry_catalog::{Csvs, KeptCatalogParts, Package};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::catalogs::{AllKnown, Contents, Known};
+use self::catalogs::{AllKnown, Contents, SelectableCatalog};
 use super::{Context, CouldNotCheck};
 use crate::cluster::Target;
-use crate::cluster::selector::Selector;
+use crate::cluster::selector::ParsedLabelSelector;
 use crate::config::CatalogSource;
 use crate::olm::cluster_extension::{self, Extension, LiveExtension, installed};
 use crate::plan::{Change, Plan, predicted};
@@ -23,7 +23,7 @@ use crate::resource::Step;
 
 /// A ClusterExtension of the plan.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RequestedExtension {
     /// Index into `plan.changes`.
     pub change: usize,
     pub extension: Extension,
@@ -33,7 +33,7 @@ pub struct Asked {
 /// The ClusterExtensions of a plan, as their manifests have them.
 #[derive(Debug, Default)]
 pub struct OfPlan {
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RequestedExtension>,
     /// Fields that have the wrong type or value: the change, the steps to the field, and the message.
     pub wrong: Vec<(usize, Vec<Step>, String)>,
 }
@@ -52,7 +52,7 @@ impl OfPlan {
             of_plan.wrong.extend(wrong.map(|(at, message)| (index, at, message)));
             if let Some(extension) = Extension::of(object, &after(change)) {
                 let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
-                of_plan.asked.push(Asked { change: index, extension, installed });
+                of_plan.asked.push(RequestedExtension { change: index, extension, installed });
             }
         }
         of_plan
@@ -61,21 +61,21 @@ impl OfPlan {
 
 /// A catalog that an extension selects, with its part about the package of the extension.
 pub struct Selected<'a> {
-    pub known: &'a Known,
+    pub known: &'a SelectableCatalog,
     pub package: Option<&'a Package>,
     /// The names of all packages of the catalog.
     pub packages: Vec<&'a str>,
 }
 
 impl Selected<'_> {
-    pub fn source(&self) -> Source<'_> {
-        Source { name: &self.known.name, priority: self.known.priority, package: self.package }
+    pub fn source(&self) -> ServedCatalog<'_> {
+        ServedCatalog { name: &self.known.name, priority: self.known.priority, package: self.package }
     }
 }
 
 /// OLM's objects and the catalogs, for all checks of one run. Everything is read on first use; concurrent callers wait
 /// for the same result.
-pub struct Olm<'a> {
+pub struct OlmState<'a> {
     plan: &'a Plan,
     target: &'a Target,
     field_manager: &'a str,
@@ -89,16 +89,16 @@ pub struct Olm<'a> {
     contents: OnceCell<Contents>,
 }
 
-impl<'a> Olm<'a> {
+impl<'a> OlmState<'a> {
     pub fn new(
         plan: &'a Plan,
         target: &'a Target,
         field_manager: &'a str,
         configured: &'a [CatalogSource],
         looks_at_all: bool,
-    ) -> Olm<'a> {
+    ) -> OlmState<'a> {
         let (of_plan, known, live, contents) = Default::default();
-        Olm { plan, target, field_manager, configured, looks_at_all, of_plan, known, live, contents }
+        OlmState { plan, target, field_manager, configured, looks_at_all, of_plan, known, live, contents }
     }
 
     /// Whether the target is a server, which has catalogd.
@@ -138,7 +138,7 @@ impl<'a> Olm<'a> {
     ///
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
-    pub async fn known(&self) -> Result<&[Known], Problem> {
+    pub async fn known(&self) -> Result<&[SelectableCatalog], Problem> {
         let list = || catalogs::known(self.plan, self.target, self.configured, |change| self.after(change));
         self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
     }
@@ -157,8 +157,8 @@ impl<'a> Olm<'a> {
         let known = self.known().await?;
         let asked = &self.of_plan().asked;
         let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
-        let keep = Keep { properties_of: packages, all_properties: self.looks_at_all, csv: Csvs::Kept };
-        let wanted: BTreeMap<&str, &Known> = match self.looks_at_all {
+        let keep = KeptCatalogParts { properties_of: packages, all_properties: self.looks_at_all, csv: Csvs::Kept };
+        let wanted: BTreeMap<&str, &SelectableCatalog> = match self.looks_at_all {
             true => known.iter().filter(|known| known.available).map(|known| (known.name.as_str(), known)).collect(),
             false => {
                 let selected = asked.iter().filter_map(|asked| selected(asked, known).ok()).flatten();
@@ -176,22 +176,32 @@ pub fn has_catalogs(context: &Context<'_>) -> bool {
 }
 
 /// The available catalogs that an extension selects. The error is OLM's message.
-pub fn selected<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
+pub fn selected<'a>(
+    asked: &RequestedExtension,
+    known: &'a [SelectableCatalog],
+) -> Result<Vec<&'a SelectableCatalog>, String> {
     let matching = matching(asked, known)?;
     Ok(matching.into_iter().filter(|known| known.available).collect())
 }
 
 /// The catalogs that an extension selects, available or not. The error is OLM's message.
-pub fn matching<'a>(asked: &Asked, known: &'a [Known]) -> Result<Vec<&'a Known>, String> {
-    let selector = Selector::of_object(&asked.extension.selector)
+pub fn matching<'a>(
+    asked: &RequestedExtension,
+    known: &'a [SelectableCatalog],
+) -> Result<Vec<&'a SelectableCatalog>, String> {
+    let selector = ParsedLabelSelector::of_object(&asked.extension.selector)
         .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
-    let is_selected = |known: &&Known| selector.selects(|key| known.labels.get(key).map(String::as_str));
+    let is_selected = |known: &&SelectableCatalog| selector.selects(|key| known.labels.get(key).map(String::as_str));
     Ok(known.iter().filter(is_selected).collect())
 }
 
 /// What the selected catalogs contain about the package; `None` if one of them cannot be read, because then the result
 /// is unknown.
-pub fn contents_of<'a>(asked: &Asked, selected: &[&'a Known], contents: &'a Contents) -> Option<Vec<Selected<'a>>> {
+pub fn contents_of<'a>(
+    asked: &RequestedExtension,
+    selected: &[&'a SelectableCatalog],
+    contents: &'a Contents,
+) -> Option<Vec<Selected<'a>>> {
     let read = selected.iter().map(|known| {
         let catalog = contents.get(&known.name)?.as_ref().ok()?;
         Some(Selected {

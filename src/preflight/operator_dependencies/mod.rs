@@ -20,17 +20,19 @@ use std::sync::Arc;
 
 use gantry_catalog::dependency::Api;
 
-use self::nodes::Nodes;
+use self::nodes::OperatorChanges;
 use super::entry::CheckEntry;
 use super::objects::Wants;
 use super::proofs::Proofs;
 use super::rule::RuleDoc;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, FindLookups, Lookup, Subject, Violation};
+use super::{
+    Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, Violation, ViolationSubject,
+};
 use crate::cluster::Gvk;
 use crate::crd::Crd;
 use crate::olm::cluster_extension;
 use crate::plan::Plan;
-use crate::preflight::Found;
+use crate::preflight::ViolationsFound;
 use crate::resource::Resource;
 
 pub const NAME: &str = "OperatorDependencies";
@@ -71,7 +73,7 @@ impl Check for OperatorDependencies {
     }
 }
 
-fn lookups(plan: &Plan) -> Vec<Lookup> {
+fn lookups(plan: &Plan) -> Vec<CheckLookup> {
     if plan.changes.is_empty() {
         return Vec::new();
     }
@@ -85,22 +87,24 @@ fn lookups(plan: &Plan) -> Vec<Lookup> {
     let classic = |kind, plural| of("operators.coreos.com", "v1alpha1", kind, plural, true);
     let is_asked = plan.changes.iter().any(|change| cluster_extension::is_one(&change.desired.object));
     let mut found = vec![
-        Lookup::list(0, classic("ClusterServiceVersion", "clusterserviceversions")),
-        Lookup::list(0, classic("Subscription", "subscriptions")),
+        CheckLookup::list(0, classic("ClusterServiceVersion", "clusterserviceversions")),
+        CheckLookup::list(0, classic("Subscription", "subscriptions")),
     ];
-    found.extend(is_asked.then(|| Lookup::list(0, cluster_extension::resource("v1"))));
+    found.extend(is_asked.then(|| CheckLookup::list(0, cluster_extension::resource("v1"))));
     found
 }
 
-async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let contents = context.olm.contents(&context).await?;
     let mut nodes = nodes::collect(&context, contents).await?;
-    let mut found =
-        Found { violations: std::mem::take(&mut nodes.unresolved), unchecked: std::mem::take(&mut nodes.unchecked) };
+    let mut found = ViolationsFound {
+        violations: std::mem::take(&mut nodes.unresolved),
+        unchecked: std::mem::take(&mut nodes.unchecked),
+    };
     if nodes.after.is_empty() {
         return Ok(found.into());
     }
-    let served = Served::of(&nodes, &context).await?;
+    let served = ServedApis::of(&nodes, &context).await?;
     found.extend(requirements::check(&nodes, &served, contents));
     found.extend(shared::check(&nodes, &context).await);
     Ok(found.into())
@@ -108,14 +112,14 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
 
 /// The required APIs that are served after the deploy.
 #[derive(Debug, Default)]
-pub struct Served {
+pub struct ServedApis {
     apis: BTreeSet<Api>,
     /// The APIs that a CRD of the manifests stops serving, with the index of its change.
     dropped: BTreeMap<Api, usize>,
 }
 
-impl Served {
-    async fn of(nodes: &Nodes, context: &Context<'_>) -> Result<Served, CouldNotCheck> {
+impl ServedApis {
+    async fn of(nodes: &OperatorChanges, context: &Context<'_>) -> Result<ServedApis, CouldNotCheck> {
         let required = nodes.after.iter().flat_map(|node| &node.requires).flat_map(|requirement| requirement.apis());
         let required: BTreeSet<&Api> = required.collect();
         let kind = |api: &&Api| Gvk { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
@@ -130,7 +134,7 @@ impl Served {
         })?;
         let api =
             |kind: &Gvk| Api { group: kind.group.clone(), version: kind.version.clone(), kind: kind.kind.clone() };
-        let mut served = Served { apis: discovered.served.keys().map(api).collect(), ..Served::default() };
+        let mut served = ServedApis { apis: discovered.served.keys().map(api).collect(), ..ServedApis::default() };
         for (index, change) in context.plan.changes.iter().enumerate() {
             let Some(sides) = change.crd() else { continue };
             let Some(desired) = sides.defined() else { continue };
@@ -161,6 +165,6 @@ fn apis(crd: &Crd) -> BTreeSet<Api> {
     crd.served_versions().map(|version| of(crd.resource(&version.name))).collect()
 }
 
-fn violation(doc: &RuleDoc, subject: impl Into<Subject>, message: String, help: String) -> Violation {
+fn violation(doc: &RuleDoc, subject: impl Into<ViolationSubject>, message: String, help: String) -> Violation {
     Violation::of(doc, subject, None, message, help, Vec::new())
 }

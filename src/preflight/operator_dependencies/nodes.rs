@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
-use gantry_catalog::dependency::{Api, Requirement, provided};
-use gantry_catalog::resolve::{InstalledBundle, Source, resolve};
-use gantry_catalog::{Bundle, PACKAGE, Package, Property, Version, VersionRelease, classic};
+use gantry_catalog::dependency::{Api, BundleRequirement, provided};
+use gantry_catalog::resolve::{InstalledBundle, ServedCatalog, resolve};
+use gantry_catalog::{PACKAGE, Package, PackageBundle, Property, SemanticVersion, VersionRelease, classic};
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::olm::cluster_extension::{self, LiveExtension};
 use crate::plan::bundles;
 use crate::preflight::olm::catalogs::Contents;
 use crate::preflight::olm::{Selected, contents_of, selected};
-use crate::preflight::{Context, CouldNotCheck, Subject, Violation};
+use crate::preflight::{Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 use crate::text::sanitize;
@@ -34,28 +34,28 @@ const PROPERTIES: &str = "operatorframework.io/properties";
 
 /// An operator.
 #[derive(Debug, Clone, Default)]
-pub struct Node {
+pub struct OperatorNode {
     /// The name of the bundle, which is also that of its ClusterServiceVersion.
     pub name: String,
     /// Empty if unknown.
     pub package: String,
-    pub version: Option<Version>,
+    pub version: Option<SemanticVersion>,
     /// The version in its property `olm.package`. It counts, too, where a package in a range of versions is required
     /// (`versionInRangePredicate` in `pkg/controller/registry/resolver/cache/predicates.go`).
-    pub package_version: Option<Version>,
+    pub package_version: Option<SemanticVersion>,
     /// The object that represents it: kind, namespace and name.
     pub object: (String, Option<String>, String),
     /// The part of the plan that installs it; `None` for a live operator.
-    pub subject: Option<Subject>,
+    pub subject: Option<ViolationSubject>,
     pub provides: BTreeSet<Api>,
     /// The names of the CRDs that it owns.
     pub crds: BTreeSet<String>,
-    pub requires: Vec<Requirement>,
+    pub requires: Vec<BundleRequirement>,
     /// The names of the bundles that it replaces or skips.
     pub replaces: BTreeSet<String>,
 }
 
-impl Node {
+impl OperatorNode {
     /// The name for messages: `a.v1.0.0 in namespace ns`, `a.v1.0.0 (ClusterExtension a)`.
     pub fn shown(&self) -> String {
         let (kind, namespace, _) = &self.object;
@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// Whether both are the same operator before and after an update, so that one replaces the other.
-    pub fn is_same(&self, other: &Node) -> bool {
+    pub fn is_same(&self, other: &OperatorNode) -> bool {
         let is_of_package = !self.package.is_empty() && self.package == other.package;
         let replaces = self.replaces.contains(&other.name);
         self.object == other.object || self.shares_scope(other) && (is_of_package || replaces)
@@ -76,14 +76,14 @@ impl Node {
 
     /// Whether one can replace the other or conflict with it: classic OLM considers each namespace separately, OLM v1
     /// the whole cluster.
-    pub fn shares_scope(&self, other: &Node) -> bool {
+    pub fn shares_scope(&self, other: &OperatorNode) -> bool {
         match (&self.object.1, &other.object.1) {
             (Some(one), Some(other)) => one == other,
             _ => true,
         }
     }
 
-    fn of_csv(csv: &ClusterServiceVersion, properties: &[Property]) -> Node {
+    fn of_csv(csv: &ClusterServiceVersion, properties: &[Property]) -> OperatorNode {
         let api = |described: &ApiDescription| Api {
             group: described.group().to_owned(),
             version: described.version.clone(),
@@ -92,48 +92,49 @@ impl Node {
         let mut provides: BTreeSet<Api> = csv.owned_crds.iter().chain(&csv.owned_api_services).map(api).collect();
         provides.extend(provided(properties));
         let required = csv.required_crds.iter().chain(&csv.required_api_services);
-        Node {
+        OperatorNode {
             name: csv.name.clone(),
-            version: Version::parse(&csv.version).ok(),
-            package_version: package_property(properties, "version").and_then(|text| Version::parse(&text).ok()),
+            version: SemanticVersion::parse(&csv.version).ok(),
+            package_version: package_property(properties, "version")
+                .and_then(|text| SemanticVersion::parse(&text).ok()),
             provides,
             crds: csv.owned_crds.iter().map(|owned| owned.name.clone()).collect(),
-            requires: required.map(|described| Requirement::Api(api(described))).collect(),
+            requires: required.map(|described| BundleRequirement::Api(api(described))).collect(),
             replaces: csv.skips.iter().chain([&csv.replaces]).filter(|name| !name.is_empty()).cloned().collect(),
-            ..Node::default()
+            ..OperatorNode::default()
         }
     }
 
     /// Reads a bundle of a catalog.
-    pub fn of_bundle(package: &Package, bundle: &Bundle, problems: &mut Vec<String>) -> Node {
+    pub fn of_bundle(package: &Package, bundle: &PackageBundle, problems: &mut Vec<String>) -> OperatorNode {
         let nothing = ClusterServiceVersion::default();
         let csv = bundle.csv.as_ref().and_then(|csv| csv.whole.as_deref()).unwrap_or(&nothing);
-        let mut node = Node {
+        let mut node = OperatorNode {
             name: bundle.name.clone(),
             package: package.name.clone(),
             version: bundle.version().ok().map(|found: VersionRelease| found.version),
-            ..Node::of_csv(csv, &bundle.properties)
+            ..OperatorNode::of_csv(csv, &bundle.properties)
         };
         node.require(&bundle.properties, problems);
         node
     }
 
     /// Reads a bundle among the manifests.
-    fn of_directory(index: usize, bundle: &bundles::Bundle, problems: &mut Vec<String>) -> Option<Node> {
+    fn of_directory(index: usize, bundle: &bundles::PlannedBundle, problems: &mut Vec<String>) -> Option<OperatorNode> {
         let (csv, _) = bundle.content.csv.as_ref()?;
         let object = match bundle.extension() {
             Some(extension) => of_extension(&extension.name),
             None => ("bundle".to_owned(), None, bundle.directory.clone()),
         };
-        let mut node = Node {
+        let mut node = OperatorNode {
             package: bundle.package().to_owned(),
             object,
-            subject: Some(Subject::Bundle(index)),
-            ..Node::of_csv(csv, &bundle.content.properties)
+            subject: Some(ViolationSubject::Bundle(index)),
+            ..OperatorNode::of_csv(csv, &bundle.content.properties)
         };
         node.require(&bundle.content.properties, problems);
         for dependency in &bundle.content.dependencies {
-            match Requirement::of_dependency(dependency) {
+            match BundleRequirement::of_dependency(dependency) {
                 Ok(Some(requirement)) if !node.requires.contains(&requirement) => node.requires.push(requirement),
                 Ok(_) => {}
                 Err(why) => problems.push(format!("bundle {}: {}", sanitize(&bundle.directory), sanitize(&why))),
@@ -144,7 +145,7 @@ impl Node {
 
     fn require(&mut self, properties: &[Property], problems: &mut Vec<String>) {
         for property in properties {
-            match Requirement::of_property(property) {
+            match BundleRequirement::of_property(property) {
                 Ok(Some(requirement)) if !self.requires.contains(&requirement) => self.requires.push(requirement),
                 Ok(_) => {}
                 Err(why) => problems.push(format!("bundle {}: {}", sanitize(&self.name), sanitize(&why))),
@@ -155,11 +156,11 @@ impl Node {
 
 /// The operators before and after the deploy.
 #[derive(Debug, Default)]
-pub struct Nodes {
-    pub before: Vec<Node>,
-    pub after: Vec<Node>,
+pub struct OperatorChanges {
+    pub before: Vec<OperatorNode>,
+    pub after: Vec<OperatorNode>,
     /// The operators that the deploy removes, each with the deleted object.
-    pub removed: Vec<(Node, ObjectRef)>,
+    pub removed: Vec<(OperatorNode, ObjectRef)>,
     /// The Subscriptions that OLM cannot resolve.
     pub unresolved: Vec<Violation>,
     /// What could not be determined about some operators.
@@ -167,11 +168,11 @@ pub struct Nodes {
 }
 
 /// Collects the live operators, and those that the plan installs or replaces.
-pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes, CouldNotCheck> {
-    let mut nodes = Nodes::default();
+pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<OperatorChanges, CouldNotCheck> {
+    let mut nodes = OperatorChanges::default();
     let mut problems = Vec::new();
     let subscriptions = list(context, SUBSCRIPTION).await?;
-    let live = Live { subscriptions, contents };
+    let live = LiveOperators { subscriptions, contents };
     for json in list(context, CSV).await? {
         nodes.before.extend(live.csv(&json, &mut problems));
     }
@@ -186,14 +187,14 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
                 value["metadata"]["namespace"] = namespace.as_str().into();
             }
             let node = live.csv(&value, &mut problems);
-            deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node }));
+            deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
             let after = context.olm.after(change);
             match live.subscription(object, &after, &nodes.before, &mut problems) {
-                Ok(node) => deployed.extend(node.map(|node| Node { subject: Some(index.into()), ..node })),
-                Err(Failure::Unknown(error)) => nodes.unchecked.push(error),
-                Err(Failure::Unresolved { package, why }) => {
+                Ok(node) => deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node })),
+                Err(SubscriptionError::Unknown(error)) => nodes.unchecked.push(error),
+                Err(SubscriptionError::Unresolved { package, why }) => {
                     let help = format!(
                         "until this is fixed, OLM installs and updates no operator in the namespace; see gantry catalog {}",
                         sanitize(&package)
@@ -205,26 +206,26 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Nodes
         }
     }
     let bundles = context.plan.bundles.iter().enumerate();
-    deployed.extend(bundles.filter_map(|(index, bundle)| Node::of_directory(index, bundle, &mut problems)));
+    deployed.extend(bundles.filter_map(|(index, bundle)| OperatorNode::of_directory(index, bundle, &mut problems)));
     for node in extensions(context, contents, &mut problems).await? {
         // The bundle itself contains more than the catalog.
         if !deployed
             .iter()
-            .any(|known| matches!(known.subject, Some(Subject::Bundle(_))) && known.package == node.package)
+            .any(|known| matches!(known.subject, Some(ViolationSubject::Bundle(_))) && known.package == node.package)
         {
             deployed.push(node);
         }
     }
-    let removal_of = |node: &Node| {
+    let removal_of = |node: &OperatorNode| {
         let (kind, namespace, name) = &node.object;
         let removed = context.plan.removals.iter().filter(|removal| removal.action == Action::Delete);
         removed
             .map(|removal| &removal.object)
             .find(|object| object.kind == *kind && object.namespace == *namespace && object.name == *name)
     };
-    let removed = |node: &Node| Some((node.clone(), (**removal_of(node)?).clone()));
+    let removed = |node: &OperatorNode| Some((node.clone(), (**removal_of(node)?).clone()));
     nodes.removed = nodes.before.iter().filter_map(removed).collect();
-    let stays = |node: &&Node| removal_of(node).is_none() && !deployed.iter().any(|other| other.is_same(node));
+    let stays = |node: &&OperatorNode| removal_of(node).is_none() && !deployed.iter().any(|other| other.is_same(node));
     nodes.after = nodes.before.iter().filter(stays).cloned().collect();
     nodes.after.extend(deployed);
     let help = "OLM cannot read it either, and resolves nothing with it; fix it, or ask the publisher of the bundle";
@@ -241,30 +242,30 @@ async fn extensions(
     context: &Context<'_>,
     contents: &Contents,
     problems: &mut Vec<String>,
-) -> Result<Vec<Node>, CouldNotCheck> {
+) -> Result<Vec<OperatorNode>, CouldNotCheck> {
     let mut nodes = Vec::new();
     let known = context.olm.known().await?;
     for asked in &context.olm.of_plan().asked {
         let Ok(selected) = selected(asked, known) else { continue };
         let Some(selected) = contents_of(asked, &selected, contents) else { continue };
-        let sources: Vec<Source<'_>> = selected.iter().map(Selected::source).collect();
+        let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
         // OLM v1 refuses a bundle with dependencies. This check still evaluates them.
         let name = &asked.extension.name;
         let (package, bundle) = match resolve(&asked.extension.wanted, asked.installed.as_ref(), &sources) {
             Ok(resolved) => (resolved.package, resolved.bundle),
             Err(failure) => {
-                let gantry_catalog::resolve::Reason::Unsupported(bundle) = failure.reason else { continue };
+                let gantry_catalog::resolve::NoCandidateReason::Unsupported(bundle) = failure.reason else { continue };
                 let of = |selected: &Selected<'_>| {
                     selected.package.filter(|of| of.bundles.contains_key(&bundle.name)).cloned()
                 };
                 let Some(package) = selected.iter().find_map(of) else { continue };
-                let node = Node::of_bundle(&package, bundle, problems);
-                nodes.push(Node { subject: Some(asked.change.into()), object: of_extension(name), ..node });
+                let node = OperatorNode::of_bundle(&package, bundle, problems);
+                nodes.push(OperatorNode { subject: Some(asked.change.into()), object: of_extension(name), ..node });
                 continue;
             }
         };
-        let node = Node::of_bundle(package, bundle, problems);
-        nodes.push(Node { subject: Some(asked.change.into()), object: of_extension(name), ..node });
+        let node = OperatorNode::of_bundle(package, bundle, problems);
+        nodes.push(OperatorNode { subject: Some(asked.change.into()), object: of_extension(name), ..node });
     }
     Ok(nodes)
 }
@@ -274,7 +275,7 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
 }
 
 /// Why it is unknown what OLM would install for a Subscription.
-enum Failure {
+enum SubscriptionError {
     /// OLM cannot resolve it, with OLM's text.
     Unresolved { package: String, why: String },
     /// Something is missing here that OLM has.
@@ -282,13 +283,13 @@ enum Failure {
 }
 
 /// The data that describes live operators.
-struct Live<'a> {
+struct LiveOperators<'a> {
     subscriptions: Vec<Value>,
     contents: &'a Contents,
 }
 
-impl Live<'_> {
-    fn csv(&self, value: &Value, problems: &mut Vec<String>) -> Option<Node> {
+impl LiveOperators<'_> {
+    fn csv(&self, value: &Value, problems: &mut Vec<String>) -> Option<OperatorNode> {
         let metadata = &value["metadata"];
         if metadata["labels"].get(COPIED).is_some() {
             return None;
@@ -313,7 +314,11 @@ impl Live<'_> {
         });
         let properties = properties.unwrap_or_default();
         let package = self.package_of(&name, namespace.as_deref(), &properties, metadata);
-        let mut node = Node { package, object: (CSV.to_owned(), namespace, name), ..Node::of_csv(&csv, &properties) };
+        let mut node = OperatorNode {
+            package,
+            object: (CSV.to_owned(), namespace, name),
+            ..OperatorNode::of_csv(&csv, &properties)
+        };
         node.require(&properties, problems);
         Some(node)
     }
@@ -337,7 +342,7 @@ impl Live<'_> {
         package_property(properties, "packageName").or_else(of_subscription).or_else(of_label).unwrap_or_default()
     }
 
-    fn extension(&self, live: &LiveExtension, problems: &mut Vec<String>) -> Option<Node> {
+    fn extension(&self, live: &LiveExtension, problems: &mut Vec<String>) -> Option<OperatorNode> {
         let InstalledBundle { name, version, .. } = live.installed.clone()?;
         let package = live.extension.wanted.package.clone();
         let of_catalog = self.contents.values().filter_map(|read| read.as_ref().ok()).find_map(|catalog| {
@@ -345,11 +350,16 @@ impl Live<'_> {
             Some((package, package.bundles.get(&name)?))
         });
         let node = match of_catalog {
-            Some((package, bundle)) => Node::of_bundle(package, bundle, problems),
+            Some((package, bundle)) => OperatorNode::of_bundle(package, bundle, problems),
             // What it provides is unknown.
-            None => Node { name, package, version: Version::parse(&version).ok(), ..Node::default() },
+            None => OperatorNode {
+                name,
+                package,
+                version: SemanticVersion::parse(&version).ok(),
+                ..OperatorNode::default()
+            },
         };
-        Some(Node { object: of_extension(&live.extension.name), ..node })
+        Some(OperatorNode { object: of_extension(&live.extension.name), ..node })
     }
 
     /// What classic OLM would install for a Subscription.
@@ -357,23 +367,23 @@ impl Live<'_> {
         &self,
         object: &ObjectRef,
         desired: &Value,
-        before: &[Node],
+        before: &[OperatorNode],
         problems: &mut Vec<String>,
-    ) -> Result<Option<Node>, Failure> {
+    ) -> Result<Option<OperatorNode>, SubscriptionError> {
         let spec = &desired["spec"];
         let text = |key: &str| spec[key].as_str().unwrap_or_default();
         let (package, source) = (text("name"), text("source"));
         let shown = format!("Subscription {}", sanitize(&object.name));
         if package.is_empty() || source.is_empty() {
             let message = format!("{shown} has no spec.name or no spec.source: these name the package and its catalog");
-            return Err(Failure::Unknown(CouldNotCheck { message, help: None }));
+            return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: None }));
         }
         let catalog = match self.contents.get(source) {
             Some(Ok(catalog)) => catalog,
             _ => {
                 let message = format!("{shown}: the content of its catalog {} is unknown", sanitize(source));
                 let help = format!("provide it: --catalog {}=PATH", sanitize(source));
-                return Err(Failure::Unknown(CouldNotCheck { message, help: Some(help) }));
+                return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: Some(help) }));
             }
         };
         if let Some(why) = catalog.packages.get(package).and_then(|of| of.broken.as_deref()) {
@@ -383,7 +393,7 @@ impl Live<'_> {
                 sanitize(source),
                 sanitize(why)
             );
-            return Err(Failure::Unknown(CouldNotCheck { message, help: None }));
+            return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: None }));
         }
         let live = self.subscriptions.iter().find(|live| {
             live["metadata"]["name"] == object.name.as_str()
@@ -404,14 +414,14 @@ impl Live<'_> {
             source_namespace: text("sourceNamespace"),
         };
         let next = classic::next(catalog, &subscription, current)
-            .map_err(|why| Failure::Unresolved { package: package.to_owned(), why })?;
+            .map_err(|why| SubscriptionError::Unresolved { package: package.to_owned(), why })?;
         let next = next.or(current.map(|current| current.name));
         let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
             return Ok(None);
         };
-        let node = Node::of_bundle(of, bundle, problems);
+        let node = OperatorNode::of_bundle(of, bundle, problems);
         let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());
-        Ok(Some(Node { object, ..node }))
+        Ok(Some(OperatorNode { object, ..node }))
     }
 }
 

@@ -3,17 +3,17 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_catalog::Version;
-use gantry_catalog::dependency::{self, Api, Operator, Requirement};
-use gantry_catalog::{Bundle, Package};
+use gantry_catalog::SemanticVersion;
+use gantry_catalog::dependency::{self, Api, BundleRequirement, InstalledOperator};
+use gantry_catalog::{Package, PackageBundle};
 
-use super::nodes::{Node, Nodes};
+use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::{
     API_OWNED_TWICE, DEPENDENT_BROKEN, REQUIRED_API_MISSING, REQUIRED_PACKAGE_MISSING, UPDATE_TOGETHER,
 };
-use super::{Served, violation};
+use super::{ServedApis, violation};
 use crate::preflight::olm::catalogs::Contents;
-use crate::preflight::{CouldNotCheck, Found, Subject};
+use crate::preflight::{CouldNotCheck, ViolationSubject, ViolationsFound};
 use crate::resource::ObjectRef;
 use crate::text::sanitize;
 
@@ -21,84 +21,85 @@ use crate::text::sanitize;
 const NAMES_SHOWN: usize = 3;
 
 /// Why an operator is no longer installed after the deploy.
-enum Removal<'a> {
-    Replaced(&'a Node),
+enum OperatorRemoval<'a> {
+    Replaced(&'a OperatorNode),
     Deleted(&'a ObjectRef),
 }
 
 /// The operators at one time, for evaluating requirements.
-struct Installed<'a> {
-    nodes: Vec<&'a Node>,
+struct InstalledOperators<'a> {
+    nodes: Vec<&'a OperatorNode>,
     /// APIs that no operator has to provide: those of the target and of the CRDs of the manifests.
-    served: Option<&'a Served>,
+    served: Option<&'a ServedApis>,
 }
 
-impl<'a> Installed<'a> {
-    fn new(nodes: impl Iterator<Item = &'a Node>, served: Option<&'a Served>) -> Self {
-        Installed { nodes: nodes.collect(), served }
+impl<'a> InstalledOperators<'a> {
+    fn new(nodes: impl Iterator<Item = &'a OperatorNode>, served: Option<&'a ServedApis>) -> Self {
+        InstalledOperators { nodes: nodes.collect(), served }
     }
 
     /// Whether the requirement is met; `None` if that is unknown.
-    fn evaluate(&self, requirement: &Requirement) -> Option<bool> {
+    fn evaluate(&self, requirement: &BundleRequirement) -> Option<bool> {
         let apis = requirement.apis();
         let served = self.served.filter(|served| apis.iter().any(|api| served.has(api)));
-        let operators = self.nodes.iter().map(|node| *node as &dyn Operator);
-        requirement.holds(operators.chain(served.map(|served| served as &dyn Operator)))
+        let operators = self.nodes.iter().map(|node| *node as &dyn InstalledOperator);
+        requirement.holds(operators.chain(served.map(|served| served as &dyn InstalledOperator)))
     }
 
     /// Whether the requirement is met; false if that is unknown.
-    fn holds(&self, requirement: &Requirement) -> bool {
+    fn holds(&self, requirement: &BundleRequirement) -> bool {
         self.evaluate(requirement) == Some(true)
     }
 }
 
-impl Operator for Node {
+impl InstalledOperator for OperatorNode {
     fn provides(&self, api: &Api) -> bool {
         self.provides.contains(api)
     }
 
-    fn is_of_package(&self, name: &str, matches: &dyn Fn(&Version) -> bool) -> bool {
+    fn is_of_package(&self, name: &str, matches: &dyn Fn(&SemanticVersion) -> bool) -> bool {
         self.package == name && [&self.version, &self.package_version].into_iter().flatten().any(matches)
     }
 }
 
 /// The unknown operators whose APIs the target serves count as one.
-impl Operator for Served {
+impl InstalledOperator for ServedApis {
     fn provides(&self, api: &Api) -> bool {
         self.has(api)
     }
 
-    fn is_of_package(&self, _: &str, _: &dyn Fn(&Version) -> bool) -> bool {
+    fn is_of_package(&self, _: &str, _: &dyn Fn(&SemanticVersion) -> bool) -> bool {
         false
     }
 }
 
 /// Findings about what operators require of each other.
-pub fn check(nodes: &Nodes, served: &Served, contents: &Contents) -> Found {
-    let comparison = Comparison { nodes, served, contents, known: OnceCell::new() };
-    let mut found = Found::default();
+pub fn check(nodes: &OperatorChanges, served: &ServedApis, contents: &Contents) -> ViolationsFound {
+    let comparison = RequirementComparison { nodes, served, contents, known: OnceCell::new() };
+    let mut found = ViolationsFound::default();
     let together = comparison.dependents(&mut found);
     comparison.deployed(&together, &mut found);
     comparison.owned_twice(&mut found);
     found
 }
 
-struct Comparison<'a> {
-    nodes: &'a Nodes,
-    served: &'a Served,
+struct RequirementComparison<'a> {
+    nodes: &'a OperatorChanges,
+    served: &'a ServedApis,
     contents: &'a Contents,
     /// The bundles that provide each API, computed when an API is first missing.
     known: OnceCell<BTreeMap<Api, Vec<String>>>,
 }
 
-impl<'a> Comparison<'a> {
-    fn after(&self) -> impl Iterator<Item = &'a Node> {
+impl<'a> RequirementComparison<'a> {
+    fn after(&self) -> impl Iterator<Item = &'a OperatorNode> {
         self.nodes.after.iter()
     }
 
     /// Reports remaining operators that lose what they require. Returns versions of them that would still work.
-    fn dependents(&self, found: &mut Found) -> Vec<(&'a Package, &'a Bundle)> {
-        let (before, after) = (Installed::new(self.nodes.before.iter(), None), Installed::new(self.after(), None));
+    fn dependents(&self, found: &mut ViolationsFound) -> Vec<(&'a Package, &'a PackageBundle)> {
+        let (before, after) =
+            (InstalledOperators::new(self.nodes.before.iter(), None), InstalledOperators::new(self.after(), None));
         let mut together = Vec::new();
         for node in self.after().filter(|node| node.subject.is_none()) {
             for requirement in &node.requires {
@@ -108,13 +109,13 @@ impl<'a> Comparison<'a> {
                     (true, _) => {
                         let Some((provider, removal)) = self.provider(requirement) else { continue };
                         let subject = match removal {
-                            Removal::Replaced(instead) => instead.subject.clone(),
-                            Removal::Deleted(object) => Some(Subject::Object(object.clone())),
+                            OperatorRemoval::Replaced(instead) => instead.subject.clone(),
+                            OperatorRemoval::Deleted(object) => Some(ViolationSubject::Object(object.clone())),
                         };
                         (subject, lost_message(node, requirement, provider, &removal))
                     }
                     (false, Some(api)) => {
-                        (self.served.drops(api).map(Subject::Change), unserved_message(node, requirement, api))
+                        (self.served.drops(api).map(ViolationSubject::Change), unserved_message(node, requirement, api))
                     }
                     (false, None) => continue,
                 };
@@ -145,30 +146,33 @@ impl<'a> Comparison<'a> {
 
     /// The operator that provided what is required, and why it no longer does: the operator that replaces it, or its
     /// deletion.
-    fn provider(&self, requirement: &Requirement) -> Option<(&'a Node, Removal<'a>)> {
-        let provider =
-            self.nodes.before.iter().find(|node| Installed::new([*node].into_iter(), None).holds(requirement))?;
+    fn provider(&self, requirement: &BundleRequirement) -> Option<(&'a OperatorNode, OperatorRemoval<'a>)> {
+        let provider = self
+            .nodes
+            .before
+            .iter()
+            .find(|node| InstalledOperators::new([*node].into_iter(), None).holds(requirement))?;
         if let Some((_, object)) = self.nodes.removed.iter().find(|(node, _)| node.object == provider.object) {
-            return Some((provider, Removal::Deleted(object)));
+            return Some((provider, OperatorRemoval::Deleted(object)));
         }
         let mut deployed = self.after().filter(|node| node.subject.is_some());
-        Some((provider, Removal::Replaced(deployed.find(|node| node.is_same(provider))?)))
+        Some((provider, OperatorRemoval::Replaced(deployed.find(|node| node.is_same(provider))?)))
     }
 
     /// Another version of the operator whose requirements are all met.
-    fn working_version(&self, node: &Node) -> Option<(&'a Package, &'a Bundle)> {
+    fn working_version(&self, node: &OperatorNode) -> Option<(&'a Package, &'a PackageBundle)> {
         if node.package.is_empty() {
             return None;
         }
         let mut packages = self.contents.values().filter_map(|read| read.as_ref().ok()?.packages.get(&node.package));
         packages.find_map(|package| {
             let bundle = package.by_version().into_iter().find(|bundle| {
-                let other = Node::of_bundle(package, bundle, &mut Vec::new());
+                let other = OperatorNode::of_bundle(package, bundle, &mut Vec::new());
                 if other.name == node.name {
                     return false;
                 }
                 let others = self.after().filter(|after| after.object != node.object);
-                let installed = Installed::new(others.chain([&other]), Some(self.served));
+                let installed = InstalledOperators::new(others.chain([&other]), Some(self.served));
                 other.requires.iter().all(|requirement| installed.holds(requirement))
             });
             Some((package, bundle?))
@@ -176,11 +180,14 @@ impl<'a> Comparison<'a> {
     }
 
     /// Reports requirements of the operators of the deploy that are not met.
-    fn deployed(&self, together: &[(&Package, &Bundle)], found: &mut Found) {
-        let after = Installed::new(self.after(), Some(self.served));
-        let updated: Vec<Node> =
-            together.iter().map(|(package, bundle)| Node::of_bundle(package, bundle, &mut Vec::new())).collect();
-        let with_them = (!updated.is_empty()).then(|| Installed::new(self.after().chain(&updated), Some(self.served)));
+    fn deployed(&self, together: &[(&Package, &PackageBundle)], found: &mut ViolationsFound) {
+        let after = InstalledOperators::new(self.after(), Some(self.served));
+        let updated: Vec<OperatorNode> = together
+            .iter()
+            .map(|(package, bundle)| OperatorNode::of_bundle(package, bundle, &mut Vec::new()))
+            .collect();
+        let with_them =
+            (!updated.is_empty()).then(|| InstalledOperators::new(self.after().chain(&updated), Some(self.served)));
         for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
                 match after.evaluate(requirement) {
@@ -213,18 +220,18 @@ impl<'a> Comparison<'a> {
     }
 
     /// A help text that names bundles of the catalogs which meet the requirement.
-    fn providers(&self, requirement: &Requirement) -> String {
+    fn providers(&self, requirement: &BundleRequirement) -> String {
         let fitting: Vec<String> = match requirement {
-            Requirement::Package { name, versions, .. } => {
+            BundleRequirement::Package { name, versions, .. } => {
                 let packages = self.contents.iter().filter_map(|(catalog, read)| {
                     let package = read.as_ref().ok()?.packages.get(name)?;
                     let matches =
-                        |bundle: &&Bundle| bundle.version().is_ok_and(|found| versions.contains(&found.version));
+                        |bundle: &&PackageBundle| bundle.version().is_ok_and(|found| versions.contains(&found.version));
                     Some(shown(catalog, package, package.by_version().into_iter().find(matches)?))
                 });
                 packages.collect()
             }
-            Requirement::Api(api) => {
+            BundleRequirement::Api(api) => {
                 let known = self.known.get_or_init(|| provided(self.contents));
                 known.get(api).cloned().unwrap_or_default()
             }
@@ -232,9 +239,9 @@ impl<'a> Comparison<'a> {
                 let read = self.contents.iter().filter_map(|(catalog, read)| Some((catalog, read.as_ref().ok()?)));
                 let packages = read.flat_map(|(catalog, read)| read.packages.values().map(move |of| (catalog, of)));
                 let fitting = packages.filter_map(|(catalog, package)| {
-                    let meets = |bundle: &&Bundle| {
-                        let node = Node::of_bundle(package, bundle, &mut Vec::new());
-                        compound.holds([&node as &dyn Operator]) == Some(true)
+                    let meets = |bundle: &&PackageBundle| {
+                        let node = OperatorNode::of_bundle(package, bundle, &mut Vec::new());
+                        compound.holds([&node as &dyn InstalledOperator]) == Some(true)
                     };
                     Some(shown(catalog, package, package.by_version().into_iter().find(meets)?))
                 });
@@ -253,8 +260,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Reports APIs that two operators provide after the deploy, if the deploy installs at least one of them.
-    fn owned_twice(&self, found: &mut Found) {
-        let mut owners: BTreeMap<&Api, Vec<&Node>> = BTreeMap::new();
+    fn owned_twice(&self, found: &mut ViolationsFound) {
+        let mut owners: BTreeMap<&Api, Vec<&OperatorNode>> = BTreeMap::new();
         for node in self.after() {
             for api in &node.provides {
                 owners.entry(api).or_default().push(node);
@@ -262,12 +269,13 @@ impl<'a> Comparison<'a> {
         }
         for (api, owners) in owners.into_iter().filter(|(_, owners)| owners.len() > 1) {
             // Operators in different namespaces do not conflict, unless one of them is for the whole cluster.
-            let conflicts =
-                |node: &Node| owners.iter().any(|other| other.object != node.object && node.shares_scope(other));
+            let conflicts = |node: &OperatorNode| {
+                owners.iter().any(|other| other.object != node.object && node.shares_scope(other))
+            };
             let installed = owners.iter().rev().filter(|node| node.subject.is_some());
             let Some(node) = installed.into_iter().find(|node| conflicts(node)) else { continue };
             let Some(subject) = node.subject.clone() else { continue };
-            let nodes: Vec<&&Node> = owners.iter().filter(|other| node.shares_scope(other)).collect();
+            let nodes: Vec<&&OperatorNode> = owners.iter().filter(|other| node.shares_scope(other)).collect();
             let message = format!(
                 "there can be only one provider of {} ({}/{}): {}",
                 sanitize(&api.kind),
@@ -300,19 +308,24 @@ fn provided(contents: &Contents) -> BTreeMap<Api, Vec<String>> {
 }
 
 /// `a.v1.0.0 of package a (catalog operatorhubio)`
-fn shown(catalog: &str, package: &Package, bundle: &Bundle) -> String {
+fn shown(catalog: &str, package: &Package, bundle: &PackageBundle) -> String {
     format!("{} of package {} (catalog {catalog})", sanitize(&bundle.name), sanitize(&package.name))
 }
 
 /// The package, or the name if the package is unknown.
-fn named(node: &Node) -> &str {
+fn named(node: &OperatorNode) -> &str {
     if node.package.is_empty() { &node.name } else { &node.package }
 }
 
-fn lost_message(node: &Node, requirement: &Requirement, provider: &Node, removal: &Removal<'_>) -> String {
+fn lost_message(
+    node: &OperatorNode,
+    requirement: &BundleRequirement,
+    provider: &OperatorNode,
+    removal: &OperatorRemoval<'_>,
+) -> String {
     let removal = match removal {
-        Removal::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
-        Removal::Deleted(_) => "is deleted".to_owned(),
+        OperatorRemoval::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
+        OperatorRemoval::Deleted(_) => "is deleted".to_owned(),
     };
     format!(
         "bundle {} requires an operator {}: {} provides it, but {removal}",
@@ -322,7 +335,7 @@ fn lost_message(node: &Node, requirement: &Requirement, provider: &Node, removal
     )
 }
 
-fn unserved_message(node: &Node, requirement: &Requirement, api: &Api) -> String {
+fn unserved_message(node: &OperatorNode, requirement: &BundleRequirement, api: &Api) -> String {
     format!(
         "bundle {} requires an operator {}, but the CRD of the manifests no longer serves {}",
         node.shown(),

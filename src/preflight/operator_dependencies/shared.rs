@@ -6,24 +6,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::nodes::{Node, Nodes};
+use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
 use super::violation;
 use crate::parallel::apart;
-use crate::preflight::objects::effect::Impact;
-use crate::preflight::objects::survey::{Selection, Unlisted, survey};
+use crate::preflight::objects::effect::ObjectImpact;
+use crate::preflight::objects::survey::{IncompleteListReason, ObjectSelection, survey};
 use crate::preflight::objects::{PAGE_SIZE, Upgrade, Wants, compare};
-use crate::preflight::pair::Pair;
-use crate::preflight::{Context, CouldNotCheck, Found};
+use crate::preflight::pair::UpgradedCrd;
+use crate::preflight::{Context, CouldNotCheck, ViolationsFound};
 use crate::text::sanitize;
 
 /// The maximum number of objects that a message names.
 const NAMES_SHOWN: usize = 3;
 
-pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
-    let mut found = Found::default();
-    for pair in Pair::all(&context.plan.changes) {
-        let owners: Vec<&Node> = nodes.after.iter().filter(|node| node.crds.contains(&pair.name)).collect();
+pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
+    for pair in UpgradedCrd::all(&context.plan.changes) {
+        let owners: Vec<&OperatorNode> = nodes.after.iter().filter(|node| node.crds.contains(&pair.name)).collect();
         // OLM copies a ClusterServiceVersion to other namespaces, so one name is one operator.
         let operators: BTreeMap<&str, String> = owners.iter().map(|owner| (&*owner.name, owner.shown())).collect();
         if operators.len() < 2 {
@@ -58,25 +58,29 @@ pub async fn check(nodes: &Nodes, context: &Context<'_>) -> Found {
 }
 
 /// Reports objects that the new schema refuses, even if the API server tolerates that on an update (ratcheting).
-async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut Found) {
-    let selection = Selection { page_size: PAGE_SIZE, ..Selection::default() };
+async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut ViolationsFound) {
+    let selection = ObjectSelection { page_size: PAGE_SIZE, ..ObjectSelection::default() };
     let surveyed = survey(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
     found.unchecked.extend(surveyed.error.clone());
     for list in &surveyed.lists {
         match &list.read {
             Ok(_) => {}
-            Err(Unlisted::Forbidden(error, _) | Unlisted::NotConvertible(error) | Unlisted::Other(error)) => {
+            Err(
+                IncompleteListReason::Forbidden(error, _)
+                | IncompleteListReason::NotConvertible(error)
+                | IncompleteListReason::Other(error),
+            ) => {
                 found.unchecked.push(error.clone());
                 continue;
             }
-            Err(Unlisted::Webhook(said)) => {
+            Err(IncompleteListReason::Webhook(said)) => {
                 let message = format!("objects of {name} cannot be read at {}: {}", list.version, sanitize(said));
                 found.unchecked.push(CouldNotCheck { message, help: None });
                 continue;
             }
         }
         for (key, group) in list.take_named().groups {
-            let Impact::Refused(_) = key.impact else { continue };
+            let ObjectImpact::Refused(_) = key.impact else { continue };
             let of = |object: &crate::finding::AffectedObject| match &object.namespace {
                 Some(namespace) => format!("{namespace}/{}", object.name),
                 None => object.name.to_string(),

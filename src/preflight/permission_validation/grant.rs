@@ -17,21 +17,21 @@ const WIDTH: usize = 88;
 
 /// The subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
+pub enum RbacSubject {
     User(String),
     Group(String),
     ServiceAccount { namespace: String, name: String },
 }
 
-impl Subject {
+impl RbacSubject {
     /// The subject with this user name. The error says why no binding can name it.
-    pub fn user(name: &str) -> Result<Subject, String> {
+    pub fn user(name: &str) -> Result<RbacSubject, String> {
         let Some(account) = name.strip_prefix("system:serviceaccount:") else {
-            return Ok(Subject::User(name.to_owned()));
+            return Ok(RbacSubject::User(name.to_owned()));
         };
         let (namespace, account) = account.split_once(':').unwrap_or((account, ""));
         match is_dns_label(namespace) && names::subdomain(account).is_empty() {
-            true => Ok(Subject::ServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() }),
+            true => Ok(RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() }),
             false => {
                 Err(format!("{name:?} is not the name of a service account: system:serviceaccount:NAMESPACE:NAME"))
             }
@@ -40,9 +40,9 @@ impl Subject {
 
     fn yaml(&self) -> String {
         match self {
-            Subject::User(name) => format!("{{kind: User, apiGroup: {}, name: {}}}", rbac::GROUP, scalar(name)),
-            Subject::Group(name) => format!("{{kind: Group, apiGroup: {}, name: {}}}", rbac::GROUP, scalar(name)),
-            Subject::ServiceAccount { namespace, name } => {
+            RbacSubject::User(name) => format!("{{kind: User, apiGroup: {}, name: {}}}", rbac::GROUP, scalar(name)),
+            RbacSubject::Group(name) => format!("{{kind: Group, apiGroup: {}, name: {}}}", rbac::GROUP, scalar(name)),
+            RbacSubject::ServiceAccount { namespace, name } => {
                 format!("{{kind: ServiceAccount, namespace: {}, name: {}}}", scalar(namespace), scalar(name))
             }
         }
@@ -121,7 +121,7 @@ impl Grants {
 
     /// The manifests, ready to apply: missing namespaces of Roles, Roles and ClusterRoles with this name, and their
     /// bindings if there are subjects.
-    pub fn yaml(&self, name: &str, subjects: &[Subject]) -> String {
+    pub fn yaml(&self, name: &str, subjects: &[RbacSubject]) -> String {
         let mut documents = Vec::new();
         let name = scalar(name);
         for namespace in self.by_namespace.keys().filter(|namespace| self.absent.contains(*namespace)) {
@@ -186,7 +186,7 @@ fn rule_yaml(rule: &PolicyRule) -> String {
     text
 }
 
-fn binding(kind: &str, name: &str, metadata: &str, subjects: &[Subject]) -> Option<String> {
+fn binding(kind: &str, name: &str, metadata: &str, subjects: &[RbacSubject]) -> Option<String> {
     if subjects.is_empty() {
         return None;
     }
@@ -245,8 +245,10 @@ mod tests {
         for name in &names {
             grants.add(Some("team"), atom("", "configmaps", Some(name), "get"));
         }
-        let text = grants
-            .yaml("deploy", &[Subject::user("system:serviceaccount:ci:bot").unwrap(), Subject::Group("ops".into())]);
+        let text = grants.yaml(
+            "deploy",
+            &[RbacSubject::user("system:serviceaccount:ci:bot").unwrap(), RbacSubject::Group("ops".into())],
+        );
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         let (role, binding) = text.split_once("---\n").unwrap();
         let role: serde_json::Value = serde_yaml::from_str(role).unwrap();
@@ -273,7 +275,7 @@ mod tests {
             ("system:serviceaccount:A B:c", false),
             ("system:serviceaccount:a:b:c", false),
         ] {
-            assert_eq!(Subject::user(user).is_ok(), is_one, "{user}");
+            assert_eq!(RbacSubject::user(user).is_ok(), is_one, "{user}");
         }
     }
 }

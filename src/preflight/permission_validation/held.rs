@@ -12,7 +12,7 @@ use crate::rbac::{Atom, PolicyRule};
 const AT_ONCE: usize = 8;
 
 /// A right in a namespace; `None` means all namespaces, or a cluster-scoped object.
-pub type Placed = (Option<String>, Atom);
+pub type ScopedRight = (Option<String>, Atom);
 
 /// The rules of one review, each with a set of its resource names for fast lookup: a single rule may name every object
 /// of a large deploy.
@@ -40,18 +40,18 @@ impl Reviewed {
 
 /// The rights of the user, as far as they were reviewed.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct ReviewedRights {
     reviews: BTreeMap<Option<String>, Reviewed>,
     /// Rights that are not in a list of rules, but that an access review confirmed.
-    granted: BTreeSet<Placed>,
+    granted: BTreeSet<ScopedRight>,
     /// Whether the user may do everything. The lists do not show the rights of the group `system:masters`.
     everything: bool,
 }
 
-impl Held {
+impl ReviewedRights {
     /// Reads the rules that apply everywhere, and then those of the namespaces in which a right is still missing.
-    pub async fn review(target: &Target, wanted: &[Placed]) -> Result<Held, Problem> {
-        let mut held = Held::default();
+    pub async fn review(target: &Target, wanted: &[ScopedRight]) -> Result<ReviewedRights, Problem> {
+        let mut held = ReviewedRights::default();
         let everywhere = rules(target, None).await?;
         let lacking: BTreeSet<String> = wanted
             .iter()
@@ -71,27 +71,28 @@ impl Held {
 
     /// Sends access reviews for rights that no list shows: first for everything, then for each right whose list may be
     /// incomplete. The widest review comes first, as one for all namespaces and names may answer for many rights.
-    async fn ask(&mut self, target: &Target, wanted: &[Placed]) -> Result<(), Problem> {
+    async fn ask(&mut self, target: &Target, wanted: &[ScopedRight]) -> Result<(), Problem> {
         if wanted.iter().all(|(namespace, atom)| self.has(namespace.as_deref(), atom)) {
             return Ok(());
         }
         let [everything, _] = Atom::everything();
         self.everything = target.access_review(None, &everything).await?;
         let mut asked = BTreeSet::new();
-        type Widen = fn(&Placed) -> Placed;
+        type Widen = fn(&ScopedRight) -> ScopedRight;
         let widest_first: [Widen; 3] =
-            [|right| (None, unnamed(&right.1)), |right| (right.0.clone(), unnamed(&right.1)), Placed::clone];
+            [|right| (None, unnamed(&right.1)), |right| (right.0.clone(), unnamed(&right.1)), ScopedRight::clone];
         for widen in widest_first {
             let open = wanted.iter().filter(|(namespace, atom)| {
                 !self.has(namespace.as_deref(), atom) && !self.is_complete(namespace.as_deref())
             });
-            let questions: BTreeSet<Placed> = open.map(widen).filter(|question| !asked.contains(question)).collect();
+            let questions: BTreeSet<ScopedRight> =
+                open.map(widen).filter(|question| !asked.contains(question)).collect();
             asked.extend(questions.iter().cloned());
             let answers = stream::iter(questions).map(|question| async move {
                 let allowed = target.access_review(question.0.as_deref(), &question.1).await?;
                 Ok(allowed.then_some(question))
             });
-            let answers: Vec<Option<Placed>> = answers.buffer_unordered(AT_ONCE).try_collect().await?;
+            let answers: Vec<Option<ScopedRight>> = answers.buffer_unordered(AT_ONCE).try_collect().await?;
             self.granted.extend(answers.into_iter().flatten());
         }
         Ok(())
@@ -130,9 +131,9 @@ impl Held {
     }
 
     #[cfg(test)]
-    pub fn of(rules: Vec<PolicyRule>) -> Held {
+    pub fn of(rules: Vec<PolicyRule>) -> ReviewedRights {
         let review = RulesReview { rules, incomplete: false };
-        Held { reviews: BTreeMap::from([(None, review.into())]), ..Held::default() }
+        ReviewedRights { reviews: BTreeMap::from([(None, review.into())]), ..ReviewedRights::default() }
     }
 }
 

@@ -7,13 +7,13 @@
 
 use std::collections::BTreeSet;
 
-use gantry_catalog::bundle::install::{self, Installed};
+use gantry_catalog::bundle::install::{self, OlmCreatedObjects};
 
 use super::grant::Grants;
 use super::needs::{Right, atom, escalation};
 use crate::olm::cluster_catalog::GROUP;
 use crate::plan::Plan;
-use crate::plan::bundles::Bundle;
+use crate::plan::bundles::PlannedBundle;
 use crate::rbac::{self, PolicyRule};
 
 /// The group of cert-manager.
@@ -21,7 +21,7 @@ const CERT_MANAGER: &str = "cert-manager.io";
 
 /// The rights that bundles need.
 #[derive(Debug, Default)]
-pub struct Needed {
+pub struct InstallerRights {
     pub grants: Grants,
     /// Whether they contain names of roles that end with a hash.
     pub has_hashes: bool,
@@ -33,8 +33,8 @@ pub struct Needed {
 
 /// The rights that OLM needs for all bundles of a plan. Bundles without a ClusterExtension are installed into
 /// `namespace`.
-pub fn needed(plan: &Plan, namespace: &str) -> Needed {
-    let mut needed = Needed { grants: Grants::of(plan), ..Needed::default() };
+pub fn needed(plan: &Plan, namespace: &str) -> InstallerRights {
+    let mut needed = InstallerRights { grants: Grants::of(plan), ..InstallerRights::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
         let mut of_bundle = BundleRights { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
         of_bundle.extension(bundle);
@@ -46,14 +46,14 @@ pub fn needed(plan: &Plan, namespace: &str) -> Needed {
 }
 
 struct BundleRights<'n> {
-    needed: &'n mut Needed,
+    needed: &'n mut InstallerRights,
     /// The namespace into which the bundle is installed.
     install: &'n str,
 }
 
 impl BundleRights<'_> {
     /// The right to set the ClusterExtension as the owner of the installed objects, which the server may require.
-    fn extension(&mut self, bundle: &Bundle) {
+    fn extension(&mut self, bundle: &PlannedBundle) {
         let name = bundle.extension().map(|extension| extension.name.as_str());
         self.needed.is_nameless |= name.is_none();
         for verb in ["update", "patch"] {
@@ -84,10 +84,18 @@ impl BundleRights<'_> {
     }
 
     /// The rights for the objects that OLM creates from the ClusterServiceVersion.
-    fn operator(&mut self, bundle: &Bundle) {
+    fn operator(&mut self, bundle: &PlannedBundle) {
         let Some((csv, _)) = &bundle.content.csv else { return };
-        let Installed { service_accounts, roles, deployments, services, validating, mutating, certificates, issuers } =
-            install::installed(csv, bundle.watched(self.install));
+        let OlmCreatedObjects {
+            service_accounts,
+            roles,
+            deployments,
+            services,
+            validating,
+            mutating,
+            certificates,
+            issuers,
+        } = install::installed(csv, bundle.watched(self.install));
         let install = Some(self.install);
         self.manages(install, ("", "serviceaccounts"), &service_accounts);
         self.manages(install, ("apps", "deployments"), &deployments);
@@ -99,7 +107,7 @@ impl BundleRights<'_> {
         self.manages(install, (CERT_MANAGER, "issuers"), &issuers);
         self.needed.has_certificates |= !certificates.is_empty();
         self.needed.has_hashes |= !roles.is_empty();
-        for install::Role { names, namespace, rules } in roles {
+        for install::InstalledRole { names, namespace, rules } in roles {
             let kinds = match namespace {
                 Some(_) => ["roles", "rolebindings"],
                 None => ["clusterroles", "clusterrolebindings"],

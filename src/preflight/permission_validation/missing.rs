@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::grant::Grants;
-use super::held::Held;
+use super::held::ReviewedRights;
 use super::needs::{Need, Right, atom, go_format};
 use super::roles::{Granted, RoleRef};
 use super::rules;
 use crate::hash::fnv128;
 use crate::plan::{ObjectLookup, Plan};
 use crate::preflight::rule::RuleDoc;
-use crate::preflight::{Subject, Violation};
+use crate::preflight::{Violation, ViolationSubject};
 use crate::rbac::{self, Atom, in_order};
 use crate::resource::{ObjectRef, Resource, Step};
 use crate::text;
@@ -19,7 +19,7 @@ use crate::text;
 const RIGHTS_SHOWN: usize = 3;
 
 /// The roles whose rules must be compared, because the user lacks `bind`.
-pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
+pub fn undecided_roles(needs: &[Need], held: &ReviewedRights) -> BTreeSet<RoleRef> {
     needs
         .iter()
         .filter_map(|need| match &need.right {
@@ -30,7 +30,12 @@ pub fn undecided_roles(needs: &[Need], held: &Held) -> BTreeSet<RoleRef> {
 }
 
 /// The violations for missing required rights.
-pub fn required(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleRef, Granted>) -> Vec<Violation> {
+pub fn required(
+    plan: &Plan,
+    needs: &[Need],
+    held: &ReviewedRights,
+    roles: &BTreeMap<RoleRef, Granted>,
+) -> Vec<Violation> {
     let mut violations = requests(plan, needs, held, &rules::REQUEST);
     // The rights that findings about roles say to grant also allow their bindings.
     let mut reported = Vec::new();
@@ -52,23 +57,23 @@ pub fn required(plan: &Plan, needs: &[Need], held: &Held, roles: &BTreeMap<RoleR
 }
 
 /// The violations for missing optional rights of a deploy that waits.
-pub fn waiting(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
+pub fn waiting(plan: &Plan, needs: &[Need], held: &ReviewedRights) -> Vec<Violation> {
     requests(plan, needs, held, &rules::WATCH)
 }
 
 /// The violations for missing rights to show logs.
-pub fn logs(plan: &Plan, needs: &[Need], held: &Held) -> Vec<Violation> {
+pub fn logs(plan: &Plan, needs: &[Need], held: &ReviewedRights) -> Vec<Violation> {
     requests(plan, needs, held, &rules::LOG)
 }
 
 /// The violations for missing rights for objects that are not among the changes.
-pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violation> {
-    let mut missing: BTreeMap<Kind<'_>, Vec<(&ObjectLookup, Atom)>> = BTreeMap::new();
+pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &ReviewedRights) -> Vec<Violation> {
+    let mut missing: BTreeMap<RequestScope<'_>, Vec<(&ObjectLookup, Atom)>> = BTreeMap::new();
     for lookup in lookups {
         let ObjectLookup { resource: Resource { group, version, plural, .. }, namespace, name, verb, .. } = lookup;
         let right = atom(group, plural, name.as_deref(), verb);
         if !held.has(namespace.as_deref(), &right) {
-            let kind: Kind<'_> = (group, plural, version, namespace.as_deref(), name.is_none());
+            let kind: RequestScope<'_> = (group, plural, version, namespace.as_deref(), name.is_none());
             missing.entry(kind).or_default().push((lookup, right));
         }
     }
@@ -91,21 +96,21 @@ pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &Held) -> Vec<Violati
         if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise) {
             violation.help = format!("{otherwise}; or {}", violation.help);
         }
-        Violation { subject: Subject::Object((*first.object).clone()), at: Vec::new(), ..violation }
+        Violation { subject: ViolationSubject::Object((*first.object).clone()), at: Vec::new(), ..violation }
     });
     causes.collect()
 }
 
 /// The target of a request without verb and name: group, resource, version and namespace, and whether it is a list.
-type Kind<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
+type RequestScope<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, bool);
 
 /// The change that needs the right, and the name of the object (`None` for a list).
-type Needed<'a> = (usize, Option<&'a str>);
+type RequestingChange<'a> = (usize, Option<&'a str>);
 
 /// Missing rights for requests. Objects of one kind in one namespace that lack the same verbs share a violation.
-fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) -> Vec<Violation> {
+fn requests(plan: &Plan, needs: &[Need], held: &ReviewedRights, rule: &'static RuleDoc) -> Vec<Violation> {
     // The missing verbs of each object and of each list.
-    let mut missing: BTreeMap<(usize, Kind<'_>, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<(usize, RequestScope<'_>, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
     for Need { change, namespace, right } in needs {
         let Right::Request { atom, version } = right else { continue };
         let Atom::Resource { group, resource, name, verb } = atom else { continue };
@@ -115,7 +120,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) ->
             missing.entry((*change, kind, name.as_deref())).or_default().insert(verb);
         }
     }
-    let mut causes: BTreeMap<(Kind<'_>, BTreeSet<&str>), Vec<Needed<'_>>> = BTreeMap::new();
+    let mut causes: BTreeMap<(RequestScope<'_>, BTreeSet<&str>), Vec<RequestingChange<'_>>> = BTreeMap::new();
     for ((change, kind, name), verbs) in missing {
         causes.entry((kind, verbs)).or_default().push((change, name));
     }
@@ -140,7 +145,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &Held, rule: &'static RuleDoc) ->
 
 /// `"create" apps/v1, Resource=deployments (nor to "get", "patch") in namespace "prod"`: kapp's text for the most
 /// important verb, then the other verbs.
-fn request_text((group, resource, version, namespace, is_list): Kind<'_>, verbs: &BTreeSet<&str>) -> String {
+fn request_text((group, resource, version, namespace, is_list): RequestScope<'_>, verbs: &BTreeSet<&str>) -> String {
     let main = ["create", "patch", "delete"].into_iter().find(|verb| verbs.contains(verb));
     let main = main.or(verbs.first().copied()).unwrap_or_default();
     let mut text = format!("{main:?} {}", go_format(group, version, resource));
@@ -164,7 +169,7 @@ fn request_text((group, resource, version, namespace, is_list): Kind<'_>, verbs:
 
 fn missing_of_role(
     need: &Need,
-    held: &Held,
+    held: &ReviewedRights,
     escalate: &Atom,
     rules: &BTreeSet<Atom>,
     aggregates: bool,
@@ -202,7 +207,7 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
 fn write_binding(
     plan: &Plan,
     need: &Need,
-    held: &Held,
+    held: &ReviewedRights,
     bind: &Atom,
     role: &RoleRef,
     roles: &BTreeMap<RoleRef, Granted>,

@@ -21,15 +21,15 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-pub use self::grant::{Grants, Subject};
-use self::held::{Held, Placed};
-pub use self::installer::{Needed, needed as needed_by_olm};
-pub use self::needs::{Need, Occasion, Right, of_logs, of_waiting};
+pub use self::grant::{Grants, RbacSubject};
+use self::held::{ReviewedRights, ScopedRight};
+pub use self::installer::{InstallerRights, needed as needed_by_olm};
+pub use self::needs::{Need, Right, RightsOccasion, of_logs, of_waiting};
 use super::entry::CheckEntry;
-use super::{Answer, Check, CheckFuture, Context, CouldNotCheck, Lookup};
+use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck};
 use crate::cluster::Target;
 use crate::olm::cluster_extension::Extension;
-use crate::plan::bundles::Bundle;
+use crate::plan::bundles::PlannedBundle;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::rbac::Atom;
@@ -75,30 +75,30 @@ impl Check for PermissionValidation {
 pub async fn needs_of(
     plan: &Plan,
     target: &Target,
-    lookups: &[Lookup],
-    occasion: Occasion,
+    lookups: &[CheckLookup],
+    occasion: RightsOccasion,
 ) -> Result<Vec<Need>, Problem> {
     let mut needs = needs::of(plan, lookups, occasion);
     needs.extend(policies::needs(plan, target, occasion).await?);
     Ok(needs)
 }
 
-async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
+async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let (plan, target) = (context.plan, context.target);
     if !target.is_server() {
         let reason = format!("a {} has no users, so there are no permissions to check", target.noun());
-        return Ok(Answer::Skipped(reason));
+        return Ok(CheckResult::Skipped(reason));
     }
     let lookups = context.look_ahead().await?;
-    let mut needs = needs_of(plan, target, &lookups, Occasion::Now).await.map_err(not_reviewed)?;
+    let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
-    let waiting = if plan.is_awaited { of_waiting(plan, Occasion::Now) } else { Vec::new() };
-    let logs = if plan.shows_logs { of_logs(plan, Occasion::Now) } else { Vec::new() };
+    let waiting = if plan.is_awaited { of_waiting(plan, RightsOccasion::Now) } else { Vec::new() };
+    let logs = if plan.shows_logs { of_logs(plan, RightsOccasion::Now) } else { Vec::new() };
     let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
     let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
     let asked = [requests(&needs), requests(&waiting), requests(&logs), of_others].concat();
-    let held = Held::review(target, &asked).await.map_err(not_reviewed)?;
+    let held = ReviewedRights::review(target, &asked).await.map_err(not_reviewed)?;
     let roles = roles::look_up(plan, target, missing::undecided_roles(&needs, &held)).await;
     let roles = roles.map_err(not_reviewed)?;
 
@@ -106,7 +106,7 @@ async fn check(context: Context<'_>) -> Result<Answer, CouldNotCheck> {
     violations.extend(missing::waiting(plan, &waiting, &held));
     violations.extend(missing::logs(plan, &logs, &held));
     violations.extend(missing::others(plan, &others, &held));
-    Ok(Answer::checked(violations, Vec::new()))
+    Ok(CheckResult::checked(violations, Vec::new()))
 }
 
 /// The bundles of the plan that the identity of this run installs: their ClusterExtension names it as the service
@@ -116,7 +116,7 @@ async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
         return BTreeSet::new();
     }
     let Some(Ok(user)) = target.user().await else { return BTreeSet::new() };
-    let is_user = |bundle: &Bundle| {
+    let is_user = |bundle: &PlannedBundle| {
         let account = bundle.extension().and_then(Extension::account);
         account.is_some_and(|(namespace, name)| user == format!("system:serviceaccount:{namespace}:{name}"))
     };
@@ -135,7 +135,7 @@ fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool 
 }
 
 /// The rights to check first: those of each request, and `escalate` and `bind`, which suffice for any role or binding.
-fn requests(needs: &[Need]) -> Vec<Placed> {
+fn requests(needs: &[Need]) -> Vec<ScopedRight> {
     let atom = |need: &Need| match &need.right {
         Right::Request { atom, .. }
         | Right::WriteRole { escalate: atom, .. }

@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::roles::{Role, RoleRef};
+use super::roles::{RbacRole, RoleRef};
 use crate::app::versions;
 use crate::plan::strategy;
 use crate::plan::{self, Action, Change, Plan};
-use crate::preflight::Lookup;
+use crate::preflight::CheckLookup;
 use crate::rbac::{self, Atom};
 use crate::readiness;
 use crate::resource::Resource;
@@ -40,31 +40,31 @@ pub enum Right {
 
 /// When the rights are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum RightsOccasion {
     /// For this plan, with the objects that are live now.
     Now,
     /// For every deploy of these manifests, whatever is live.
     Always,
 }
 
-impl Occasion {
+impl RightsOccasion {
     /// Whether a change with this action is written on this occasion.
     pub fn writes(self, action: Action) -> bool {
         match self {
-            Occasion::Now => !action.leaves_alone(),
-            Occasion::Always => action != Action::Skip,
+            RightsOccasion::Now => !action.leaves_alone(),
+            RightsOccasion::Always => action != Action::Skip,
         }
     }
 }
 
 /// Every right that the plan needs, in the order of the plan, and then those for the lookups of the checks.
-pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
+pub fn of(plan: &Plan, lookups: &[CheckLookup], occasion: RightsOccasion) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
         let namespace = change.desired.object.authorized_in().map(str::to_owned);
         let need = |right| Need { change: index, namespace: namespace.clone(), right };
         // The next version has another name.
-        let is_versioned = occasion == Occasion::Always && versions::is_versioned(&change.desired);
+        let is_versioned = occasion == RightsOccasion::Always && versions::is_versioned(&change.desired);
         let name = (!is_versioned).then_some(change.desired.object.name.as_str());
         needs.extend(verbs(change, occasion).iter().map(|verb| need(request(&change.resource, name, verb))));
         let is_written = occasion.writes(change.action);
@@ -72,7 +72,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
             needs.extend(escalation(change).map(need));
         }
     }
-    needs.extend(lookups.iter().map(|Lookup { change, resource, namespace, name, verb }| Need {
+    needs.extend(lookups.iter().map(|CheckLookup { change, resource, namespace, name, verb }| Need {
         change: *change,
         namespace: namespace.clone(),
         right: request(resource, name.as_deref(), verb),
@@ -81,7 +81,7 @@ pub fn of(plan: &Plan, lookups: &[Lookup], occasion: Occasion) -> Vec<Need> {
 }
 
 /// The optional rights of a deploy that waits: to watch the objects that it writes.
-pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
+pub fn of_waiting(plan: &Plan, occasion: RightsOccasion) -> Vec<Need> {
     type Place<'a> = (&'a Resource, Option<String>);
     let mut places: BTreeMap<Place<'_>, Vec<usize>> = BTreeMap::new();
     for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| waits_for(change, occasion)) {
@@ -97,7 +97,7 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
     let needs = places.into_iter().flat_map(|((resource, namespace), changes)| {
         // A single object is watched by its name. For later deploys, the number of objects is unknown.
         let one = match (&changes[..], occasion) {
-            ([one], Occasion::Now) => Some(plan.changes[*one].desired.object.name.as_str()),
+            ([one], RightsOccasion::Now) => Some(plan.changes[*one].desired.object.name.as_str()),
             _ => None,
         };
         let rights = ["list", "watch"].map(|verb| request(resource, one, verb));
@@ -107,7 +107,7 @@ pub fn of_waiting(plan: &Plan, occasion: Occasion) -> Vec<Need> {
 }
 
 /// The optional rights to find the Pods of workloads and to read their logs.
-pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
+pub fn of_logs(plan: &Plan, occasion: RightsOccasion) -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
     // The deploy also waits for unchanged objects that an earlier run did not see ready.
     let is_awaited = |change: &Change| {
@@ -137,7 +137,7 @@ pub fn of_logs(plan: &Plan, occasion: Occasion) -> Vec<Need> {
 }
 
 /// Whether a deploy may wait for an object. OLM waits for the objects of a bundle.
-fn waits_for(change: &Change, occasion: Occasion) -> bool {
+fn waits_for(change: &Change, occasion: RightsOccasion) -> bool {
     change.desired.bundle.is_none() && occasion.writes(change.action)
 }
 
@@ -145,13 +145,13 @@ fn request(resource: &Resource, name: Option<&str>, verb: &str) -> Right {
     Right::Request { atom: atom(&resource.group, &resource.plural, name, verb), version: resource.version.clone() }
 }
 
-fn verbs(change: &Change, occasion: Occasion) -> &'static [&'static str] {
+fn verbs(change: &Change, occasion: RightsOccasion) -> &'static [&'static str] {
     match (occasion, change.action) {
-        (_, Action::Skip) | (Occasion::Now, Action::Unchanged) => &["get"],
-        (Occasion::Now, Action::Update | Action::Adopt) => &["get", "patch"],
-        (Occasion::Now, Action::Replace) => &["get", "delete", "create", "patch"],
+        (_, Action::Skip) | (RightsOccasion::Now, Action::Unchanged) => &["get"],
+        (RightsOccasion::Now, Action::Update | Action::Adopt) => &["get", "patch"],
+        (RightsOccasion::Now, Action::Replace) => &["get", "delete", "create", "patch"],
         // The object has already been read, or its kind is not served yet.
-        (Occasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
+        (RightsOccasion::Now, Action::Create) if !change.desired.object.is_crd() => &["create", "patch"],
         _ if strategy::may_replace(&change.desired) => &["get", "delete", "create", "patch"],
         _ => &["get", "create", "patch"],
     }
@@ -162,10 +162,10 @@ pub fn escalation(change: &Change) -> Option<Right> {
     let object = &change.desired.object;
     match object.kind.as_str() {
         "Role" | "ClusterRole" => {
-            let role = Role::after(change)?;
+            let role = RbacRole::after(change)?;
             let escalate = atom(rbac::GROUP, &change.resource.plural, Some(&object.name), "escalate");
             // The server also requires every right if the change removes the aggregation rule of the role.
-            let aggregates = role.aggregates() || Role::before(change).is_some_and(|live| live.aggregates());
+            let aggregates = role.aggregates() || RbacRole::before(change).is_some_and(|live| live.aggregates());
             Some(Right::WriteRole { escalate, rules: role.atoms(), aggregates })
         }
         "RoleBinding" | "ClusterRoleBinding" => {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::needs::{Need, Occasion, Right, atom};
-use crate::cluster::{Gvk, Target, Wanted};
+use super::needs::{Need, Right, RightsOccasion, atom};
+use crate::cluster::{Gvk, ObjectToRead, Target};
 use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::ALL;
@@ -37,7 +37,7 @@ struct Params {
 ///
 /// # Errors
 /// The target cannot be asked which policies and kinds it has.
-pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<Vec<Need>, Problem> {
+pub async fn needs(plan: &Plan, target: &Target, occasion: RightsOccasion) -> Result<Vec<Need>, Problem> {
     let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("it does not answer"));
     let mut params = Vec::new();
     let mut bindings = Vec::new();
@@ -47,7 +47,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
             continue;
         }
         let desired = spec(&change.desired.raw);
-        let live = change.live.as_ref().filter(|_| occasion == Occasion::Now).map(|live| spec(&live.raw));
+        let live = change.live.as_ref().filter(|_| occasion == RightsOccasion::Now).map(|live| spec(&live.raw));
         let is_unchanged = live.is_some_and(|live| live["paramKind"] == desired["paramKind"]);
         if desired["paramKind"].is_object() && !is_unchanged {
             let kind = kind_of(&desired["paramKind"]);
@@ -57,7 +57,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
             bindings.extend(policy(change, &desired).map(|policy| (index, policy, desired["paramRef"].clone())));
         }
     }
-    let wanted: BTreeMap<Arc<ObjectRef>, Wanted> =
+    let wanted: BTreeMap<Arc<ObjectRef>, ObjectToRead> =
         bindings.iter().map(|(_, policy, _)| (policy.object.clone(), policy.clone())).collect();
     let policies = kinds_of(plan, target, wanted).await.map_err(first)?;
     let mut unread = Vec::new();
@@ -83,7 +83,7 @@ pub async fn needs(plan: &Plan, target: &Target, occasion: Occasion) -> Result<V
 
 /// The right to read a binding's policy. Without it, the parameters are unknown, and so are the rights that the server
 /// requires.
-fn read_policy(change: usize, Wanted { resource, object }: &Wanted) -> Need {
+fn read_policy(change: usize, ObjectToRead { resource, object }: &ObjectToRead) -> Need {
     let atom = atom(&resource.group, &resource.plural, Some(&object.name), "get");
     Need { change, namespace: None, right: Right::Request { atom, version: resource.version.clone() } }
 }
@@ -99,7 +99,7 @@ fn kind_of(param_kind: &Value) -> Option<Gvk> {
 }
 
 /// The policy of a binding.
-fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
+fn policy(binding: &Change, spec: &Value) -> Option<ObjectToRead> {
     let (kind, plural) = match binding.desired.object.kind.as_str() {
         "ValidatingAdmissionPolicyBinding" => ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
         "MutatingAdmissionPolicyBinding" => ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
@@ -112,7 +112,7 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
         namespace: None,
         name: spec["policyName"].as_str()?.to_owned(),
     };
-    Some(Wanted { resource: resource.into(), object: object.into() })
+    Some(ObjectToRead { resource: resource.into(), object: object.into() })
 }
 
 /// The parameter kind of each policy, of the manifests or else of the target; `None` if there is no such policy, or it
@@ -120,7 +120,7 @@ fn policy(binding: &Change, spec: &Value) -> Option<Wanted> {
 async fn kinds_of(
     plan: &Plan,
     target: &Target,
-    mut wanted: BTreeMap<Arc<ObjectRef>, Wanted>,
+    mut wanted: BTreeMap<Arc<ObjectRef>, ObjectToRead>,
 ) -> Result<BTreeMap<Arc<ObjectRef>, Option<Gvk>>, Error> {
     let mut kinds = BTreeMap::new();
     for change in &plan.changes {
@@ -132,7 +132,7 @@ async fn kinds_of(
             kinds.insert(policy, kind_of(&spec(&change.desired.raw)["paramKind"]));
         }
     }
-    let asked: Vec<Wanted> = wanted.into_values().collect();
+    let asked: Vec<ObjectToRead> = wanted.into_values().collect();
     let read = target.read_each(&asked, &|_, _| ()).await?;
     for (policy, read) in asked.into_iter().zip(read) {
         if let Ok(live) = read {

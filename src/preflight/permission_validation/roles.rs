@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cluster::selector::Selector;
-use crate::cluster::{ListError, ListRequest, Target, Wanted};
+use crate::cluster::selector::ParsedLabelSelector;
+use crate::cluster::{ListError, ListRequest, ObjectToRead, Target};
 use crate::plan::{Change, Plan};
 use crate::problem::{Error, Problem};
 use crate::rbac::{self, Atom, PolicyRule, or_default};
@@ -19,13 +19,13 @@ const PAGE: u32 = 500;
 /// The fields of a Role or ClusterRole that matter to the server's check.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Role {
+pub struct RbacRole {
     #[serde(default)]
     rules: Option<Vec<PolicyRule>>,
     #[serde(default, deserialize_with = "or_default")]
     aggregation_rule: AggregationRule,
     #[serde(default, deserialize_with = "or_default")]
-    metadata: Metadata,
+    metadata: RoleMetadata,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -41,11 +41,11 @@ struct LabelSelector {
     #[serde(default, deserialize_with = "or_default")]
     match_labels: BTreeMap<String, String>,
     #[serde(default, deserialize_with = "or_default")]
-    match_expressions: Vec<Expression>,
+    match_expressions: Vec<MatchExpression>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Expression {
+struct MatchExpression {
     key: String,
     operator: String,
     #[serde(default, deserialize_with = "or_default")]
@@ -53,29 +53,29 @@ struct Expression {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Metadata {
+struct RoleMetadata {
     #[serde(default)]
     labels: Option<Map<String, Value>>,
 }
 
-impl Role {
-    fn parse(raw: &RawObject) -> Option<Role> {
+impl RbacRole {
+    fn parse(raw: &RawObject) -> Option<RbacRole> {
         serde_json::from_str(&raw.json()).ok()
     }
 
     /// The role after the deploy; `None` if it is malformed, because the server refuses it anyway. If the manifest has
     /// no rules, the live ones are kept.
-    pub fn after(change: &Change) -> Option<Role> {
-        let mut role = Role::parse(&change.desired.raw)?;
+    pub fn after(change: &Change) -> Option<RbacRole> {
+        let mut role = RbacRole::parse(&change.desired.raw)?;
         if role.rules.is_none() {
-            role.rules = Role::before(change).and_then(|live| live.rules);
+            role.rules = RbacRole::before(change).and_then(|live| live.rules);
         }
         Some(role)
     }
 
     /// The live role.
-    pub fn before(change: &Change) -> Option<Role> {
-        Role::parse(&change.live.as_ref()?.raw)
+    pub fn before(change: &Change) -> Option<RbacRole> {
+        RbacRole::parse(&change.live.as_ref()?.raw)
     }
 
     /// Whether a controller fills in the rules of other roles.
@@ -97,7 +97,7 @@ impl LabelSelector {
     fn text(&self) -> String {
         let labels = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
         let expressions =
-            self.match_expressions.iter().map(|Expression { key, operator, values }| match operator.as_str() {
+            self.match_expressions.iter().map(|MatchExpression { key, operator, values }| match operator.as_str() {
                 "In" => format!("{key} in ({})", values.join(",")),
                 "NotIn" => format!("{key} notin ({})", values.join(",")),
                 "DoesNotExist" => format!("!{key}"),
@@ -125,7 +125,7 @@ impl RoleRef {
 
     fn in_binding(binding: &Change, raw: &RawObject) -> Option<RoleRef> {
         #[derive(Deserialize)]
-        struct Binding {
+        struct BindingWithRoleRef {
             #[serde(rename = "roleRef")]
             role: Ref,
         }
@@ -134,7 +134,7 @@ impl RoleRef {
             kind: String,
             name: String,
         }
-        let Binding { role } = serde_json::from_str(&raw.json()).ok()?;
+        let BindingWithRoleRef { role } = serde_json::from_str(&raw.json()).ok()?;
         let is_cluster_role = match role.kind.as_str() {
             "ClusterRole" => true,
             "Role" => false,
@@ -189,15 +189,17 @@ pub async fn look_up(
     wanted: BTreeSet<RoleRef>,
 ) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
     let (planned, live): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
-    let asked: Vec<Wanted> =
-        live.iter().map(|role| Wanted { resource: role.resource().into(), object: role.object().into() }).collect();
+    let asked: Vec<ObjectToRead> = live
+        .iter()
+        .map(|role| ObjectToRead { resource: role.resource().into(), object: role.object().into() })
+        .collect();
     let mut granted = BTreeMap::new();
     let first =
         |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));
     let read = target.read_each(&asked, &|_, _| ()).await.map_err(first)?;
     for (role, read) in live.into_iter().zip(read) {
         let grants = read.map(|live| {
-            let live = Role::parse(&live?.raw)?;
+            let live = RbacRole::parse(&live?.raw)?;
             let mut atoms = live.atoms();
             atoms.extend(aggregated(plan, &live));
             Some(atoms)
@@ -205,7 +207,7 @@ pub async fn look_up(
         granted.insert(role, grants);
     }
     for role in planned {
-        let grants = match role.among(plan).and_then(Role::after) {
+        let grants = match role.among(plan).and_then(RbacRole::after) {
             None => Ok(None),
             Some(role) => match all_of(plan, target, &role).await {
                 Ok(atoms) => Ok(Some(atoms)),
@@ -219,7 +221,7 @@ pub async fn look_up(
 }
 
 /// The rules of a role of the manifests, including those that it aggregates from the manifests and the target.
-async fn all_of(plan: &Plan, target: &Target, role: &Role) -> Result<BTreeSet<Atom>, ListError> {
+async fn all_of(plan: &Plan, target: &Target, role: &RbacRole) -> Result<BTreeSet<Atom>, ListError> {
     let mut atoms = role.atoms();
     atoms.extend(aggregated(plan, role));
     for selector in role.selectors() {
@@ -229,12 +231,13 @@ async fn all_of(plan: &Plan, target: &Target, role: &Role) -> Result<BTreeSet<At
 }
 
 /// The rules that a role aggregates from the ClusterRoles among the manifests.
-fn aggregated(plan: &Plan, role: &Role) -> BTreeSet<Atom> {
-    let selectors: Vec<Selector> = role.selectors().filter_map(|text| Selector::parse(&text).ok()).collect();
+fn aggregated(plan: &Plan, role: &RbacRole) -> BTreeSet<Atom> {
+    let selectors: Vec<ParsedLabelSelector> =
+        role.selectors().filter_map(|text| ParsedLabelSelector::parse(&text).ok()).collect();
     let is_cluster_role = |change: &&Change| {
         change.resource.group == rbac::GROUP && change.desired.object.kind == "ClusterRole" && !selectors.is_empty()
     };
-    let roles = plan.changes.iter().filter(is_cluster_role).filter_map(Role::after);
+    let roles = plan.changes.iter().filter(is_cluster_role).filter_map(RbacRole::after);
     roles
         .filter(|role| selectors.iter().any(|selector| selector.matches(role.metadata.labels.as_ref())))
         .flat_map(|role| role.atoms())
@@ -246,7 +249,7 @@ async fn aggregated_live(target: &Target, selector: &str) -> Result<BTreeSet<Ato
     let resource = any.resource();
     let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, PAGE) };
     let atoms_of = |atoms: &mut BTreeSet<Atom>, json: &str| {
-        atoms.extend(serde_json::from_str::<Role>(json).into_iter().flat_map(|role| role.atoms()));
+        atoms.extend(serde_json::from_str::<RbacRole>(json).into_iter().flat_map(|role| role.atoms()));
     };
     target.list(&request).gather(atoms_of).await
 }

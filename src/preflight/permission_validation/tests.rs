@@ -28,7 +28,7 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
         goes_on_unread: true,
         keep_unplaced: false,
         settles_doubts: false,
-        taken: &crate::plan::owner::Taken::default(),
+        taken: &crate::plan::owner::TakeoverPatterns::default(),
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
@@ -45,8 +45,8 @@ fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = Vec::new();
     plan(cluster, manifests, |plan, target| {
-        let needs = needs::of(plan, &[], Occasion::Now);
-        let held = Held::of(rules);
+        let needs = needs::of(plan, &[], RightsOccasion::Now);
+        let held = ReviewedRights::of(rules);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let roles = runtime.block_on(roles::look_up(plan, target, missing::undecided_roles(&needs, &held)));
         violations = missing::required(plan, &needs, &held, &roles.expect("roles"));
@@ -59,7 +59,11 @@ fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
     plan("", manifests, |plan, _| {
-        violations.extend(missing::waiting(plan, &needs::of_waiting(plan, Occasion::Now), &Held::of(rules)));
+        violations.extend(missing::waiting(
+            plan,
+            &needs::of_waiting(plan, RightsOccasion::Now),
+            &ReviewedRights::of(rules),
+        ));
     });
     violations
 }
@@ -69,7 +73,7 @@ fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
     plan("", manifests, |plan, _| {
-        violations.extend(missing::logs(plan, &needs::of_logs(plan, Occasion::Now), &Held::of(rules)));
+        violations.extend(missing::logs(plan, &needs::of_logs(plan, RightsOccasion::Now), &ReviewedRights::of(rules)));
     });
     violations
 }
@@ -171,13 +175,13 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
 fn a_subresource_of_one_object_is_granted_by_its_name() {
     let url = "https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all";
     let service = ServiceUrl::parse(url).unwrap();
-    let lookup = Lookup::get_content(0, &service);
+    let lookup = CheckLookup::get_content(0, &service);
     let granted = |rules: Value| {
         let mut violations = Vec::new();
         plan("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: a}\n", |plan, _| {
-            let needs = needs::of(plan, std::slice::from_ref(&lookup), Occasion::Now);
+            let needs = needs::of(plan, std::slice::from_ref(&lookup), RightsOccasion::Now);
             let request = needs.last().expect("what the lookup needs").clone();
-            let held = Held::of(serde_json::from_value(rules).unwrap());
+            let held = ReviewedRights::of(serde_json::from_value(rules).unwrap());
             violations = missing::required(plan, &[request], &held, &BTreeMap::new());
         });
         violations
@@ -292,8 +296,8 @@ metadata: {name: v, namespace: team}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 ";
     plan(VIEW, manifests, |plan, _| {
-        let needs = needs::of(plan, &[], Occasion::Always);
-        let text = Grants::for_all(plan, &needs).yaml("deploy", &[Subject::User("jane".into())]);
+        let needs = needs::of(plan, &[], RightsOccasion::Always);
+        let text = Grants::for_all(plan, &needs).yaml("deploy", &[RbacSubject::User("jane".into())]);
         let expected = r#"apiVersion: v1
 kind: Namespace
 metadata: {name: team}
@@ -362,8 +366,8 @@ metadata: {name: v, namespace: team}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 ";
     plan("", binding, |plan, _| {
-        let needs = needs::of(plan, &[], Occasion::Now);
-        let held = Held::of(serde_yaml::from_str(RBAC_WRITER).unwrap());
+        let needs = needs::of(plan, &[], RightsOccasion::Now);
+        let held = ReviewedRights::of(serde_yaml::from_str(RBAC_WRITER).unwrap());
         let undecided = missing::undecided_roles(&needs, &held);
         let roles: BTreeMap<_, _> =
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();

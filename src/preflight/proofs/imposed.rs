@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::question::{Proof, Question, VersionProof};
+use super::question::{ChangeProof, VersionPairQuestion, VersionProof};
 use crate::finding::{Breaks, Verdict, WitnessVerdict};
-use gantry_schema::typed::{self, Duplicates, Unreadable, UnreadableKind, is_set_of_structures};
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind, is_set_of_structures};
 use gantry_schema::{FieldError, RefusedBy, Schema, can_be_bound};
 
 /// Adds the restrictions to the schemas. Returns whether there are any that only desired has.
-pub fn impose(question: &Question<'_>, live: &mut Value, desired: &mut Value) -> bool {
+pub fn impose(question: &VersionPairQuestion<'_>, live: &mut Value, desired: &mut Value) -> bool {
     let [before, after] = question.scale;
     let both = before.common(after);
     before.tighten(live);
@@ -61,7 +61,7 @@ fn both_sides(live: &mut Value, desired: &mut Value, is_more: &mut bool) {
 }
 
 /// The paths of the nodes that [`impose`] changed on either side.
-pub fn restricted(question: &Question<'_>, after: [&Value; 2]) -> BTreeSet<String> {
+pub fn restricted(question: &VersionPairQuestion<'_>, after: [&Value; 2]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (before, after) in [question.live_schema, question.desired_schema].into_iter().zip(after) {
         if let Ok(before) = serde_json::from_str(before) {
@@ -122,7 +122,7 @@ fn type_of(node: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Gives the witnesses of restrictions that no keyword expresses the messages of the server.
-pub fn correct(question: &Question<'_>, desired: &Value, proof: &mut VersionProof) {
+pub fn correct(question: &VersionPairQuestion<'_>, desired: &Value, proof: &mut VersionProof) {
     let Ok(schema) = Schema::compile(desired) else { return };
     let schema = schema.with_scale(question.scale[1].clone());
     for proof in proof.proofs_mut() {
@@ -130,7 +130,7 @@ pub fn correct(question: &Question<'_>, desired: &Value, proof: &mut VersionProo
     }
 }
 
-fn correct_node(schema: &Schema, desired: &Value, node: &mut Proof) {
+fn correct_node(schema: &Schema, desired: &Value, node: &mut ChangeProof) {
     let (mut is_never_forgiven, mut is_pruned, mut is_narrower) = (false, false, false);
     node.witnesses.retain_mut(|witness| {
         let is_update = witness.old_object.is_some();
@@ -177,7 +177,7 @@ fn correct_node(schema: &Schema, desired: &Value, node: &mut Proof) {
 }
 
 /// The first item that server-side apply cannot identify within its list.
-fn unreadable(schema: &Value, object: &Value) -> Option<Unreadable> {
+fn unreadable(schema: &Value, object: &Value) -> Option<TypedValueError> {
     let mut found = typed::unreadable(schema, object, Duplicates::Allowed).into_iter();
     found.find(|found| found.kind == UnreadableKind::Element)
 }

@@ -9,8 +9,8 @@ use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
 use super::Slot;
-use super::question::{Question, VersionProof};
-use crate::preflight::objects::definition::Refused;
+use super::question::{VersionPairQuestion, VersionProof};
+use crate::preflight::objects::definition::CrdRefusal;
 use crate::resource::SERVER_METADATA;
 
 /// The maximum number of results kept, which only very different clusters exceed. Further results are not shared.
@@ -19,15 +19,15 @@ const MOST: usize = 10_000;
 /// Results by a hash of their input. The hash is cryptographic, so no cluster can construct a schema that gets the
 /// result of a different one.
 #[derive(Debug, Default)]
-pub struct Known {
-    proofs: Mutex<BTreeMap<Key, Slot>>,
-    refused: Mutex<BTreeMap<Key, Arc<OnceLock<Vec<Refused>>>>>,
+pub struct ProofCache {
+    proofs: Mutex<BTreeMap<ProofKey, Slot>>,
+    refused: Mutex<BTreeMap<ProofKey, Arc<OnceLock<Vec<CrdRefusal>>>>>,
 }
 
-type Key = [u8; 32];
+type ProofKey = [u8; 32];
 
 /// The slot of a question, which is empty for the first caller.
-fn slot<T: Default>(slots: &Mutex<BTreeMap<Key, Arc<T>>>, key: Key) -> Arc<T> {
+fn slot<T: Default>(slots: &Mutex<BTreeMap<ProofKey, Arc<T>>>, key: ProofKey) -> Arc<T> {
     let mut slots = slots.lock().unwrap_or_else(PoisonError::into_inner);
     let is_full = slots.len() >= MOST;
     match slots.get(&key) {
@@ -37,11 +37,11 @@ fn slot<T: Default>(slots: &Mutex<BTreeMap<Key, Arc<T>>>, key: Key) -> Arc<T> {
     }
 }
 
-impl Known {
+impl ProofCache {
     /// The known answer to a question, or that of `prove`. Concurrent callers wait for the first one.
     pub(super) fn of(
         &self,
-        question: &Question<'_>,
+        question: &VersionPairQuestion<'_>,
         limits: Limits,
         prove: impl FnOnce() -> Option<Arc<VersionProof>>,
     ) -> Option<Arc<VersionProof>> {
@@ -55,8 +55,8 @@ impl Known {
         stored: &Value,
         live: Option<&Value>,
         live_versions: Option<&str>,
-        validate: impl FnOnce() -> Vec<Refused>,
-    ) -> Vec<Refused> {
+        validate: impl FnOnce() -> Vec<CrdRefusal>,
+    ) -> Vec<CrdRefusal> {
         let mut hashed = Hashed(Context::new(&SHA256));
         // Neither formatting the JSON nor writing to a hash fails.
         let _ = hashed.add(stored).and_then(|()| live.map_or(Ok(()), |live| hashed.add(live)));
@@ -110,7 +110,7 @@ impl Hashed {
         self.0.update(part.as_bytes());
     }
 
-    fn key(self) -> Key {
+    fn key(self) -> ProofKey {
         let mut key = [0; 32];
         key.copy_from_slice(self.0.finish().as_ref());
         key
@@ -118,8 +118,8 @@ impl Hashed {
 }
 
 /// The hash of everything that the answer depends on.
-fn key(question: &Question<'_>, limits: Limits) -> Key {
-    let Question {
+fn key(question: &VersionPairQuestion<'_>, limits: Limits) -> ProofKey {
+    let VersionPairQuestion {
         group,
         kind,
         version,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_server_is_judged_once_for_clusters_that_are_alike() {
-        let known = Known::default();
+        let known = ProofCache::default();
         let mut asked = 0;
         let live = |uid: &str, stored: &str| {
             let managed = json!([{"manager": uid}]);

@@ -8,9 +8,9 @@ mod question;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-pub use self::known::Known;
+pub use self::known::ProofCache;
 pub use self::proven::Proven;
-pub use self::question::{PartProof, Proof, Prover, Question, VersionProof};
+pub use self::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
 use gantry_proof::Limits;
 
 /// The answer to one question, when it is known.
@@ -22,7 +22,7 @@ pub struct Proofs {
     prover: Box<dyn Prover>,
     crds: usize,
     /// The results shared with the other clusters of this run.
-    known: Option<Arc<Known>>,
+    known: Option<Arc<ProofCache>>,
     /// The answers by the index of the change in the plan and the name of the version.
     slots: Mutex<BTreeMap<(usize, String), Slot>>,
 }
@@ -34,7 +34,7 @@ impl Proofs {
     }
 
     /// The same proofs, shared with the other clusters of the run.
-    pub fn sharing(self, known: Option<Arc<Known>>) -> Self {
+    pub fn sharing(self, known: Option<Arc<ProofCache>>) -> Self {
         Proofs { known, ..self }
     }
 
@@ -44,7 +44,7 @@ impl Proofs {
     }
 
     /// The results shared with other clusters, if any.
-    pub fn known(&self) -> Option<&Known> {
+    pub fn known(&self) -> Option<&ProofCache> {
         self.known.as_deref()
     }
 
@@ -52,7 +52,7 @@ impl Proofs {
     /// proven. The question must be the same in every call for the same version and change.
     ///
     /// Can take a second of processor time.
-    pub fn of(&self, change: usize, question: &Question<'_>) -> Option<Arc<VersionProof>> {
+    pub fn of(&self, change: usize, question: &VersionPairQuestion<'_>) -> Option<Arc<VersionProof>> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry((change, question.version.to_owned())).or_default())
@@ -72,7 +72,7 @@ impl Proofs {
 struct NoProver;
 
 impl Prover for NoProver {
-    fn prove(&self, _: &Question<'_>, _: Limits) -> Option<VersionProof> {
+    fn prove(&self, _: &VersionPairQuestion<'_>, _: Limits) -> Option<VersionProof> {
         None
     }
 }
@@ -84,16 +84,17 @@ mod tests {
 
     use super::*;
     use crate::finding::Verdict;
-    use gantry_schema::Scale;
+    use gantry_schema::ScalePaths;
 
     /// A prover that finds everything equal and counts its calls.
     #[derive(Debug)]
     struct Counting(Arc<AtomicUsize>);
 
     impl Prover for Counting {
-        fn prove(&self, _: &Question<'_>, _: Limits) -> Option<VersionProof> {
+        fn prove(&self, _: &VersionPairQuestion<'_>, _: Limits) -> Option<VersionProof> {
             self.0.fetch_add(1, Ordering::SeqCst);
-            let whole = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
+            let whole =
+                ChangeProof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
             Some(VersionProof { whole, ..VersionProof::harmless() })
         }
     }
@@ -102,8 +103,8 @@ mod tests {
     fn a_version_of_a_change_is_proven_once_however_many_ask() {
         let asked = Arc::new(AtomicUsize::new(0));
         let proofs = Proofs::new(Counting(Arc::clone(&asked)), 1);
-        let scale = Scale::default();
-        let question = |version| Question {
+        let scale = ScalePaths::default();
+        let question = |version| VersionPairQuestion {
             group: "g",
             kind: "K",
             version,
@@ -130,8 +131,9 @@ mod tests {
 
     #[test]
     fn equal_clusters_prove_once() {
-        let (asked, known, scale) = (Arc::new(AtomicUsize::new(0)), Arc::new(Known::default()), Scale::default());
-        let question = |live_schema, desired_schema| Question {
+        let (asked, known, scale) =
+            (Arc::new(AtomicUsize::new(0)), Arc::new(ProofCache::default()), ScalePaths::default());
+        let question = |live_schema, desired_schema| VersionPairQuestion {
             group: "g",
             kind: "K",
             version: "v1",

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::imposed;
-use super::question::{PartProof, Proof, Prover, Question, VersionProof};
+use super::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
 use crate::finding::{Breaks, RefusedUpdates, Verdict, Witness, WitnessVerdict};
-use gantry_proof::{self as proof, Difference, Limits, Version};
+use gantry_proof::{self as proof, Difference, Limits, VersionSchema};
 use gantry_schema::ratchet;
 
 /// The prover that uses [`gantry_proof`].
@@ -15,7 +15,7 @@ use gantry_schema::ratchet;
 pub struct Proven;
 
 impl Prover for Proven {
-    fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof> {
+    fn prove(&self, question: &VersionPairQuestion<'_>, limits: Limits) -> Option<VersionProof> {
         let mut live: Value = serde_json::from_str(question.live_schema).ok()?;
         let mut desired: Value = serde_json::from_str(question.desired_schema).ok()?;
         if !question.served {
@@ -24,7 +24,7 @@ impl Prover for Proven {
         let unrestricted = desired.clone();
         let is_restricted = question.served && imposed::impose(question, &mut live, &mut desired);
         let api_version = format!("{}/{}", question.group, question.version);
-        let version = |schema, status_subresource| Version {
+        let version = |schema, status_subresource| VersionSchema {
             schema,
             status_subresource,
             api_version: &api_version,
@@ -32,7 +32,7 @@ impl Prover for Proven {
         };
         let found =
             proof::prove(&version(&live, question.live_status), &version(&desired, question.desired_status), limits);
-        let whole = Proof {
+        let whole = ChangeProof {
             verdict: verdict(found.verdict),
             reason: Some(found.reason).filter(|reason| !reason.is_empty()),
             breaks: found.breaks.iter().copied().map(breaks).collect(),
@@ -52,7 +52,7 @@ impl Prover for Proven {
             if !node.parts.is_empty() && !restricted.contains(&node.path) {
                 parts.insert(node.path.clone(), node.parts.into_iter().map(part).collect());
             }
-            let proof = Proof {
+            let proof = ChangeProof {
                 verdict: verdict(node.verdict),
                 reason: Some(node.reason).filter(|reason| !reason.is_empty()),
                 breaks: node.breaks.into_iter().map(breaks).collect(),
@@ -62,7 +62,7 @@ impl Prover for Proven {
         }
         // Changes that affect no object.
         for (path, note) in found.notes {
-            nodes.entry(path).or_insert(Proof {
+            nodes.entry(path).or_insert(ChangeProof {
                 verdict: Verdict::Equal,
                 reason: Some(note),
                 breaks: Vec::new(),
@@ -77,14 +77,14 @@ impl Prover for Proven {
     }
 }
 
-fn part(part: proof::PartProof) -> PartProof {
-    let proof = Proof {
+fn part(part: proof::PartProof) -> ChangePartProof {
+    let proof = ChangeProof {
         verdict: verdict(part.verdict),
         reason: Some(part.reason).filter(|reason| !reason.is_empty()),
         breaks: part.breaks.into_iter().map(breaks).collect(),
         witnesses: witnesses(part.witnesses, part.reverse),
     };
-    PartProof { origin: part.origin, proof }
+    ChangePartProof { origin: part.origin, proof }
 }
 
 /// Removes what only validates: what remains prunes and defaults.
@@ -109,24 +109,24 @@ fn without_validation(schema: &mut Value) {
     fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(without_validation);
 }
 
-fn verdict(verdict: proof::Verdict) -> Verdict {
+fn verdict(verdict: proof::SchemaRelation) -> Verdict {
     match verdict {
-        proof::Verdict::Equal => Verdict::Equal,
-        proof::Verdict::Widening => Verdict::Widening,
-        proof::Verdict::Narrowing => Verdict::Narrowing,
-        proof::Verdict::Incomparable => Verdict::Incomparable,
-        proof::Verdict::DataLoss => Verdict::DataLoss,
-        proof::Verdict::Undecided => Verdict::Undecided,
+        proof::SchemaRelation::Equal => Verdict::Equal,
+        proof::SchemaRelation::Widening => Verdict::Widening,
+        proof::SchemaRelation::Narrowing => Verdict::Narrowing,
+        proof::SchemaRelation::Incomparable => Verdict::Incomparable,
+        proof::SchemaRelation::DataLoss => Verdict::DataLoss,
+        proof::SchemaRelation::Undecided => Verdict::Undecided,
     }
 }
 
-fn breaks(breaks: proof::Breaks) -> Breaks {
+fn breaks(breaks: proof::AffectedParty) -> Breaks {
     match breaks {
-        proof::Breaks::StoredObjects => Breaks::StoredObjects,
-        proof::Breaks::Writers => Breaks::Writers,
-        proof::Breaks::Readers => Breaks::Readers,
-        proof::Breaks::Data => Breaks::Data,
-        proof::Breaks::Behaviour => Breaks::Behaviour,
+        proof::AffectedParty::StoredObjects => Breaks::StoredObjects,
+        proof::AffectedParty::Writers => Breaks::Writers,
+        proof::AffectedParty::Readers => Breaks::Readers,
+        proof::AffectedParty::Data => Breaks::Data,
+        proof::AffectedParty::Behaviour => Breaks::Behaviour,
     }
 }
 
@@ -138,8 +138,8 @@ fn met(difference: Difference) -> WitnessVerdict {
     }
 }
 
-fn refused_updates(refused: ratchet::RefusedUpdates) -> Option<RefusedUpdates> {
-    use ratchet::RefusedUpdates as Refused;
+fn refused_updates(refused: ratchet::RatchetingRefusals) -> Option<RefusedUpdates> {
+    use ratchet::RatchetingRefusals as Refused;
     Some(match refused {
         Refused::Every => RefusedUpdates::Every,
         Refused::ChangesOfContent(part) => RefusedUpdates::ChangesOf(part),
@@ -151,7 +151,7 @@ fn refused_updates(refused: ratchet::RefusedUpdates) -> Option<RefusedUpdates> {
 }
 
 /// The witnesses for what breaks, then those for what only desired accepts.
-fn witnesses(forward: Vec<proof::Witness>, reverse: Vec<proof::Witness>) -> Vec<Witness> {
+fn witnesses(forward: Vec<proof::ProofWitness>, reverse: Vec<proof::ProofWitness>) -> Vec<Witness> {
     let forward = forward.into_iter().map(|witness| Witness {
         live: WitnessVerdict::Accepted,
         desired: met(witness.desired),
@@ -178,7 +178,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use gantry_schema::Scale;
+    use gantry_schema::ScalePaths;
 
     #[test]
     fn what_a_scale_subresource_refuses_anyway_is_no_witness() {
@@ -187,8 +187,8 @@ mod tests {
             json!({"type": "object", "properties": {"spec": part}}).to_string()
         };
         let (live, desired) = (schema(json!({"type": "integer"})), schema(json!({"type": "integer", "minimum": 0})));
-        let verdict = |scale: &Scale| {
-            let question = Question {
+        let verdict = |scale: &ScalePaths| {
+            let question = VersionPairQuestion {
                 group: "example.com",
                 kind: "Sample",
                 version: "v1",
@@ -203,8 +203,9 @@ mod tests {
             };
             Proven.prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
         };
-        assert_eq!(verdict(&Scale::default()), Some(Verdict::Narrowing));
-        let scale = Scale::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
+        assert_eq!(verdict(&ScalePaths::default()), Some(Verdict::Narrowing));
+        let scale =
+            ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
         assert_eq!(verdict(&scale), Some(Verdict::Equal));
     }
 
@@ -215,10 +216,10 @@ mod tests {
             let part_of = json!({"type": "object", "properties": {"replicas": replicas}});
             json!({"type": "object", "properties": {part: part_of}}).to_string()
         };
-        let scale = Scale::default();
+        let scale = ScalePaths::default();
         let subresources = |part: &str| {
             let (live, desired) = (schema(part, 9), schema(part, 5));
-            let question = Question {
+            let question = VersionPairQuestion {
                 group: "example.com",
                 kind: "Sample",
                 version: "v1",
@@ -246,7 +247,7 @@ mod tests {
             json!({"type": "object", "required": required, "properties": fields}).to_string()
         };
         let verdict = |served, live: Value, desired: Value| {
-            let question = Question {
+            let question = VersionPairQuestion {
                 group: "example.com",
                 kind: "Sample",
                 version: "v1",
@@ -256,7 +257,7 @@ mod tests {
                 desired_schema: &schema(desired),
                 live_status: false,
                 desired_status: false,
-                scale: [&Scale::default(), &Scale::default()],
+                scale: [&ScalePaths::default(), &ScalePaths::default()],
                 versions: 1,
             };
             Proven.prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))

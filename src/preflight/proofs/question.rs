@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use crate::finding::{Breaks, Verdict, Witness};
+pub use gantry_proof::ChangeOrigin;
 use gantry_proof::Limits;
-pub use gantry_proof::Origin;
-use gantry_schema::Scale;
+use gantry_schema::ScalePaths;
 
 /// One version that both CRDs have.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct VersionPairQuestion<'a> {
     pub group: &'a str,
     pub kind: &'a str,
     pub version: &'a str,
@@ -28,14 +28,14 @@ pub struct Question<'a> {
     pub live_status: bool,
     pub desired_status: bool,
     /// The fields that the scale subresource reads, in live and in desired.
-    pub scale: [&'a Scale; 2],
+    pub scale: [&'a ScalePaths; 2],
     /// The number of versions that both CRDs have, which share the limits.
     pub versions: usize,
 }
 
 /// What is proven about a version, or about one node in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proof {
+pub struct ChangeProof {
     pub verdict: Verdict,
     /// The reason for the verdict, or why it is undecided.
     pub reason: Option<String>,
@@ -43,7 +43,7 @@ pub struct Proof {
     pub witnesses: Vec<Witness>,
 }
 
-impl Proof {
+impl ChangeProof {
     /// Whether it is proven that no object breaks.
     pub fn is_harmless(&self) -> bool {
         matches!(self.verdict, Verdict::Equal | Verdict::Widening)
@@ -51,8 +51,8 @@ impl Proof {
 
     /// Combines the proof about a node with those about nodes below it: the worst verdict, and everyone affected by any
     /// of them.
-    pub fn heaviest(own: &Proof, below: &[&Proof]) -> Proof {
-        let weight = |proof: &Proof| match proof.verdict {
+    pub fn heaviest(own: &ChangeProof, below: &[&ChangeProof]) -> ChangeProof {
+        let weight = |proof: &ChangeProof| match proof.verdict {
             Verdict::DataLoss => 6,
             _ if proof.breaks == [Breaks::Behaviour] => 2,
             Verdict::Incomparable => 5,
@@ -68,44 +68,45 @@ impl Proof {
         breaks.dedup();
         // An undecided node can break more than the known changes.
         let breaks = if heaviest.verdict == Verdict::Undecided { heaviest.breaks.clone() } else { breaks };
-        Proof { breaks, ..heaviest.clone() }
+        ChangeProof { breaks, ..heaviest.clone() }
     }
 }
 
 /// What is proven about a version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionProof {
-    pub whole: Proof,
+    pub whole: ChangeProof,
     /// The proofs about changed nodes, by path (`^.spec.pollInterval`).
-    pub nodes: BTreeMap<String, Proof>,
+    pub nodes: BTreeMap<String, ChangeProof>,
     /// The paths of those in `nodes` whose proof also covers all nodes below.
     pub of_all_below: BTreeSet<String>,
     /// For a node that breaks and that both sides have: what each of its changes does, by path.
-    pub parts: BTreeMap<String, Vec<PartProof>>,
+    pub parts: BTreeMap<String, Vec<ChangePartProof>>,
     /// Whether every node was compared, so that a node not in `nodes` has the same meaning as before.
     pub is_complete: bool,
 }
 
 /// What is proven about a part of what changes at a node.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PartProof {
-    pub origin: Origin,
-    pub proof: Proof,
+pub struct ChangePartProof {
+    pub origin: ChangeOrigin,
+    pub proof: ChangeProof,
 }
 
-impl PartProof {
+impl ChangePartProof {
     /// Whether it is about the change of such a keyword of the node.
     pub fn is_of(&self, is_changed: &dyn Fn(&str) -> bool) -> bool {
         match &self.origin {
-            Origin::Node => true,
-            Origin::Keywords(keywords) => keywords.iter().any(|keyword| is_changed(keyword)),
-            Origin::OtherNodes => false,
+            ChangeOrigin::Node => true,
+            ChangeOrigin::Keywords(keywords) => keywords.iter().any(|keyword| is_changed(keyword)),
+            ChangeOrigin::OtherNodes => false,
         }
     }
 }
 
 /// The proof about a node whose meaning does not change.
-static SAME: Proof = Proof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
+static SAME: ChangeProof =
+    ChangeProof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
 
 impl VersionProof {
     /// A proof that the version changes nothing for any object.
@@ -120,27 +121,28 @@ impl VersionProof {
     }
 
     /// All proofs about nodes and their parts.
-    pub fn proofs_mut(&mut self) -> impl Iterator<Item = &mut Proof> {
+    pub fn proofs_mut(&mut self) -> impl Iterator<Item = &mut ChangeProof> {
         let of_parts = self.parts.values_mut().flatten().map(|part| &mut part.proof);
         self.nodes.values_mut().chain(of_parts)
     }
 
     /// The proof about the change of some keywords of a node. If it is not known by itself: that about the whole node.
-    pub fn of_change(&self, path: &str, is_changed: &dyn Fn(&str) -> bool) -> Option<Proof> {
+    pub fn of_change(&self, path: &str, is_changed: &dyn Fn(&str) -> bool) -> Option<ChangeProof> {
         let Some(parts) = self.parts.get(path).filter(|_| self.is_complete) else { return self.of(path).cloned() };
-        let own: Vec<&Proof> = parts.iter().filter(|part| part.is_of(is_changed)).map(|part| &part.proof).collect();
+        let own: Vec<&ChangeProof> =
+            parts.iter().filter(|part| part.is_of(is_changed)).map(|part| &part.proof).collect();
         // A keyword that means the same for every object has no part.
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
         let (first, rest) = match own.split_first() {
             Some((first, rest)) => (*first, rest),
             None => (values().filter(|_| is_changed("additionalProperties")).unwrap_or(&SAME), &[][..]),
         };
-        Some(Proof::heaviest(first, rest))
+        Some(ChangeProof::heaviest(first, rest))
     }
 
     /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
     /// harmless, or of the values of its map. If there is none, but every node was compared, the node does not change.
-    pub fn of(&self, path: &str) -> Option<&Proof> {
+    pub fn of(&self, path: &str) -> Option<&ChangeProof> {
         let above = || self.above(path).and_then(|above| self.nodes.get(above));
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
@@ -158,7 +160,7 @@ impl VersionProof {
 /// Proves what a change of a schema does to objects.
 pub trait Prover: Debug + Send + Sync {
     /// `None` if nothing can be proven at all.
-    fn prove(&self, question: &Question<'_>, limits: Limits) -> Option<VersionProof>;
+    fn prove(&self, question: &VersionPairQuestion<'_>, limits: Limits) -> Option<VersionProof>;
 }
 
 #[cfg(test)]
@@ -167,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_was_not_compared_has_the_proof_of_the_node_above_that_speaks_for_it() {
-        let proof = |verdict| Proof { verdict, ..SAME.clone() };
+        let proof = |verdict| ChangeProof { verdict, ..SAME.clone() };
         let nodes =
             [("^.spec.a", Verdict::DataLoss), ("^.spec.a.d", Verdict::Narrowing), ("^.spec.b", Verdict::Narrowing)];
         let version = VersionProof {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gantry_catalog::graph::{By, Graph, Installed, heads};
-use gantry_catalog::{Bundle, Catalog, Channel, Package, REQUIRED};
+use gantry_catalog::graph::{By, InstalledBundleRef, UpgradeGraph, heads};
+use gantry_catalog::{Catalog, Channel, Package, PackageBundle, REQUIRED};
 use serde_json::Value;
 
 use crate::text::{count, cut, sanitize, table};
@@ -59,7 +59,7 @@ fn head(package: &Package, channel: &Channel) -> String {
 }
 
 /// The bundles that OLM v1 supports, one line each. For some it is unknown whether they have webhooks.
-pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &Bundle)]) -> String {
+pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &PackageBundle)]) -> String {
     let mut rows = vec![["PACKAGE", "CATALOG", "VERSION", "WEBHOOKS", "DEPENDENCIES"].map(str::to_owned)];
     for (catalog, package, bundle) in bundles {
         let webhooks = match bundle.csv.as_ref().and_then(|csv| csv.webhooks) {
@@ -160,7 +160,7 @@ pub fn channel(catalog: &str, package: &Package, channel: &Channel) -> String {
 }
 
 /// A bundle: what it provides, what it requires, and the possible upgrades from it.
-pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
+pub fn bundle(catalog: &str, package: &Package, bundle: &PackageBundle) -> String {
     let mut out =
         format!("{} (package {}, catalog {})\n", sanitize(&bundle.name), sanitize(&package.name), sanitize(catalog));
     let channels: Vec<&str> = package.channels_of(&bundle.name).map(|channel| channel.name.as_str()).collect();
@@ -200,8 +200,9 @@ pub fn bundle(catalog: &str, package: &Package, bundle: &Bundle) -> String {
             table(&required)
         ));
     }
-    let graph = Graph::new(package, &[]);
-    let from = Installed { name: Some(&bundle.name), version: bundle.version().ok().map(|found| found.version) };
+    let graph = UpgradeGraph::new(package, &[]);
+    let from =
+        InstalledBundleRef { name: Some(&bundle.name), version: bundle.version().ok().map(|found| found.version) };
     let successors = graph.successors(&from);
     let mut rows = Vec::new();
     for next in &successors {

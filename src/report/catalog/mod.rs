@@ -7,10 +7,10 @@ mod ways;
 pub use human::{bundle, channel, package, packages, supported};
 pub use ways::{Way, ways};
 
-use gantry_catalog::graph::{By, Edge};
+use gantry_catalog::graph::{By, UpgradeEdge};
 
 /// The field of the catalog that defines an edge.
-fn by(edge: &Edge<'_>) -> String {
+fn by(edge: &UpgradeEdge<'_>) -> String {
     match edge.by {
         By::Replaces => "replaces".to_owned(),
         By::Skips => "skips".to_owned(),

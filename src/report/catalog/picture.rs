@@ -14,14 +14,14 @@ const MOST_ARROWS_OF_A_RANGE: usize = 5;
 
 /// An end of an arrow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Node<'a> {
+enum ArrowEnd<'a> {
     Bundle(&'a str),
     Range(&'a str),
 }
 
 struct Picture<'a> {
-    nodes: BTreeMap<Node<'a>, usize>,
-    arrows: Vec<(Node<'a>, Node<'a>, &'static str)>,
+    nodes: BTreeMap<ArrowEnd<'a>, usize>,
+    arrows: Vec<(ArrowEnd<'a>, ArrowEnd<'a>, &'static str)>,
 }
 
 impl<'a> Picture<'a> {
@@ -33,13 +33,13 @@ impl<'a> Picture<'a> {
             .filter_map(|entry| Some((entry.name.as_str(), package.bundles.get(&entry.name)?.version().ok()?.version)))
             .collect();
         for entry in &channel.entries {
-            let to = picture.node(Node::Bundle(&entry.name));
+            let to = picture.node(ArrowEnd::Bundle(&entry.name));
             if !entry.replaces.is_empty() {
-                let from = picture.node(Node::Bundle(&entry.replaces));
+                let from = picture.node(ArrowEnd::Bundle(&entry.replaces));
                 picture.arrows.push((from, to, "replaces"));
             }
             for skipped in &entry.skips {
-                let from = picture.node(Node::Bundle(skipped));
+                let from = picture.node(ArrowEnd::Bundle(skipped));
                 picture.arrows.push((from, to, "skips"));
             }
             let Ok(range) = SkipRange::parse(&entry.skip_range) else { continue };
@@ -48,12 +48,12 @@ impl<'a> Picture<'a> {
             match inside.len() {
                 0..=MOST_ARROWS_OF_A_RANGE => {
                     for name in inside {
-                        let from = picture.node(Node::Bundle(name));
+                        let from = picture.node(ArrowEnd::Bundle(name));
                         picture.arrows.push((from, to, "skipRange"));
                     }
                 }
                 _ => {
-                    let from = picture.node(Node::Range(&entry.skip_range));
+                    let from = picture.node(ArrowEnd::Range(&entry.skip_range));
                     picture.arrows.push((from, to, "skipRange"));
                 }
             }
@@ -61,25 +61,25 @@ impl<'a> Picture<'a> {
         picture
     }
 
-    fn node(&mut self, node: Node<'a>) -> Node<'a> {
+    fn node(&mut self, node: ArrowEnd<'a>) -> ArrowEnd<'a> {
         let next = self.nodes.len();
         self.nodes.entry(node).or_insert(next);
         node
     }
 
     /// The nodes, in the order of their first occurrence.
-    fn in_order(&self) -> Vec<(usize, Node<'a>)> {
-        let mut nodes: Vec<(usize, Node)> = self.nodes.iter().map(|(node, at)| (*at, *node)).collect();
+    fn in_order(&self) -> Vec<(usize, ArrowEnd<'a>)> {
+        let mut nodes: Vec<(usize, ArrowEnd)> = self.nodes.iter().map(|(node, at)| (*at, *node)).collect();
         nodes.sort_unstable();
         nodes
     }
 }
 
 /// The name of a bundle, and its version unless the name contains it.
-fn label(package: &Package, node: Node<'_>) -> String {
+fn label(package: &Package, node: ArrowEnd<'_>) -> String {
     match node {
-        Node::Range(range) => sanitize(range).into_owned(),
-        Node::Bundle(name) => match package.bundles.get(name) {
+        ArrowEnd::Range(range) => sanitize(range).into_owned(),
+        ArrowEnd::Bundle(name) => match package.bundles.get(name) {
             None => sanitize(&format!("{name} (no bundle)")).into_owned(),
             Some(bundle) if name.ends_with(&bundle.version) => sanitize(name).into_owned(),
             Some(bundle) => sanitize(&format!("{name} ({})", bundle.version)).into_owned(),
@@ -104,8 +104,8 @@ pub fn mermaid(package: &Package, channels: &[&Channel]) -> String {
         for (id, node) in picture.in_order() {
             let text = quoted(&label(package, node));
             out.push_str(&match node {
-                Node::Bundle(_) => format!("    c{at}n{id}[{text}]\n"),
-                Node::Range(_) => format!("    c{at}n{id}([{text}])\n"),
+                ArrowEnd::Bundle(_) => format!("    c{at}n{id}[{text}]\n"),
+                ArrowEnd::Range(_) => format!("    c{at}n{id}([{text}])\n"),
             });
         }
         for (from, to, by) in &picture.arrows {
@@ -127,7 +127,7 @@ pub fn dot(package: &Package, channels: &[&Channel]) -> String {
         let title = quoted(&format!("channel {}", sanitize(&channel.name)));
         out.push_str(&format!("  subgraph cluster_{at} {{\n    label={title};\n"));
         for (id, node) in picture.in_order() {
-            let shape = if matches!(node, Node::Range(_)) { ", shape=ellipse" } else { "" };
+            let shape = if matches!(node, ArrowEnd::Range(_)) { ", shape=ellipse" } else { "" };
             out.push_str(&format!("    c{at}n{id} [label={}{shape}];\n", quoted(&label(package, node))));
         }
         for (from, to, by) in &picture.arrows {

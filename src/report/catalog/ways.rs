@@ -1,7 +1,7 @@
 //! The possible upgrades from a version.
 
-use gantry_catalog::graph::{Edge, Graph, Installed, TooLarge};
-use gantry_catalog::{Bundle, Package};
+use gantry_catalog::graph::{InstalledBundleRef, TooLarge, UpgradeEdge, UpgradeGraph};
+use gantry_catalog::{Package, PackageBundle};
 use serde_json::{Value, json};
 
 use super::by;
@@ -14,13 +14,13 @@ pub struct Way<'a> {
     /// The package.
     pub package: &'a Package,
     /// The upgrade graph of the requested channels.
-    pub graph: &'a Graph<'a>,
+    pub graph: &'a UpgradeGraph<'a>,
     /// The start.
-    pub from: Installed<'a>,
+    pub from: InstalledBundleRef<'a>,
     /// The start as the user wrote it.
     pub from_text: &'a str,
     /// The destination, if there is one.
-    pub to: Option<&'a Bundle>,
+    pub to: Option<&'a PackageBundle>,
 }
 
 /// Prints the upgrades as text or JSON. `None` if there is no path to the destination.
@@ -38,7 +38,7 @@ fn version<'a>(way: &Way<'a>, bundle: &str) -> &'a str {
     way.package.bundles.get(bundle).map_or("?", |bundle| &bundle.version)
 }
 
-fn one(way: &Way<'_>, to: &Bundle, edges: &[Edge<'_>]) -> String {
+fn one(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> String {
     let (package, catalog) = (sanitize(&way.package.name), sanitize(way.catalog));
     let (from, steps) = (sanitize(way.from_text), count(edges.len(), "step"));
     let mut out = format!("{package} {from} -> {}: {steps} (catalog {catalog})\n", sanitize(&to.version));
@@ -94,7 +94,7 @@ fn begins(way: &Way<'_>) -> Value {
     })
 }
 
-fn edge_json(edge: &Edge<'_>) -> Value {
+fn edge_json(edge: &UpgradeEdge<'_>) -> Value {
     use gantry_catalog::graph::By;
     let by = match edge.by {
         By::Replaces => "replaces",
@@ -108,7 +108,7 @@ fn edge_json(edge: &Edge<'_>) -> Value {
     json
 }
 
-fn one_json(way: &Way<'_>, to: &Bundle, edges: &[Edge<'_>]) -> String {
+fn one_json(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> String {
     let mut answer = begins(way);
     answer["to"] = json!({"bundle": to.name, "version": to.version});
     let steps = edges.iter().map(|edge| {

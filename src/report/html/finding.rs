@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::super::human::causes::Cause;
+use super::super::human::causes::GroupedFinding;
 use super::super::human::{excerpt, finding as human};
-use super::super::{Surroundings, json, words};
+use super::super::{ReportContext, json, words};
 use super::rules::{Explained, anchor};
 use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
 use crate::text;
@@ -18,7 +18,12 @@ const LONGEST_WITNESS: usize = 50_000;
 const CONTEXT: usize = 2;
 
 /// The finding, folded. `number` is unique on the page, and `rules` are those that the page explains.
-pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around: Surroundings<'_>) -> Markup {
+pub fn write<'a>(
+    number: usize,
+    cause: &GroupedFinding<'a>,
+    rules: &Explained<'a>,
+    around: ReportContext<'_>,
+) -> Markup {
     let finding = cause.finding;
     let severity = words::severity(cause.severity());
     let object = words::object(finding);
@@ -62,14 +67,14 @@ pub fn write<'a>(number: usize, cause: &Cause<'a>, rules: &Explained<'a>, around
     }
 }
 
-fn steps(cause: &Cause<'_>) -> Vec<String> {
+fn steps(cause: &GroupedFinding<'_>) -> Vec<String> {
     let help = cause.help();
     let help = text::cut_between_commands(&help, 2000);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
 /// The lines of the manifest, unless they may contain values that reports do not show.
-fn excerpt(finding: &Finding, around: Surroundings<'_>) -> Markup {
+fn excerpt(finding: &Finding, around: ReportContext<'_>) -> Markup {
     let is_crd = finding.object.as_ref().is_some_and(crate::resource::ObjectRef::is_crd);
     let lines = finding.source.as_ref().filter(|_| !human::hides(finding, around.redact, around.excerpts));
     let lines = lines.map(|source| excerpt::lines(source, around.excerpts, if is_crd { CONTEXT } else { 0 }));

@@ -17,10 +17,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use self::rules::Explained;
-use super::human::causes::{Cause, ObjectCauses};
+use super::human::causes::{GroupedFinding, ObjectCauses};
 use super::human::list::rows;
 use super::human::plan;
-use super::{ErrorEntry, LiveGroup, Outcome, Report, ReportList, Surroundings, words};
+use super::{ErrorEntry, LiveGroup, Outcome, Report, ReportContext, ReportList, words};
 use crate::diff::LineKind;
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
@@ -33,9 +33,9 @@ const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let objects = ObjectCauses::of(report);
-    let mut causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
+    let mut causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     causes.sort_by_key(|cause| cause.severity());
     let rules = Explained::of(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
     let verdict = around.verdict(report);
@@ -132,7 +132,7 @@ fn clusters(list: &ReportList) -> Markup {
 }
 
 /// The checks, one line each.
-fn overview(report: &Report, causes: &[&Cause<'_>]) -> Markup {
+fn overview(report: &Report, causes: &[&GroupedFinding<'_>]) -> Markup {
     let number = |check: &CheckReport, severity| {
         causes.iter().filter(|cause| cause.check == check.name && cause.severity() == severity).count()
     };
@@ -205,7 +205,7 @@ fn entries(title: &str, entries: &[ErrorEntry]) -> Markup {
 }
 
 /// The filter controls; hidden without the script.
-fn filter(causes: &[&Cause<'_>]) -> Markup {
+fn filter(causes: &[&GroupedFinding<'_>]) -> Markup {
     let number = |severity| causes.iter().filter(|cause| cause.severity() == severity).count();
     html! {
         form {

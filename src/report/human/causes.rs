@@ -16,12 +16,12 @@ pub struct ObjectCauses<'a> {
     /// Absent for findings that do not concern a single object.
     pub object: Option<&'a ObjectRef>,
     /// The worst first, then in the order of the report.
-    pub causes: Vec<Cause<'a>>,
+    pub causes: Vec<GroupedFinding<'a>>,
 }
 
 /// One finding, or the same finding in several versions of one CRD, or at several nodes if one change causes all of
 /// them.
-pub struct Cause<'a> {
+pub struct GroupedFinding<'a> {
     pub check: &'a str,
     /// The first of them.
     pub finding: &'a Finding,
@@ -43,13 +43,13 @@ impl<'a> ObjectCauses<'a> {
                     objects.len() - 1
                 });
                 let causes = &mut objects[at].causes;
-                let known = *cause_of.entry((at, number, Key::of(finding))).or_insert(causes.len());
+                let known = *cause_of.entry((at, number, FindingKey::of(finding))).or_insert(causes.len());
                 match (causes.get_mut(known), finding.version.as_deref()) {
                     (Some(cause), Some(version)) if !cause.versions.contains(&version) => {
                         cause.versions.push(version);
                         cause.others.push(finding);
                     }
-                    _ => causes.push(Cause {
+                    _ => causes.push(GroupedFinding {
                         check: &check.name,
                         finding,
                         versions: finding.version.as_deref().into_iter().collect(),
@@ -67,8 +67,8 @@ impl<'a> ObjectCauses<'a> {
 }
 
 /// Merges the findings of one rule at several nodes of the same versions that the same changes cause.
-fn merge_nodes(causes: &mut Vec<Cause<'_>>) {
-    let mut merged: Vec<Cause<'_>> = Vec::with_capacity(causes.len());
+fn merge_nodes(causes: &mut Vec<GroupedFinding<'_>>) {
+    let mut merged: Vec<GroupedFinding<'_>> = Vec::with_capacity(causes.len());
     for cause in causes.drain(..) {
         let known = merged.iter_mut().filter(|_| !cause.finding.caused_by.is_empty());
         match known.into_iter().find(|known| known.has_causes_of(&cause)) {
@@ -82,7 +82,7 @@ fn merge_nodes(causes: &mut Vec<Cause<'_>>) {
     *causes = merged;
 }
 
-impl Cause<'_> {
+impl GroupedFinding<'_> {
     /// All findings of this cause.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         std::iter::once(self.finding).chain(self.others.iter().copied())
@@ -98,7 +98,7 @@ impl Cause<'_> {
     }
 
     /// Whether the same changes cause both, and everything that is shown only once is the same.
-    fn has_causes_of(&self, other: &Cause<'_>) -> bool {
+    fn has_causes_of(&self, other: &GroupedFinding<'_>) -> bool {
         let (a, b) = (self.finding, other.finding);
         (self.check, &self.versions, &a.rule, &a.caused_by) == (other.check, &other.versions, &b.rule, &b.caused_by)
             && (a.severity, a.semantic, a.verdict, &a.breaks) == (b.severity, b.semantic, b.verdict, &b.breaks)
@@ -169,12 +169,12 @@ impl Cause<'_> {
 
 /// The key by which findings of several versions are the same: everything but the version.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'a> {
+struct FindingKey<'a> {
     severity: Severity,
     rule: &'a str,
     path: Option<&'a str>,
     caused_by: &'a [String],
-    text: Shown<'a>,
+    text: FindingWording<'a>,
     /// The affected objects. Versions with different ones are kept apart, so that none is hidden.
     affected: Option<&'a [AffectedObject]>,
     evidence: Option<&'a Evidence>,
@@ -182,21 +182,21 @@ struct Key<'a> {
 
 /// The text of a finding.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Shown<'a> {
+enum FindingWording<'a> {
     OfAnyVersion(&'a ForVersions),
     OfOne { version: Option<&'a str>, message: &'a str, help: &'a str },
 }
 
-impl<'a> Key<'a> {
+impl<'a> FindingKey<'a> {
     fn of(finding: &'a Finding) -> Self {
         let text = match &finding.wording {
-            Some(wording) => Shown::OfAnyVersion(wording),
+            Some(wording) => FindingWording::OfAnyVersion(wording),
             None => {
                 let version = finding.version.as_deref();
-                Shown::OfOne { version, message: &finding.message, help: &finding.help }
+                FindingWording::OfOne { version, message: &finding.message, help: &finding.help }
             }
         };
-        Key {
+        FindingKey {
             severity: finding.severity,
             rule: &finding.rule,
             path: finding.path.as_deref(),
@@ -235,7 +235,7 @@ mod tests {
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, vec![softer, one, other, twice]);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
         let objects = ObjectCauses::of(&report);
-        let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
+        let versions: Vec<String> = objects[0].causes.iter().map(GroupedFinding::versions).collect();
         assert_eq!(versions, ["v1alpha1", "v1beta2", "v1alpha1", "v1beta1"], "the worst first, none lost");
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let merged = |findings: Vec<Finding>| {
             let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
             let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
-            let of = |cause: &Cause<'_>| (cause.versions(), cause.paths().join(" "));
+            let of = |cause: &GroupedFinding<'_>| (cause.versions(), cause.paths().join(" "));
             ObjectCauses::of(&report)[0].causes.iter().map(of).collect::<Vec<_>>()
         };
         let same = ["v1", "v2"].map(|version| [at("^", version, "^.a.b"), at("^.a", version, "^.a.b")]).concat();
@@ -285,7 +285,7 @@ mod tests {
         let check = samples::check("CustomResourceValidation", CheckStatus::Blocked, findings);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
         let objects = ObjectCauses::of(&report);
-        let versions: Vec<String> = objects[0].causes.iter().map(Cause::versions).collect();
+        let versions: Vec<String> = objects[0].causes.iter().map(GroupedFinding::versions).collect();
         assert_eq!(versions, ["v1 and v3", "v2"], "no object is hidden");
     }
 }

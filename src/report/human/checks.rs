@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::causes::{Cause, ObjectCauses};
+use super::causes::{GroupedFinding, ObjectCauses};
 use super::findings::by_rule;
 use super::pen::{self, Pen};
 use super::{HumanOptions, finding};
@@ -13,7 +13,7 @@ use crate::finding::{CheckReport, CheckStatus, Coverage, Severity, Suppressed};
 use crate::report::{Report, words};
 use crate::resource::ObjectRef;
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum number of lines about what could not be checked, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
@@ -57,7 +57,7 @@ fn name_of(check: &CheckReport) -> String {
 /// A check without a verdict, and why. It does not count as a pass.
 fn skipped(name: &str, check: &CheckReport, pen: &mut Pen<'_>) -> io::Result<()> {
     let reason = check.message.as_deref().unwrap_or("no reason given");
-    let prefix = format!("{name}{}: ", pen.paint.text(Role::Warning, "skipped"));
+    let prefix = format!("{name}{}: ", pen.paint.text(TextRole::Warning, "skipped"));
     pen.wrapped(&prefix, text::width(name) + "skipped: ".len(), &text::cut(&text::sanitize(reason), 1000))
 }
 
@@ -70,12 +70,12 @@ fn unchecked(name: &str, check: &CheckReport, options: &HumanOptions, pen: &mut 
         // The help may be YAML to copy.
         let help = unchecked.help.as_deref().map(|help| format!(": {}", text::sanitize_block(help)));
         let reason = format!("{message}{}", help.unwrap_or_default());
-        let prefix = format!("{name}{}: ", pen.paint.text(Role::Error, WORD));
+        let prefix = format!("{name}{}: ", pen.paint.text(TextRole::Error, WORD));
         pen.wrapped(&prefix, text::width(name) + WORD.len() + 2, &text::cut_between_commands(&reason, 1000))?;
     }
     if check.unchecked.len() > shown {
         let more = check.unchecked.len() - shown;
-        pen.line(&format!("{name}{}: {more} more (-v shows all)", pen.paint.text(Role::Error, WORD)))?;
+        pen.line(&format!("{name}{}: {more} more (-v shows all)", pen.paint.text(TextRole::Error, WORD)))?;
     }
     Ok(())
 }
@@ -89,17 +89,18 @@ fn overview(
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
     let (word, role) = match check.status {
-        CheckStatus::Blocked => ("blocked", Role::Error),
-        CheckStatus::Warned => ("warned", Role::Warning),
+        CheckStatus::Blocked => ("blocked", TextRole::Error),
+        CheckStatus::Warned => ("warned", TextRole::Warning),
         // Findings are shown in addition to what could not be checked.
-        CheckStatus::Failed => ("found", Role::Warning),
-        _ => ("passed", Role::Good),
+        CheckStatus::Failed => ("found", TextRole::Warning),
+        _ => ("passed", TextRole::Good),
     };
-    let found: Vec<&Cause<'_>> =
+    let found: Vec<&GroupedFinding<'_>> =
         causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.check == check.name).collect();
     let mut parts: Vec<String> = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
-        let of_severity: Vec<&Cause<'_>> = found.iter().copied().filter(|cause| cause.severity() == severity).collect();
+        let of_severity: Vec<&GroupedFinding<'_>> =
+            found.iter().copied().filter(|cause| cause.severity() == severity).collect();
         if let Some(first) = of_severity.first() {
             let counts = pen::severities(of_severity.iter().map(|cause| cause.severity()));
             let rules = match by_rule(of_severity.iter().copied()) {
@@ -134,7 +135,7 @@ fn overview(
 }
 
 /// ` in samples.test.example.com`, ` in 6 CRDs`
-fn inside(found: &[&Cause<'_>]) -> String {
+fn inside(found: &[&GroupedFinding<'_>]) -> String {
     let objects: BTreeSet<&ObjectRef> = found.iter().filter_map(|cause| cause.finding.object.as_ref()).collect();
     let is_crd = objects.iter().all(|object| object.is_crd());
     match (objects.len(), objects.first()) {
@@ -163,19 +164,19 @@ fn looked_at(coverage: &[Coverage]) -> Vec<String> {
 
 /// A line for each object that a check examined or has findings in.
 fn by_object(name: &str, check: &CheckReport, causes: &[ObjectCauses<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-    let mut rows: Vec<Row<'_>> = causes
+    let mut rows: Vec<CheckRow<'_>> = causes
         .iter()
         .map(|object| {
             let of_check = object.causes.iter().filter(|cause| cause.check == check.name);
-            let found = of_check.map(Cause::severity).collect();
-            Row { object: object.object, found, coverage: None }
+            let found = of_check.map(GroupedFinding::severity).collect();
+            CheckRow { object: object.object, found, coverage: None }
         })
         .filter(|row| !row.found.is_empty())
         .collect();
     for coverage in &check.coverage {
         match rows.iter_mut().find(|row| row.object == Some(&coverage.object)) {
             Some(row) => row.coverage = Some(coverage),
-            None => rows.push(Row { object: Some(&coverage.object), found: Vec::new(), coverage: Some(coverage) }),
+            None => rows.push(CheckRow { object: Some(&coverage.object), found: Vec::new(), coverage: Some(coverage) }),
         }
     }
     let column = rows.iter().map(|row| text::width(&short_name(row.object))).max().unwrap_or(0).min(WIDEST);
@@ -205,7 +206,7 @@ fn switched_off(suppressed: &[Suppressed]) -> Option<String> {
 }
 
 /// The result of a check for one object.
-struct Row<'r> {
+struct CheckRow<'r> {
     /// `None` for findings that do not concern a single object.
     object: Option<&'r ObjectRef>,
     found: Vec<Severity>,
@@ -219,9 +220,9 @@ fn short_name(object: Option<&ObjectRef>) -> String {
 
 fn verdict(found: &[Severity], coverage: Option<&Coverage>, pen: &Pen<'_>) -> String {
     let (word, role) = match found.iter().min() {
-        Some(Severity::Error) => ("blocked", Role::Error),
-        Some(Severity::Warning) => ("warned", Role::Warning),
-        _ => ("passed", Role::Good),
+        Some(Severity::Error) => ("blocked", TextRole::Error),
+        Some(Severity::Warning) => ("warned", TextRole::Warning),
+        _ => ("passed", TextRole::Good),
     };
     let mut said = pen.paint.text(role, word);
     let mut colon = ": ";

@@ -9,7 +9,7 @@ use super::plan;
 use crate::diff::{Diff, LineKind};
 use crate::report::{ChangeEntry, Report};
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum number of lines of a run, unless all are shown.
 const MOST_LINES: usize = 1000;
@@ -42,9 +42,9 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         for line in &diff.lines[..shown] {
             let (mark, role) = match line.is {
                 LineKind::Context => (' ', None),
-                LineKind::Removed => ('-', Some(Role::Error)),
-                LineKind::Added => ('+', Some(Role::Good)),
-                LineKind::Note => (' ', Some(Role::Faint)),
+                LineKind::Removed => ('-', Some(TextRole::Error)),
+                LineKind::Added => ('+', Some(TextRole::Good)),
+                LineKind::Note => (' ', Some(TextRole::Faint)),
             };
             let line = format!("{mark} {}", text::sanitize_line(&line.text));
             let line = line.trim_end();
@@ -53,7 +53,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         let rest = diff.lines.len() - shown + diff.omitted;
         if rest > 0 {
             let note = format!("  … {} (-v shows all)", text::count(rest, "more line"));
-            pen.line(&pen.paint.text(Role::Faint, &note))?;
+            pen.line(&pen.paint.text(TextRole::Faint, &note))?;
         }
         if let Some(reason) = &diff.approximate {
             *reasons.entry(reason).or_default() += 1;
@@ -82,6 +82,6 @@ fn head(change: &ChangeEntry, diff: &Diff, pen: &mut Pen<'_>) -> io::Result<()> 
     let place = change.source.as_ref().map(|source| format!("  ({}:{})", source.file, source.line));
     let place = place.unwrap_or_default();
     let action = pen.paint.text(plan::role(change.action), plan::word(change.action));
-    let object = pen.paint.text(Role::Heading, &text::cut(&text::sanitize(&object), 300));
+    let object = pen.paint.text(TextRole::Heading, &text::cut(&text::sanitize(&object), 300));
     pen.line(&format!("{approximate}{action} {object}{}", text::cut(&text::sanitize(&place), 300)))
 }

@@ -74,7 +74,7 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
 }
 
 /// A line of an excerpt.
-pub struct PlainLine {
+pub struct ExcerptLine {
     pub number: usize,
     /// Sanitized, and cut around the mark if it is long.
     pub text: String,
@@ -84,21 +84,21 @@ pub struct PlainLine {
 
 /// The line at `place`, the line of the enclosing key, and a number of lines of the same document on either side;
 /// nothing if it is unavailable.
-pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<PlainLine> {
+pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<ExcerptLine> {
     let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
     let marked = ShownLine::of(raw, place.column.unwrap_or(0));
     let plain = |number: usize| {
         let raw = excerpts.line(&place.file, number).filter(|line| !line.starts_with("---"))?;
-        Some(PlainLine { number, text: ShownLine::of(raw, 1).text, mark: None })
+        Some(ExcerptLine { number, text: ShownLine::of(raw, 1).text, mark: None })
     };
     let before = (place.line.saturating_sub(context)..place.line).rev().map_while(plain);
-    let mut lines: Vec<PlainLine> = before.collect();
+    let mut lines: Vec<ExcerptLine> = before.collect();
     let first = lines.last().map_or(place.line, |line| line.number);
     if let Some((number, _)) = parent_of(place, raw, excerpts).filter(|(number, _)| *number < first) {
         lines.extend(plain(number));
     }
     lines.reverse();
-    lines.push(PlainLine { number: place.line, text: marked.text, mark: Some(marked.mark) });
+    lines.push(ExcerptLine { number: place.line, text: marked.text, mark: Some(marked.mark) });
     lines.extend((place.line + 1..=place.line + context).map_while(plain));
     lines
 }
@@ -304,7 +304,7 @@ mod tests {
         let place = |line, column| Source { file: "f".into(), line, column: Some(column) };
         let shown = |line, context| {
             let lines = lines(&place(line, 3), &Lines(file.to_vec()), context);
-            let mark = |line: &PlainLine| line.mark.clone().map(|mark| line.text[mark].to_owned());
+            let mark = |line: &ExcerptLine| line.mark.clone().map(|mark| line.text[mark].to_owned());
             lines.iter().map(|line| (line.number, mark(line))).collect::<Vec<_>>()
         };
         assert_eq!(shown(4, 2), [(3, None), (4, Some("a".to_owned())), (5, None)]);

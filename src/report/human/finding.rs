@@ -6,7 +6,7 @@ use std::io;
 use annotate_snippets::Level;
 use serde_json::Value;
 
-use super::causes::Cause;
+use super::causes::GroupedFinding;
 use super::excerpt::{self, Excerpt, Style};
 use super::groups::Block;
 use super::pen::{self, Pen};
@@ -16,7 +16,7 @@ use crate::finding::{
 };
 use crate::resource::ObjectRef;
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum length of a message. Longer ones, for example with a whole schema, are cut; `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
@@ -37,7 +37,7 @@ const LABEL: usize = 8;
 /// Writes the first finding of a block in full, and the places of the others.
 pub fn write(
     block: &Block<'_>,
-    shown: &mut Shown,
+    shown: &mut AlreadyShown,
     options: &HumanOptions,
     excerpts: &dyn Excerpts,
     pen: &mut Pen<'_>,
@@ -90,7 +90,7 @@ pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
 }
 
 /// The next step for a fact, and where to read more about its rule, unless that was shown already.
-fn steps(fact: &Cause<'_>, shown: &mut Shown) -> Vec<String> {
+fn steps(fact: &GroupedFinding<'_>, shown: &mut AlreadyShown) -> Vec<String> {
     let help = fact.help();
     // One line for each step.
     let help = text::cut_between_commands(&help, LONGEST_HELP);
@@ -107,7 +107,7 @@ fn steps(fact: &Cause<'_>, shown: &mut Shown) -> Vec<String> {
 
 /// What the report has shown already and does not repeat.
 #[derive(Default)]
-pub struct Shown {
+pub struct AlreadyShown {
     /// The folder of all files of the report, which further places do not repeat.
     folder: String,
     /// The names that `gantry rules` explains.
@@ -117,13 +117,13 @@ pub struct Shown {
     waiver: bool,
 }
 
-impl Shown {
+impl AlreadyShown {
     pub fn new(folder: &str) -> Self {
-        Shown { folder: folder.to_owned(), ..Shown::default() }
+        AlreadyShown { folder: folder.to_owned(), ..AlreadyShown::default() }
     }
 
     /// Who is affected, and how, unless that was shown already.
-    fn breaks(&mut self, facts: &[&Cause<'_>]) -> Vec<String> {
+    fn breaks(&mut self, facts: &[&GroupedFinding<'_>]) -> Vec<String> {
         let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.breaks.iter().copied()).collect();
         if breaks.is_subset(&self.breaks) {
             let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
@@ -148,13 +148,13 @@ impl Shown {
 }
 
 /// The next step for users who did not write the CRD: keep the old one, or accept the changes at this place.
-fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
+fn for_who_installs(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
     let crd = facts.first()?.finding.object.as_ref().filter(|object| object.is_crd())?;
     // No waiver helps where the server refuses the CRD.
     if facts.iter().any(|fact| fact.finding.refused_by_server) {
         return None;
     }
-    let is_error = |fact: &&&Cause<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
+    let is_error = |fact: &&&GroupedFinding<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
     let waiver = |rule: &str, path: Option<&str>| {
         let mut waiver = serde_json::Map::new();
         let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
@@ -185,22 +185,22 @@ fn for_who_installs(facts: &[&Cause<'_>]) -> Option<Vec<String>> {
 }
 
 /// `error[Rule]: message`
-pub fn title(plain: &str, role: Role, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
+pub fn title(plain: &str, role: TextRole, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
     let message = text::sanitize(message);
     let message = text::cut(&message, LONGEST_MESSAGE);
     let head = pen.paint.text(role, plain);
     let message = format!(": {message}");
     if !pen.wraps_titles {
-        return pen.line(&format!("{head}{}", pen.paint.text(Role::Heading, &message)));
+        return pen.line(&format!("{head}{}", pen.paint.text(TextRole::Heading, &message)));
     }
     let room = pen.width.saturating_sub(2).max(40);
     let whole = format!("{plain}{message}");
     let mut lines = text::wrap(&whole, room).into_iter();
     let first = lines.next().unwrap_or_default();
     let first = first.strip_prefix(plain).unwrap_or_default();
-    pen.line(&format!("{head}{}", pen.paint.text(Role::Heading, first)))?;
+    pen.line(&format!("{head}{}", pen.paint.text(TextRole::Heading, first)))?;
     for line in lines {
-        pen.line(&format!("  {}", pen.paint.text(Role::Heading, line)))?;
+        pen.line(&format!("  {}", pen.paint.text(TextRole::Heading, line)))?;
     }
     Ok(())
 }
@@ -251,8 +251,8 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
     let mut first = true;
     for text in texts.iter().filter(|text| !text.is_empty()) {
         let prefix = if first {
-            let sign = pen.paint.text(Role::Frame, "=");
-            format!("{} {sign} {}", " ".repeat(gutter), pen.paint.text(Role::Heading, &text::pad(label, LABEL)))
+            let sign = pen.paint.text(TextRole::Frame, "=");
+            format!("{} {sign} {}", " ".repeat(gutter), pen.paint.text(TextRole::Heading, &text::pad(label, LABEL)))
         } else {
             " ".repeat(indent)
         };
@@ -265,7 +265,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 }
 
 /// The object, the versions and the field, to find it in the cluster.
-pub fn where_in(cause: &Cause<'_>) -> String {
+pub fn where_in(cause: &GroupedFinding<'_>) -> String {
     let object = cause.finding.object.as_ref().map(name);
     let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
     let words: Vec<String> = [object, versions, cause.finding.path.clone()]
@@ -293,7 +293,7 @@ pub fn objects(block: &Block<'_>) -> String {
 }
 
 /// The other places to fix: further versions, nodes and objects, and the other facts.
-fn also(block: &Block<'_>, shown: &Shown, options: &HumanOptions) -> Vec<String> {
+fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
     let mut add = |what: &str, source: Option<&Source>| {
@@ -402,7 +402,7 @@ fn one_object(finding: &Finding, object: &AffectedObject) -> String {
 }
 
 /// What is proven about the facts. What they have in common is shown once.
-fn proofs(facts: &[&Cause<'_>], options: &HumanOptions) -> Vec<String> {
+fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> {
     let mut shown: Vec<&Witness> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {

@@ -6,15 +6,15 @@
 
 use std::io;
 
-use super::causes::{Cause, ObjectCauses};
-use super::groups::{self, Block, Kind};
+use super::causes::{GroupedFinding, ObjectCauses};
+use super::groups::{self, Block, RuleBlocks};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
 use crate::finding::{Examined, Finding, Severity};
 use crate::report::Report;
 use crate::resource::ObjectRef;
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum number of lines for errors that are not shown in full (unless `verbose`).
 const ERROR_LINES: usize = 100;
@@ -45,7 +45,7 @@ pub fn write(
     let mut findings = Findings {
         options,
         excerpts,
-        shown: finding::Shown::new(common_folder(report)),
+        shown: finding::AlreadyShown::new(common_folder(report)),
         is_complete: true,
         is_whole: true,
         has_errors: false,
@@ -73,7 +73,7 @@ pub fn write(
 struct Findings<'a> {
     options: &'a HumanOptions,
     excerpts: &'a dyn Excerpts,
-    shown: finding::Shown,
+    shown: finding::AlreadyShown,
     /// No finding was left out.
     is_complete: bool,
     /// All findings are shown in full.
@@ -82,11 +82,11 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn all(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+    fn all(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
         kinds.iter().flat_map(|kind| &kind.blocks).try_for_each(|block| self.whole(block, pen))
     }
 
-    fn errors(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+    fn errors(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
         self.has_errors = !kinds.is_empty();
         let rest: Vec<usize> = kinds.iter().map(|kind| kind.blocks.len() - 1).collect();
         for (kind, shown) in kinds.iter().zip(shares(&rest, ERROR_LINES)) {
@@ -95,7 +95,7 @@ impl Findings<'_> {
         Ok(())
     }
 
-    fn warnings(&mut self, kinds: &[Kind<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+    fn warnings(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
         // Leave out all warnings before any error.
         let shown = if self.is_complete { WARNING_KINDS } else { 0 };
         let lines = if self.has_errors { WARNING_LINES_BESIDE_ERRORS } else { WARNING_LINES };
@@ -103,7 +103,8 @@ impl Findings<'_> {
             self.kind(kind, lines, pen)?;
         }
         let rest = kinds.get(shown..).unwrap_or_default();
-        let causes: Vec<&Cause<'_>> = rest.iter().flat_map(|kind| &kind.blocks).flat_map(Block::causes).collect();
+        let causes: Vec<&GroupedFinding<'_>> =
+            rest.iter().flat_map(|kind| &kind.blocks).flat_map(Block::causes).collect();
         if !causes.is_empty() {
             self.is_complete = false;
             pen.blank()?;
@@ -115,8 +116,8 @@ impl Findings<'_> {
     }
 
     /// A line for each object whose changes hurt no existing object.
-    fn harmless(&mut self, harmless: &[Harmless<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-        for Harmless { object, causes } in harmless {
+    fn harmless(&mut self, harmless: &[HarmlessChanges<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        for HarmlessChanges { object, causes } in harmless {
             self.is_complete = false;
             pen.blank()?;
             let (word, role) = pen::severity(Severity::Warning);
@@ -138,7 +139,7 @@ impl Findings<'_> {
     }
 
     /// The first finding of a kind in full, and lines for some of the others.
-    fn kind(&mut self, kind: &Kind<'_>, lines: usize, pen: &mut Pen<'_>) -> io::Result<()> {
+    fn kind(&mut self, kind: &RuleBlocks<'_>, lines: usize, pen: &mut Pen<'_>) -> io::Result<()> {
         let [first, rest @ ..] = &kind.blocks[..] else { return Ok(()) };
         self.whole(first, pen)?;
         if rest.is_empty() {
@@ -184,7 +185,7 @@ impl Findings<'_> {
             return Ok(());
         }
         pen.blank()?;
-        let hints = pen.paint.text(Role::Faint, &hints.join(" "));
+        let hints = pen.paint.text(TextRole::Faint, &hints.join(" "));
         pen.line(&hints)
     }
 
@@ -213,14 +214,14 @@ impl Findings<'_> {
 }
 
 /// The changes of one CRD that no existing object suffers from.
-struct Harmless<'a> {
+struct HarmlessChanges<'a> {
     object: &'a ObjectRef,
-    causes: Vec<&'a Cause<'a>>,
+    causes: Vec<&'a GroupedFinding<'a>>,
 }
 
 /// Takes out what is no error only because no existing object suffers, where one CRD has more than a few of these.
-fn take_harmless<'a>(kinds: &mut Vec<Kind<'a>>) -> Vec<Harmless<'a>> {
-    let is_harmless = |cause: &Cause<'_>| {
+fn take_harmless<'a>(kinds: &mut Vec<RuleBlocks<'a>>) -> Vec<HarmlessChanges<'a>> {
+    let is_harmless = |cause: &GroupedFinding<'_>| {
         let Finding { evidence, semantic, .. } = cause.finding;
         let is_spared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
         is_spared && *semantic == Some(Severity::Error)
@@ -229,12 +230,12 @@ fn take_harmless<'a>(kinds: &mut Vec<Kind<'a>>) -> Vec<Harmless<'a>> {
         [place] if place.facts.iter().all(|cause| is_harmless(cause)) => place.object(),
         _ => None,
     };
-    let mut found: Vec<Harmless<'a>> = Vec::new();
+    let mut found: Vec<HarmlessChanges<'a>> = Vec::new();
     for block in kinds.iter().flat_map(|kind| &kind.blocks) {
         let Some(object) = object(block) else { continue };
         match found.iter_mut().find(|known| known.object == object) {
             Some(known) => known.causes.extend(block.causes()),
-            None => found.push(Harmless { object, causes: block.causes().collect() }),
+            None => found.push(HarmlessChanges { object, causes: block.causes().collect() }),
         }
     }
     found.retain(|harmless| harmless.causes.len() > FEW_HARMLESS);
@@ -273,7 +274,7 @@ fn common_folder(report: &Report) -> &str {
 }
 
 /// `190 NoExistingFieldRemoved, 100 NoTypeChanged`, the most frequent first.
-pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a Cause<'a>>) -> String {
+pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a GroupedFinding<'a>>) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for cause in causes {
         match counts.iter_mut().find(|(rule, _)| *rule == cause.finding.rule) {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::causes::{Cause, ObjectCauses};
+use super::causes::{GroupedFinding, ObjectCauses};
 use crate::finding::{Severity, Verdict};
 use crate::resource::ObjectRef;
 
 /// All findings of one rule with one severity.
-pub struct Kind<'a> {
+pub struct RuleBlocks<'a> {
     pub rule: &'a str,
     /// In the order of the report; never empty.
     pub blocks: Vec<Block<'a>>,
@@ -16,22 +16,22 @@ pub struct Kind<'a> {
 /// What changed at one place, in one object or in the same way in several.
 pub struct Block<'a> {
     /// Never empty. The first is shown in full, the others only with their places.
-    pub places: Vec<Place<'a>>,
+    pub places: Vec<CausesAtPlace<'a>>,
 }
 
 /// The facts about one place in one object: one, or all that changed at the same node of a schema. Never empty.
-pub struct Place<'a> {
-    pub facts: Vec<&'a Cause<'a>>,
+pub struct CausesAtPlace<'a> {
+    pub facts: Vec<&'a GroupedFinding<'a>>,
 }
 
-impl Kind<'_> {
+impl RuleBlocks<'_> {
     pub fn len(&self) -> usize {
         self.blocks.iter().map(Block::len).sum()
     }
 }
 
 impl<'a> Block<'a> {
-    pub fn first(&self) -> &Place<'a> {
+    pub fn first(&self) -> &CausesAtPlace<'a> {
         &self.places[0]
     }
 
@@ -40,14 +40,14 @@ impl<'a> Block<'a> {
         self.places.iter().map(|place| place.facts.len()).sum()
     }
 
-    pub fn causes(&self) -> impl Iterator<Item = &'a Cause<'a>> {
+    pub fn causes(&self) -> impl Iterator<Item = &'a GroupedFinding<'a>> {
         self.places.iter().flat_map(|place| place.facts.iter().copied())
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> CausesAtPlace<'a> {
     /// The fact that names the place.
-    pub fn cause(&self) -> &'a Cause<'a> {
+    pub fn cause(&self) -> &'a GroupedFinding<'a> {
         self.facts[0]
     }
 
@@ -57,7 +57,7 @@ impl<'a> Place<'a> {
 }
 
 /// The kinds of findings of one severity, in the order in which they first occur.
-pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Kind<'a>> {
+pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<RuleBlocks<'a>> {
     let mut blocks: Vec<Block<'a>> = Vec::new();
     let mut same = BTreeMap::new();
     for place in objects.iter().flat_map(|object| places(object, severity)) {
@@ -71,23 +71,23 @@ pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Kin
         }
     }
     // What breaks something comes first.
-    blocks.sort_by_key(|block| block.causes().all(Cause::breaks_nothing));
-    let mut kinds: Vec<Kind<'a>> = Vec::new();
+    blocks.sort_by_key(|block| block.causes().all(GroupedFinding::breaks_nothing));
+    let mut kinds: Vec<RuleBlocks<'a>> = Vec::new();
     let mut kind_of = BTreeMap::new();
     for block in blocks {
         let rule = block.first().cause().finding.rule.as_str();
         let known = *kind_of.entry(rule).or_insert(kinds.len());
         match kinds.get_mut(known) {
             Some(kind) => kind.blocks.push(block),
-            None => kinds.push(Kind { rule, blocks: vec![block] }),
+            None => kinds.push(RuleBlocks { rule, blocks: vec![block] }),
         }
     }
     kinds
 }
 
 /// Groups the findings of one object by node.
-fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>> {
-    let mut places: Vec<Place<'a>> = Vec::new();
+fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<CausesAtPlace<'a>> {
+    let mut places: Vec<CausesAtPlace<'a>> = Vec::new();
     let mut nodes = BTreeMap::new();
     for cause in object.causes.iter().filter(|cause| cause.severity() == severity) {
         // Without a path and a version, it does not concern a schema node.
@@ -98,7 +98,7 @@ fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<Place<'a>
         };
         match places.get_mut(known) {
             Some(place) => place.facts.push(cause),
-            None => places.push(Place { facts: vec![cause] }),
+            None => places.push(CausesAtPlace { facts: vec![cause] }),
         }
     }
     places
@@ -123,7 +123,7 @@ struct Fact<'a> {
 
 impl<'a> Same<'a> {
     /// `None` if it concerns only this object: it has affected objects of its own, or no object.
-    fn of(place: &Place<'a>) -> Option<Self> {
+    fn of(place: &CausesAtPlace<'a>) -> Option<Self> {
         let facts = place.facts.iter().map(|cause| {
             let finding = cause.finding;
             let is_shared = finding.object.is_some() && finding.affected.is_none() && finding.evidence.is_none();

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::pen::Pen;
-use super::{Excerpts, HumanOptions, Purpose, plan, problems, write_outcome, write_review};
+use super::{Excerpts, HumanOptions, ReportPurpose, plan, problems, write_outcome, write_review};
 use crate::report::{ClusterReport, ErrorEntry, Outcome, Report, ReportList};
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The column of the values of the headings.
 const INDENT: usize = 9;
@@ -65,7 +65,7 @@ fn heading(clusters: &[&ClusterReport], pen: &mut Pen<'_>) -> io::Result<()> {
         many => many.iter().map(|cluster| name(&cluster.name)).collect(),
     };
     let word = if clusters.len() == 1 { "Cluster" } else { "Clusters" };
-    let word = pen.paint.text(Role::Heading, &text::pad(word, INDENT));
+    let word = pen.paint.text(TextRole::Heading, &text::pad(word, INDENT));
     pen.listed(&word, INDENT, &items)
 }
 
@@ -99,14 +99,14 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
         return Ok(());
     }
     let pen = &mut Pen::new(options, out);
-    let heading = pen.paint.text(Role::Heading, &text::pad("Overview", INDENT));
+    let heading = pen.paint.text(TextRole::Heading, &text::pad("Overview", INDENT));
     pen.line(&format!("{heading}{}", text::count(list.clusters.len(), "cluster")))?;
     let rows = rows(list);
     let columns = rows.iter().map(|row| text::width(&row.what)).max().unwrap_or(0);
-    for Row { what, role, clusters } in &rows {
+    for OverviewRow { what, role, clusters } in &rows {
         let most = match (options.verbose, role) {
             (true, _) => usize::MAX,
-            (false, Role::Error) => NAMED_OTHERS,
+            (false, TextRole::Error) => NAMED_OTHERS,
             (false, _) => NAMED,
         };
         let what = pen.paint.text(*role, &text::pad(what, columns));
@@ -156,29 +156,29 @@ fn first_line(text: &str) -> &str {
 }
 
 /// A line of the overview.
-pub struct Row<'l> {
+pub struct OverviewRow<'l> {
     /// The outcome of the clusters.
     pub what: String,
-    role: Role,
+    role: TextRole,
     pub clusters: Vec<&'l str>,
 }
 
 /// The outcomes of the clusters, the worst first.
-pub fn rows(list: &ReportList) -> Vec<Row<'_>> {
-    let mut rows: BTreeMap<(u8, String), Row<'_>> = BTreeMap::new();
+pub fn rows(list: &ReportList) -> Vec<OverviewRow<'_>> {
+    let mut rows: BTreeMap<(u8, String), OverviewRow<'_>> = BTreeMap::new();
     for cluster in &list.clusters {
         let counts = || plan::counts(&cluster.report.changes);
         let (rank, role, what) = match cluster.report.outcome {
-            Outcome::Blocked => (0, Role::Error, "blocked".to_owned()),
-            Outcome::Failed if cluster.is_unchecked() => (1, Role::Error, "could not check".to_owned()),
-            Outcome::Failed if cluster.is_begun() => (2, Role::Error, "failed".to_owned()),
-            Outcome::Failed => (2, Role::Error, "would fail".to_owned()),
-            _ if cluster.not_reached => (3, Role::Warning, "not reached".to_owned()),
-            Outcome::Deployed => (4, Role::Good, "deployed".to_owned()),
-            Outcome::Planned if cluster.has_changes() => (5, Role::Good, counts()),
-            Outcome::Planned | Outcome::Unchanged => (6, Role::Good, "nothing to do".to_owned()),
+            Outcome::Blocked => (0, TextRole::Error, "blocked".to_owned()),
+            Outcome::Failed if cluster.is_unchecked() => (1, TextRole::Error, "could not check".to_owned()),
+            Outcome::Failed if cluster.is_begun() => (2, TextRole::Error, "failed".to_owned()),
+            Outcome::Failed => (2, TextRole::Error, "would fail".to_owned()),
+            _ if cluster.not_reached => (3, TextRole::Warning, "not reached".to_owned()),
+            Outcome::Deployed => (4, TextRole::Good, "deployed".to_owned()),
+            Outcome::Planned if cluster.has_changes() => (5, TextRole::Good, counts()),
+            Outcome::Planned | Outcome::Unchanged => (6, TextRole::Good, "nothing to do".to_owned()),
         };
-        let row = || Row { what: what.clone(), role, clusters: Vec::new() };
+        let row = || OverviewRow { what: what.clone(), role, clusters: Vec::new() };
         rows.entry((rank, what.clone())).or_insert_with(row).clusters.push(&cluster.name);
     }
     rows.into_values().collect()
@@ -194,7 +194,7 @@ fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Res
         1 => format!("the CRDs of {} differ from those of:", name(&first.clusters[0])),
         number => format!("{number} clusters have the same CRDs; these differ:"),
     };
-    let heading = pen.paint.text(Role::Heading, &text::pad("Live", INDENT));
+    let heading = pen.paint.text(TextRole::Heading, &text::pad("Live", INDENT));
     pen.line(&format!("{heading}{same}"))?;
     for group in others {
         let most = if options.verbose { (usize::MAX, usize::MAX) } else { (NAMED_OTHERS, CRDS) };
@@ -224,17 +224,17 @@ pub fn write_end(
     }
     pen.blank()?;
     let (word, rest) = last_line(list, options.purpose);
-    let word = pen.paint.text(if success { Role::Good } else { Role::Error }, &word);
+    let word = pen.paint.text(if success { TextRole::Good } else { TextRole::Error }, &word);
     pen.line(&format!("{word}{rest}"))
 }
 
 /// The last line: how the run ended.
-pub fn verdict(list: &ReportList, purpose: Purpose) -> String {
+pub fn verdict(list: &ReportList, purpose: ReportPurpose) -> String {
     let (word, rest) = last_line(list, purpose);
     format!("{word}{rest}")
 }
 
-fn last_line(list: &ReportList, purpose: Purpose) -> (String, String) {
+fn last_line(list: &ReportList, purpose: ReportPurpose) -> (String, String) {
     let overview = &list.overview;
     let counts = &overview.counts;
     let all = text::count(counts.clusters, "cluster");
@@ -260,7 +260,7 @@ fn last_line(list: &ReportList, purpose: Purpose) -> (String, String) {
     };
     match list.outcome {
         Outcome::Blocked => {
-            let word = if purpose == Purpose::Deploy { "Blocked" } else { "Would be blocked" };
+            let word = if purpose == ReportPurpose::Deploy { "Blocked" } else { "Would be blocked" };
             (word.into(), format!(": {} of {all}{}.{end}", overview.blocked.len(), others("")))
         }
         Outcome::Failed => {
@@ -284,9 +284,9 @@ fn last_line(list: &ReportList, purpose: Purpose) -> (String, String) {
         Outcome::Planned | Outcome::Unchanged if changed == 0 => ("Nothing to do".into(), format!("{warnings}: {all}")),
         Outcome::Planned | Outcome::Unchanged => {
             let why = match purpose {
-                Purpose::Check => "check only",
-                Purpose::Diff => "diff only",
-                Purpose::Deploy | Purpose::Delete | Purpose::DryRun => "dry run",
+                ReportPurpose::Check => "check only",
+                ReportPurpose::Diff => "diff only",
+                ReportPurpose::Deploy | ReportPurpose::Delete | ReportPurpose::DryRun => "dry run",
             };
             ("Planned".into(), format!("{warnings}: {changed} of {all} would change; nothing was written ({why})"))
         }

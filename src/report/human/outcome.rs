@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::causes::{Cause, ObjectCauses};
+use super::causes::{GroupedFinding, ObjectCauses};
 use super::pen::Pen;
-use super::{Excerpts, HumanOptions, Purpose, plan, problems};
+use super::{Excerpts, HumanOptions, ReportPurpose, plan, problems};
 use crate::finding::{ApplyResult, CheckStatus, Finding, Severity};
 use crate::report::{Outcome, Report, WaitState};
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum number of objects with the same result that are listed, unless `verbose`; the others are counted.
 const LISTED: usize = 20;
@@ -20,7 +20,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
         problems::write(&report.errors, options, excerpts, pen)?;
         if let Some(hint) = pen.cluster_of_kubectl() {
             pen.blank()?;
-            let hint = pen.paint.text(Role::Faint, hint);
+            let hint = pen.paint.text(TextRole::Faint, hint);
             pen.line(&hint)?;
         }
     }
@@ -57,13 +57,13 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     }
     // The verdict comes last, where users look for it.
     let (word, rest) = last_line(report, options.purpose, began);
-    let role = if success { Role::Good } else { Role::Error };
+    let role = if success { TextRole::Good } else { TextRole::Error };
     let word = pen.paint.text(role, &word);
     pen.line(&format!("{word}{rest}"))
 }
 
 /// The last line: how the run ended.
-pub fn verdict(report: &Report, purpose: Purpose) -> String {
+pub fn verdict(report: &Report, purpose: ReportPurpose) -> String {
     let began = report.changes.iter().any(|change| change.result.is_some());
     let (word, rest) = last_line(report, purpose, began);
     format!("{word}{rest}")
@@ -77,11 +77,11 @@ pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) ->
 }
 
 fn fates(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
-    fate(report, ApplyResult::Applied, "Applied", Role::Good, options, pen)?;
-    fate(report, ApplyResult::Deleted, "Deleted", Role::Good, options, pen)?;
-    fate(report, ApplyResult::Deleting, "Not gone", Role::Error, options, pen)?;
-    fate(report, ApplyResult::Failed, "Failed", Role::Error, options, pen)?;
-    fate(report, ApplyResult::NotReached, "Not reached", Role::Warning, options, pen)
+    fate(report, ApplyResult::Applied, "Applied", TextRole::Good, options, pen)?;
+    fate(report, ApplyResult::Deleted, "Deleted", TextRole::Good, options, pen)?;
+    fate(report, ApplyResult::Deleting, "Not gone", TextRole::Error, options, pen)?;
+    fate(report, ApplyResult::Failed, "Failed", TextRole::Error, options, pen)?;
+    fate(report, ApplyResult::NotReached, "Not reached", TextRole::Warning, options, pen)
 }
 
 /// Whether the review above printed anything.
@@ -97,7 +97,7 @@ fn fate(
     report: &Report,
     result: ApplyResult,
     word: &str,
-    role: Role,
+    role: TextRole,
     options: &HumanOptions,
     pen: &mut Pen<'_>,
 ) -> io::Result<()> {
@@ -120,7 +120,7 @@ fn fate(
 }
 
 /// The last line: the coloured word, and the rest.
-fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String) {
+fn last_line(report: &Report, purpose: ReportPurpose, began: bool) -> (String, String) {
     let summary = &report.summary;
     let done = done(report);
     let warnings = if summary.warnings > 0 { " with warnings" } else { "" };
@@ -141,13 +141,18 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
     };
     match report.outcome {
         Outcome::Blocked => {
-            let word =
-                if matches!(purpose, Purpose::Deploy | Purpose::Delete) { "Blocked" } else { "Would be blocked" };
+            let word = if matches!(purpose, ReportPurpose::Deploy | ReportPurpose::Delete) {
+                "Blocked"
+            } else {
+                "Would be blocked"
+            };
             line(word, format!(": {}. Nothing was written.", errors(report)))
         }
-        Outcome::Deployed if purpose == Purpose::Delete => line("Deleted", format!("{warnings}: {done}")),
+        Outcome::Deployed if purpose == ReportPurpose::Delete => line("Deleted", format!("{warnings}: {done}")),
         Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
-        Outcome::Unchanged if purpose == Purpose::Delete => line("Nothing to delete", format!("{warnings}{unchanged}")),
+        Outcome::Unchanged if purpose == ReportPurpose::Delete => {
+            line("Nothing to delete", format!("{warnings}{unchanged}"))
+        }
         Outcome::Unchanged => line("Nothing to do", format!("{warnings}{unchanged}")),
         Outcome::Planned
             if summary.created
@@ -162,9 +167,9 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
         }
         Outcome::Planned => {
             let why = match purpose {
-                Purpose::Check => "check only",
-                Purpose::Diff => "diff only",
-                Purpose::Deploy | Purpose::Delete | Purpose::DryRun => "dry run",
+                ReportPurpose::Check => "check only",
+                ReportPurpose::Diff => "diff only",
+                ReportPurpose::Deploy | ReportPurpose::Delete | ReportPurpose::DryRun => "dry run",
             };
             line("Planned", format!("{warnings}: {}; nothing was written ({why})", plan::counts(&report.changes)))
         }
@@ -194,7 +199,7 @@ fn last_line(report: &Report, purpose: Purpose, began: bool) -> (String, String)
 
 /// `3 errors in 2 objects`, counted as they were shown.
 fn errors(report: &Report) -> String {
-    let is_error = |cause: &&Cause<'_>| cause.severity() == Severity::Error;
+    let is_error = |cause: &&GroupedFinding<'_>| cause.severity() == Severity::Error;
     let objects = ObjectCauses::of(report);
     let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
     let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
@@ -208,10 +213,10 @@ fn errors(report: &Report) -> String {
 /// Nothing if every error breaks something.
 fn proven_harmless(report: &Report) -> Option<String> {
     let objects = ObjectCauses::of(report);
-    let causes: Vec<&Cause<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
-    let (errors, others): (Vec<&Cause<'_>>, Vec<&Cause<'_>>) =
+    let causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
+    let (errors, others): (Vec<&GroupedFinding<'_>>, Vec<&GroupedFinding<'_>>) =
         causes.into_iter().partition(|cause| cause.severity() == Severity::Error);
-    let blocks = |cause: &&&Cause<'_>| {
+    let blocks = |cause: &&&GroupedFinding<'_>| {
         let counts = |finding: &Finding| !matches!(finding.severity, Severity::Waived | Severity::Known);
         let by_effect = |finding: &Finding| finding.semantic.unwrap_or(finding.severity);
         cause.findings().any(|finding| counts(finding) && by_effect(finding) == Severity::Error)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::HumanOptions;
 use crate::finding::Severity;
 use crate::text;
-use crate::ui::color::{Paint, Role};
+use crate::ui::color::{Paint, TextRole};
 
 pub struct Pen<'a> {
     pub paint: Paint,
@@ -79,19 +79,19 @@ impl<'a> Pen<'a> {
 
     /// `  --> file:line:column`, with the arrow aligned to the excerpt that follows.
     pub fn arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
-        let arrow = self.paint.text(Role::Frame, "-->");
+        let arrow = self.paint.text(TextRole::Frame, "-->");
         self.line(&format!("{}{arrow} {place}", " ".repeat(gutter)))
     }
 }
 
 /// The word for a severity and its style.
-pub fn severity(severity: Severity) -> (&'static str, Role) {
+pub fn severity(severity: Severity) -> (&'static str, TextRole) {
     match severity {
-        Severity::Error => ("error", Role::Error),
-        Severity::Warning => ("warning", Role::Warning),
-        Severity::Info => ("info", Role::Info),
-        Severity::Waived => ("waived", Role::Faint),
-        Severity::Known => ("known", Role::Faint),
+        Severity::Error => ("error", TextRole::Error),
+        Severity::Warning => ("warning", TextRole::Warning),
+        Severity::Info => ("info", TextRole::Info),
+        Severity::Waived => ("waived", TextRole::Faint),
+        Severity::Known => ("known", TextRole::Faint),
     }
 }
 

@@ -7,7 +7,7 @@ use super::pen::Pen;
 use crate::finding::{Action, ExtensionEntry};
 use crate::report::{ChangeEntry, Report, words};
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum number of changed objects that are listed; with more, only those that are deleted (unless `verbose`).
 const LISTED: usize = 5;
@@ -98,7 +98,7 @@ pub fn target(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io:
     if report.target.is_empty() || options.quiet {
         return Ok(());
     }
-    let heading = pen.paint.text(Role::Heading, &text::pad("Target", INDENT));
+    let heading = pen.paint.text(TextRole::Heading, &text::pad("Target", INDENT));
     pen.line(&format!("{heading}{}", text::cut(&text::sanitize(&report.target), 300)))
 }
 
@@ -107,7 +107,7 @@ pub fn summary(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io
     if options.quiet {
         return Ok(());
     }
-    let mut heading = pen.paint.text(Role::Heading, &text::pad("Plan", INDENT));
+    let mut heading = pen.paint.text(TextRole::Heading, &text::pad("Plan", INDENT));
     for action in ACTIONS {
         let changes: Vec<&ChangeEntry> = report.changes.iter().filter(|change| change.action == action).collect();
         if changes.is_empty() {
@@ -169,11 +169,11 @@ fn paint_action(action: Action, pen: &Pen<'_>) -> String {
     pen.paint.text(role(action), &text::pad(word(action), columns))
 }
 
-pub fn role(action: Action) -> Role {
+pub fn role(action: Action) -> TextRole {
     match action {
-        Action::Create => Role::Good,
-        Action::Update | Action::Adopt | Action::Orphan => Role::Warning,
-        Action::Unchanged | Action::Skip | Action::InstalledByOlm => Role::Faint,
-        Action::Replace | Action::Delete | Action::Unknown => Role::Error,
+        Action::Create => TextRole::Good,
+        Action::Update | Action::Adopt | Action::Orphan => TextRole::Warning,
+        Action::Unchanged | Action::Skip | Action::InstalledByOlm => TextRole::Faint,
+        Action::Replace | Action::Delete | Action::Unknown => TextRole::Error,
     }
 }

@@ -9,7 +9,7 @@ use crate::finding::{Severity, Source};
 use crate::problem::{Log, Problem};
 use crate::report::ErrorEntry;
 use crate::text;
-use crate::ui::color::Role;
+use crate::ui::color::TextRole;
 
 /// The maximum length of a document that is searched for its kind. Lines of longer ones are not shown.
 const LONGEST_DOCUMENT: usize = 20_000;
@@ -47,11 +47,11 @@ pub fn write(
         }
         // Only indented lines continue a message. Any other line break is part of untrusted text and is escaped.
         let (title, rest) = error.message.split_once("\n  ").unwrap_or((&error.message, ""));
-        finding::title("error", Role::Error, title.trim_end(), pen)?;
+        finding::title("error", TextRole::Error, title.trim_end(), pen)?;
         // Show an excerpt only with a column: the line alone does not show what is wrong.
         let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
         let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
-        let bar = pen.paint.text(Role::Frame, "|");
+        let bar = pen.paint.text(TextRole::Frame, "|");
         for line in rest.lines().take(MOST_LINES) {
             let line = text::sanitize(line.strip_prefix("  ").unwrap_or(line)).into_owned();
             pen.line(&format!("{} {bar} {}", " ".repeat(gutter), text::cut(&line, 500)))?;
@@ -67,8 +67,8 @@ pub fn write(
         }
         if let Some(help) = &error.help {
             let help = text::sanitize_block(help);
-            let sign = pen.paint.text(Role::Frame, "=");
-            let label = pen.paint.text(Role::Heading, "help");
+            let sign = pen.paint.text(TextRole::Frame, "=");
+            let label = pen.paint.text(TextRole::Heading, "help");
             let prefix = format!("{} {sign} {label}: ", " ".repeat(gutter));
             pen.wrapped(&prefix, gutter + 9, &text::cut_between_commands(&help, 2000))?;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::Excerpts;
-use crate::manifest::Source;
+use crate::manifest::ManifestSource;
 
 /// The maximum size of a file that is read to show a line of it.
 const LARGEST: u64 = 64 << 20;
@@ -14,17 +14,17 @@ const LARGEST: u64 = 64 << 20;
 /// Texts by file name. The starts of lines are computed when the first line of a text is requested.
 #[derive(Default)]
 pub struct Sources {
-    files: BTreeMap<String, File>,
+    files: BTreeMap<String, IndexedSource>,
 }
 
-struct File {
-    source: Arc<Source>,
+struct IndexedSource {
+    source: Arc<ManifestSource>,
     starts: OnceLock<Vec<usize>>,
 }
 
 impl Sources {
     #[cfg(test)]
-    pub fn new(sources: impl IntoIterator<Item = Arc<Source>>) -> Self {
+    pub fn new(sources: impl IntoIterator<Item = Arc<ManifestSource>>) -> Self {
         let mut all = Sources::default();
         for source in sources {
             all.add(source);
@@ -32,15 +32,15 @@ impl Sources {
         all
     }
 
-    pub fn add(&mut self, source: Arc<Source>) {
+    pub fn add(&mut self, source: Arc<ManifestSource>) {
         if !self.files.contains_key(&*source.name) {
-            self.files.insert(source.name.to_string(), File { source, starts: OnceLock::new() });
+            self.files.insert(source.name.to_string(), IndexedSource { source, starts: OnceLock::new() });
         }
     }
 
     /// For rendered texts: what they were rendered from, by name.
     pub fn rendered_from(&self) -> BTreeMap<String, PathBuf> {
-        let of = |(name, file): (&String, &File)| Some((name.clone(), file.source.rendered_from.clone()?));
+        let of = |(name, file): (&String, &IndexedSource)| Some((name.clone(), file.source.rendered_from.clone()?));
         self.files.iter().filter_map(of).collect()
     }
 
@@ -55,7 +55,7 @@ impl Sources {
         let Ok(file) = std::fs::File::open(path) else { return };
         let read = file.take(LARGEST + 1).read_to_string(&mut text);
         if read.is_ok_and(|bytes| bytes as u64 <= LARGEST) {
-            self.add(Arc::new(Source::new(name, text)));
+            self.add(Arc::new(ManifestSource::new(name, text)));
         }
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn lines_are_found_by_number() {
         let text = "first\r\nsecond\n\nfourth".to_owned();
-        let sources = Sources::new([Arc::new(Source::new("a.yaml", text))]);
+        let sources = Sources::new([Arc::new(ManifestSource::new("a.yaml", text))]);
         let lines: Vec<Option<&str>> = (0..=5).map(|line| sources.line("a.yaml", line)).collect();
         assert_eq!(lines, [None, Some("first"), Some("second"), Some(""), Some("fourth"), None]);
         assert_eq!(sources.line("b.yaml", 1), None);

@@ -46,7 +46,7 @@ fn every_kind_of_report_as_it_is_shown() {
 
 #[test]
 fn verbose_shows_infos_waived_and_every_object() {
-    let options = HumanOptions { verbose: true, purpose: Purpose::Check, ..HumanOptions::default() };
+    let options = HumanOptions { verbose: true, purpose: ReportPurpose::Check, ..HumanOptions::default() };
     snapshot("verbose", &shown(&samples::warned(), &options));
     let all = shown(&samples::hundreds(), &options);
     assert!((0..300).all(|i| all.contains(&format!(", ^.spec.field{i}\n"))), "verbose leaves nothing out");
@@ -230,9 +230,9 @@ fn a_check_would_block_and_a_deploy_did() {
         let text = shown(&samples::blocked(), &HumanOptions { purpose, ..HumanOptions::default() });
         text.lines().last().map(str::to_owned)
     };
-    assert_eq!(last(Purpose::Deploy).as_deref(), Some("Blocked: 1 error. Nothing was written."));
-    assert_eq!(last(Purpose::DryRun).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
-    assert_eq!(last(Purpose::Check).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
+    assert_eq!(last(ReportPurpose::Deploy).as_deref(), Some("Blocked: 1 error. Nothing was written."));
+    assert_eq!(last(ReportPurpose::DryRun).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
+    assert_eq!(last(ReportPurpose::Check).as_deref(), Some("Would be blocked: 1 error. Nothing was written."));
 }
 
 #[test]

@@ -11,12 +11,12 @@ mod tests;
 use std::io::{self, Write};
 
 use self::escape::{code, fence, html, words as bare};
-use super::human::causes::{Cause, ObjectCauses};
+use super::human::causes::{GroupedFinding, ObjectCauses};
 use super::human::findings::shares;
-use super::human::groups::{self, Block, Kind};
-use super::human::list::{Row, names, rows};
+use super::human::groups::{self, Block, RuleBlocks};
+use super::human::list::{OverviewRow, names, rows};
 use super::human::{finding as human, plan};
-use super::{LiveGroup, Report, ReportList, Surroundings, words};
+use super::{LiveGroup, Report, ReportContext, ReportList, words};
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
 
@@ -34,14 +34,14 @@ const NAMED: usize = 20;
 const PLACES: usize = 5;
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let causes = ObjectCauses::of(report);
-    let mut page = Page { text: head(report, &causes, around), room: 0 };
+    let mut page = MarkdownPage { text: head(report, &causes, around), room: 0 };
     page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());
     let mut left = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
         let kinds = groups::kinds(&causes, severity);
-        let total: usize = kinds.iter().map(Kind::len).sum();
+        let total: usize = kinds.iter().map(RuleBlocks::len).sum();
         // Leave out all warnings before any error.
         let shown = if left.is_empty() { page.kinds(&kinds, severity, around) } else { 0 };
         if shown < total {
@@ -62,7 +62,7 @@ pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> 
 }
 
 /// The verdict, the target, the checks, and everything that is not a finding.
-fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) -> String {
+fn head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportContext<'_>) -> String {
     let mut text = format!("### gantry: {}\n", bare(&around.verdict(report)));
     if let Some(list) = around.list {
         text.push_str(&clusters(list));
@@ -109,7 +109,7 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: Surroundings<'_>) 
 /// The clusters by outcome.
 fn clusters(list: &ReportList) -> String {
     let mut text = "\n| clusters | | |\n|---|--:|---|\n".to_owned();
-    for Row { what, clusters, .. } in rows(list) {
+    for OverviewRow { what, clusters, .. } in rows(list) {
         let named = code(&words::line(&names(clusters.iter().copied(), NAMED), LONGEST_LINE)).replace('|', "\\|");
         text.push_str(&format!("| {} | {} | {named} |\n", bare(&what), clusters.len()));
     }
@@ -139,12 +139,12 @@ fn row(check: &CheckReport, causes: &[ObjectCauses<'_>]) -> String {
 }
 
 /// The text so far, and how many characters may follow.
-struct Page {
+struct MarkdownPage {
     text: String,
     room: usize,
 }
 
-impl Page {
+impl MarkdownPage {
     /// Adds text if there is room for it.
     fn add(&mut self, text: &str) -> bool {
         let length = text.chars().count();
@@ -157,7 +157,7 @@ impl Page {
     }
 
     /// The findings of one severity, folded by rule. Returns how many are shown.
-    fn kinds(&mut self, kinds: &[Kind<'_>], severity: Severity, around: Surroundings<'_>) -> usize {
+    fn kinds(&mut self, kinds: &[RuleBlocks<'_>], severity: Severity, around: ReportContext<'_>) -> usize {
         let title = if severity == Severity::Error { "\n#### Errors\n" } else { "\n#### Warnings\n" };
         if kinds.is_empty() || !self.add(title) {
             return 0;
@@ -165,7 +165,7 @@ impl Page {
         // Each rule gets its first finding before any gets all.
         let length = |text: &str| text.chars().count();
         let mut spare = self.room;
-        let mut first = |kind: &Kind<'_>| {
+        let mut first = |kind: &RuleBlocks<'_>| {
             let first = opened(kind, around);
             spare = spare.checked_sub(length(&first) + END.len())?;
             Some(first)
@@ -196,7 +196,7 @@ impl Page {
     /// Infos and accepted findings, if there is room.
     fn accepted(&mut self, causes: &[ObjectCauses<'_>]) {
         for severity in [Severity::Info, Severity::Waived, Severity::Known] {
-            let found: Vec<&Cause<'_>> =
+            let found: Vec<&GroupedFinding<'_>> =
                 causes.iter().flat_map(|object| &object.causes).filter(|cause| cause.severity() == severity).collect();
             if found.is_empty() {
                 continue;
@@ -228,7 +228,7 @@ impl Page {
 const END: &str = "\n</details>\n";
 
 /// The fold of a rule with its first finding.
-fn opened(kind: &Kind<'_>, around: Surroundings<'_>) -> String {
+fn opened(kind: &RuleBlocks<'_>, around: ReportContext<'_>) -> String {
     let block = &kind.blocks[0];
     let summary = around.rules.rule(kind.rule).map(|rule| format!(": {}", html(&rule.summary))).unwrap_or_default();
     let rule = html(&words::line(kind.rule, 100));
@@ -296,7 +296,7 @@ fn line(block: &Block<'_>) -> String {
     )
 }
 
-fn place_of(cause: &Cause<'_>) -> String {
+fn place_of(cause: &GroupedFinding<'_>) -> String {
     let object = cause.finding.object.as_ref().map(human::name).unwrap_or_default();
     let at = cause.finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
     format!("{}{}", code(&words::line(&object, 300)), at.unwrap_or_default())

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use crate::report::human::Excerpts;
 
 /// The files that the samples name.
-pub struct Files(BTreeMap<&'static str, Vec<String>>);
+pub struct SampleFiles(BTreeMap<&'static str, Vec<String>>);
 
-impl Excerpts for Files {
+impl Excerpts for SampleFiles {
     fn line(&self, file: &str, line: usize) -> Option<&str> {
         self.0.get(file)?.get(line.checked_sub(1)?).map(String::as_str)
     }
 }
 
-pub fn files() -> Files {
+pub fn files() -> SampleFiles {
     let mut crd: Vec<String> = (1..=50).map(|n| format!("# line {n}")).collect();
     let mut set = |line: usize, text: &str| crd[line - 1] = text.into();
     set(23, "              properties:");
@@ -24,7 +24,7 @@ pub fn files() -> Files {
     set(28, "                  minimum: 2");
     set(44, "                spec:");
     let lines = |text: &str| text.split('\n').map(str::to_owned).collect::<Vec<_>>();
-    Files(BTreeMap::from([
+    SampleFiles(BTreeMap::from([
         ("manifests/crd.yaml", crd),
         ("hostile.yaml", lines("a: b\n\u{1b}[31m\t  \u{202e}key: \u{1b}[2Jvalue\r")),
         ("wide.yaml", lines("spec:\n  日本語: {名前: string, size: 3}")),

@@ -9,17 +9,17 @@ use crate::finding::BaselineState;
 
 /// The root of a file.
 #[derive(Serialize)]
-pub struct Log {
+pub struct SarifLog {
     #[serde(rename = "$schema")]
     pub schema: &'static str,
     pub version: &'static str,
-    pub runs: Vec<Run>,
+    pub runs: Vec<SarifRun>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Run {
-    pub tool: Tool,
+pub struct SarifRun {
+    pub tool: SarifTool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automation_details: Option<AutomationDetails>,
     pub invocations: [Invocation; 1],
@@ -32,11 +32,11 @@ pub struct Run {
 #[derive(Serialize)]
 pub struct AutomationDetails {
     pub id: String,
-    pub description: Text,
+    pub description: SarifText,
 }
 
 #[derive(Serialize)]
-pub struct Tool {
+pub struct SarifTool {
     pub driver: Driver,
 }
 
@@ -45,20 +45,20 @@ pub struct Tool {
 pub struct Driver {
     pub name: &'static str,
     pub semantic_version: &'static str,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<SarifRule>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rule {
+pub struct SarifRule {
     pub id: String,
-    pub short_description: Text,
+    pub short_description: SarifText,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub full_description: Option<Text>,
+    pub full_description: Option<SarifText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<Help>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub default_configuration: Option<Configuration>,
+    pub default_configuration: Option<SarifRuleConfig>,
     pub properties: RuleProperties,
 }
 
@@ -68,8 +68,8 @@ pub struct RuleProperties {
 }
 
 #[derive(Serialize)]
-pub struct Configuration {
-    pub level: Level,
+pub struct SarifRuleConfig {
+    pub level: SarifLevel,
 }
 
 #[derive(Serialize)]
@@ -79,19 +79,19 @@ pub struct Help {
 }
 
 #[derive(Serialize)]
-pub struct Text {
+pub struct SarifText {
     pub text: String,
 }
 
-impl From<String> for Text {
+impl From<String> for SarifText {
     fn from(text: String) -> Self {
-        Text { text }
+        SarifText { text }
     }
 }
 
 #[derive(Serialize)]
 pub struct Base {
-    pub description: Text,
+    pub description: SarifText,
 }
 
 #[derive(Serialize)]
@@ -104,15 +104,15 @@ pub struct Invocation {
 
 #[derive(Serialize)]
 pub struct Notification {
-    pub level: Level,
-    pub message: Text,
+    pub level: SarifLevel,
+    pub message: SarifText,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub locations: Vec<Location>,
+    pub locations: Vec<SarifLocation>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Level {
+pub enum SarifLevel {
     Error,
     Warning,
     Note,
@@ -123,11 +123,11 @@ pub enum Level {
 pub struct SarifResult {
     pub rule_id: String,
     pub rule_index: usize,
-    pub level: Level,
+    pub level: SarifLevel,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_state: Option<BaselineState>,
-    pub message: Text,
-    pub locations: [Location; 1],
+    pub message: SarifText,
+    pub locations: [SarifLocation; 1],
     pub partial_fingerprints: BTreeMap<&'static str, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suppressions: Vec<Suppression>,
@@ -136,7 +136,7 @@ pub struct SarifResult {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Location {
+pub struct SarifLocation {
     pub physical_location: PhysicalLocation,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logical_locations: Vec<LogicalLocation>,

@@ -13,11 +13,12 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use self::log::{
-    ArtifactLocation, AutomationDetails, Base, Configuration, Driver, Help, Invocation, Level, Location, Log,
-    LogicalLocation, Notification, PhysicalLocation, Region, Rule, RuleProperties, Run, SarifResult, Suppression, Tool,
+    ArtifactLocation, AutomationDetails, Base, Driver, Help, Invocation, LogicalLocation, Notification,
+    PhysicalLocation, Region, RuleProperties, SarifLevel, SarifLocation, SarifLog, SarifResult, SarifRule,
+    SarifRuleConfig, SarifRun, SarifTool, Suppression,
 };
-use super::places::{Place, Places};
-use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportList, Rules, Surroundings, json, words};
+use super::places::{CodePosition, ReportPaths};
+use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportContext, ReportList, RuleTexts, json, words};
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
 use crate::text;
 
@@ -31,12 +32,12 @@ const GITHUB_FINGERPRINT: &str = "primaryLocationLineHash";
 const LONGEST_MESSAGE: usize = 1000;
 
 /// Writes the report.
-pub fn write(report: &Report, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_runs(vec![run(report, around, None)], out)
 }
 
 /// Writes the reports of many clusters: one run for each group of equal reports, with the first cluster as its id.
-pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let of = |clusters: Vec<&ClusterReport>| {
         let names: Vec<String> = clusters.iter().map(|cluster| one_line(&cluster.name)).collect();
         let id = names.first().cloned().unwrap_or_default();
@@ -47,12 +48,12 @@ pub fn write_list(list: &ReportList, around: Surroundings<'_>, out: &mut dyn Wri
     write_runs(list.alike(|_| true).into_iter().filter_map(of).collect(), out)
 }
 
-fn write_runs(runs: Vec<Run>, out: &mut dyn Write) -> io::Result<()> {
-    json::write_value(&Log { schema: SCHEMA, version: "2.1.0", runs }, out)
+fn write_runs(runs: Vec<SarifRun>, out: &mut dyn Write) -> io::Result<()> {
+    json::write_value(&SarifLog { schema: SCHEMA, version: "2.1.0", runs }, out)
 }
 
-fn run(report: &Report, around: Surroundings<'_>, automation_details: Option<AutomationDetails>) -> Run {
-    let mut rules = Named::default();
+fn run(report: &Report, around: ReportContext<'_>, automation_details: Option<AutomationDetails>) -> SarifRun {
+    let mut rules = SarifRuleIndex::default();
     let findings = || report.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)));
     let results: Vec<SarifResult> = findings()
         .map(|(check, finding)| result(finding, rules.index(check, finding, around.rules), report, around.places))
@@ -60,8 +61,8 @@ fn run(report: &Report, around: Surroundings<'_>, automation_details: Option<Aut
     let driver = Driver { name: "gantry", semantic_version: env!("CARGO_PKG_VERSION"), rules: rules.list };
     let base =
         Base { description: "The root of the repository, or the working directory of gantry.".to_owned().into() };
-    Run {
-        tool: Tool { driver },
+    SarifRun {
+        tool: SarifTool { driver },
         automation_details,
         invocations: [invocation(report, around.places)],
         original_uri_base_ids: BTreeMap::from([(ROOT, base)]),
@@ -72,13 +73,13 @@ fn run(report: &Report, around: Surroundings<'_>, automation_details: Option<Aut
 
 /// The rules that the findings name, each once.
 #[derive(Default)]
-struct Named {
-    list: Vec<Rule>,
+struct SarifRuleIndex {
+    list: Vec<SarifRule>,
     index: BTreeMap<String, usize>,
 }
 
-impl Named {
-    fn index(&mut self, check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> usize {
+impl SarifRuleIndex {
+    fn index(&mut self, check: &CheckReport, finding: &Finding, rules: &dyn RuleTexts) -> usize {
         *self.index.entry(finding.rule.clone()).or_insert_with(|| {
             self.list.push(rule(check, finding, rules));
             self.list.len() - 1
@@ -86,21 +87,21 @@ impl Named {
     }
 }
 
-fn rule(check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> Rule {
+fn rule(check: &CheckReport, finding: &Finding, rules: &dyn RuleTexts) -> SarifRule {
     let id = one_line(&finding.rule);
     let properties = RuleProperties { tags: [one_line(&check.name)] };
     // A verdict of another tool is explained by our closest rule.
     let known = rules.rule(&finding.rule).or_else(|| rules.rule(finding.explain.as_deref()?));
     match known {
-        Some(known) => Rule {
+        Some(known) => SarifRule {
             id,
             short_description: known.summary.into(),
             full_description: Some(known.reports.into()),
             help: Some(Help { text: known.text, markdown: known.markdown }),
-            default_configuration: Some(Configuration { level: level(known.severity) }),
+            default_configuration: Some(SarifRuleConfig { level: level(known.severity) }),
             properties,
         },
-        None => Rule {
+        None => SarifRule {
             short_description: format!("{id}, a rule of the check {}", one_line(&check.name)).into(),
             id,
             full_description: None,
@@ -111,7 +112,7 @@ fn rule(check: &CheckReport, finding: &Finding, rules: &dyn Rules) -> Rule {
     }
 }
 
-fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Places) -> SarifResult {
+fn result(finding: &Finding, rule_index: usize, report: &Report, places: &ReportPaths) -> SarifResult {
     let fingerprint = Fingerprint::of(finding).to_string();
     let mut properties = BTreeMap::new();
     if !finding.breaks.is_empty() {
@@ -141,7 +142,7 @@ fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Places
         level: level(finding.severity_if_unaccepted()),
         baseline_state: finding.baseline_state,
         message: message(finding).into(),
-        locations: [Location { logical_locations: logical(finding).into_iter().collect(), ..location(&place) }],
+        locations: [SarifLocation { logical_locations: logical(finding).into_iter().collect(), ..location(&place) }],
         partial_fingerprints: BTreeMap::from([
             (FINGERPRINT, fingerprint.clone()),
             (GITHUB_FINGERPRINT, format!("{fingerprint}:1")),
@@ -160,11 +161,11 @@ fn message(finding: &Finding) -> String {
     format!("{}{}{parent}{next}", object.unwrap_or_default(), one_line(&finding.message))
 }
 
-fn location(place: &Place) -> Location {
+fn location(place: &CodePosition) -> SarifLocation {
     let (uri, is_relative) = place.uri();
     let region = place.line.map(|start_line| Region { start_line, start_column: place.column });
     let artifact_location = ArtifactLocation { uri, uri_base_id: is_relative.then_some(ROOT) };
-    Location { physical_location: PhysicalLocation { artifact_location, region }, logical_locations: Vec::new() }
+    SarifLocation { physical_location: PhysicalLocation { artifact_location, region }, logical_locations: Vec::new() }
 }
 
 /// `customresourcedefinition/samples.example.com v1 ^.spec.x`
@@ -179,17 +180,25 @@ fn logical(finding: &Finding) -> Option<LogicalLocation> {
 }
 
 /// Whether everything could be checked, and what could not.
-fn invocation(report: &Report, places: &Places) -> Invocation {
+fn invocation(report: &Report, places: &ReportPaths) -> Invocation {
     let mut notifications = Vec::new();
     for check in &report.checks {
         for unchecked in &check.unchecked {
             let help = unchecked.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
             let text = format!("{} could not check: {}{help}", check.name, unchecked.message);
-            notifications.push(Notification { level: Level::Error, message: plain(&text).into(), locations: vec![] });
+            notifications.push(Notification {
+                level: SarifLevel::Error,
+                message: plain(&text).into(),
+                locations: vec![],
+            });
         }
         if check.status == CheckStatus::Skipped {
             let text = format!("{} was skipped: {}", check.name, check.message.as_deref().unwrap_or("no reason given"));
-            notifications.push(Notification { level: Level::Warning, message: plain(&text).into(), locations: vec![] });
+            notifications.push(Notification {
+                level: SarifLevel::Warning,
+                message: plain(&text).into(),
+                locations: vec![],
+            });
         }
     }
     let entry = |level| {
@@ -199,19 +208,19 @@ fn invocation(report: &Report, places: &Places) -> Invocation {
             Notification { level, message: plain(&format!("{}{help}", entry.message)).into(), locations }
         }
     };
-    notifications.extend(report.errors.iter().map(entry(Level::Error)));
-    notifications.extend(report.warnings.iter().map(entry(Level::Warning)));
+    notifications.extend(report.errors.iter().map(entry(SarifLevel::Error)));
+    notifications.extend(report.warnings.iter().map(entry(SarifLevel::Warning)));
     let could_not_check =
         report.checks.iter().any(|check| check.status == CheckStatus::Failed || !check.unchecked.is_empty());
     let execution_successful = report.outcome != Outcome::Failed && report.errors.is_empty() && !could_not_check;
     Invocation { execution_successful, tool_execution_notifications: notifications }
 }
 
-fn level(severity: Severity) -> Level {
+fn level(severity: Severity) -> SarifLevel {
     match severity {
-        Severity::Error => Level::Error,
-        Severity::Warning | Severity::Waived | Severity::Known => Level::Warning,
-        Severity::Info => Level::Note,
+        Severity::Error => SarifLevel::Error,
+        Severity::Warning | Severity::Waived | Severity::Known => SarifLevel::Warning,
+        Severity::Info => SarifLevel::Note,
     }
 }
 

@@ -6,18 +6,18 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::Managed;
+use super::ManagedApp;
 use super::record::last;
-use crate::app::parent::{self, Content, Last};
-use crate::app::{Outcome, Parent};
-use crate::apply::delete::{self, RemovalEvent, Removed};
+use crate::app::parent::{self, AppRecordContent, LastRun};
+use crate::app::{Parent, RunOutcome};
+use crate::apply::delete::{self, DeletionResults, RemovalEvent};
 use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cluster::Target;
 use crate::cluster::patience::Patience;
 use crate::config::Settings;
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, ExtensionEntry};
-use crate::options::Wait;
+use crate::options::WaitPolicy;
 use crate::plan::removal::Removal;
 use crate::plan::{Change, Plan};
 use crate::problem::Problem;
@@ -26,12 +26,12 @@ use crate::resource;
 use crate::run::host::Host;
 use crate::run::wait_log::WaitLog;
 use crate::text;
-use crate::ui::progress::Progress;
+use crate::ui::progress::ProgressDisplay;
 
 /// The result of a deploy of an app.
-pub struct Deployed {
+pub struct DeployedApp {
     pub applied: Applied,
-    pub removed: Removed,
+    pub removed: DeletionResults,
 }
 
 /// Writes the app's record, its members, deletes what leaves it, and writes the record again.
@@ -39,18 +39,21 @@ pub struct Deployed {
 /// Until the run ends, the record names every kind and namespace that the run may have written to. So the next run
 /// finds all members, whatever stops this one.
 pub async fn deploy(
-    managed: &Managed,
+    managed: &ManagedApp,
     plan: &Plan,
     target: &Target,
     settings: &Settings,
-    progress: &Progress,
+    progress: &ProgressDisplay,
     host: &mut Host,
-    write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::Live)>) -> Applied,
-) -> Deployed {
-    let not_removed = || Removed { results: vec![ApplyResult::NotReached; plan.removals.len()], ..Removed::default() };
-    let failed = |problem: Problem, written: Option<&(usize, resource::Live)>| {
+    write: impl AsyncFnOnce(&mut Host, Option<(usize, resource::LiveObject)>) -> Applied,
+) -> DeployedApp {
+    let not_removed = || DeletionResults {
+        results: vec![ApplyResult::NotReached; plan.removals.len()],
+        ..DeletionResults::default()
+    };
+    let failed = |problem: Problem, written: Option<&(usize, resource::LiveObject)>| {
         let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
-        Deployed { applied, removed: not_removed() }
+        DeployedApp { applied, removed: not_removed() }
     };
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
@@ -59,11 +62,11 @@ pub async fn deploy(
         Err(problem) => return failed(problem, None),
     };
     let (kinds, namespaces) = managed.reach(plan);
-    let started = Content {
+    let started = AppRecordContent {
         kinds,
         namespaces,
         members: managed.intended(plan),
-        last: last(Outcome::Started, target, host).await,
+        last: last(RunOutcome::Started, target, host).await,
         last_applied: None,
         may_split: plan.needs_parts,
     };
@@ -105,8 +108,8 @@ pub async fn deploy(
         && !applied.interrupted;
     if let Some(kapp) = managed.kapp.as_ref().filter(|_| is_done) {
         // Write the members to our record before kapp's is deleted: they are recorded nowhere else.
-        let last = parent.last.clone().unwrap_or_else(Last::none);
-        let content = Content { last, ..managed.record(plan, &applied, &removed) };
+        let last = parent.last.clone().unwrap_or_else(LastRun::none);
+        let content = AppRecordContent { last, ..managed.record(plan, &applied, &removed) };
         match parent::write(&managed.app, Some(&parent), content, patience, target).await {
             Ok(now) => {
                 parent = now;
@@ -117,8 +120,8 @@ pub async fn deploy(
     }
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
     let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
-    let outcome = if problems.is_empty() && !applied.interrupted { Outcome::Applied } else { Outcome::Failed };
-    let mut last = parent.last.clone().unwrap_or_else(Last::none);
+    let outcome = if problems.is_empty() && !applied.interrupted { RunOutcome::Applied } else { RunOutcome::Failed };
+    let mut last = parent.last.clone().unwrap_or_else(LastRun::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
     // Everyone who can read the record sees them.
     let reason = |message: &str| match settings.redact {
@@ -126,11 +129,11 @@ pub async fn deploy(
         false => text::cut(message, REASON).into_owned(),
     };
     last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
-    let last_applied = if outcome == Outcome::Applied { managed.last_applied(plan, &applied) } else { None };
-    let content = Content { last, last_applied, ..managed.record(plan, &applied, &removed) };
+    let last_applied = if outcome == RunOutcome::Applied { managed.last_applied(plan, &applied) } else { None };
+    let content = AppRecordContent { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
     // After a failure, the user has waited long enough.
-    let limit = if outcome == Outcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
+    let limit = if outcome == RunOutcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
     let patience = Patience { limit, ..patience };
     let mut answer = managed.end(Some(&parent), content.clone(), patience, target).await;
     if answer.is_err()
@@ -143,16 +146,16 @@ pub async fn deploy(
     if let Err(problem) = answer {
         removed.problems.push(problem);
     }
-    Deployed { applied, removed }
+    DeployedApp { applied, removed }
 }
 
 /// Records that the run has begun, and what it is going to write.
 ///
 /// If a webhook of an app that is deleted stands in the way, its configuration is deleted before.
 async fn begin(
-    managed: &Managed,
+    managed: &ManagedApp,
     plan: &Plan,
-    started: Content,
+    started: AppRecordContent,
     patience: Patience<'_>,
     target: &Target,
     settings: &Settings,
@@ -185,12 +188,12 @@ fn is_webhook_configuration(removal: &Removal) -> bool {
 
 /// Creates the namespace of the app's record, if the manifests have it. Returns its index and the live object.
 async fn state_namespace(
-    managed: &Managed,
+    managed: &ManagedApp,
     plan: &Plan,
     target: &Target,
     settings: &Settings,
     stop: &watch::Receiver<bool>,
-) -> std::result::Result<Option<(usize, resource::Live)>, Problem> {
+) -> std::result::Result<Option<(usize, resource::LiveObject)>, Problem> {
     let is_state = |change: &Change| {
         let object = &change.desired.object;
         change.is_written()
@@ -206,7 +209,7 @@ async fn state_namespace(
 
 /// Whether a deploy waits until what it writes is ready.
 pub fn waits(settings: &Settings) -> bool {
-    settings.wait == Wait::True
+    settings.wait == WaitPolicy::True
 }
 
 /// Whether a deploy shows logs of Pods. They may hold any value.
@@ -217,7 +220,7 @@ pub fn shows_logs(settings: &Settings) -> bool {
 /// How a deploy writes, and which states of ClusterExtensions it waits for.
 pub fn options(
     settings: &Settings,
-    written: Option<(usize, resource::Live)>,
+    written: Option<(usize, resource::LiveObject)>,
     extensions: &[ExtensionEntry],
 ) -> ApplyOptions {
     // If several rules match an object, the first one decides: the user's.
@@ -233,9 +236,9 @@ pub fn options(
         keep_going: settings.keep_going,
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
-        awaits_all_crds: settings.wait != Wait::False,
+        awaits_all_crds: settings.wait != WaitPolicy::False,
         ready_timeout: waits(settings).then_some(settings.timeouts.ready),
-        rules_timeout: (settings.wait != Wait::False).then_some(settings.timeouts.ready),
+        rules_timeout: (settings.wait != WaitPolicy::False).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
         shows_logs: shows_logs(settings),
         ignores_api_services: settings.ignore_failing_api_services,

@@ -5,7 +5,7 @@ use crate::resource::ObjectRef;
 
 /// What is reported about an app before anything is written.
 #[derive(Debug, Default)]
-pub struct Foreseen {
+pub struct AppForecast {
     /// Why nothing can be written.
     pub hindrances: Vec<Problem>,
     /// More would be deleted than one deploy may.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
-use crate::app::inventory::Member;
-use crate::app::members::{self, Found, Live};
+use crate::app::inventory::AppMember;
+use crate::app::members::{self, AppObject, LiveMembers};
 use crate::app::{App, PART_OF, Parent, config_maps, label, versions};
 use crate::apply::Applied;
-use crate::apply::delete::Removed;
+use crate::apply::delete::DeletionResults;
 use crate::cli::AppFlags;
 use crate::cluster::Target;
 use crate::cluster::patience::is_of_webhook;
@@ -23,17 +23,17 @@ use crate::finding::Action;
 use crate::manifest::Manifest;
 use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
 use crate::plan::removal::{self, Removal, Removals};
-use crate::plan::strategy::{self, Strategy};
+use crate::plan::strategy::{self, DeployStrategy};
 use crate::plan::{Change, ObjectLookup, Plan};
 use crate::problem::{Error, Problem, Result};
 use crate::rbac::Atom;
 use crate::resource::{self, ObjectRef, Resource};
-use foreseen::{Foreseen, listed};
+use foreseen::{AppForecast, listed};
 
-use crate::run::before::{self, Before};
+use crate::run::before::{self, RecordedApp};
 use crate::run::from_kapp::FromKapp;
 
-pub use deploy::{Deployed, deploy, options, shows_logs, waits};
+pub use deploy::{DeployedApp, deploy, options, shows_logs, waits};
 pub(super) use record::{last, needs_parts};
 
 /// What to do without a right to find or to delete members.
@@ -41,13 +41,13 @@ const WITHOUT_PRUNING: &str = "deploy without pruning: --prune=no";
 const RECORD_ALONE: &str = "keep all objects and delete the record alone: gantry apps forget -a APP -n NAMESPACE";
 
 /// The app of a run, as it is live.
-pub struct Managed {
+pub struct ManagedApp {
     pub app: App,
     parent: Option<Parent>,
-    live: Live,
-    numbered: versions::Numbered,
+    live: LiveMembers,
+    numbered: versions::NumberedVersions,
     /// Members that nobody changed since the last run and that match the manifests.
-    as_applied: BTreeMap<members::Place, resource::Live>,
+    as_applied: BTreeMap<members::MemberKey, resource::LiveObject>,
     /// See [`Input::sum`].
     input: String,
     field_manager: String,
@@ -75,8 +75,8 @@ pub struct Use {
 }
 
 /// What is known of an app before its manifests are read.
-pub struct Known {
-    pub before: Option<Before>,
+pub struct AppBeforeRun {
+    pub before: Option<RecordedApp>,
     /// See [`crate::manifest::Input::sum`].
     pub input: String,
 }
@@ -91,8 +91,8 @@ pub async fn open(
     manifests: &mut Vec<Manifest>,
     target: &Target,
     use_of: Use,
-    known: Known,
-) -> Result<Option<Managed>> {
+    known: AppBeforeRun,
+) -> Result<Option<ManagedApp>> {
     let Use { writes, asks, confirmed, deletes } = use_of;
     let Some(name) = &settings.app else { return Ok(None) };
     if flags.prune == Some(PruneFlag::Kapp) && flags.from_kapp.is_none() {
@@ -105,10 +105,10 @@ pub async fn open(
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
     label::put(manifests, &app.id())?;
-    let Known { before, input } = known;
+    let AppBeforeRun { before, input } = known;
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let as_applied = before.as_ref().and_then(|before| before::as_applied(before, manifests, settings, namespace));
-    let (known, live) = before.map(|Before { parent, live }| (parent, live)).unzip();
+    let (known, live) = before.map(|RecordedApp { parent, live }| (parent, live)).unzip();
     let (mut parent, tool) = match (known, flags.take_over_app) {
         (Some(parent), _) => (Some(parent), None),
         (None, true) => Parent::read_of_any_tool(&app, target).await?.unzip(),
@@ -141,16 +141,16 @@ pub async fn open(
             };
             let kinds: BTreeSet<(&str, &str)> = named.iter().map(|(group, kind, _)| (*group, *kind)).collect();
             let whole = |resource: &Resource| kinds.contains(&(&*resource.group, &*resource.kind));
-            members::find(parent, target, members::Wanted { objects: &wanted, whole: &whole }).await?
+            members::find(parent, target, members::KeptContent { objects: &wanted, whole: &whole }).await?
         }
-        (None, _) => Live::default(),
+        (None, _) => LiveMembers::default(),
     };
     if let Some(parent) = &mut parent {
         parent.resolve_pending(&live);
     }
     let from_kapp = FromKapp::open(flags, &app, parent.as_ref(), target, asks, settings.prune, &settings.field_manager);
     let kapp = from_kapp.await?;
-    let mut numbered = versions::Numbered::default();
+    let mut numbered = versions::NumberedVersions::default();
     if manifests.iter().any(versions::is_versioned) {
         let unread = live.unread.iter().chain(kapp.iter().flat_map(FromKapp::unread)).next();
         if let Some(problem) = unread.cloned() {
@@ -168,7 +168,7 @@ pub async fn open(
     };
     let (as_applied, prunes_adopted) = (as_applied.unwrap_or_default(), flags.prune_adopted);
     let field_manager = settings.field_manager.clone();
-    Ok(Some(Managed {
+    Ok(Some(ManagedApp {
         app,
         parent,
         live,
@@ -185,14 +185,14 @@ pub async fn open(
     }))
 }
 
-impl Managed {
+impl ManagedApp {
     /// Members that the manifests name, as they were listed.
-    pub fn content(&self) -> &BTreeMap<members::Place, resource::Live> {
+    pub fn content(&self) -> &BTreeMap<members::MemberKey, resource::LiveObject> {
         &self.live.content
     }
 
     /// Members that need not be read: see [`Change::is_as_applied`].
-    pub fn as_applied(&self) -> &BTreeMap<members::Place, resource::Live> {
+    pub fn as_applied(&self) -> &BTreeMap<members::MemberKey, resource::LiveObject> {
         &self.as_applied
     }
 
@@ -202,7 +202,7 @@ impl Managed {
     }
 
     /// Puts what leaves the app into the plan, and what leaves the app of kapp that it takes over.
-    pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
+    pub fn plan(&self, plan: &mut Plan, settings: &Settings) -> AppForecast {
         let mut foreseen = self.plan_own(plan, settings);
         if let Some(tool) = &self.tool {
             let message = format!("the record of the app {} is taken over from {tool}", self.app.name);
@@ -254,11 +254,11 @@ impl Managed {
 
     /// Whether a deploy that has nothing else to write would write the record.
     fn may_be_stale(&self, plan: &Plan) -> bool {
-        self.is_stale(&self.record(plan, &Applied::not_reached(plan), &Removed::default()))
+        self.is_stale(&self.record(plan, &Applied::not_reached(plan), &DeletionResults::default()))
     }
 
-    fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> Foreseen {
-        let mut foreseen = Foreseen::default();
+    fn plan_own(&self, plan: &mut Plan, settings: &Settings) -> AppForecast {
+        let mut foreseen = AppForecast::default();
         // Checked before the first write, because the record with all members is written after the last one.
         match needs_parts(plan) {
             Ok(needs_parts) => plan.needs_parts = needs_parts,
@@ -353,21 +353,21 @@ impl Managed {
     }
 
     /// Live objects with the label of the app whose uid it does not know. A controller's copies are not among them.
-    pub(super) fn labelled_only(&self) -> impl Iterator<Item = &Found> {
+    pub(super) fn labelled_only(&self) -> impl Iterator<Item = &AppObject> {
         let id = self.app.id();
         let uids: BTreeSet<&str> =
             self.parent.iter().flat_map(|parent| &parent.members).map(|member| &*member.uid).collect();
-        self.live.found.iter().filter(move |Found { facts, .. }| {
+        self.live.found.iter().filter(move |AppObject { facts, .. }| {
             facts.labels.get(PART_OF) == Some(&id) && facts.owners.is_empty() && !uids.contains(&*facts.uid)
         })
     }
 
     /// Notices about members whose annotation now says that the app does not write them.
     fn no_longer_written(&self, parent: &Parent, plan: &Plan) -> Vec<Problem> {
-        let members: BTreeSet<_> = parent.members.iter().map(Member::identity).collect();
+        let members: BTreeSet<_> = parent.members.iter().map(AppMember::identity).collect();
         let is_left = |change: &&Change| {
             change.action == Action::Skip
-                && strategy::of(&change.desired) == Some(Strategy::LeaveAlone)
+                && strategy::of(&change.desired) == Some(DeployStrategy::LeaveAlone)
                 && change.live.is_some()
                 && members.contains(&change.desired.object.identity())
         };

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Managed;
+use super::ManagedApp;
 use crate::app::inventory::{self, Inventory, group_kind};
 use crate::app::last_applied::LastApplied;
-use crate::app::members::Found;
-use crate::app::parent::{self, Content, Last, reach};
-use crate::app::{Member, Outcome, Parent};
+use crate::app::members::AppObject;
+use crate::app::parent::{self, AppRecordContent, LastRun, reach};
+use crate::app::{AppMember, Parent, RunOutcome};
 use crate::apply::Applied;
-use crate::apply::delete::Removed;
+use crate::apply::delete::DeletionResults;
 use crate::cluster::Target;
 use crate::cluster::patience::Patience;
 use crate::finding::{Action, ApplyResult};
 use crate::parallel::in_parallel;
-use crate::plan::strategy::{self, Strategy};
+use crate::plan::strategy::{self, DeployStrategy};
 use crate::plan::{Change, Plan, managed, removal};
 use crate::problem::{Error, Problem, Result};
-use crate::resource::{Live, ObjectRef};
+use crate::resource::{LiveObject, ObjectRef};
 use crate::run::host::Host;
 
 /// The changes that become members of the app: all but those of bundles.
@@ -31,7 +31,7 @@ pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
 }
 
 /// The members that the app will have, with placeholder uids that compress as badly as real ones.
-fn to_come(plan: &Plan) -> BTreeSet<Member> {
+fn to_come(plan: &Plan) -> BTreeSet<AppMember> {
     let uid = |object: &ObjectRef| {
         let half = |salt: u8| {
             let mut hasher = DefaultHasher::new();
@@ -43,7 +43,7 @@ fn to_come(plan: &Plan) -> BTreeSet<Member> {
     let member = |change: &Change| {
         let object = &change.desired.object;
         let live = change.live.as_ref().map(|live| live.uid.clone());
-        Member::of(object, &live.unwrap_or_else(|| uid(object)), false)
+        AppMember::of(object, &live.unwrap_or_else(|| uid(object)), false)
     };
     ours(plan).map(member).collect()
 }
@@ -56,11 +56,11 @@ pub(in crate::run) fn needs_parts(plan: &Plan) -> std::result::Result<bool, Stri
     Ok(matches!(inventory::encode(&to_come(plan))?, Inventory::Split(_)))
 }
 
-impl Managed {
+impl ManagedApp {
     /// Whether the app's record has to be written although no member is.
-    pub(super) fn is_stale(&self, content: &Content) -> bool {
+    pub(super) fn is_stale(&self, content: &AppRecordContent) -> bool {
         let Some(parent) = &self.parent else { return !self.deletes };
-        let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == Outcome::Applied);
+        let is_whole = parent.last.as_ref().is_some_and(|last| last.outcome == RunOutcome::Applied);
         self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
     }
 
@@ -69,9 +69,9 @@ impl Managed {
     /// # Errors
     /// It cannot be written.
     pub async fn settle(&self, plan: &Plan, target: &Target, limit: Duration, host: &Host) -> Result<()> {
-        let mut content = self.record(plan, &Applied::not_reached(plan), &Removed::default());
+        let mut content = self.record(plan, &Applied::not_reached(plan), &DeletionResults::default());
         if self.is_stale(&content) {
-            content.last = last(Outcome::Applied, target, host).await;
+            content.last = last(RunOutcome::Applied, target, host).await;
             content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
             let patience = Patience { limit, stop: &host.stop };
             self.end(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
@@ -86,7 +86,7 @@ impl Managed {
     pub(super) async fn end(
         &self,
         parent: Option<&Parent>,
-        content: Content,
+        content: AppRecordContent,
         patience: Patience<'_>,
         target: &Target,
     ) -> std::result::Result<(), Problem> {
@@ -106,7 +106,7 @@ impl Managed {
     fn existed(&self, change: &Change, was_there: bool) -> bool {
         // An object may have the app's label without being in its record: somebody set the label, or an earlier run
         // ended before it could record what it created.
-        let is_created_by_others = |live: &Live| !managed::is_created_by(&live.raw, &self.field_manager);
+        let is_created_by_others = |live: &LiveObject| !managed::is_created_by(&live.raw, &self.field_manager);
         let existed = change.action == Action::Adopt
             || was_there
             || change.replaces.is_none() && change.live.as_ref().is_some_and(is_created_by_others);
@@ -115,8 +115,8 @@ impl Managed {
 
     /// The inventory before the first write: the members so far, and everything that the run is going to write. So
     /// whatever stops the run, the next one knows which objects may be the app's.
-    pub(super) fn intended(&self, plan: &Plan) -> BTreeSet<Member> {
-        let mut inventory: BTreeSet<Member> = self.parent.iter().flat_map(Parent::inventory).cloned().collect();
+    pub(super) fn intended(&self, plan: &Plan) -> BTreeSet<AppMember> {
+        let mut inventory: BTreeSet<AppMember> = self.parent.iter().flat_map(Parent::inventory).cloned().collect();
         let known: BTreeSet<String> = inventory.iter().map(|member| member.uid.clone()).collect();
         for change in ours(plan).filter(|change| change.is_written()) {
             let live = change.live.as_ref().filter(|_| change.replaces.is_none());
@@ -129,22 +129,22 @@ impl Managed {
     }
 
     /// The member that a change creates or adopts. The uid is empty until the object is created.
-    fn to_be(&self, change: &Change, uid: &str) -> Member {
+    fn to_be(&self, change: &Change, uid: &str) -> AppMember {
         // It may be an object of somebody else by then.
         let joins = uid.is_empty() && strategy::joins_created(&change.desired);
         let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
-        Member { keep, ..Member::of(&change.desired.object, uid, joins || self.existed(change, false)) }
+        AppMember { keep, ..AppMember::of(&change.desired.object, uid, joins || self.existed(change, false)) }
     }
 
     /// The content of the record after the run, without the entry about the run itself.
-    pub(super) fn record(&self, plan: &Plan, applied: &Applied, removed: &Removed) -> Content {
-        let mut kept: BTreeMap<_, &Member> =
+    pub(super) fn record(&self, plan: &Plan, applied: &Applied, removed: &DeletionResults) -> AppRecordContent {
+        let mut kept: BTreeMap<_, &AppMember> =
             self.parent.iter().flat_map(|parent| &parent.members).map(|member| (member.identity(), member)).collect();
-        let mut content = Content {
+        let mut content = AppRecordContent {
             kinds: Default::default(),
             namespaces: Default::default(),
             members: Default::default(),
-            last: Last::none(),
+            last: LastRun::none(),
             last_applied: None,
             may_split: false,
         };
@@ -156,7 +156,7 @@ impl Managed {
                 content.members.extend(before.cloned());
                 continue;
             }
-            if change.action == Action::Skip && strategy::of(&change.desired) == Some(Strategy::LeaveAlone) {
+            if change.action == Action::Skip && strategy::of(&change.desired) == Some(DeployStrategy::LeaveAlone) {
                 continue;
             }
             let uid = match applied.results[index] {
@@ -172,7 +172,7 @@ impl Managed {
                     let was_there = applied.were_there.contains(&index);
                     let adopted = known.map_or_else(|| self.existed(change, was_there), |member| member.adopted);
                     let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
-                    content.members.insert(Member { keep, ..Member::of(object, uid, adopted) });
+                    content.members.insert(AppMember { keep, ..AppMember::of(object, uid, adopted) });
                 }
                 None => {
                     content.members.extend(before.cloned());
@@ -184,9 +184,9 @@ impl Managed {
             }
         }
         // They could not be read.
-        let known: BTreeSet<_> = content.members.iter().map(Member::identity).collect();
+        let known: BTreeSet<_> = content.members.iter().map(AppMember::identity).collect();
         let unresolved = self.parent.iter().flat_map(|parent| &parent.pending);
-        let unresolved: Vec<Member> =
+        let unresolved: Vec<AppMember> =
             unresolved.filter(|member| !known.contains(&member.identity())).cloned().collect();
         content.members.extend(unresolved);
         let out: BTreeSet<_> = plan
@@ -196,8 +196,9 @@ impl Managed {
             .filter(|(_, result)| matches!(result, ApplyResult::Deleted | ApplyResult::Applied))
             .map(|(removal, _)| removal.object.identity())
             .collect();
-        let gone: BTreeSet<&Member> = self.live.gone.iter().collect();
-        let found: BTreeMap<_, &Found> = self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
+        let gone: BTreeSet<&AppMember> = self.live.gone.iter().collect();
+        let found: BTreeMap<_, &AppObject> =
+            self.live.found.iter().map(|found| (found.object.identity(), found)).collect();
         // The manifests may name the object under another group that serves it.
         let moved: BTreeSet<String> = content.members.iter().map(|member| member.uid.clone()).collect();
         for (identity, member) in kept {
@@ -211,7 +212,7 @@ impl Managed {
             }
         }
         (content.kinds, content.namespaces) = reach(&content.members);
-        for Found { object, .. } in self.labelled_only() {
+        for AppObject { object, .. } in self.labelled_only() {
             content.kinds.insert(group_kind(object.group(), &object.kind));
             content.namespaces.extend(object.namespace.clone());
         }
@@ -252,7 +253,8 @@ impl Managed {
 
     /// The kinds and namespaces of the current members and of the planned ones.
     pub(super) fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
-        let planned: Vec<Member> = ours(plan).map(|change| Member::of(&change.desired.object, "", false)).collect();
+        let planned: Vec<AppMember> =
+            ours(plan).map(|change| AppMember::of(&change.desired.object, "", false)).collect();
         let (mut kinds, mut namespaces) = reach(&planned);
         if let Some(parent) = &self.parent {
             kinds.extend(parent.kinds.iter().cloned());
@@ -266,12 +268,12 @@ impl Managed {
 }
 
 /// The record's entry about this run.
-pub(in crate::run) async fn last(outcome: Outcome, target: &Target, host: &Host) -> Last {
+pub(in crate::run) async fn last(outcome: RunOutcome, target: &Target, host: &Host) -> LastRun {
     let user = match target.user().await {
         Some(Ok(user)) => user,
         _ => String::new(),
     };
-    Last {
+    LastRun {
         time: Timestamp::now(),
         outcome,
         user,

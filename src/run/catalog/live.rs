@@ -1,6 +1,6 @@
 //! The catalogs of a cluster for `gantry catalog`.
 
-use crate::cluster::{Desired, Target};
+use crate::cluster::{DesiredSource, Target};
 use crate::config::Settings;
 use crate::olm::cluster_catalog::{self, ClusterCatalog};
 use crate::problem::{Error, Problem, Result};
@@ -8,7 +8,7 @@ use crate::run::prepare::{connection, impersonate};
 
 /// The catalogs of a cluster to read.
 #[derive(Default)]
-pub struct Live {
+pub struct LiveCatalogs {
     /// The cluster, if it was asked.
     pub target: Option<Target>,
     pub catalogs: Vec<ClusterCatalog>,
@@ -21,11 +21,12 @@ pub struct Live {
 const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
 
 /// Finds the catalogs of the cluster, in addition to those of the configuration.
-pub async fn find(settings: &Settings) -> Result<Live> {
+pub async fn find(settings: &Settings) -> Result<LiveCatalogs> {
     let none = || Problem::new("there is no catalog to read").help(NAME_ONE);
     let found = async {
         let target =
-            Target::open(&settings.target, &connection(settings, impersonate(settings)?), Desired::default()).await?;
+            Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default())
+                .await?;
         let catalogs = cluster_catalog::list(&target).await?;
         Ok((target, catalogs))
     };
@@ -62,7 +63,7 @@ pub async fn find(settings: &Settings) -> Result<Live> {
         };
         return Err(Error::Failed(vec![none(), Problem::new(why)]));
     }
-    let mut live = Live::default();
+    let mut live = LiveCatalogs::default();
     if !is_served {
         live.notices.push(Problem::new(format!("no ClusterCatalogs are served at {}", target.describe())));
     }

@@ -11,7 +11,7 @@ use crate::cluster::kube::{self, ReadKubeconfig};
 use crate::manifest;
 use crate::options::TargetSpec;
 use crate::problem::{Error, Location, Problem, Result, did_you_mean};
-use crate::run::flow::configured::Run;
+use crate::run::flow::configured::ConfiguredRun;
 use crate::run::prepare::connection;
 
 /// The most names that a message lists.
@@ -24,12 +24,12 @@ pub struct Contexts {
 }
 
 /// A context or a pattern for contexts, and where it was written.
-struct Wanted {
+struct RequestedContext {
     text: String,
     at: Option<Location>,
 }
 
-impl Wanted {
+impl RequestedContext {
     fn problem(&self, message: String) -> Problem {
         Problem { at: self.at.clone(), ..Problem::new(message) }
     }
@@ -49,8 +49,8 @@ fn may_be_several(args: &FlowArgs) -> bool {
 ///
 /// # Errors
 /// Names and patterns that match no context of the kubeconfig, and flags for several clusters if there is one.
-pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Contexts>> {
-    let Run { args, settings, .. } = run;
+pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<Option<Contexts>> {
+    let ConfiguredRun { args, settings, .. } = run;
     if !may_be_several(args) {
         return only_one(run).map(|()| None);
     }
@@ -75,7 +75,7 @@ pub async fn find(run: &Run<'_>, working_directory: &Path) -> Result<Option<Cont
 }
 
 /// Refuses flags that have no effect with one cluster.
-fn only_one(run: &Run<'_>) -> Result<()> {
+fn only_one(run: &ConfiguredRun<'_>) -> Result<()> {
     let ManyArgs { parallel, shard, .. } = &run.args.many;
     let flags = [("--shard", shard.is_some()), ("--parallel", parallel.is_some()), ("--waves", run.waves().is_some())];
     match flags.into_iter().find(|(_, is_given)| *is_given) {
@@ -87,8 +87,9 @@ fn only_one(run: &Run<'_>) -> Result<()> {
     }
 }
 
-fn of_flag(names: &str) -> Result<Vec<Wanted>> {
-    let wanted: Vec<Wanted> = names.split(',').map(|name| Wanted { text: name.trim().to_owned(), at: None }).collect();
+fn of_flag(names: &str) -> Result<Vec<RequestedContext>> {
+    let wanted: Vec<RequestedContext> =
+        names.split(',').map(|name| RequestedContext { text: name.trim().to_owned(), at: None }).collect();
     if wanted.iter().any(|wanted| wanted.text.is_empty()) {
         return Err(Error::usage(Problem::new(format!("--context {names:?} contains an empty name"))));
     }
@@ -96,7 +97,7 @@ fn of_flag(names: &str) -> Result<Vec<Wanted>> {
 }
 
 /// One on each line; `#` begins a comment at the start of a line or after a space.
-fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
+fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<RequestedContext>> {
     let shown = name.display().to_string();
     let cannot = |why: String| Error::usage(Problem::new(format!("--contexts-file {shown} {why}")));
     let bytes = bounded::read(&working_directory.join(name));
@@ -110,7 +111,7 @@ fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
         let text = comment.map_or(line, |(at, _)| &line[..at]).trim();
         if !text.is_empty() {
             let at = Some(Location { file: shown.clone(), line: index + 1, column: 0 });
-            wanted.push(Wanted { text: text.to_owned(), at });
+            wanted.push(RequestedContext { text: text.to_owned(), at });
         }
     }
     match wanted.is_empty() {
@@ -122,7 +123,7 @@ fn of_file(name: &Path, working_directory: &Path) -> Result<Vec<Wanted>> {
 }
 
 /// Each context once, in the order of the names and patterns; the matches of one pattern in the kubeconfig's order.
-fn select(wanted: &[Wanted], known: &[&str]) -> std::result::Result<Vec<String>, Vec<Problem>> {
+fn select(wanted: &[RequestedContext], known: &[&str]) -> std::result::Result<Vec<String>, Vec<Problem>> {
     let (mut names, mut seen, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
     let exact: BTreeSet<&str> = known.iter().copied().collect();
     for one in wanted {

@@ -15,22 +15,22 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 
 use super::before;
-use super::flow::configured::Run;
-use super::flow::target::{At, detailed, on_target};
+use super::flow::configured::ConfiguredRun;
+use super::flow::target::{OpenedTarget, detailed, on_target};
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, interrupted, until};
 use super::output::Output;
-use super::prepare::{Last, connection, impersonate, read_manifests};
+use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
 use super::write;
-use crate::cluster::{Connection, Desired, Target};
+use crate::cluster::{Connection, DesiredSource, Target};
 use crate::hash::fnv128;
-use crate::manifest::{Input, Loaded};
+use crate::manifest::{Input, LoadedManifests};
 use crate::options::{TargetSpec, Waves};
 use crate::plan::{Plan, Prefetch};
 use crate::problem::{Error, Problem, Result};
 use crate::report::{ClusterReport, ErrorEntry, LiveCrds, Outcome, Report, ReportList};
 use crate::text;
-use crate::ui::progress::Progress;
+use crate::ui::progress::ProgressDisplay;
 use contexts::Contexts;
 pub use contexts::find;
 use gantry_schema::scan;
@@ -42,7 +42,7 @@ const AT_ONCE: usize = 8;
 const NAMED: usize = 10;
 
 /// The results of all clusters.
-pub struct Ended {
+pub struct FleetOutcome {
     pub list: ReportList,
     pub exit: Exit,
     /// The indices of the clusters with other results than in the report before the deploy; `None` if it was not shown.
@@ -58,14 +58,14 @@ struct Done {
 
 /// A run on several clusters. Their index is their position in the order in which they were named.
 struct Fleet<'a> {
-    run: Run<'a>,
-    loaded: Loaded,
+    run: ConfiguredRun<'a>,
+    loaded: LoadedManifests,
     connection: Connection,
     names: Vec<String>,
     /// The number of clusters in each wave.
     waves: Option<Vec<usize>>,
     /// The progress of the whole run; single clusters show none.
-    progress: Progress,
+    progress: ProgressDisplay,
 }
 
 /// Runs on all clusters. The errors of one cluster are part of its report.
@@ -73,12 +73,12 @@ struct Fleet<'a> {
 /// # Errors
 /// What is wrong before the first request.
 pub async fn run(
-    mut run: Run<'_>,
+    mut run: ConfiguredRun<'_>,
     contexts: Contexts,
     input: Input,
     host: &mut Host,
     output: &mut Output,
-) -> Result<Ended> {
+) -> Result<FleetOutcome> {
     let Contexts { kubeconfig, names } = contexts;
     let waves = sizes(run.waves(), run.writes, names.len())?;
     let connection = connection(&run.settings, impersonate(&run.settings)?);
@@ -86,12 +86,12 @@ pub async fn run(
     let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
     run.take_in(&mut loaded)?;
     run.known = Some(Arc::default());
-    let progress = std::mem::replace(&mut run.progress, Progress::Hidden);
+    let progress = std::mem::replace(&mut run.progress, ProgressDisplay::Hidden);
     let writes = std::mem::replace(&mut run.writes, false);
 
     let mut fleet = Fleet { run, loaded, connection, names, waves, progress };
     let all: Vec<usize> = (0..fleet.names.len()).collect();
-    let mut state = State::default();
+    let mut state = FleetState::default();
     if let (true, Some(shard)) = (all.is_empty(), fleet.run.args.many.shard) {
         let notice = Problem::new(format!("--shard {shard} contains none of the clusters; nothing is checked"));
         output.notices(host, &[notice]);
@@ -108,7 +108,7 @@ pub async fn run(
         exit = worst([exit, Exit::from(&error)].into_iter());
         list.stop(error.problems().iter().map(ErrorEntry::from));
     }
-    Ok(Ended { list, exit, fresh: writes.then_some(state.fresh) })
+    Ok(FleetOutcome { list, exit, fresh: writes.then_some(state.fresh) })
 }
 
 /// The number of clusters in each wave; `None` without `--waves`.
@@ -126,7 +126,7 @@ fn sizes(waves: Option<&Waves>, writes: bool, clusters: usize) -> Result<Option<
 
 /// What is known of each cluster so far.
 #[derive(Default)]
-struct State {
+struct FleetState {
     clusters: Vec<ClusterReport>,
     exits: Vec<Exit>,
     /// Notices that were printed already.
@@ -135,7 +135,7 @@ struct State {
     fresh: BTreeSet<usize>,
 }
 
-impl State {
+impl FleetState {
     /// Adds the results of some clusters, and prints their notices.
     fn take(&mut self, done: Vec<(usize, Done)>, host: &mut Host, output: &mut Output) {
         let mut notices: Vec<(Problem, Vec<String>)> = Vec::new();
@@ -277,9 +277,11 @@ impl Fleet<'_> {
         }
         let connection = Connection { context: Some(cluster.name.clone()), ..self.connection.clone() };
         let opening = async {
-            let target = Target::open(&TargetSpec::Kube, &connection, Desired::default()).await?;
+            let target = Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await?;
             let before = match self.run.last() {
-                Some(Last { flags, input }) => before::look_ahead(&self.run.settings, flags, input, &target).await?,
+                Some(LastDeployInput { flags, input }) => {
+                    before::look_ahead(&self.run.settings, flags, input, &target).await?
+                }
                 None => None,
             };
             Ok((target, before))
@@ -287,7 +289,7 @@ impl Fleet<'_> {
         let (target, before) = until(&stop, opening).await?;
         cluster.server = target.server().map(str::to_owned);
         let baseline = self.run.baselines.as_ref().map(|all| all.of(&cluster.name));
-        let at = At { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
+        let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
         on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await
@@ -306,7 +308,7 @@ impl Fleet<'_> {
     ///
     /// # Errors
     /// The user does not confirm, or the report cannot be written.
-    async fn deploy(&mut self, state: &mut State, host: &mut Host, output: &mut Output) -> Result<()> {
+    async fn deploy(&mut self, state: &mut FleetState, host: &mut Host, output: &mut Output) -> Result<()> {
         let list = ReportList::new(std::mem::take(&mut state.clusters));
         let shown = output.review_list(host, &list);
         state.clusters = list.clusters;
@@ -327,7 +329,7 @@ impl Fleet<'_> {
     /// How many waves began.
     async fn waves_of(
         &mut self,
-        state: &mut State,
+        state: &mut FleetState,
         waves: &[usize],
         host: &mut Host,
         output: &mut Output,

@@ -9,13 +9,13 @@ use crate::catalog;
 use crate::cli::FlowArgs;
 use crate::config::{Loader, Overrides, SelectedCheck, Settings};
 use crate::finding::Mode;
-use crate::manifest::{Input, Loaded};
+use crate::manifest::{Input, LoadedManifests};
 use crate::options::{TargetSpec, Waves};
 use crate::plan::strategy;
-use crate::preflight::custom::{self, Surroundings};
+use crate::preflight::custom::{self, ProgramEnvironment};
 use crate::preflight::deletion_safety;
 use crate::preflight::extension_resolution;
-use crate::preflight::proofs::Known;
+use crate::preflight::proofs::ProofCache;
 use crate::preflight::registry;
 use crate::preflight::run::Enabled;
 use crate::problem::{Error, Problem, Result};
@@ -23,11 +23,11 @@ use crate::report::Report;
 use crate::run::baseline::{self, Baselines};
 use crate::run::host::Host;
 use crate::run::output::Output;
-use crate::run::prepare::{Last, loader, overrides, read_files, read_input};
-use crate::ui::progress::Progress;
+use crate::run::prepare::{LastDeployInput, loader, overrides, read_files, read_input};
+use crate::ui::progress::ProgressDisplay;
 
 /// A run before its target is opened.
-pub struct Run<'a> {
+pub struct ConfiguredRun<'a> {
     pub args: &'a FlowArgs,
     pub goal: Goal<'a>,
     /// A deploy or a delete, and no dry run.
@@ -41,12 +41,12 @@ pub struct Run<'a> {
     pub baselines: Option<Baselines>,
     /// See [`Input::sum`]; empty without an app.
     pub(super) sum: String,
-    pub progress: Progress,
+    pub progress: ProgressDisplay,
     /// Proofs that the clusters of a run on several share.
-    pub known: Option<Arc<Known>>,
+    pub known: Option<Arc<ProofCache>>,
 }
 
-impl Run<'_> {
+impl ConfiguredRun<'_> {
     pub fn waves(&self) -> Option<&Waves> {
         self.goal.deploy()?.waves.as_ref()
     }
@@ -56,16 +56,16 @@ impl Run<'_> {
     }
 
     /// What the app was last deployed with, if not all of its objects have to be read.
-    pub fn last(&self) -> Option<Last<'_>> {
+    pub fn last(&self) -> Option<LastDeployInput<'_>> {
         // Custom checks get the live objects, so these are read.
         let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
-        self.enabled.iter().all(is_known).then_some(Last { flags: &self.args.app, input: &self.sum })
+        self.enabled.iter().all(is_known).then_some(LastDeployInput { flags: &self.args.app, input: &self.sum })
     }
 
     /// Checks what depends on the manifests, not on the target.
-    pub fn take_in(&mut self, loaded: &mut Loaded) -> Result<()> {
+    pub fn take_in(&mut self, loaded: &mut LoadedManifests) -> Result<()> {
         let deletes = self.deletes();
-        let Run { settings, enabled, .. } = self;
+        let ConfiguredRun { settings, enabled, .. } = self;
         // Deletions are always checked; in the mode of the configuration, if it names the check.
         let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
         if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
@@ -96,7 +96,7 @@ pub async fn prepare<'a>(
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
-) -> Result<(Run<'a>, Input)> {
+) -> Result<(ConfiguredRun<'a>, Input)> {
     let deploy = goal.deploy();
     let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &render, host).await?;
@@ -115,10 +115,25 @@ pub async fn prepare<'a>(
         let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
         return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
     }
-    let progress = Progress::new(host.stderr_is_terminal, output.quiet());
+    let progress = ProgressDisplay::new(host.stderr_is_terminal, output.quiet());
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
-    Ok((Run { args, goal, writes, confirmed, settings, loader, enabled, baselines, sum, progress, known: None }, input))
+    Ok((
+        ConfiguredRun {
+            args,
+            goal,
+            writes,
+            confirmed,
+            settings,
+            loader,
+            enabled,
+            baselines,
+            sum,
+            progress,
+            known: None,
+        },
+        input,
+    ))
 }
 
 /// Reads the configuration, including the Config documents among the manifests.
@@ -173,7 +188,7 @@ fn configure(
         let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";
         return Err(Error::usage(problem.help(help)));
     }
-    let surroundings = Surroundings::new(host.working_directory.clone(), host.environment.clone());
+    let surroundings = ProgramEnvironment::new(host.working_directory.clone(), host.environment.clone());
     let enabled = settings
         .checks
         .iter()

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::configured::Run;
+use super::configured::ConfiguredRun;
 use crate::cluster::Target;
 use crate::cluster::git::GitTarget;
 use crate::config::{Loader, weaker};
-use crate::manifest::Loaded;
+use crate::manifest::LoadedManifests;
 use crate::preflight::registry;
 use crate::problem::{Location, Problem};
 
 /// What the configuration and the baseline let pass, and those of the commit did not.
-pub async fn weakened(run: &Run<'_>, loaded: &Loaded, target: &Target) -> Vec<Problem> {
+pub async fn weakened(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, target: &Target) -> Vec<Problem> {
     let Target::Git(commit) = target else { return Vec::new() };
     let found = match of_configuration(run, loaded, commit).await {
         Ok(found) => found.into_iter().chain(of_baseline(run, commit).await).collect(),
@@ -29,7 +29,11 @@ pub async fn weakened(run: &Run<'_>, loaded: &Loaded, target: &Target) -> Vec<Pr
     found.into_iter().map(with_context).collect()
 }
 
-async fn of_configuration(run: &Run<'_>, loaded: &Loaded, commit: &GitTarget) -> Result<Vec<Problem>, Problem> {
+async fn of_configuration(
+    run: &ConfiguredRun<'_>,
+    loaded: &LoadedManifests,
+    commit: &GitTarget,
+) -> Result<Vec<Problem>, Problem> {
     let mut replaced = BTreeMap::new();
     let mut differs = false;
     for path in run.loader.files_of_project() {
@@ -67,7 +71,7 @@ async fn of_configuration(run: &Run<'_>, loaded: &Loaded, commit: &GitTarget) ->
     }
 }
 
-async fn of_baseline(run: &Run<'_>, commit: &GitTarget) -> Option<Problem> {
+async fn of_baseline(run: &ConfiguredRun<'_>, commit: &GitTarget) -> Option<Problem> {
     let name = run.args.baseline.as_deref()?;
     let path = run.loader.working_directory.join(name);
     let problem = match commit.text_of(&path).await {

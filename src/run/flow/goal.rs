@@ -23,8 +23,8 @@ impl<'a> Goal<'a> {
     }
 
     /// The diffs to show.
-    pub fn diffs(self, args: &FlowArgs) -> Option<diffs::Wanted> {
+    pub fn diffs(self, args: &FlowArgs) -> Option<diffs::DiffRequest> {
         let always = matches!(self, Goal::Diff).then_some(DiffKind::Changes);
-        args.diff.or(always).map(|kind| diffs::Wanted { kind, all: args.output.verbose > 0 })
+        args.diff.or(always).map(|kind| diffs::DiffRequest { kind, all: args.output.verbose > 0 })
     }
 }

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use super::configured::Run;
+use super::configured::ConfiguredRun;
 use super::gate;
-use crate::apply::delete::Removed;
+use crate::apply::delete::DeletionResults;
 use crate::apply::{Applied, Reached};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::finding::{Action, ApplyResult, Baseline, redact};
-use crate::manifest::Loaded;
+use crate::manifest::LoadedManifests;
 use crate::plan::{Plan, Prefetch};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Error, Problem, Result};
-use crate::readiness::State;
+use crate::readiness::Readiness;
 use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
-use crate::run::app::{self, Deployed};
-use crate::run::before::Before;
+use crate::run::app::{self, DeployedApp};
+use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until;
 use crate::run::look::{Checking, Showing, look};
@@ -25,26 +25,26 @@ use crate::run::verdict::{self, Terms};
 use crate::run::write;
 
 /// An open target, and what was already read from it.
-pub struct At<'a> {
+pub struct OpenedTarget<'a> {
     pub target: Target,
     pub ahead: Prefetch,
-    pub before: Option<Before>,
+    pub before: Option<RecordedApp>,
     pub baseline: Option<&'a Baseline>,
 }
 
 /// Runs on one target, from the manifests to the end. `on_plan` gets the plan as soon as it is built.
 pub async fn on_target(
-    run: &Run<'_>,
-    mut loaded: Loaded,
-    at: At<'_>,
+    run: &ConfiguredRun<'_>,
+    mut loaded: LoadedManifests,
+    at: OpenedTarget<'_>,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
     on_plan: &mut (dyn FnMut(&Plan) + Send),
 ) -> Result<Exit> {
-    let Run { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
+    let ConfiguredRun { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
-    let At { target, ahead, before, baseline } = at;
+    let OpenedTarget { target, ahead, before, baseline } = at;
     let stop = host.stop.clone();
     if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
         let problem =
@@ -63,7 +63,7 @@ pub async fn on_target(
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
     let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
     // Boxed, because the future is large and the caller's thread may have little stack.
-    let before = app::Known { before, input: sum.clone() };
+    let before = app::AppBeforeRun { before, input: sum.clone() };
     let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
     let managed = until(&stop, opened).await?;
     if deletes && writes && !confirmed {
@@ -122,7 +122,8 @@ pub async fn on_target(
             let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
             output.add_notices(host, &applied.notices, report);
             report.waits = waits(&applied, settings.redact);
-            let (outcome, exit, errors) = verdict::after_writing(&applied, &Removed::default(), settings.redact);
+            let (outcome, exit, errors) =
+                verdict::after_writing(&applied, &DeletionResults::default(), settings.redact);
             if exit != Exit::Success {
                 report.outcome = outcome;
                 report.errors.extend(errors);
@@ -140,11 +141,11 @@ pub async fn on_target(
         write::confirm(host, &write::question(report, &target)).await?;
     }
 
-    let Deployed { applied, removed } = match &managed {
+    let DeployedApp { applied, removed } = match &managed {
         None => {
             let options = app::options(settings, None, &report.extensions);
             let applied = Box::pin(write::write(&plan, &target, options, progress, host)).await;
-            Deployed { applied, removed: Removed::default() }
+            DeployedApp { applied, removed: DeletionResults::default() }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
@@ -176,9 +177,9 @@ fn waits(applied: &Applied, redacted: bool) -> Vec<WaitEntry> {
         let reason =
             state.reason().map(|reason| if redacted { redact::without_values(reason) } else { reason.to_owned() });
         let state = match state {
-            State::Ready { .. } => WaitState::Ready,
-            State::InProgress(_) => WaitState::InProgress,
-            State::Failed(_) => WaitState::Failed,
+            Readiness::Ready { .. } => WaitState::Ready,
+            Readiness::InProgress(_) => WaitState::InProgress,
+            Readiness::Failed(_) => WaitState::Failed,
         };
         WaitEntry { change: *change, state, reason, seconds: after.as_secs() }
     };

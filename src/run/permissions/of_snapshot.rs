@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{name_of, named_user, need, subjects};
 use crate::cli::PermissionsArgs;
-use crate::cluster::{Desired, ListError, ListRequest, Target};
+use crate::cluster::{DesiredSource, ListError, ListRequest, Target};
 use crate::config::{Loader, Overrides};
 use crate::plan::{Plan, kinds};
 use crate::preflight::permission_validation::{Grants, Need};
@@ -44,7 +44,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let work = async {
         let files = &args.input.files;
-        let desired = Desired { files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
+        let desired = DesiredSource { files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let objects = if args.objects { ", and of their custom resources" } else { "" };
         let (plan, needs, what) = match manifests {

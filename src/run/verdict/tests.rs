@@ -1,25 +1,25 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::cluster::Operation;
+use crate::cluster::ManagerOperation;
 use crate::finding::{ApplyResult, Severity, samples};
-use crate::manifest::{Manifest, Origin, Source};
+use crate::manifest::{Manifest, ManifestOrigin, ManifestSource};
 use crate::plan::{Action, Crds, Unplaced};
-use crate::resource::{Live, RawObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 
 fn manifest() -> Manifest {
-    let source = Source::new("a.yaml", String::new());
+    let source = ManifestSource::new("a.yaml", String::new());
     Manifest {
         object: Arc::new(samples::crd("widgets.example.com")),
         raw: RawObject::new("{}".to_owned()),
-        origin: Origin { source: Arc::new(source), document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+        origin: ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes: 0..0, within: Vec::new() },
         bundle: None,
     }
 }
 
 fn change(action: Action) -> Change {
     let raw = RawObject::new("{}".to_owned());
-    let live = Live { raw, uid: "u".into(), resource_version: "1".into() };
+    let live = LiveObject { raw, uid: "u".into(), resource_version: "1".into() };
     Change {
         action,
         desired: manifest(),
@@ -55,13 +55,19 @@ fn checks(statuses: &[CheckStatus]) -> Vec<CheckReport> {
     statuses.iter().map(|status| samples::check("CRDUpgradeSafety", *status, Vec::new())).collect()
 }
 
-fn conflict() -> Foreseen {
-    let conflict = FieldConflict::new("helm", Operation::Update, ".spec.x");
-    Foreseen { conflicts: vec![ForeseenConflict { change: 0, conflicts: vec![conflict] }], ..Foreseen::default() }
+fn conflict() -> DeployForecast {
+    let conflict = FieldConflict::new("helm", ManagerOperation::Update, ".spec.x");
+    DeployForecast {
+        conflicts: vec![ForeseenConflict { change: 0, conflicts: vec![conflict] }],
+        ..DeployForecast::default()
+    }
 }
 
-fn refusal() -> Foreseen {
-    Foreseen { refusals: vec![Problem::new("spec.x: Invalid value: \"s3cret\": no")], ..Foreseen::default() }
+fn refusal() -> DeployForecast {
+    DeployForecast {
+        refusals: vec![Problem::new("spec.x: Invalid value: \"s3cret\": no")],
+        ..DeployForecast::default()
+    }
 }
 
 const CHECK: Terms = Terms { writes: false, force_conflicts: false, redact: false };
@@ -70,7 +76,7 @@ const FORCE: Terms = Terms { force_conflicts: true, ..DEPLOY };
 
 /// A case: its input, and the expected outcome, exit code, numbers of errors and notices, and whether the deploy
 /// continues.
-type Case = (&'static str, &'static [CheckStatus], Plan, Foreseen, Terms, (Outcome, Exit, usize, usize, bool));
+type Case = (&'static str, &'static [CheckStatus], Plan, DeployForecast, Terms, (Outcome, Exit, usize, usize, bool));
 
 #[test]
 fn what_is_known_before_writing_decides() {
@@ -81,7 +87,7 @@ fn what_is_known_before_writing_decides() {
     let blocked = |notices| (Outcome::Blocked, Exit::Blocked, 0, notices, false);
     let refused = |errors| (Outcome::Blocked, Exit::Blocked, errors, 0, false);
     let unchanged = (Outcome::Unchanged, Exit::Success, 0, 0, false);
-    let none = Foreseen::default;
+    let none = DeployForecast::default;
     let update = || plan(Action::Update);
     let cases: Vec<Case> = vec![
         ("a check writes nothing", &[Passed], update(), none(), CHECK, planned),
@@ -115,13 +121,13 @@ fn what_is_known_before_writing_decides() {
             "all of them are reported",
             &[],
             unserved(false),
-            Foreseen { conflicts: conflict().conflicts, ..refusal() },
+            DeployForecast { conflicts: conflict().conflicts, ..refusal() },
             DEPLOY,
             refused(3),
         ),
     ];
     for (name, statuses, plan, foreseen, terms, expected) in cases {
-        let Verdict { outcome, exit, errors, notices, goes_on } =
+        let PlanVerdict { outcome, exit, errors, notices, goes_on } =
             before_writing(&checks(statuses), &plan, &foreseen, terms);
         assert_eq!((outcome, exit, errors.len(), notices.len(), goes_on), expected, "{name}");
     }
@@ -146,7 +152,7 @@ fn redaction_hides_values_and_changes_no_verdict() {
     let verdict = |redact| before_writing(&[], &plan(Action::Update), &refusal(), Terms { redact, ..DEPLOY });
     let (open, hidden) = (verdict(false), verdict(true));
     assert!(open.errors[0].message.contains("s3cret") && !hidden.errors[0].message.contains("s3cret"));
-    assert_eq!(Verdict { errors: Vec::new(), ..open }, Verdict { errors: Vec::new(), ..hidden });
+    assert_eq!(PlanVerdict { errors: Vec::new(), ..open }, PlanVerdict { errors: Vec::new(), ..hidden });
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn what_became_of_the_objects_decides_after_writing() {
         interrupted,
         ..Applied::default()
     };
-    let removed = |texts: &[&str], stuck: &[&str]| Removed {
+    let removed = |texts: &[&str], stuck: &[&str]| DeletionResults {
         results: Vec::new(),
         problems: problems(texts),
         stuck: problems(stuck),
@@ -180,10 +186,10 @@ fn what_became_of_the_objects_decides_after_writing() {
 fn what_another_tool_owns_and_too_many_deletions_block_and_unread_members_fail() {
     let found = || vec![Problem::new("x")];
     let judge = |foreseen| before_writing(&[], &plan(Action::Update), &foreseen, FORCE);
-    let ends = |verdict: Verdict| (verdict.outcome, verdict.exit, verdict.errors.len(), verdict.goes_on);
+    let ends = |verdict: PlanVerdict| (verdict.outcome, verdict.exit, verdict.errors.len(), verdict.goes_on);
     let blocked = (Outcome::Blocked, Exit::Blocked, 1, false);
-    assert_eq!(ends(judge(Foreseen { owned: found(), ..Foreseen::default() })), blocked);
-    assert_eq!(ends(judge(Foreseen { too_many: found(), ..Foreseen::default() })), blocked);
-    let unread = judge(Foreseen { unread_members: found(), ..Foreseen::default() });
+    assert_eq!(ends(judge(DeployForecast { owned: found(), ..DeployForecast::default() })), blocked);
+    assert_eq!(ends(judge(DeployForecast { too_many: found(), ..DeployForecast::default() })), blocked);
+    let unread = judge(DeployForecast { unread_members: found(), ..DeployForecast::default() });
     assert_eq!(ends(unread), (Outcome::Failed, Exit::Failed, 1, false));
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use gantry_schema::cel::compile_rules;
-use gantry_schema::{FieldError, Kind, Outcome};
+use gantry_schema::{FieldError, FieldErrorKind, ObjectValidationResult};
 use serde_json::{Map, Value, json};
 
 use super::{ASKED_AGAIN, Subject, Tally};
 
 impl Subject<'_> {
-    fn ours(&self, object: &Value, old: Option<&Value>) -> (Value, Outcome) {
+    fn ours(&self, object: &Value, old: Option<&Value>) -> (Value, ObjectValidationResult) {
         let mut object = object.clone();
         let processed = self.schema.process(&mut object, old);
         (object, processed.outcome)
@@ -31,7 +31,7 @@ impl Subject<'_> {
     }
 
     /// gantry's result for one field of the object alone.
-    fn alone(&self, field: &str, object: &Value, old: Option<&Value>) -> Outcome {
+    fn alone(&self, field: &str, object: &Value, old: Option<&Value>) -> ObjectValidationResult {
         let only = |object: &Value| -> Value {
             let part = |key: &str| key == field || matches!(key, "apiVersion" | "kind" | "metadata");
             let map = object.as_object().into_iter().flatten().filter(|(key, _)| part(key));
@@ -48,7 +48,11 @@ impl Subject<'_> {
             let blocks = |error: &FieldError| {
                 matches!(
                     error.kind,
-                    Kind::NotSupported | Kind::Required | Kind::TooLong | Kind::TooMany | Kind::TypeInvalid
+                    FieldErrorKind::NotSupported
+                        | FieldErrorKind::Required
+                        | FieldErrorKind::TooLong
+                        | FieldErrorKind::TooMany
+                        | FieldErrorKind::TypeInvalid
                 )
             };
             // Some rules have these kinds as their `reason`.
@@ -118,13 +122,18 @@ impl Subject<'_> {
         self.schema.prepare_stored(&mut ours).expect("what cannot be read was not stored");
         let (status, answer) = self.api.get(path);
         assert_eq!(status, 200, "{answer}");
-        for text in self.differences(&ours, &Outcome::default(), (status, answer)) {
+        for text in self.differences(&ours, &ObjectValidationResult::default(), (status, answer)) {
             self.disagree("read", &text, old, None, tally);
         }
     }
 
     /// The errors that only the server reports, and those that only gantry reports.
-    fn differences(&self, ours: &Value, outcome: &Outcome, (status, answer): (u16, Value)) -> Vec<String> {
+    fn differences(
+        &self,
+        ours: &Value,
+        outcome: &ObjectValidationResult,
+        (status, answer): (u16, Value),
+    ) -> Vec<String> {
         let mut differences = Vec::new();
         match status {
             200 | 201 => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Crd, FIELDS, Pair, alone};
 use crate::generator::Random;
 use crate::support::{control_plane, isolated};
-use gantry_proof::{self as proof, Limits, Verdict, Version};
+use gantry_proof::{self as proof, Limits, SchemaRelation, VersionSchema};
 
 /// Parts of the rules. Some are errors for some of the values.
 const ATOMS: [&str; 9] = [
@@ -89,12 +89,12 @@ fn what_follows_by_logic_holds_for_the_server() {
         desired.wait();
         let verdict = |field: &String, pair: &Pair| {
             let (there, here) = (alone(field, &pair.live), alone(field, &pair.desired));
-            let version = |schema| Version { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+            let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
             proof::prove(&version(&there), &version(&here), Limits::default()).verdict
         };
-        let verdicts: BTreeMap<&String, Verdict> =
+        let verdicts: BTreeMap<&String, SchemaRelation> =
             pairs.iter().map(|(field, pair)| (field, verdict(field, pair))).collect();
-        let is_safe = |field: &String| matches!(verdicts[field], Verdict::Equal | Verdict::Widening);
+        let is_safe = |field: &String| matches!(verdicts[field], SchemaRelation::Equal | SchemaRelation::Widening);
         proven += pairs.keys().filter(|field| is_safe(field)).count();
         for value in VALUES {
             let (before, after) = (refused(&live, &pairs, value), refused(&desired, &pairs, value));
@@ -102,7 +102,7 @@ fn what_follows_by_logic_holds_for_the_server() {
                 let (was, is) = (before.contains(field), after.contains(field));
                 let verdict = verdicts[field];
                 assert!(!is_safe(field) || was || !is, "{verdict:?}, but {value:?} is refused:\n  {live}\n  {desired}");
-                assert!(verdict != Verdict::Equal || was == is, "{value:?} is accepted:\n  {live}\n  {desired}");
+                assert!(verdict != SchemaRelation::Equal || was == is, "{value:?} is accepted:\n  {live}\n  {desired}");
             }
         }
         live.delete();

@@ -7,23 +7,26 @@ use gantry_schema::gotext::quote;
 
 use super::Bundle;
 use super::config;
-use super::support::{Known, Olm, Place, Profile, Reason, Step, Support, Unchecked, Unsupported, csv_place};
+use super::support::{
+    BundleDetail, BundlePlace, CsvStep, OlmRelease, Profile, Support, UncheckedBundlePart, Unsupported,
+    UnsupportedKind, csv_place,
+};
 use super::validators::{self, VALIDATORS};
 
 /// The problems of a whole bundle; empty if OLM installs it and there are no mismatches.
 pub fn unsupported(bundle: &Bundle, profile: &Profile<'_>) -> Vec<Unsupported> {
-    check_support(Known::Bundle(bundle), profile).unsupported
+    check_support(BundleDetail::Bundle(bundle), profile).unsupported
 }
 
 /// Checks a bundle, as far as it is known.
-pub fn check_support(known: Known<'_>, profile: &Profile<'_>) -> Support {
+pub fn check_support(known: BundleDetail<'_>, profile: &Profile<'_>) -> Support {
     let mut support = Support::default();
     if let Some(first) = refused(known, profile, &mut support.unchecked) {
         support.unsupported.push(first);
     } else {
         validate(known, &mut support);
     }
-    if let Known::Bundle(bundle) = known {
+    if let BundleDetail::Bundle(bundle) = known {
         support.unsupported.extend(validators::owned_versions(bundle));
     }
     support.unchecked.sort();
@@ -31,45 +34,49 @@ pub fn check_support(known: Known<'_>, profile: &Profile<'_>) -> Support {
 }
 
 /// The first problem for which OLM refuses the bundle before it runs the validators.
-fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecked>) -> Option<Unsupported> {
+fn refused(
+    known: BundleDetail<'_>,
+    profile: &Profile<'_>,
+    unchecked: &mut Vec<UncheckedBundlePart>,
+) -> Option<Unsupported> {
     let (csv, file) = match known {
-        Known::Bundle(bundle) => {
+        BundleDetail::Bundle(bundle) => {
             if let Some(found) = bundle.subdirectories.first() {
                 let text = format!(
                     "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: \
                      found {}",
                     quote(found)
                 );
-                return Some(Unsupported { reason: Reason::Olm, text, place: None });
+                return Some(Unsupported { reason: UnsupportedKind::Olm, text, place: None });
             }
             match &bundle.csv {
                 Some((csv, file)) => (csv, Some(file)),
                 None => {
                     let text = "no ClusterServiceVersion found in \"manifests\"".to_owned();
-                    return Some(Unsupported { reason: Reason::Olm, text, place: None });
+                    return Some(Unsupported { reason: UnsupportedKind::Olm, text, place: None });
                 }
             }
         }
-        Known::Csv(csv) | Known::Metadata(csv) => (csv, None),
+        BundleDetail::Csv(csv) | BundleDetail::Metadata(csv) => (csv, None),
     };
-    let at = |text: String, steps: &[Step]| {
+    let at = |text: String, steps: &[CsvStep]| {
         let place = file.map(|file| csv_place(csv, file, steps));
-        Some(Unsupported { reason: Reason::Olm, text, place })
+        Some(Unsupported { reason: UnsupportedKind::Olm, text, place })
     };
-    let spec = Step::Key("spec");
+    let spec = CsvStep::Key("spec");
     if !csv.owned_api_services.is_empty() {
         // Upstream's spelling.
         let text = "unsupported bundle: apiServiceDefintions are not supported".to_owned();
-        return at(text, &[spec, Step::Key("apiservicedefinitions"), Step::Key("owned")]);
+        return at(text, &[spec, CsvStep::Key("apiservicedefinitions"), CsvStep::Key("owned")]);
     }
-    if matches!(known, Known::Metadata(_)) {
-        unchecked.push(Unchecked::Webhooks);
-    } else if !csv.webhooks.is_empty() && profile.olm == Olm::V4_16 {
+    if matches!(known, BundleDetail::Metadata(_)) {
+        unchecked.push(UncheckedBundlePart::Webhooks);
+    } else if !csv.webhooks.is_empty() && profile.olm == OlmRelease::V4_16 {
         let text = "unsupported bundle: webhookDefinitions are not supported".to_owned();
-        return at(text, &[spec, Step::Key("webhookdefinitions")]);
+        return at(text, &[spec, CsvStep::Key("webhookdefinitions")]);
     }
-    let modes = [spec, Step::Key("installModes")];
-    let one_namespace = profile.single_own_namespace && profile.olm == Olm::Current;
+    let modes = [spec, CsvStep::Key("installModes")];
+    let one_namespace = profile.single_own_namespace && profile.olm == OlmRelease::Current;
     if !csv.supports("AllNamespaces") && !one_namespace {
         return at("unsupported bundle: bundle does not support AllNamespaces install mode".to_owned(), &modes);
     }
@@ -79,37 +86,39 @@ fn refused(known: Known<'_>, profile: &Profile<'_>, unchecked: &mut Vec<Unchecke
         return at(text.to_owned(), &modes);
     }
     // The OLM in OpenShift 4.16 has no `spec.config`.
-    if profile.olm == Olm::Current
+    if profile.olm == OlmRelease::Current
         && let Some(text) = config::refused(csv, profile, unchecked)
     {
-        return Some(Unsupported { reason: Reason::Olm, text, place: None });
+        return Some(Unsupported { reason: UnsupportedKind::Olm, text, place: None });
     }
     None
 }
 
-fn validate(known: Known<'_>, support: &mut Support) {
+fn validate(known: BundleDetail<'_>, support: &mut Support) {
     let partial;
     let bundle = match known {
-        Known::Bundle(bundle) => bundle,
-        Known::Csv(csv) => {
-            support.unchecked.push(Unchecked::Objects);
+        BundleDetail::Bundle(bundle) => bundle,
+        BundleDetail::Csv(csv) => {
+            support.unchecked.push(UncheckedBundlePart::Objects);
             partial = Bundle { csv: Some((csv.clone(), String::new())), ..Bundle::default() };
             &partial
         }
-        Known::Metadata(_) => {
-            support.unchecked.extend([Unchecked::Install, Unchecked::Objects]);
+        BundleDetail::Metadata(_) => {
+            support.unchecked.extend([UncheckedBundlePart::Install, UncheckedBundlePart::Objects]);
             return;
         }
     };
     let Some((csv, file)) = &bundle.csv else { return };
-    let is_whole = matches!(known, Known::Bundle(_));
+    let is_whole = matches!(known, BundleDetail::Bundle(_));
     for validator in VALIDATORS.iter().filter(|validator| is_whole || !validator.needs_bundle) {
-        for validators::Complaint { text, at } in (validator.run)(bundle, csv) {
+        for validators::BundleViolation { text, at } in (validator.run)(bundle, csv) {
             let place = at.filter(|_| is_whole).map(|at| match at {
-                validators::At::Csv(steps) => csv_place(csv, file, &steps),
-                validators::At::Object { file, kind, name } => Place { file, object: (kind, name), steps: Vec::new() },
+                validators::ValidationPlace::Csv(steps) => csv_place(csv, file, &steps),
+                validators::ValidationPlace::Object { file, kind, name } => {
+                    BundlePlace { file, object: (kind, name), steps: Vec::new() }
+                }
             });
-            support.unsupported.push(Unsupported { reason: Reason::Olm, text, place });
+            support.unsupported.push(Unsupported { reason: UnsupportedKind::Olm, text, place });
         }
     }
 }

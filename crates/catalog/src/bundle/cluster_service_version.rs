@@ -31,7 +31,7 @@ pub struct ClusterServiceVersion {
     /// The kinds that another aggregated API server must serve.
     pub required_api_services: Vec<ApiDescription>,
     /// Its webhooks.
-    pub webhooks: Vec<Webhook>,
+    pub webhooks: Vec<CsvWebhook>,
     /// The Deployments that OLM creates.
     pub deployments: Vec<DeploymentSpec>,
     /// The permissions that it needs in the namespaces that it watches.
@@ -81,7 +81,7 @@ impl ApiDescription {
 /// A webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Webhook {
+pub struct CsvWebhook {
     /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
     pub kind: String,
@@ -107,7 +107,7 @@ pub struct Webhook {
     pub conversion_crds: Vec<String>,
 }
 
-impl Webhook {
+impl CsvWebhook {
     /// Whether it converts between the versions of a CRD.
     pub fn is_conversion(&self) -> bool {
         self.kind == "ConversionWebhook"
@@ -144,13 +144,13 @@ pub struct Permissions {
     pub service_account_name: String,
     /// The rules of the role that OLM creates for it.
     #[serde(default, deserialize_with = "or_default")]
-    pub rules: Vec<PolicyRule>,
+    pub rules: Vec<BundlePolicyRule>,
 }
 
 /// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PolicyRule {
+pub struct BundlePolicyRule {
     /// The allowed verbs.
     #[serde(default, deserialize_with = "or_default")]
     pub verbs: Vec<String>,
@@ -174,7 +174,7 @@ impl ClusterServiceVersion {
     /// # Errors
     /// Fields of the wrong type, which OLM cannot read either.
     pub fn read(json: &str) -> Result<Self, String> {
-        let Object { metadata, spec } = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
+        let CsvObject { metadata, spec } = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let install = spec.install.spec;
         Ok(ClusterServiceVersion {
             name: metadata.name,
@@ -202,7 +202,7 @@ impl ClusterServiceVersion {
     pub fn read_metadata(json: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Metadata {
+        struct CsvMetadataBlob {
             #[serde(default, deserialize_with = "or_default")]
             annotations: BTreeMap<String, Option<String>>,
             #[serde(default, deserialize_with = "or_default")]
@@ -214,7 +214,7 @@ impl ClusterServiceVersion {
             #[serde(default, deserialize_with = "or_default")]
             api_service_definitions: Apis,
         }
-        let metadata: Metadata = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
+        let metadata: CsvMetadataBlob = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         Ok(ClusterServiceVersion {
             skip_range: metadata.annotations.get("olm.skipRange").cloned().flatten().unwrap_or_default(),
             min_kube_version: metadata.min_kube_version,
@@ -233,7 +233,7 @@ impl ClusterServiceVersion {
     }
 }
 
-fn deployment(named: Named) -> DeploymentSpec {
+fn deployment(named: NamedDeployment) -> DeploymentSpec {
     let service_account = named.spec.template.spec.service_account_name;
     DeploymentSpec { name: named.name, service_account }
 }
@@ -244,11 +244,11 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserial
 }
 
 #[derive(Deserialize)]
-struct Object {
+struct CsvObject {
     #[serde(default, deserialize_with = "or_default")]
     metadata: ObjectMeta,
     #[serde(default, deserialize_with = "or_default")]
-    spec: Spec,
+    spec: CsvSpec,
 }
 
 #[derive(Deserialize, Default)]
@@ -261,7 +261,7 @@ struct ObjectMeta {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Spec {
+struct CsvSpec {
     #[serde(default, deserialize_with = "or_default")]
     version: String,
     #[serde(default, deserialize_with = "or_default")]
@@ -277,7 +277,7 @@ struct Spec {
     #[serde(default, rename = "apiservicedefinitions", deserialize_with = "or_default")]
     api_services: Apis,
     #[serde(default, rename = "webhookdefinitions", deserialize_with = "or_default")]
-    webhooks: Vec<Webhook>,
+    webhooks: Vec<CsvWebhook>,
     #[serde(default, deserialize_with = "or_default")]
     install: Install,
 }
@@ -293,14 +293,14 @@ struct Apis {
 #[derive(Deserialize, Default)]
 struct Install {
     #[serde(default, deserialize_with = "or_default")]
-    spec: Strategy,
+    spec: InstallStrategy,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Strategy {
+struct InstallStrategy {
     #[serde(default, deserialize_with = "or_default")]
-    deployments: Vec<Named>,
+    deployments: Vec<NamedDeployment>,
     #[serde(default, deserialize_with = "or_default")]
     permissions: Vec<Permissions>,
     #[serde(default, deserialize_with = "or_default")]
@@ -308,15 +308,15 @@ struct Strategy {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedDeployment {
     #[serde(default, deserialize_with = "or_default")]
     name: String,
     #[serde(default, deserialize_with = "or_default")]
-    spec: Deployed,
+    spec: CsvDeploymentSpec,
 }
 
 #[derive(Deserialize, Default)]
-struct Deployed {
+struct CsvDeploymentSpec {
     #[serde(default, deserialize_with = "or_default")]
     template: Template,
 }
@@ -324,12 +324,12 @@ struct Deployed {
 #[derive(Deserialize, Default)]
 struct Template {
     #[serde(default, deserialize_with = "or_default")]
-    spec: Pod,
+    spec: CsvPodSpec,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Pod {
+struct CsvPodSpec {
     #[serde(default, deserialize_with = "or_default")]
     service_account_name: String,
 }

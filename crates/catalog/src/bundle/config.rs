@@ -4,7 +4,7 @@ use gantry_schema::gotext::quote;
 use serde_json::Value;
 
 use super::ClusterServiceVersion;
-use super::support::{Profile, Unchecked};
+use super::support::{Profile, UncheckedBundlePart};
 
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const DEPLOYMENT_CONFIG: &str = "deploymentConfig";
@@ -13,7 +13,7 @@ const DEPLOYMENT_CONFIG: &str = "deploymentConfig";
 pub(super) fn refused(
     csv: &ClusterServiceVersion,
     profile: &Profile<'_>,
-    unchecked: &mut Vec<Unchecked>,
+    unchecked: &mut Vec<UncheckedBundlePart>,
 ) -> Option<String> {
     let none = Value::Object(serde_json::Map::new());
     let config = profile.config.unwrap_or(&none);
@@ -47,7 +47,7 @@ pub(super) fn refused(
         found.push(format!("unknown field {}", quote(name)));
     }
     if fields.get(DEPLOYMENT_CONFIG).is_some_and(|value| !value.is_null()) {
-        unchecked.push(Unchecked::DeploymentConfig);
+        unchecked.push(UncheckedBundlePart::DeploymentConfig);
     }
     match found.as_slice() {
         [] => None,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use sha2::{Digest, Sha224};
 
-use super::{ClusterServiceVersion, Permissions, PolicyRule, Webhook};
+use super::{BundlePolicyRule, ClusterServiceVersion, CsvWebhook, Permissions};
 
 /// The maximum length of a name that OLM creates, in bytes.
 const MAX_NAME: usize = 63;
@@ -15,11 +15,11 @@ const MAX_NAME: usize = 63;
 /// The objects that OLM creates in addition to those of the bundle. Unless noted otherwise, they are in the namespace
 /// of the ClusterExtension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Installed {
+pub struct OlmCreatedObjects {
     /// The service accounts of its permissions.
     pub service_accounts: BTreeSet<String>,
     /// The roles, each with a binding of the same name.
-    pub roles: Vec<Role>,
+    pub roles: Vec<InstalledRole>,
     /// The Deployments.
     pub deployments: BTreeSet<String>,
     /// The Services of its webhooks.
@@ -36,27 +36,27 @@ pub struct Installed {
 
 /// A Role or ClusterRole that OLM creates from permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role {
+pub struct InstalledRole {
     /// Its possible names. If namespaced permissions become a ClusterRole, earlier releases of OLM v1 do not add the
     /// permission to read namespaces, which gives the role another name.
     pub names: Vec<String>,
     /// The namespace of a Role; `None` for a ClusterRole.
     pub namespace: Option<String>,
     /// What it grants.
-    pub rules: Vec<PolicyRule>,
+    pub rules: Vec<BundlePolicyRule>,
 }
 
 /// The objects that OLM creates from a ClusterServiceVersion if the operator watches the namespace `watched`, or all
 /// namespaces if that is `None`.
-pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installed {
-    let mut installed = Installed::default();
+pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> OlmCreatedObjects {
+    let mut installed = OlmCreatedObjects::default();
     for permissions in &csv.cluster_permissions {
         let names = vec![role_name(csv, permissions)];
-        installed.roles.push(Role { names, namespace: None, rules: permissions.rules.clone() });
+        installed.roles.push(InstalledRole { names, namespace: None, rules: permissions.rules.clone() });
     }
     for permissions in &csv.permissions {
         installed.roles.push(match watched {
-            Some(namespace) => Role {
+            Some(namespace) => InstalledRole {
                 names: vec![role_name(csv, permissions)],
                 namespace: Some(namespace.to_owned()),
                 rules: permissions.rules.clone(),
@@ -65,7 +65,7 @@ pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installe
                 let mut with = permissions.clone();
                 with.rules.push(reads_namespaces());
                 let names = vec![role_name(csv, &with), role_name(csv, permissions)];
-                Role { names, namespace: None, rules: with.rules }
+                InstalledRole { names, namespace: None, rules: with.rules }
             }
         });
     }
@@ -91,7 +91,7 @@ pub fn installed(csv: &ClusterServiceVersion, watched: Option<&str>) -> Installe
 
 /// What OLM adds to a CRD for which the bundle has a conversion webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversion {
+pub struct InstalledConversion {
     /// `spec.conversion`, as JSON.
     pub spec: String,
     /// The value of cert-manager's annotation that injects the CA of a Certificate: `NAMESPACE/NAME`.
@@ -99,8 +99,9 @@ pub struct Conversion {
 }
 
 /// What OLM adds to the CRD `crd` when the bundle is installed into `namespace`; `None` if no webhook converts it.
-pub fn conversion(csv: &ClusterServiceVersion, crd: &str, namespace: &str) -> Option<Conversion> {
-    let is_its = |webhook: &&Webhook| webhook.is_conversion() && webhook.conversion_crds.iter().any(|name| name == crd);
+pub fn conversion(csv: &ClusterServiceVersion, crd: &str, namespace: &str) -> Option<InstalledConversion> {
+    let is_its =
+        |webhook: &&CsvWebhook| webhook.is_conversion() && webhook.conversion_crds.iter().any(|name| name == crd);
     let webhook = csv.webhooks.iter().find(is_its)?;
     let service = service_of(webhook);
     let certificate = named(&service, "cert");
@@ -110,10 +111,10 @@ pub fn conversion(csv: &ClusterServiceVersion, crd: &str, namespace: &str) -> Op
         "clientConfig": {"service": {"namespace": namespace, "name": service, "path": path, "port": port}},
         "conversionReviewVersions": webhook.admission_review_versions,
     }});
-    Some(Conversion { spec: spec.to_string(), inject_ca_from: format!("{namespace}/{certificate}") })
+    Some(InstalledConversion { spec: spec.to_string(), inject_ca_from: format!("{namespace}/{certificate}") })
 }
 
-fn service_of(webhook: &Webhook) -> String {
+fn service_of(webhook: &CsvWebhook) -> String {
     named(&webhook.deployment_name.replace('.', "-"), "service")
 }
 
@@ -122,13 +123,13 @@ fn account(permissions: &Permissions) -> &str {
 }
 
 /// The rule that OLM adds to namespaced permissions that become a ClusterRole, as classic OLM does.
-fn reads_namespaces() -> PolicyRule {
+fn reads_namespaces() -> BundlePolicyRule {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    PolicyRule {
+    BundlePolicyRule {
         verbs: texts(&["get", "list", "watch"]),
         api_groups: texts(&[""]),
         resources: texts(&["namespaces"]),
-        ..PolicyRule::default()
+        ..BundlePolicyRule::default()
     }
 }
 
@@ -155,11 +156,11 @@ fn hash(permissions: &Permissions) -> String {
     #[serde(rename_all = "camelCase")]
     struct Go<'a> {
         service_account_name: &'a str,
-        rules: Option<Vec<Rule<'a>>>,
+        rules: Option<Vec<InstalledPolicyRule<'a>>>,
     }
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Rule<'a> {
+    struct InstalledPolicyRule<'a> {
         verbs: Option<&'a [String]>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         api_groups: &'a [String],
@@ -170,11 +171,11 @@ fn hash(permissions: &Permissions) -> String {
         #[serde(rename = "nonResourceURLs", skip_serializing_if = "<[String]>::is_empty")]
         non_resource_urls: &'a [String],
     }
-    fn rule(rule: &PolicyRule) -> Rule<'_> {
+    fn rule(rule: &BundlePolicyRule) -> InstalledPolicyRule<'_> {
         // Go writes a nil slice as null.
         let verbs = (!rule.verbs.is_empty()).then_some(rule.verbs.as_slice());
-        let PolicyRule { api_groups, resources, resource_names, non_resource_urls, .. } = rule;
-        Rule { verbs, api_groups, resources, resource_names, non_resource_urls }
+        let BundlePolicyRule { api_groups, resources, resource_names, non_resource_urls, .. } = rule;
+        InstalledPolicyRule { verbs, api_groups, resources, resource_names, non_resource_urls }
     }
     let rules = (!permissions.rules.is_empty()).then(|| permissions.rules.iter().map(rule).collect());
     let go = Go { service_account_name: &permissions.service_account_name, rules };
@@ -212,12 +213,12 @@ mod tests {
     use super::super::DeploymentSpec;
     use super::*;
 
-    fn rule(verbs: &[&str], group: &str, resource: &str) -> PolicyRule {
-        PolicyRule {
+    fn rule(verbs: &[&str], group: &str, resource: &str) -> BundlePolicyRule {
+        BundlePolicyRule {
             verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
             api_groups: vec![group.to_owned()],
             resources: vec![resource.to_owned()],
-            ..PolicyRule::default()
+            ..BundlePolicyRule::default()
         }
     }
 
@@ -239,20 +240,20 @@ mod tests {
             permissions: vec![permissions],
             ..ClusterServiceVersion::default()
         };
-        let Installed { roles, service_accounts, .. } = installed(&csv, None);
+        let OlmCreatedObjects { roles, service_accounts, .. } = installed(&csv, None);
         assert_eq!(roles[0].names[1], "argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3");
         assert_ne!(roles[0].names[0], roles[0].names[1]);
         assert_eq!(roles[0].rules.last(), Some(&reads_namespaces()));
         assert_eq!(service_accounts.into_iter().collect::<Vec<_>>(), ["argocd-operator-controller-manager"]);
         // Nothing is added for a single namespace.
-        let Installed { roles, .. } = installed(&csv, Some("watched"));
+        let OlmCreatedObjects { roles, .. } = installed(&csv, Some("watched"));
         assert_eq!(roles[0].names, ["argocd-operator.v0-22gmilmgp91wu25is5i2ec598hni8owq3l71bbkl7iz3"]);
         assert_eq!((roles[0].namespace.as_deref(), roles[0].rules.len()), (Some("watched"), 3));
     }
 
     #[test]
     fn what_go_writes_otherwise_is_hashed_as_go_writes_it() {
-        let of = |rules: Vec<PolicyRule>| hash(&Permissions { service_account_name: "a".into(), rules });
+        let of = |rules: Vec<BundlePolicyRule>| hash(&Permissions { service_account_name: "a".into(), rules });
         // echo '{"serviceAccountName":"a","rules":[{"verbs":["\u003c\u003e\u0026"],"apiGroups":[""],"resources":["x"]}]}'
         assert_eq!(of(vec![rule(&["<>&"], "", "x")]), "1wh0ue9l1hm2ha8w0wmmib7h02x0lrjap5c47pan362q");
         assert_eq!(of(Vec::new()), "1mg0y6k63wxinew10sjnvq6ns2xttt0ngmh2h1wdpwhu");
@@ -264,11 +265,11 @@ mod tests {
 
     #[test]
     fn webhooks_bring_services_and_certificates() {
-        let webhook = |kind: &str, name: &str| Webhook {
+        let webhook = |kind: &str, name: &str| CsvWebhook {
             kind: kind.into(),
             generate_name: name.into(),
             deployment_name: "controller.manager".into(),
-            ..Webhook::default()
+            ..CsvWebhook::default()
         };
         let csv = ClusterServiceVersion {
             webhooks: vec![
@@ -294,7 +295,7 @@ mod tests {
             let conversion_crds = vec!["a.b".into()];
             let path = path.map(str::to_owned);
             let versions = vec!["v1".into()];
-            let webhook = Webhook {
+            let webhook = CsvWebhook {
                 conversion_crds,
                 webhook_path: path,
                 container_port: port,
@@ -305,7 +306,7 @@ mod tests {
             assert_eq!(conversion(&csv, "other.b", "ns"), None);
             conversion(&csv, "a.b", "ns").unwrap()
         };
-        let Conversion { spec, inject_ca_from } = of_webhook(None, 0);
+        let InstalledConversion { spec, inject_ca_from } = of_webhook(None, 0);
         assert_eq!(inject_ca_from, "ns/controller-manager-service-cert");
         assert_eq!(
             spec,

@@ -19,9 +19,12 @@ use serde_json::value::RawValue;
 
 pub use check::{check_support, unsupported};
 pub use cluster_service_version::{
-    ApiDescription, ClusterServiceVersion, DeploymentSpec, InstallMode, Permissions, PolicyRule, Webhook, WebhookRule,
+    ApiDescription, BundlePolicyRule, ClusterServiceVersion, CsvWebhook, DeploymentSpec, InstallMode, Permissions,
+    WebhookRule,
 };
-pub use support::{Known, Olm, Place, Profile, Reason, Step, Support, Unchecked, Unsupported};
+pub use support::{
+    BundleDetail, BundlePlace, CsvStep, OlmRelease, Profile, Support, UncheckedBundlePart, Unsupported, UnsupportedKind,
+};
 
 use crate::json::compact;
 use crate::property::Property;
@@ -49,7 +52,7 @@ pub struct Annotations {
 
 /// A custom resource definition of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Crd {
+pub struct BundleCrd {
     /// Its `metadata.name`.
     pub name: String,
     /// Its versions, and whether each is served; `None` if they cannot be read.
@@ -60,7 +63,7 @@ pub struct Crd {
 
 /// Another object of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Object {
+pub struct BundleObject {
     /// Its `apiVersion`, such as `v1` or `rbac.authorization.k8s.io/v1`.
     pub api_version: String,
     /// Its kind.
@@ -79,9 +82,9 @@ pub struct Bundle {
     /// The ClusterServiceVersion, and its file. If there are several, OLM uses the last one.
     pub csv: Option<(ClusterServiceVersion, String)>,
     /// The custom resource definitions, in the order of the files.
-    pub crds: Vec<Crd>,
+    pub crds: Vec<BundleCrd>,
     /// All other objects, in the order of the files.
-    pub others: Vec<Object>,
+    pub others: Vec<BundleObject>,
     /// Folders below `manifests/`, such as `manifests/more`; OLM allows none.
     pub subdirectories: Vec<String>,
     /// The dependencies in `metadata/dependencies.yaml`: type (`olm.gvk`, `olm.package`, `olm.constraint`) and value.
@@ -92,7 +95,7 @@ pub struct Bundle {
 
 /// The texts that a bundle consists of.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Texts<'a> {
+pub struct BundleTexts<'a> {
     /// `metadata/annotations.yaml`.
     pub annotations: &'a str,
     /// `metadata/dependencies.yaml`, if it exists.
@@ -107,7 +110,7 @@ pub struct Texts<'a> {
 
 /// Why a bundle cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct BundleReadError {
     /// The name of the file: `metadata/…`, or the name that was passed with the object.
     pub file: String,
     /// The line, from 1; 0 if it is unknown.
@@ -116,9 +119,9 @@ pub struct Unreadable {
     pub message: String,
 }
 
-impl Unreadable {
+impl BundleReadError {
     fn new(file: &str, message: impl Into<String>) -> Self {
-        Unreadable { file: file.to_owned(), line: 0, message: message.into() }
+        BundleReadError { file: file.to_owned(), line: 0, message: message.into() }
     }
 }
 
@@ -127,13 +130,13 @@ impl Annotations {
     ///
     /// # Errors
     /// Invalid YAML, or fields of the wrong type.
-    pub fn read(text: &str) -> Result<Annotations, Unreadable> {
+    pub fn read(text: &str) -> Result<Annotations, BundleReadError> {
         #[derive(Deserialize)]
-        struct File {
-            annotations: Option<Keys>,
+        struct BundleAnnotationsFile {
+            annotations: Option<BundleAnnotationKeys>,
         }
         #[derive(Deserialize, Default)]
-        struct Keys {
+        struct BundleAnnotationKeys {
             #[serde(rename = "operators.operatorframework.io.bundle.mediatype.v1")]
             media_type: Option<String>,
             #[serde(rename = "operators.operatorframework.io.bundle.package.v1")]
@@ -143,8 +146,9 @@ impl Annotations {
             #[serde(rename = "operators.operatorframework.io.bundle.channel.default.v1")]
             default_channel: Option<String>,
         }
-        let keys = parse_yaml::<File>("metadata/annotations.yaml", text)?.and_then(|file| file.annotations);
-        let Keys { media_type, package, channels, default_channel } = keys.unwrap_or_default();
+        let keys =
+            parse_yaml::<BundleAnnotationsFile>("metadata/annotations.yaml", text)?.and_then(|file| file.annotations);
+        let BundleAnnotationKeys { media_type, package, channels, default_channel } = keys.unwrap_or_default();
         let channels = channels.unwrap_or_default();
         let channels = channels.split(',').map(str::trim).filter(|channel| !channel.is_empty());
         Ok(Annotations {
@@ -166,7 +170,7 @@ impl Bundle {
     ///
     /// # Errors
     /// Input that OLM cannot read either: invalid YAML, or fields of the wrong type.
-    pub fn read(texts: Texts<'_>) -> Result<Bundle, Unreadable> {
+    pub fn read(texts: BundleTexts<'_>) -> Result<Bundle, BundleReadError> {
         let mut bundle = Bundle {
             annotations: Annotations::read(texts.annotations)?,
             dependencies: list("metadata/dependencies.yaml", texts.dependencies, |file| file.dependencies)?,
@@ -175,7 +179,7 @@ impl Bundle {
             ..Bundle::default()
         };
         for (file, json) in texts.objects {
-            bundle.add(file, json).map_err(|message| Unreadable::new(file, message))?;
+            bundle.add(file, json).map_err(|message| BundleReadError::new(file, message))?;
         }
         Ok(bundle)
     }
@@ -183,23 +187,23 @@ impl Bundle {
     fn add(&mut self, file: &str, json: &str) -> Result<(), String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Head {
+        struct BundleObjectHead {
             api_version: Option<String>,
             kind: Option<String>,
-            metadata: Option<Metadata>,
+            metadata: Option<BundleObjectMetadata>,
         }
         #[derive(Deserialize)]
-        struct Metadata {
+        struct BundleObjectMetadata {
             name: Option<String>,
         }
-        let head: Head = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
+        let head: BundleObjectHead = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let name = head.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
         let (kind, file) = (head.kind.unwrap_or_default(), file.to_owned());
         // OLM looks only at the kind.
         match kind.as_str() {
             "ClusterServiceVersion" => self.csv = Some((ClusterServiceVersion::read(json)?, file)),
-            "CustomResourceDefinition" => self.crds.push(Crd { name, versions: versions(json), file }),
-            _ => self.others.push(Object { api_version: head.api_version.unwrap_or_default(), kind, name, file }),
+            "CustomResourceDefinition" => self.crds.push(BundleCrd { name, versions: versions(json), file }),
+            _ => self.others.push(BundleObject { api_version: head.api_version.unwrap_or_default(), kind, name, file }),
         }
         Ok(())
     }
@@ -207,32 +211,32 @@ impl Bundle {
 
 fn versions(crd: &str) -> Option<Vec<(String, bool)>> {
     #[derive(Deserialize)]
-    struct Crd {
-        spec: Spec,
+    struct BundleCrdManifest {
+        spec: BundleCrdSpec,
     }
     #[derive(Deserialize)]
-    struct Spec {
-        versions: Vec<Version>,
+    struct BundleCrdSpec {
+        versions: Vec<BundleCrdVersion>,
     }
     #[derive(Deserialize)]
-    struct Version {
+    struct BundleCrdVersion {
         name: String,
         served: bool,
     }
-    let crd: Crd = serde_json::from_str(crd).ok()?;
+    let crd: BundleCrdManifest = serde_json::from_str(crd).ok()?;
     Some(crd.spec.versions.into_iter().map(|version| (version.name, version.served)).collect())
 }
 
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(borrow)]
-    dependencies: Option<Vec<Item<'a>>>,
+    dependencies: Option<Vec<BundleProperty<'a>>>,
     #[serde(borrow)]
-    properties: Option<Vec<Item<'a>>>,
+    properties: Option<Vec<BundleProperty<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Item<'a> {
+struct BundleProperty<'a> {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(borrow)]
@@ -242,29 +246,30 @@ struct Item<'a> {
 fn list(
     name: &str,
     text: Option<&str>,
-    of: impl for<'a> Fn(Lists<'a>) -> Option<Vec<Item<'a>>>,
-) -> Result<Vec<Property>, Unreadable> {
+    of: impl for<'a> Fn(Lists<'a>) -> Option<Vec<BundleProperty<'a>>>,
+) -> Result<Vec<Property>, BundleReadError> {
     let Some(json) = text.map(|text| to_json(name, text)).transpose()?.flatten() else { return Ok(Vec::new()) };
-    let lists: Lists<'_> = serde_json::from_str(&json).map_err(|error| Unreadable::new(name, explain_json(&error)))?;
-    let property = |item: Item<'_>| Property {
+    let lists: Lists<'_> =
+        serde_json::from_str(&json).map_err(|error| BundleReadError::new(name, explain_json(&error)))?;
+    let property = |item: BundleProperty<'_>| Property {
         kind: item.kind,
         value: item.value.map_or_else(|| "null".to_owned(), |value| compact(value.get()).into_owned()),
     };
     Ok(of(lists).unwrap_or_default().into_iter().map(property).collect())
 }
 
-fn parse_yaml<T: for<'a> Deserialize<'a>>(name: &str, text: &str) -> Result<Option<T>, Unreadable> {
+fn parse_yaml<T: for<'a> Deserialize<'a>>(name: &str, text: &str) -> Result<Option<T>, BundleReadError> {
     let Some(json) = to_json(name, text)? else { return Ok(None) };
-    serde_json::from_str(&json).map(Some).map_err(|error| Unreadable::new(name, explain_json(&error)))
+    serde_json::from_str(&json).map(Some).map_err(|error| BundleReadError::new(name, explain_json(&error)))
 }
 
-fn to_json(name: &str, text: &str) -> Result<Option<String>, Unreadable> {
+fn to_json(name: &str, text: &str) -> Result<Option<String>, BundleReadError> {
     if text.len() > MOST_BYTES_OF_METADATA {
         let message = format!("larger than the limit of {} MiB", MOST_BYTES_OF_METADATA >> 20);
-        return Err(Unreadable::new(name, message));
+        return Err(BundleReadError::new(name, message));
     }
     match gantry_yaml::to_json(text) {
         Ok(json) => Ok(json.map(|json| json.text).filter(|json| json != "null")),
-        Err(error) => Err(Unreadable { file: name.to_owned(), line: error.line, message: error.message }),
+        Err(error) => Err(BundleReadError { file: name.to_owned(), line: error.line, message: error.message }),
     }
 }

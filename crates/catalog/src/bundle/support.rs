@@ -8,7 +8,7 @@ use super::{Bundle, ClusterServiceVersion};
 
 /// The OLM that installs the bundle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Olm {
+pub enum OlmRelease {
     /// The current upstream release, which supports webhooks.
     #[default]
     Current,
@@ -20,7 +20,7 @@ pub enum Olm {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Profile<'a> {
     /// The OLM that installs it.
-    pub olm: Olm,
+    pub olm: OlmRelease,
     /// Whether OLM installs bundles that can watch only one namespace (feature gate
     /// `SingleOwnNamespaceInstallSupport`).
     pub single_own_namespace: bool,
@@ -32,7 +32,7 @@ pub struct Profile<'a> {
 
 /// What is known of a bundle.
 #[derive(Debug, Clone, Copy)]
-pub enum Known<'a> {
+pub enum BundleDetail<'a> {
     /// The whole bundle.
     Bundle(&'a Bundle),
     /// Its ClusterServiceVersion, from an `olm.bundle.object`.
@@ -43,7 +43,7 @@ pub enum Known<'a> {
 
 /// The kind of a problem with a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum UnsupportedKind {
     /// OLM does not install it.
     Olm,
     /// OLM installs it, but the ClusterServiceVersion owns a version that the CRD does not serve.
@@ -52,7 +52,7 @@ pub enum Reason {
 
 /// A step to a value in a ClusterServiceVersion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CsvStep {
     /// The value of a key.
     Key(&'static str),
     /// An item of a list, from 0.
@@ -61,29 +61,29 @@ pub enum Step {
 
 /// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct BundlePlace {
     /// The file that contains the object.
     pub file: String,
     /// The object: kind and name.
     pub object: (String, String),
     /// The steps to the value in the object; empty for the whole object.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CsvStep>,
 }
 
 /// A problem with a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported {
     /// The kind of the problem.
-    pub reason: Reason,
+    pub reason: UnsupportedKind,
     /// For [`Reason::Olm`], exactly the text that OLM reports.
     pub text: String,
     /// The place of the problem, if it has one; always `None` if the bundle comes from a catalog.
-    pub place: Option<Place>,
+    pub place: Option<BundlePlace>,
 }
 
 /// What cannot be checked because too little of a bundle is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unchecked {
+pub enum UncheckedBundlePart {
     /// Whether it has webhooks.
     Webhooks,
     /// Whether the deployments and other definitions in its ClusterServiceVersion are valid.
@@ -95,13 +95,13 @@ pub enum Unchecked {
     DeploymentConfig,
 }
 
-impl fmt::Display for Unchecked {
+impl fmt::Display for UncheckedBundlePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unchecked::Webhooks => "whether it has webhooks",
-            Unchecked::Install => "whether its deployments are valid",
-            Unchecked::Objects => "whether its objects are supported",
-            Unchecked::DeploymentConfig => "whether this OLM supports deploymentConfig",
+            UncheckedBundlePart::Webhooks => "whether it has webhooks",
+            UncheckedBundlePart::Install => "whether its deployments are valid",
+            UncheckedBundlePart::Objects => "whether its objects are supported",
+            UncheckedBundlePart::DeploymentConfig => "whether this OLM supports deploymentConfig",
         })
     }
 }
@@ -113,10 +113,10 @@ pub struct Support {
     /// together.
     pub unsupported: Vec<Unsupported>,
     /// What cannot be checked. Checks that OLM would not reach because of an earlier problem are left out.
-    pub unchecked: Vec<Unchecked>,
+    pub unchecked: Vec<UncheckedBundlePart>,
 }
 
-pub(super) fn csv_place(csv: &ClusterServiceVersion, file: &str, steps: &[Step]) -> Place {
+pub(super) fn csv_place(csv: &ClusterServiceVersion, file: &str, steps: &[CsvStep]) -> BundlePlace {
     let object = ("ClusterServiceVersion".to_owned(), csv.name.clone());
-    Place { file: file.to_owned(), object, steps: steps.to_vec() }
+    BundlePlace { file: file.to_owned(), object, steps: steps.to_vec() }
 }

@@ -40,10 +40,10 @@ fn crd(name: &str) -> Value {
         "spec": {"versions": [{"name": "v1", "served": true}, {"name": "v1alpha1", "served": false}]}})
 }
 
-fn read(annotations: &str, objects: &[(&str, Value)], subdirectories: &[String]) -> Result<Bundle, Unreadable> {
+fn read(annotations: &str, objects: &[(&str, Value)], subdirectories: &[String]) -> Result<Bundle, BundleReadError> {
     let texts: Vec<(&str, String)> = objects.iter().map(|(file, object)| (*file, object.to_string())).collect();
     let objects: Vec<(&str, &str)> = texts.iter().map(|(file, json)| (*file, json.as_str())).collect();
-    Bundle::read(Texts { annotations, objects: &objects, subdirectories, ..Texts::default() })
+    Bundle::read(BundleTexts { annotations, objects: &objects, subdirectories, ..BundleTexts::default() })
 }
 
 fn bundle_of(csv: Value) -> Bundle {
@@ -72,7 +72,7 @@ fn a_supported_bundle_is_read_in_all_its_parts() {
     let dependencies = "dependencies:\n- type: olm.gvk\n  value: {group: g.io, version: v1, kind: K}\n";
     let properties = "properties:\n- type: olm.maxOpenShiftVersion\n  value: \"4.20\"\n";
     let (csv, crd) = (csv().to_string(), crd("widgets.example.com").to_string());
-    let texts = Texts {
+    let texts = BundleTexts {
         annotations: ANNOTATIONS,
         dependencies: Some(dependencies),
         properties: Some(properties),
@@ -94,7 +94,7 @@ fn a_supported_bundle_is_read_in_all_its_parts() {
     assert_eq!((csv.required_crds[0].group(), csv.required_crds[0].kind.as_str()), ("example.org", "Gear"));
     assert_eq!(csv.deployments[0].service_account, "sa");
     assert_eq!(csv.cluster_permissions[0].rules[0].verbs, ["get", "list"]);
-    assert_eq!(check_support(Known::Bundle(&bundle), &Profile::default()), Support::default());
+    assert_eq!(check_support(BundleDetail::Bundle(&bundle), &Profile::default()), Support::default());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn olm_ends_with_the_first_thing_that_it_does_not_support() {
     assert_eq!(found[0].text, "unsupported bundle: apiServiceDefintions are not supported");
     let place = found[0].place.clone().unwrap();
     assert_eq!((place.file.as_str(), place.object.1.as_str()), ("csv.yaml", "example.v1.2.0"));
-    assert_eq!(place.steps, [Step::Key("spec"), Step::Key("apiservicedefinitions"), Step::Key("owned")]);
+    assert_eq!(place.steps, [CsvStep::Key("spec"), CsvStep::Key("apiservicedefinitions"), CsvStep::Key("owned")]);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn install_modes_that_are_not_enough() {
     }
     assert_eq!(texts(&modes(&["MultiNamespace"]), &gate), [some]);
     // Only later versions have the feature gate.
-    assert_eq!(texts(&modes(&["OwnNamespace"]), &Profile { olm: Olm::V4_16, ..gate }), [all]);
+    assert_eq!(texts(&modes(&["OwnNamespace"]), &Profile { olm: OlmRelease::V4_16, ..gate }), [all]);
 
     let with = |bundle: &Bundle, config: Value| texts(bundle, &Profile { config: Some(&config), ..gate });
     let prefix = "invalid ClusterExtension configuration: invalid configuration: ";
@@ -192,7 +192,10 @@ fn install_modes_that_are_not_enough() {
     // A feature gate determines whether deploymentConfig is allowed.
     let config = json!({"deploymentConfig": {"env": []}});
     let profile = Profile { config: Some(&config), ..Profile::default() };
-    assert_eq!(check_support(Known::Bundle(&bundle_of(csv())), &profile).unchecked, [Unchecked::DeploymentConfig]);
+    assert_eq!(
+        check_support(BundleDetail::Bundle(&bundle_of(csv())), &profile).unchecked,
+        [UncheckedBundlePart::DeploymentConfig]
+    );
 }
 
 const NAME: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
@@ -308,11 +311,11 @@ fn the_versions_that_are_owned_are_there_and_served() {
     {
         let found = owned(version);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].reason, Reason::OwnedVersionMismatch);
+        assert_eq!(found[0].reason, UnsupportedKind::OwnedVersionMismatch);
         let prefix = format!("the ClusterServiceVersion owns widgets.example.com {version}, but");
         let expected = format!("{prefix} customresourcedefinition widgets.example.com of the bundle {text}");
         assert_eq!(found[0].text, expected);
-        assert_eq!(found[0].place.as_ref().unwrap().steps.last(), Some(&Step::Key("version")));
+        assert_eq!(found[0].place.as_ref().unwrap().steps.last(), Some(&CsvStep::Key("version")));
     }
 }
 
@@ -322,8 +325,11 @@ fn of_a_catalog_less_can_be_told() {
         let blob = json!({"schema": "olm.bundle", "package": "p", "name": "p.v1", "properties": [
             {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}}, property]});
         let mut catalog = crate::Catalog::default();
-        let keep =
-            crate::Keep { properties_of: ["p".to_owned()].into(), csv: crate::Csvs::Kept, ..crate::Keep::default() };
+        let keep = crate::KeptCatalogParts {
+            properties_of: ["p".to_owned()].into(),
+            csv: crate::Csvs::Kept,
+            ..crate::KeptCatalogParts::default()
+        };
         crate::read(blob.to_string().as_bytes(), &mut |blob| catalog.add(blob, &keep)).unwrap();
         catalog.packages["p"].bundles["p.v1"].csv.clone().unwrap()
     };
@@ -338,13 +344,16 @@ fn of_a_catalog_less_can_be_told() {
         (unsupported.into_iter().map(|found| found.text).collect::<Vec<_>>(), unchecked)
     };
     let fine = object(&csv());
-    assert_eq!(judged(&fine, &Profile::default()), (vec![], vec![Unchecked::Objects]));
+    assert_eq!(judged(&fine, &Profile::default()), (vec![], vec![UncheckedBundlePart::Objects]));
     let mut wrong = csv();
     wrong["spec"]["webhookdefinitions"] =
         json!([webhook("ConversionWebhook", "c", json!({"conversionCRDs": ["x.y"]}))]);
     let foreign = "conversion webhook 'c' references custom resource definition 'x.y' not owned bundle";
-    assert_eq!(judged(&object(&wrong), &Profile::default()), (vec![foreign.into()], vec![Unchecked::Objects]));
-    let old = Profile { olm: Olm::V4_16, ..Profile::default() };
+    assert_eq!(
+        judged(&object(&wrong), &Profile::default()),
+        (vec![foreign.into()], vec![UncheckedBundlePart::Objects])
+    );
+    let old = Profile { olm: OlmRelease::V4_16, ..Profile::default() };
     let webhooks = "unsupported bundle: webhookDefinitions are not supported";
     assert_eq!(judged(&object(&wrong), &old), (vec![webhooks.into()], vec![]));
 
@@ -353,12 +362,15 @@ fn of_a_catalog_less_can_be_told() {
         load(json!({"type": "olm.csv.metadata", "value": value}))
     };
     let everywhere = json!([{"type": "AllNamespaces", "supported": true}]);
-    let all = vec![Unchecked::Webhooks, Unchecked::Install, Unchecked::Objects];
+    let all = vec![UncheckedBundlePart::Webhooks, UncheckedBundlePart::Install, UncheckedBundlePart::Objects];
     let fine = metadata(everywhere.clone(), json!({}));
     assert_eq!(judged(&fine, &Profile::default()), (vec![], all.clone()));
     assert_eq!(judged(&fine, &old), (vec![], all.clone()), "never a pass");
     let modes = "unsupported bundle: bundle does not support AllNamespaces install mode";
-    assert_eq!(judged(&metadata(json!([]), json!({})), &old), (vec![modes.into()], vec![Unchecked::Webhooks]));
+    assert_eq!(
+        judged(&metadata(json!([]), json!({})), &old),
+        (vec![modes.into()], vec![UncheckedBundlePart::Webhooks])
+    );
     let services = metadata(everywhere, json!({"owned": [{"name": "a"}]}));
     let text = "unsupported bundle: apiServiceDefintions are not supported";
     assert_eq!(judged(&services, &Profile::default()), (vec![text.into()], vec![]));
@@ -371,7 +383,7 @@ fn of_a_catalog_less_can_be_told() {
 #[test]
 fn what_cannot_be_read_names_its_file() {
     let error = |annotations: &str, objects: &[(&str, Value)]| {
-        let Unreadable { file, line, message } = read(annotations, objects, &[]).unwrap_err();
+        let BundleReadError { file, line, message } = read(annotations, objects, &[]).unwrap_err();
         format!("{file}:{line}: {message}")
     };
     assert_eq!(
@@ -395,7 +407,8 @@ fn what_cannot_be_read_names_its_file() {
         error(ANNOTATIONS, &[("csv.yaml", wrong)]),
         "csv.yaml:0: invalid type: string \"AllNamespaces\", expected an object"
     );
-    let texts = Texts { annotations: ANNOTATIONS, dependencies: Some("dependencies: 1"), ..Texts::default() };
+    let texts =
+        BundleTexts { annotations: ANNOTATIONS, dependencies: Some("dependencies: 1"), ..BundleTexts::default() };
     assert_eq!(Bundle::read(texts).unwrap_err().file, "metadata/dependencies.yaml");
     // Empty input is a bundle without a package.
     assert_eq!(Annotations::read("").unwrap(), Annotations::default());
@@ -415,8 +428,8 @@ proptest::proptest! {
         let object = format!(r#"{{"kind": "ClusterServiceVersion", "{key}": {}}}"#, Value::from(value));
         for text in [json.as_str(), object.as_str()] {
             let objects = [("a.yaml", text)];
-            if let Ok(bundle) = Bundle::read(Texts { annotations: text, objects: &objects, ..Texts::default() }) {
-                let _ = check_support(Known::Bundle(&bundle), &Profile::default());
+            if let Ok(bundle) = Bundle::read(BundleTexts { annotations: text, objects: &objects, ..BundleTexts::default() }) {
+                let _ = check_support(BundleDetail::Bundle(&bundle), &Profile::default());
             }
         }
     }

@@ -5,37 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_schema::gotext::quote;
 use gantry_schema::names::subdomain;
 
-use super::support::{Reason, Step, Unsupported, csv_place};
-use super::{Bundle, ClusterServiceVersion, Webhook};
+use super::support::{CsvStep, Unsupported, UnsupportedKind, csv_place};
+use super::{Bundle, ClusterServiceVersion, CsvWebhook};
 
 /// A problem that a validator finds.
-pub(super) struct Complaint {
+pub(super) struct BundleViolation {
     pub text: String,
-    pub at: Option<At>,
+    pub at: Option<ValidationPlace>,
 }
 
 /// The place of a problem.
-pub(super) enum At {
-    Csv(Vec<Step>),
+pub(super) enum ValidationPlace {
+    Csv(Vec<CsvStep>),
     Object { file: String, kind: String, name: String },
 }
 
 /// One validator.
-pub(super) struct Validator {
-    pub run: fn(&Bundle, &ClusterServiceVersion) -> Vec<Complaint>,
+pub(super) struct BundleValidator {
+    pub run: fn(&Bundle, &ClusterServiceVersion) -> Vec<BundleViolation>,
     /// Whether it needs more than the ClusterServiceVersion.
     pub needs_bundle: bool,
 }
 
-const fn of_csv(run: fn(&Bundle, &ClusterServiceVersion) -> Vec<Complaint>) -> Validator {
-    Validator { run, needs_bundle: false }
+const fn of_csv(run: fn(&Bundle, &ClusterServiceVersion) -> Vec<BundleViolation>) -> BundleValidator {
+    BundleValidator { run, needs_bundle: false }
 }
 
-const fn of_bundle(run: fn(&Bundle, &ClusterServiceVersion) -> Vec<Complaint>) -> Validator {
-    Validator { run, needs_bundle: true }
+const fn of_bundle(run: fn(&Bundle, &ClusterServiceVersion) -> Vec<BundleViolation>) -> BundleValidator {
+    BundleValidator { run, needs_bundle: true }
 }
 
-pub(super) const VALIDATORS: [Validator; 13] = [
+pub(super) const VALIDATORS: [BundleValidator; 13] = [
     of_csv(duplicate_deployments),
     of_csv(deployment_names),
     of_bundle(duplicate_crds),
@@ -75,19 +75,19 @@ const KINDS: [&str; 20] = [
     "VerticalPodAutoscaler",
 ];
 
-fn in_spec(rest: &[Step]) -> Option<At> {
-    let mut steps = vec![Step::Key("spec")];
+fn in_spec(rest: &[CsvStep]) -> Option<ValidationPlace> {
+    let mut steps = vec![CsvStep::Key("spec")];
     steps.extend_from_slice(rest);
-    Some(At::Csv(steps))
+    Some(ValidationPlace::Csv(steps))
 }
 
-fn at_deployment(index: usize) -> Option<At> {
-    let [install, spec] = [Step::Key("install"), Step::Key("spec")];
-    in_spec(&[install, spec, Step::Key("deployments"), Step::Index(index), Step::Key("name")])
+fn at_deployment(index: usize) -> Option<ValidationPlace> {
+    let [install, spec] = [CsvStep::Key("install"), CsvStep::Key("spec")];
+    in_spec(&[install, spec, CsvStep::Key("deployments"), CsvStep::Index(index), CsvStep::Key("name")])
 }
 
-fn at_webhook(index: usize, rest: &[Step]) -> Option<At> {
-    let mut steps = vec![Step::Key("webhookdefinitions"), Step::Index(index)];
+fn at_webhook(index: usize, rest: &[CsvStep]) -> Option<ValidationPlace> {
+    let mut steps = vec![CsvStep::Key("webhookdefinitions"), CsvStep::Index(index)];
     steps.extend_from_slice(rest);
     in_spec(&steps)
 }
@@ -105,16 +105,16 @@ fn again<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     again
 }
 
-fn duplicate_deployments(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn duplicate_deployments(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let duplicates = again(csv.deployments.iter().map(|deployment| &deployment.name)).into_iter();
-    let complaint = |(name, index)| Complaint {
+    let complaint = |(name, index)| BundleViolation {
         text: format!("cluster service version contains duplicate strategy deployment spec '{name}'"),
         at: at_deployment(index),
     };
     duplicates.map(complaint).collect()
 }
 
-fn deployment_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn deployment_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let mut wrong = BTreeMap::new();
     for (index, deployment) in csv.deployments.iter().enumerate() {
         let complaints = name_complaints(&deployment.name);
@@ -122,7 +122,7 @@ fn deployment_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
             wrong.entry(&deployment.name).or_insert((index, complaints));
         }
     }
-    let complaint = |(name, (index, complaints)): (&String, (usize, Vec<String>))| Complaint {
+    let complaint = |(name, (index, complaints)): (&String, (usize, Vec<String>))| BundleViolation {
         text: format!("invalid cluster service version strategy deployment name '{name}': {}", complaints.join(", ")),
         at: at_deployment(index),
     };
@@ -135,11 +135,11 @@ fn name_complaints(name: &str) -> Vec<String> {
     complaints
 }
 
-fn duplicate_crds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<Complaint> {
+fn duplicate_crds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let duplicates = again(bundle.crds.iter().map(|crd| &crd.name)).into_iter();
-    let complaint = |(name, index): (&String, usize)| Complaint {
+    let complaint = |(name, index): (&String, usize)| BundleViolation {
         text: format!("bundle contains duplicate custom resource definition '{name}'"),
-        at: Some(At::Object {
+        at: Some(ValidationPlace::Object {
             file: bundle.crds[index].file.clone(),
             kind: "CustomResourceDefinition".to_owned(),
             name: name.clone(),
@@ -148,13 +148,13 @@ fn duplicate_crds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<Complaint> 
     duplicates.map(complaint).collect()
 }
 
-fn missing_crds(bundle: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn missing_crds(bundle: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let there: BTreeSet<&str> = bundle.crds.iter().map(|crd| crd.name.as_str()).collect();
     let mut missing = BTreeMap::new();
     for (index, owned) in csv.owned_crds.iter().enumerate().filter(|(_, owned)| !there.contains(owned.name.as_str())) {
         missing.entry(&owned.name).or_insert(index);
     }
-    let complaint = |(name, index): (&String, usize)| Complaint {
+    let complaint = |(name, index): (&String, usize)| BundleViolation {
         text: format!(
             "cluster service definition references owned custom resource definition '{name}' not found in bundle"
         ),
@@ -163,27 +163,32 @@ fn missing_crds(bundle: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> 
     missing.into_iter().map(complaint).collect()
 }
 
-fn at_owned(index: usize, field: &'static str) -> Option<At> {
-    in_spec(&[Step::Key("customresourcedefinitions"), Step::Key("owned"), Step::Index(index), Step::Key(field)])
+fn at_owned(index: usize, field: &'static str) -> Option<ValidationPlace> {
+    in_spec(&[
+        CsvStep::Key("customresourcedefinitions"),
+        CsvStep::Key("owned"),
+        CsvStep::Index(index),
+        CsvStep::Key(field),
+    ])
 }
 
-fn package_name(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<Complaint> {
-    let complaint = Complaint { text: "package name is empty".to_owned(), at: None };
+fn package_name(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<BundleViolation> {
+    let complaint = BundleViolation { text: "package name is empty".to_owned(), at: None };
     bundle.annotations.package.is_empty().then_some(complaint).into_iter().collect()
 }
 
-fn webhooks(csv: &ClusterServiceVersion) -> impl Iterator<Item = (usize, &Webhook)> {
+fn webhooks(csv: &ClusterServiceVersion) -> impl Iterator<Item = (usize, &CsvWebhook)> {
     csv.webhooks.iter().enumerate()
 }
 
-fn conversion_modes(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn conversion_modes(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let modes = csv.install_modes.iter().filter(|mode| mode.supported).map(|mode| mode.mode.as_str());
     let modes: BTreeSet<&str> = modes.collect();
     if modes.len() == 1 && modes.contains("AllNamespaces") {
         return Vec::new();
     }
     let modes: Vec<&str> = modes.into_iter().collect();
-    let complaint = |(index, webhook): (usize, &Webhook)| Complaint {
+    let complaint = |(index, webhook): (usize, &CsvWebhook)| BundleViolation {
         text: format!(
             "bundle contains conversion webhook {} and supports install modes [{}] - conversion webhooks are only \
              supported for bundles that only support AllNamespaces install mode",
@@ -195,31 +200,31 @@ fn conversion_modes(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
     webhooks(csv).filter(|(_, webhook)| webhook.is_conversion()).map(complaint).collect()
 }
 
-fn webhooks_without_deployment(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn webhooks_without_deployment(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let there: BTreeSet<&str> = csv.deployments.iter().map(|deployment| deployment.name.as_str()).collect();
-    let mut lost: Vec<(usize, &Webhook)> =
+    let mut lost: Vec<(usize, &CsvWebhook)> =
         webhooks(csv).filter(|(_, webhook)| !there.contains(webhook.deployment_name.as_str())).collect();
     lost.sort_by_key(|(_, webhook)| (&webhook.deployment_name, &webhook.kind, &webhook.generate_name));
-    let complaint = |(index, webhook): (usize, &Webhook)| Complaint {
+    let complaint = |(index, webhook): (usize, &CsvWebhook)| BundleViolation {
         text: format!(
             "webhook of type '{}' with name '{}' references non-existent deployment '{}'",
             webhook.kind, webhook.generate_name, webhook.deployment_name
         ),
-        at: at_webhook(index, &[Step::Key("deploymentName")]),
+        at: at_webhook(index, &[CsvStep::Key("deploymentName")]),
     };
     lost.into_iter().map(complaint).collect()
 }
 
-fn duplicate_webhooks(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn duplicate_webhooks(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let duplicates = again(csv.webhooks.iter().map(|webhook| (&webhook.kind, &webhook.generate_name))).into_iter();
-    let complaint = |((kind, name), index): ((&String, &String), usize)| Complaint {
+    let complaint = |((kind, name), index): ((&String, &String), usize)| BundleViolation {
         text: format!("duplicate webhook '{name}' of type '{kind}'"),
-        at: at_webhook(index, &[Step::Key("generateName")]),
+        at: at_webhook(index, &[CsvStep::Key("generateName")]),
     };
     duplicates.map(complaint).collect()
 }
 
-fn webhook_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn webhook_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let mut wrong = BTreeMap::new();
     for (index, webhook) in webhooks(csv) {
         let complaints = name_complaints(&webhook.generate_name);
@@ -227,14 +232,14 @@ fn webhook_names(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
             wrong.entry((&webhook.kind, &webhook.generate_name)).or_insert((index, complaints));
         }
     }
-    let complaint = |((kind, name), (index, complaints)): ((&String, &String), (usize, Vec<String>))| Complaint {
+    let complaint = |((kind, name), (index, complaints)): ((&String, &String), (usize, Vec<String>))| BundleViolation {
         text: format!("webhook of type '{kind}' has invalid name '{name}': {}", complaints.join(",")),
-        at: at_webhook(index, &[Step::Key("generateName")]),
+        at: at_webhook(index, &[CsvStep::Key("generateName")]),
     };
     wrong.into_iter().map(complaint).collect()
 }
 
-fn shared_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn shared_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let mut of_crd: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for (index, webhook) in webhooks(csv).filter(|(_, webhook)| webhook.is_conversion()) {
         for crd in &webhook.conversion_crds {
@@ -245,20 +250,20 @@ fn shared_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint>
         let last = webhooks.last().map_or(0, |(_, index)| *index);
         webhooks.sort();
         let names: Vec<&str> = webhooks.into_iter().map(|(name, _)| name).collect();
-        Complaint {
+        BundleViolation {
             text: format!(
                 "conversion webhooks [{}] reference same custom resource definition '{crd}'",
                 names.join(",")
             ),
-            at: at_webhook(last, &[Step::Key("conversionCRDs")]),
+            at: at_webhook(last, &[CsvStep::Key("conversionCRDs")]),
         }
     };
     of_crd.into_iter().filter(|(_, webhooks)| webhooks.len() > 1).map(complaint).collect()
 }
 
-fn foreign_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn foreign_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let owned: BTreeSet<&str> = csv.owned_crds.iter().map(|crd| crd.name.as_str()).collect();
-    let mut conversions: Vec<(usize, &Webhook)> =
+    let mut conversions: Vec<(usize, &CsvWebhook)> =
         webhooks(csv).filter(|(_, webhook)| webhook.is_conversion()).collect();
     conversions.sort_by_key(|(_, webhook)| &webhook.generate_name);
     let mut found = Vec::new();
@@ -267,12 +272,12 @@ fn foreign_conversions(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint
             webhook.conversion_crds.iter().enumerate().map(|(at, crd)| (crd.as_str(), at)).collect();
         crds.sort();
         for (crd, at) in crds.into_iter().filter(|(crd, _)| !owned.contains(crd)) {
-            found.push(Complaint {
+            found.push(BundleViolation {
                 text: format!(
                     "conversion webhook '{}' references custom resource definition '{crd}' not owned bundle",
                     webhook.generate_name
                 ),
-                at: at_webhook(index, &[Step::Key("conversionCRDs"), Step::Index(at)]),
+                at: at_webhook(index, &[CsvStep::Key("conversionCRDs"), CsvStep::Index(at)]),
             });
         }
     }
@@ -288,19 +293,19 @@ const FORBIDDEN: [&str; 5] = [
     "validatingwebhookconfigurations",
 ];
 
-fn forbidden_rules(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
+fn forbidden_rules(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let mut found = Vec::new();
     for (index, webhook) in webhooks(csv).filter(|(_, webhook)| !webhook.is_conversion()) {
         let name = quote(&webhook.generate_name);
         for (of, rule) in webhook.rules.iter().enumerate() {
-            let at = || at_webhook(index, &[Step::Key("rules"), Step::Index(of)]);
+            let at = || at_webhook(index, &[CsvStep::Key("rules"), CsvStep::Index(of)]);
             for group in &rule.api_groups {
                 if matches!(group.as_str(), "*" | "olm.operatorframework.io") {
                     let text = format!(
                         "webhook {name} contains forbidden rule: admission webhook rules cannot reference API group {}",
                         quote(group)
                     );
-                    found.push(Complaint { text, at: at() });
+                    found.push(BundleViolation { text, at: at() });
                 }
                 if group == "admissionregistration.k8s.io" {
                     let is_forbidden = |resource: &&String| FORBIDDEN.contains(&resource.to_lowercase().as_str());
@@ -311,7 +316,7 @@ fn forbidden_rules(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
                             quote(resource),
                             quote(group)
                         );
-                        found.push(Complaint { text, at: at() });
+                        found.push(BundleViolation { text, at: at() });
                     }
                 }
             }
@@ -320,11 +325,15 @@ fn forbidden_rules(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<Complaint> {
     found
 }
 
-fn unsupported_kinds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<Complaint> {
+fn unsupported_kinds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<BundleViolation> {
     let unknown = bundle.others.iter().filter(|object| !KINDS.contains(&object.kind.as_str()));
-    let complaint = |object: &super::Object| Complaint {
+    let complaint = |object: &super::BundleObject| BundleViolation {
         text: format!("unsupported resource {} with kind {}", quote(&object.name), quote(&object.kind)),
-        at: Some(At::Object { file: object.file.clone(), kind: object.kind.clone(), name: object.name.clone() }),
+        at: Some(ValidationPlace::Object {
+            file: object.file.clone(),
+            kind: object.kind.clone(),
+            name: object.name.clone(),
+        }),
     };
     unknown.map(complaint).collect()
 }
@@ -345,14 +354,14 @@ pub(super) fn owned_versions(bundle: &Bundle) -> Vec<Unsupported> {
             }
         };
         let steps = [
-            Step::Key("spec"),
-            Step::Key("customresourcedefinitions"),
-            Step::Key("owned"),
-            Step::Index(index),
-            Step::Key("version"),
+            CsvStep::Key("spec"),
+            CsvStep::Key("customresourcedefinitions"),
+            CsvStep::Key("owned"),
+            CsvStep::Index(index),
+            CsvStep::Key("version"),
         ];
         found.push(Unsupported {
-            reason: Reason::OwnedVersionMismatch,
+            reason: UnsupportedKind::OwnedVersionMismatch,
             text: format!(
                 "the ClusterServiceVersion owns {} {}, but customresourcedefinition {} of the bundle {why}",
                 owned.name, owned.version, crd.name

@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::classic::{Current, Subscription, next};
-use crate::dependency::{Api, Operator, Requirement, provided};
-use crate::{Catalog, Keep, Property, Version, read};
+use crate::dependency::{Api, BundleRequirement, InstalledOperator, provided};
+use crate::{Catalog, KeptCatalogParts, Property, SemanticVersion, read};
 
 #[derive(Default)]
 struct There {
     apis: Vec<Api>,
-    packages: Vec<(&'static str, Version)>,
+    packages: Vec<(&'static str, SemanticVersion)>,
 }
 
-impl Operator for There {
+impl InstalledOperator for There {
     fn provides(&self, api: &Api) -> bool {
         self.apis.contains(api)
     }
 
-    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&Version) -> bool) -> bool {
+    fn is_of_package(&self, name: &str, is_taken: &dyn Fn(&SemanticVersion) -> bool) -> bool {
         self.packages.iter().any(|(known, version)| *known == name && is_taken(version))
     }
 }
@@ -28,8 +28,8 @@ fn property(kind: &str, value: &Value) -> Property {
     Property { kind: kind.into(), value: value.to_string() }
 }
 
-fn constraint(value: Value) -> Requirement {
-    Requirement::of_property(&property("olm.constraint", &value)).expect("a constraint").expect("one")
+fn constraint(value: Value) -> BundleRequirement {
+    BundleRequirement::of_property(&property("olm.constraint", &value)).expect("a constraint").expect("one")
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_requirement_holds_where_an_operator_fits_in_all_parts() {
     let there = There {
         apis: provided(&[property("olm.gvk", &api("v1")), property("olm.gvk", &json!(7)), property("x", &api("v2"))])
             .collect(),
-        packages: vec![("p", Version::parse("1.2.0").unwrap())],
+        packages: vec![("p", SemanticVersion::parse("1.2.0").unwrap())],
     };
     let package = |range: &str| json!({"package": {"packageName": "p", "versionRange": range}});
     let gvk = |version: &str| json!({"gvk": api(version)});
@@ -58,7 +58,7 @@ fn a_requirement_holds_where_an_operator_fits_in_all_parts() {
         (json!({"not": {"constraints": [gvk("v1"), gvk("v2")]}}), Some(false)),
         (cel.clone(), None),
     ] {
-        assert_eq!(constraint(value.clone()).holds([&there as &dyn Operator]), expected, "{value}");
+        assert_eq!(constraint(value.clone()).holds([&there as &dyn InstalledOperator]), expected, "{value}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_requirement_holds_where_an_operator_fits_in_all_parts() {
 fn a_single_operator_meets_a_whole_constraint() {
     let api = json!({"group": "g", "version": "v1", "kind": "K"});
     let provider = There { apis: provided(&[property("olm.gvk", &api)]).collect(), ..There::default() };
-    let package = There { packages: vec![("p", Version::parse("1.0.0").unwrap())], ..There::default() };
+    let package = There { packages: vec![("p", SemanticVersion::parse("1.0.0").unwrap())], ..There::default() };
     let (gvk, of_package) = (json!({"gvk": api}), json!({"package": {"packageName": "p", "versionRange": ">=1.0.0"}}));
     let not = json!({"not": {"constraints": [gvk]}});
     for (value, expected) in [
@@ -76,22 +76,24 @@ fn a_single_operator_meets_a_whole_constraint() {
         (json!({"all": {"constraints": [of_package, not]}}), true),
         (json!({"all": {"constraints": [gvk, not]}}), false),
     ] {
-        let operators: [&dyn Operator; 2] = [&provider, &package];
+        let operators: [&dyn InstalledOperator; 2] = [&provider, &package];
         assert_eq!(constraint(value.clone()).holds(operators), Some(expected), "{value}");
     }
-    assert_eq!(constraint(not).holds([&provider as &dyn Operator]), Some(false));
+    assert_eq!(constraint(not).holds([&provider as &dyn InstalledOperator]), Some(false));
 }
 
 #[test]
 fn requirements_are_said_in_the_words_of_olm() {
-    let gvk =
-        Requirement::of_property(&property("olm.gvk.required", &json!({"group": "g", "version": "v1", "kind": "K"})));
+    let gvk = BundleRequirement::of_property(&property(
+        "olm.gvk.required",
+        &json!({"group": "g", "version": "v1", "kind": "K"}),
+    ));
     let package =
-        Requirement::of_dependency(&property("olm.package", &json!({"packageName": "p", "version": ">1.0.0"})));
-    let said = |read: Result<Option<Requirement>, String>| read.unwrap().unwrap().to_string();
+        BundleRequirement::of_dependency(&property("olm.package", &json!({"packageName": "p", "version": ">1.0.0"})));
+    let said = |read: Result<Option<BundleRequirement>, String>| read.unwrap().unwrap().to_string();
     assert_eq!(said(gvk), "providing an API with group: g, version: v1, kind: K");
     assert_eq!(said(package), "with package: p and with version in range: >1.0.0");
-    assert_eq!(Requirement::of_property(&property("olm.gvk", &json!({}))), Ok(None));
+    assert_eq!(BundleRequirement::of_property(&property("olm.gvk", &json!({}))), Ok(None));
     let gvk = json!({"group": "g", "version": "v1", "kind": "K"});
     let nested =
         json!({"all": {"constraints": [{"gvk": {"group": "g", "version": "v1", "kind": "K", "plural": "ks"}}]}});
@@ -111,12 +113,12 @@ fn requirements_are_said_in_the_words_of_olm() {
         ),
         ("olm.constraint", nested, "parse olm.constraint: json: unknown field \"plural\""),
     ] {
-        let error = Requirement::of_property(&property(kind, &value)).expect_err("an error");
+        let error = BundleRequirement::of_property(&property(kind, &value)).expect_err("an error");
         assert!(error.starts_with(expected), "{error}");
     }
     // Only in constraints.
     let value = json!({"group": "g", "version": "v1", "kind": "K", "plural": "ks"});
-    assert!(Requirement::of_property(&property("olm.gvk.required", &value)).is_ok());
+    assert!(BundleRequirement::of_property(&property("olm.gvk.required", &value)).is_ok());
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn constraints_that_are_deep_in_each_other_are_an_error() {
     for _ in 0..100 {
         value = json!({"not": {"constraints": [value]}});
     }
-    assert!(Requirement::of_property(&property("olm.constraint", &value)).is_err());
+    assert!(BundleRequirement::of_property(&property("olm.constraint", &value)).is_err());
 }
 
 /// A catalog with the package p, whose default channel is a; every entry has a bundle, except those without a version
@@ -145,7 +147,7 @@ fn catalog(channels: &[(&str, Value)]) -> Catalog {
     }
     let text: String = blobs.iter().map(Value::to_string).collect();
     let mut catalog = Catalog::default();
-    read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).expect("a catalog");
+    read(text.as_bytes(), &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).expect("a catalog");
     catalog
 }
 
@@ -166,7 +168,7 @@ fn a_subscription_goes_along_the_chain_of_its_channel() {
         {"name": "p", "replaces": "p.v3.0.0", "skips": ["p.v2.0.0"]},
     ]);
     let catalog = catalog(&[("a", entries)]);
-    let version = Version::parse("0.7.0").expect("a version");
+    let version = SemanticVersion::parse("0.7.0").expect("a version");
     for (installed, expected) in [
         (None, Some("p.v3.0.0")),
         // Its only edge leads to an entry that 2.0.0 skips.

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::{Constraint, SkipRange, Version, VersionRelease, crd_rule, version};
+use crate::{Constraint, SemanticVersion, SkipRange, VersionRelease, crd_rule, version};
 
 #[derive(Deserialize)]
 struct Row {
@@ -36,11 +36,12 @@ fn rows(language: &str) -> Vec<Row> {
 fn ranges_of_the_table_mean_what_the_libraries_say() {
     let masterminds = |range: &str| {
         Constraint::parse(range)
-            .map(|range| Box::new(move |v: &Version| range.matches(v)) as Box<dyn Fn(&Version) -> bool>)
+            .map(|range| Box::new(move |v: &SemanticVersion| range.matches(v)) as Box<dyn Fn(&SemanticVersion) -> bool>)
     };
     let blang = |range: &str| {
-        SkipRange::parse(range)
-            .map(|range| Box::new(move |v: &Version| range.contains(v)) as Box<dyn Fn(&Version) -> bool>)
+        SkipRange::parse(range).map(|range| {
+            Box::new(move |v: &SemanticVersion| range.contains(v)) as Box<dyn Fn(&SemanticVersion) -> bool>
+        })
     };
     for (language, least) in [("masterminds", 150), ("blang", 40)] {
         let rows = rows(language);
@@ -55,7 +56,7 @@ fn ranges_of_the_table_mean_what_the_libraries_say() {
                 }
             };
             for (text, expected) in row.versions.iter().zip(&row.matches) {
-                let (Ok(version), Some(expected)) = (Version::parse(text), expected) else { continue };
+                let (Ok(version), Some(expected)) = (SemanticVersion::parse(text), expected) else { continue };
                 assert_eq!(range(&version), *expected, "{language} {:?} {text:?}", row.range);
             }
         }
@@ -65,7 +66,8 @@ fn ranges_of_the_table_mean_what_the_libraries_say() {
 #[test]
 fn versions_of_the_table_are_read_and_ordered_as_the_library_does() {
     for row in rows("version") {
-        let read: Vec<Result<Version, String>> = row.versions.iter().map(|text| Version::parse(text)).collect();
+        let read: Vec<Result<SemanticVersion, String>> =
+            row.versions.iter().map(|text| SemanticVersion::parse(text)).collect();
         for (read, expected) in read.iter().zip(&row.read) {
             assert_eq!(read.as_ref().err(), expected.error.as_ref());
             assert_eq!(read.as_ref().map_or(String::new(), ToString::to_string), expected.text);

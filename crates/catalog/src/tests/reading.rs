@@ -1,10 +1,12 @@
 //! Catalogs in all their forms, valid and broken, and what is reported about them.
 
 use crate::mistakes::mistakes;
-use crate::{Bundle, Catalog, Csvs, Error, Keep, Property, Version, files, graph, read};
+use crate::{
+    Catalog, CatalogReadError, Csvs, KeptCatalogParts, PackageBundle, Property, SemanticVersion, files, graph, read,
+};
 
 /// Reads texts in order, as the files of a folder.
-fn load<'a>(texts: impl IntoIterator<Item = &'a str>, keep: &Keep) -> Result<Catalog, Error> {
+fn load<'a>(texts: impl IntoIterator<Item = &'a str>, keep: &KeptCatalogParts) -> Result<Catalog, CatalogReadError> {
     let mut catalog = Catalog::default();
     for text in texts {
         read(text.as_bytes(), &mut |blob| catalog.add(blob, keep))?;
@@ -12,8 +14,8 @@ fn load<'a>(texts: impl IntoIterator<Item = &'a str>, keep: &Keep) -> Result<Cat
     Ok(catalog)
 }
 
-fn outline(text: &str) -> Result<Catalog, Error> {
-    load([text], &Keep::default())
+fn outline(text: &str) -> Result<Catalog, CatalogReadError> {
+    load([text], &KeptCatalogParts::default())
 }
 
 const PACKAGE_OF_P: &str = "schema: olm.package\nname: p\ndefaultChannel: a\n";
@@ -64,7 +66,7 @@ fn a_catalog_reads_alike_in_every_form() {
         ("gzip", packed),
     ] {
         let mut catalog = Catalog::default();
-        read(&text[..], &mut |blob| catalog.add(blob, &Keep::default()))
+        read(&text[..], &mut |blob| catalog.add(blob, &KeptCatalogParts::default()))
             .unwrap_or_else(|error| panic!("{form}: {error:?}"));
         assert_eq!(catalog, expected, "{form}");
     }
@@ -87,12 +89,12 @@ fn long_blobs_and_short_reads_change_nothing() {
     let filler = format!("---\nschema: other\ntext: {}\n", "x".repeat(700_000));
     let yaml = format!("{filler}---\n{}{filler}", one_bundle());
     let mut catalog = Catalog::default();
-    read(Slowly(yaml.as_bytes()), &mut |blob| catalog.add(blob, &Keep::default())).unwrap();
+    read(Slowly(yaml.as_bytes()), &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).unwrap();
     assert_eq!(catalog, outline(&one_bundle()).unwrap());
     let json = format!("{{\"schema\":\"other\",\"text\":\"{}\"}}", "x".repeat(700_000));
     let json = format!("{json}{{\"schema\":\"olm.package\",\"name\":\"p\"}} {json}");
     let mut catalog = Catalog::default();
-    read(Slowly(json.as_bytes()), &mut |blob| catalog.add(blob, &Keep::default())).unwrap();
+    read(Slowly(json.as_bytes()), &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).unwrap();
     assert!(catalog.packages["p"].is_declared);
 }
 
@@ -103,7 +105,7 @@ fn a_separator_may_be_cut_by_the_end_of_what_is_read_at_once() {
         let filler = format!("{head}{}\n---\n", "x".repeat((256 << 10) - head.len() - short));
         let mut catalog = Catalog::default();
         let text = format!("{filler}{}", one_bundle());
-        read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).unwrap();
+        read(text.as_bytes(), &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).unwrap();
         assert_eq!(catalog, outline(&one_bundle()).unwrap(), "{short}");
     }
 }
@@ -182,11 +184,11 @@ fn the_order_of_blobs_changes_nothing() {
         bundle("p.v1", "1.0.0"),
         "---\nschema: olm.deprecations\npackage: p\nentries: [{reference: {schema: olm.bundle, name: p.v1}, message: old}]\n".into(),
     ];
-    let expected = load(blobs.iter().map(String::as_str), &Keep::default()).unwrap();
+    let expected = load(blobs.iter().map(String::as_str), &KeptCatalogParts::default()).unwrap();
     for start in 0..blobs.len() {
         let turned = (0..blobs.len()).map(|at| blobs[(start + at) % blobs.len()].as_str());
-        assert_eq!(load(turned.clone(), &Keep::default()).unwrap(), expected);
-        assert_eq!(load(turned.rev(), &Keep::default()).unwrap(), expected);
+        assert_eq!(load(turned.clone(), &KeptCatalogParts::default()).unwrap(), expected);
+        assert_eq!(load(turned.rev(), &KeptCatalogParts::default()).unwrap(), expected);
     }
     assert!(mistakes(&expected.packages["p"]).is_empty());
 }
@@ -211,12 +213,12 @@ fn properties_and_service_versions_are_kept_where_asked_for() {
         blob("metadata", serde_json::json!([metadata])),
     ]
     .concat();
-    let keep = |csv, properties: &[&str]| Keep {
+    let keep = |csv, properties: &[&str]| KeptCatalogParts {
         properties_of: properties.iter().map(|name| (*name).to_owned()).collect(),
         csv,
-        ..Keep::default()
+        ..KeptCatalogParts::default()
     };
-    let of = |keep: &Keep| load([text.as_str()], keep).unwrap().packages["p"].bundles.clone();
+    let of = |keep: &KeptCatalogParts| load([text.as_str()], keep).unwrap().packages["p"].bundles.clone();
     let bundles = of(&keep(Csvs::Kept, &["p"]));
     let found = bundles["objects"].csv.as_ref().unwrap();
     assert!(
@@ -324,9 +326,9 @@ fn the_shortest_way_is_found_and_needs_no_chain() {
         bundle("alone", "0.1.0")
     );
     let catalog = outline(&text).unwrap();
-    let graph = graph::Graph::new(&catalog.packages["p"], &[]);
+    let graph = graph::UpgradeGraph::new(&catalog.packages["p"], &[]);
     let from = graph.installed("p.v1");
-    let names = |bundles: Vec<&Bundle>| bundles.iter().map(|bundle| bundle.name.clone()).collect::<Vec<_>>();
+    let names = |bundles: Vec<&PackageBundle>| bundles.iter().map(|bundle| bundle.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(graph.successors(&from)), ["p.v2"]);
     let ways = graph.ways(&from).unwrap();
     let way: Vec<(&str, graph::By)> = ways.to("p.v3").unwrap().iter().map(|edge| (edge.to, edge.by)).collect();
@@ -334,9 +336,9 @@ fn the_shortest_way_is_found_and_needs_no_chain() {
     assert_eq!(ways.reached(), [("p.v2", 1), ("p.v3", 2)]);
     assert!(ways.to("alone").is_none() && ways.to("gone").is_none());
     // For a version that the catalog does not contain, only ranges make edges.
-    let unknown = graph::Installed { name: None, version: Version::parse("1.5.0").ok() };
+    let unknown = graph::InstalledBundleRef { name: None, version: SemanticVersion::parse("1.5.0").ok() };
     assert_eq!(names(graph.successors(&unknown)), ["p.v2"]);
-    let other_channel = graph::Graph::new(&catalog.packages["p"], &["b".into()]);
+    let other_channel = graph::UpgradeGraph::new(&catalog.packages["p"], &["b".into()]);
     assert!(other_channel.successors(&from).is_empty());
 }
 
@@ -418,7 +420,7 @@ fn a_catalog_has_limits_beyond_which_it_is_not_read() {
     let refused = |text: &str, times: usize| {
         let mut catalog = Catalog::default();
         let input = Again { text: text.as_bytes(), at: 0, times };
-        crate::read(input, &mut |blob| catalog.add(blob, &Keep::default())).expect_err("too much").message
+        crate::read(input, &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).expect_err("too much").message
     };
     let package = "{\"schema\":\"olm.package\",\"name\":\"a\"}\n";
     assert_eq!(refused(package, usize::MAX), "the catalog has more than 1000000 blobs");

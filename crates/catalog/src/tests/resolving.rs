@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::resolve::{
-    Failure, InstalledBundle, Reason, Resolved, Source, UpgradeConstraints, Wanted, is_semver_update, resolve,
+    ExtensionRequest, InstalledBundle, NoCandidateReason, ResolutionError, ResolvedCatalogBundle, ServedCatalog,
+    UpgradeConstraints, is_semver_update, resolve,
 };
-use crate::{Catalog, Keep, Version, read};
+use crate::{Catalog, KeptCatalogParts, SemanticVersion, read};
 
 /// A catalog of the package `p`: channels with entries, versions of the bundles `p.vVERSION`, deprecated ones, and
 /// those with dependencies.
@@ -33,29 +34,33 @@ fn catalog(channels: Value, versions: &[&str], deprecated: &[&str], dependent: &
 fn load(blobs: &[Value]) -> Catalog {
     let text: String = blobs.iter().map(Value::to_string).collect();
     let mut catalog = Catalog::default();
-    read(text.as_bytes(), &mut |blob| catalog.add(blob, &Keep::default())).expect("a catalog");
+    read(text.as_bytes(), &mut |blob| catalog.add(blob, &KeptCatalogParts::default())).expect("a catalog");
     catalog
 }
 
-fn wanted(version: &str, channels: &[&str]) -> Wanted {
+fn wanted(version: &str, channels: &[&str]) -> ExtensionRequest {
     let channels = channels.iter().map(|name| (*name).to_owned()).collect();
-    Wanted { package: "p".into(), version: version.into(), channels, ..Wanted::default() }
+    ExtensionRequest { package: "p".into(), version: version.into(), channels, ..ExtensionRequest::default() }
 }
 
 fn installed(version: &str) -> InstalledBundle {
     InstalledBundle { name: format!("p.v{version}"), version: version.into(), release: None }
 }
 
-fn source<'a>(name: &'a str, priority: i32, catalog: &'a Catalog) -> Source<'a> {
-    Source { name, priority, package: catalog.packages.get("p") }
+fn source<'a>(name: &'a str, priority: i32, catalog: &'a Catalog) -> ServedCatalog<'a> {
+    ServedCatalog { name, priority, package: catalog.packages.get("p") }
 }
 
-fn of<'a>(wanted: &Wanted, from: Option<&str>, catalog: &'a Catalog) -> Result<Resolved<'a>, Failure<'a>> {
+fn of<'a>(
+    wanted: &ExtensionRequest,
+    from: Option<&str>,
+    catalog: &'a Catalog,
+) -> Result<ResolvedCatalogBundle<'a>, ResolutionError<'a>> {
     resolve(wanted, from.map(installed).as_ref(), &[source("c", 0, catalog)])
 }
 
 /// The resolved version, or OLM's error.
-fn said(resolved: Result<Resolved<'_>, Failure<'_>>) -> String {
+fn said(resolved: Result<ResolvedCatalogBundle<'_>, ResolutionError<'_>>) -> String {
     resolved.map_or_else(|failure| failure.text, |resolved| format!("{} {}", resolved.catalog, resolved.version))
 }
 
@@ -125,7 +130,7 @@ fn an_update_needs_an_edge_of_the_channels_that_are_named() {
             "{from} {version} {channels:?}"
         );
     }
-    let any = Wanted { constraints: UpgradeConstraints::Any, ..wanted("0.1.0", &[]) };
+    let any = ExtensionRequest { constraints: UpgradeConstraints::Any, ..wanted("0.1.0", &[]) };
     assert_eq!(said(of(&any, Some("1.0.2"), &catalog)), "c 0.1.0");
     let other_name = InstalledBundle { name: "other".into(), ..installed("2.0.0") };
     assert_eq!(said(resolve(&wanted("", &["alpha"]), Some(&other_name), &[source("c", 0, &catalog)])), "c 2.0.0");
@@ -155,7 +160,7 @@ fn the_example_of_the_document_takes_two_steps() {
     let catalog = catalog(channels, &["1.0.0", "2.0.0", "3.0.0"], &[], &[]);
     assert_eq!(said(of(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
     let failure = of(&wanted("3.0.0", &[]), Some("1.0.0"), &catalog).unwrap_err();
-    let Reason::NoEdge(there) = failure.reason else { panic!("{failure:?}") };
+    let NoCandidateReason::NoEdge(there) = failure.reason else { panic!("{failure:?}") };
     assert_eq!(there.iter().map(|(_, bundle)| bundle.version.as_str()).collect::<Vec<_>>(), ["3.0.0"]);
 }
 
@@ -177,7 +182,7 @@ fn priorities_decide_between_catalogs_and_versions_do_not() {
     let high = catalog(json!({"a": [{"name": "p.v2.0.0"}]}), &["2.0.0"], &[], &[]);
     let old = catalog(json!({"a": [{"name": "p.v9.0.0"}]}), &["9.0.0"], &["9.0.0"], &[]);
     let none = Catalog::default();
-    let resolve = |sources: &[Source<'_>]| said(resolve(&wanted("", &[]), None, sources));
+    let resolve = |sources: &[ServedCatalog<'_>]| said(resolve(&wanted("", &[]), None, sources));
     assert_eq!(resolve(&[source("a", 1, &low), source("b", 0, &high)]), "a 1.0.0");
     assert_eq!(resolve(&[source("a", 0, &low), source("n", 5, &none)]), "a 1.0.0");
     assert_eq!(resolve(&[source("a", 0, &old), source("b", -5, &low)]), "b 1.0.0", "deprecated gives way");
@@ -224,18 +229,18 @@ fn what_cannot_be_read_is_no_candidate_of_a_range_and_never_a_pass() {
 #[test]
 fn the_step_that_leaves_nothing_is_told() {
     let pre = catalog(json!({"a": [{"name": "p.v0.10.0-mas"}]}), &["0.10.0-mas"], &[], &[]);
-    let reason = |wanted: &Wanted, catalog| of(wanted, None, catalog).unwrap_err().reason.clone();
+    let reason = |wanted: &ExtensionRequest, catalog| of(wanted, None, catalog).unwrap_err().reason.clone();
     let versions = vec!["0.10.0-mas"];
-    assert_eq!(reason(&wanted(">=0.10.0-0", &["b"]), &pre), Reason::NoChannel(vec!["a"]));
-    let expected = Reason::NoVersion { versions: versions.clone(), pre_releases: Vec::new() };
+    assert_eq!(reason(&wanted(">=0.10.0-0", &["b"]), &pre), NoCandidateReason::NoChannel(vec!["a"]));
+    let expected = NoCandidateReason::NoVersion { versions: versions.clone(), pre_releases: Vec::new() };
     assert_eq!(reason(&wanted(">=0.10.0", &[]), &pre), expected, "0.10.0-mas is below 0.10.0");
-    let expected = Reason::NoVersion { versions: versions.clone(), pre_releases: versions };
+    let expected = NoCandidateReason::NoVersion { versions: versions.clone(), pre_releases: versions };
     assert_eq!(reason(&wanted("<1.0.0", &[]), &pre), expected);
-    assert_eq!(reason(&wanted("", &[]), &Catalog::default()), Reason::NoPackage);
+    assert_eq!(reason(&wanted("", &[]), &Catalog::default()), NoCandidateReason::NoPackage);
     // Two bundles of the same version: which one OLM takes depends on the order in which it read them.
     let mut tied = catalog(json!({"a": [{"name": "p.v1.0.0"}, {"name": "again"}]}), &["1.0.0"], &[], &[]);
     let package = tied.packages.get_mut("p").expect("a package");
-    let again = crate::Bundle { name: "again".into(), ..package.bundles["p.v1.0.0"].clone() };
+    let again = crate::PackageBundle { name: "again".into(), ..package.bundles["p.v1.0.0"].clone() };
     package.bundles.insert("again".into(), again);
     let resolved = of(&wanted("", &[]), None, &tied).unwrap();
     assert_eq!((resolved.bundle.name.as_str(), resolved.tied), ("again", vec!["p.v1.0.0"]));
@@ -254,11 +259,11 @@ fn updates_by_semantic_versions_stay_within_a_major_version() {
         ("1.0.0-rc1", "1.0.0-rc2", true),
         ("2.0.0", "3.0.0", false),
     ] {
-        let [from, to] = [installed, candidate].map(|text| Version::parse(text).expect("a version"));
+        let [from, to] = [installed, candidate].map(|text| SemanticVersion::parse(text).expect("a version"));
         assert_eq!(is_semver_update(&from, &to), expected, "{installed} {candidate}");
     }
     let catalog = usual();
-    let semver = |version: &str| Wanted { constraints: UpgradeConstraints::Semver, ..wanted(version, &[]) };
+    let semver = |version: &str| ExtensionRequest { constraints: UpgradeConstraints::Semver, ..wanted(version, &[]) };
     assert_eq!(said(of(&semver(""), Some("1.0.0"), &catalog)), "c 1.0.2");
     assert!(of(&semver("2.0.0"), Some("1.0.0"), &catalog).is_err());
     assert_eq!(said(of(&semver(""), Some("3.0.0"), &catalog)), "c 3.0.0");
@@ -279,7 +284,8 @@ fn given_cases_resolve_as_they_say() {
         let channels = ext["Channels"].as_array().into_iter().flatten().map(text).collect();
         let constraints =
             if ext["SelfCertified"] == true { UpgradeConstraints::Any } else { UpgradeConstraints::Catalog };
-        let wanted = Wanted { package: text(&ext["Package"]), version: text(&ext["Version"]), channels, constraints };
+        let wanted =
+            ExtensionRequest { package: text(&ext["Package"]), version: text(&ext["Version"]), channels, constraints };
         let installed = case["Installed"].as_object().map(|found| InstalledBundle {
             name: text(&found["Name"]),
             version: text(&found["Version"]),
@@ -297,9 +303,9 @@ fn given_cases_resolve_as_they_say() {
                 (text(&catalog["Name"]), priority.unwrap_or(0), load(&blobs.collect::<Vec<_>>()))
             })
             .collect();
-        let sources: Vec<Source> = catalogs
+        let sources: Vec<ServedCatalog> = catalogs
             .iter()
-            .map(|(name, priority, found)| Source {
+            .map(|(name, priority, found)| ServedCatalog {
                 name,
                 priority: *priority,
                 package: found.packages.get(&wanted.package),

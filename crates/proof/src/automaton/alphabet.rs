@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-use super::Budget;
+use super::SearchBudget;
 
 /// A set of code points as sorted, disjoint ranges.
-type Ranges = Vec<RangeInclusive<u32>>;
+type CodePointRanges = Vec<RangeInclusive<u32>>;
 
 /// A letter of the alphabet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ const PREFERENCE: [RangeInclusive<char>; 6] =
     ['a'..='z', '0'..='9', 'A'..='Z', '!'..='~', ' '..=' ', '\u{a1}'..='\u{24f}'];
 
 impl Alphabet {
-    pub fn of(patterns: &[Hir], budget: &mut Budget) -> Result<Self, String> {
+    pub fn of(patterns: &[Hir], budget: &mut SearchBudget) -> Result<Self, String> {
         let mut sets = BTreeSet::new();
         sets.insert(key(&word()));
         sets.insert(key(&[newline()]));
@@ -92,7 +92,7 @@ impl Alphabet {
 }
 
 /// The code points of a class.
-pub fn ranges(class: &Class) -> Result<Ranges, String> {
+pub fn ranges(class: &Class) -> Result<CodePointRanges, String> {
     match class {
         Class::Unicode(class) => Ok(class.iter().map(|r| u32::from(r.start())..=u32::from(r.end())).collect()),
         Class::Bytes(class) if class.iter().all(|r| r.end() < 0x80) => {
@@ -134,7 +134,7 @@ fn key(set: &[RangeInclusive<u32>]) -> Vec<(u32, u32)> {
     set.iter().map(|range| (*range.start(), *range.end())).collect()
 }
 
-fn word() -> Ranges {
+fn word() -> CodePointRanges {
     [('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')].map(|(a, z)| u32::from(a)..=u32::from(z)).into()
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-use super::Budget;
+use super::SearchBudget;
 use super::alphabet::{Alphabet, Letter, characters, ranges};
 
 /// The maximum number of positions in one automaton: `(a{1000}){1000}` must not exhaust the memory.
@@ -27,13 +27,13 @@ enum Position {
 
 /// What precedes the current position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Before {
+enum PrecedingText {
     Start,
     Letter { is_word: bool, is_newline: bool },
 }
 
 /// A state: an index into the machine's table.
-pub type State = usize;
+pub type MachineState = usize;
 
 /// A pattern that is run letter by letter. Its states are created when they are reached.
 #[derive(Debug)]
@@ -43,10 +43,10 @@ pub struct Machine {
     looks_at_lines: bool,
     /// Whether a match can begin after the start of the text.
     begins_anywhere: bool,
-    states: Vec<(Before, Vec<usize>)>,
-    numbers: HashMap<(Before, Vec<usize>), State>,
+    states: Vec<(PrecedingText, Vec<usize>)>,
+    numbers: HashMap<(PrecedingText, Vec<usize>), MachineState>,
     /// The next state by state and letter, as far as it has been computed.
-    next: Vec<Vec<Option<State>>>,
+    next: Vec<Vec<Option<MachineState>>>,
     at_end: Vec<Option<bool>>,
     /// For each position, the last walk that visited it; and the number of walks.
     seen: Vec<u32>,
@@ -55,13 +55,13 @@ pub struct Machine {
 
 impl Machine {
     /// The state in which the pattern has matched, whatever follows.
-    pub const MATCHED: State = 0;
+    pub const MATCHED: MachineState = 0;
     /// The state from which the pattern can never match.
-    pub const FAILED: State = 1;
+    pub const FAILED: MachineState = 1;
     /// The state at the start of the text.
-    pub const START: State = 2;
+    pub const START: MachineState = 2;
 
-    pub fn of(pattern: &Hir, alphabet: &Alphabet, budget: &mut Budget) -> Result<Self, String> {
+    pub fn of(pattern: &Hir, alphabet: &Alphabet, budget: &mut SearchBudget) -> Result<Self, String> {
         let mut builder = Builder { positions: Vec::new(), alphabet, sets: HashMap::new() };
         builder.add(pattern)?;
         builder.push(Position::Match)?;
@@ -80,7 +80,9 @@ impl Machine {
             at_end: Vec::new(),
         };
         let letters = alphabet.letters.len();
-        for (before, set) in [(Before::Start, vec![usize::MAX]), (Before::Start, vec![]), (Before::Start, vec![0])] {
+        for (before, set) in
+            [(PrecedingText::Start, vec![usize::MAX]), (PrecedingText::Start, vec![]), (PrecedingText::Start, vec![0])]
+        {
             machine.number(before, set, letters);
         }
         machine.next[Self::MATCHED] = vec![Some(Self::MATCHED); letters];
@@ -91,7 +93,13 @@ impl Machine {
     }
 
     /// The state after `letter`, which is at `index` in the alphabet.
-    pub fn after(&mut self, state: State, index: usize, letter: Letter, budget: &mut Budget) -> Result<State, String> {
+    pub fn after(
+        &mut self,
+        state: MachineState,
+        index: usize,
+        letter: Letter,
+        budget: &mut SearchBudget,
+    ) -> Result<MachineState, String> {
         if let Some(next) = self.next[state][index] {
             return Ok(next);
         }
@@ -110,7 +118,7 @@ impl Machine {
             }
             set.sort_unstable();
             set.dedup();
-            let before = Before::Letter {
+            let before = PrecedingText::Letter {
                 is_word: self.looks_at_words && letter.is_word,
                 is_newline: self.looks_at_lines && letter.is_newline,
             };
@@ -124,7 +132,7 @@ impl Machine {
     }
 
     /// Whether the pattern matches if the text ends here.
-    pub fn matches_at_end(&mut self, state: State, budget: &mut Budget) -> Result<bool, String> {
+    pub fn matches_at_end(&mut self, state: MachineState, budget: &mut SearchBudget) -> Result<bool, String> {
         if let Some(matched) = self.at_end[state] {
             return Ok(matched);
         }
@@ -134,7 +142,7 @@ impl Machine {
         Ok(matched)
     }
 
-    fn number(&mut self, before: Before, set: Vec<usize>, letters: usize) -> State {
+    fn number(&mut self, before: PrecedingText, set: Vec<usize>, letters: usize) -> MachineState {
         let key = (before, set);
         if let Some(number) = self.numbers.get(&key) {
             return *number;
@@ -148,7 +156,7 @@ impl Machine {
     }
 
     /// All positions that are reached without consuming a letter if `next` follows, and whether one of them is a match.
-    fn closure(&mut self, state: State, next: Option<Letter>) -> (bool, Vec<usize>) {
+    fn closure(&mut self, state: MachineState, next: Option<Letter>) -> (bool, Vec<usize>) {
         self.walks += 1;
         let (before, set) = &self.states[state];
         let mut todo = set.clone();
@@ -169,13 +177,13 @@ impl Machine {
     }
 }
 
-fn holds(look: Look, before: Before, next: Option<Letter>) -> bool {
-    let word_before = matches!(before, Before::Letter { is_word: true, .. });
+fn holds(look: Look, before: PrecedingText, next: Option<Letter>) -> bool {
+    let word_before = matches!(before, PrecedingText::Letter { is_word: true, .. });
     let word_next = next.is_some_and(|letter| letter.is_word);
     match look {
-        Look::Start => before == Before::Start,
+        Look::Start => before == PrecedingText::Start,
         Look::End => next.is_none(),
-        Look::StartLF => matches!(before, Before::Start | Before::Letter { is_newline: true, .. }),
+        Look::StartLF => matches!(before, PrecedingText::Start | PrecedingText::Letter { is_newline: true, .. }),
         Look::EndLF => next.is_none_or(|letter| letter.is_newline),
         Look::WordAscii => word_before != word_next,
         Look::WordAsciiNegate => word_before == word_next,

@@ -19,7 +19,7 @@ pub use search::find;
 
 /// Describes the strings to look for.
 #[derive(Debug, Clone, Default)]
-pub struct Query<'a> {
+pub struct StringQuery<'a> {
     /// Patterns that must all match.
     pub all: Vec<&'a str>,
     /// Patterns of which none may match.
@@ -34,12 +34,12 @@ pub struct Query<'a> {
 ///
 /// The budget also holds a cache of compiled patterns, which is shared with other questions and has its own limit.
 #[derive(Debug, Clone)]
-pub struct Budget {
+pub struct SearchBudget {
     left: u64,
     patterns: Patterns,
 }
 
-impl Budget {
+impl SearchBudget {
     /// A budget of `steps` steps with its own pattern cache.
     pub fn new(steps: u64) -> Self {
         Self::sharing(steps, &Patterns::default())
@@ -47,7 +47,7 @@ impl Budget {
 
     /// A budget of `steps` steps that shares the pattern cache `patterns`.
     pub fn sharing(steps: u64, patterns: &Patterns) -> Self {
-        Budget { left: steps, patterns: patterns.clone() }
+        SearchBudget { left: steps, patterns: patterns.clone() }
     }
 
     /// The pattern cache, for sharing.

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::alphabet::Alphabet;
-use super::machine::{Machine, State};
-use super::{Budget, Query, parse};
+use super::machine::{Machine, MachineState};
+use super::{SearchBudget, StringQuery, parse};
 
 /// The maximum length of a string that is built.
 const LONGEST: u64 = 2 << 20;
@@ -20,7 +20,7 @@ const MAX_PARTS: usize = 4_000_000;
 ///
 /// # Errors
 /// Why the answer is unknown: an unsupported pattern, or a limit.
-pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, String> {
+pub fn find(query: &StringQuery<'_>, budget: &mut SearchBudget) -> Result<Option<String>, String> {
     if query.max.is_some_and(|max| max < query.min) {
         return Ok(None);
     }
@@ -47,24 +47,24 @@ pub fn find(query: &Query<'_>, budget: &mut Budget) -> Result<Option<String>, St
 }
 
 /// A state of each machine.
-type States = Box<[State]>;
+type States = Box<[MachineState]>;
 
 /// How a state was reached: the index of the previous state, and the letter.
-type Step = (usize, usize);
+type SearchStep = (usize, usize);
 
 struct Product<'b> {
     alphabet: Alphabet,
     machines: Vec<Machine>,
     /// The first `wanted` machines must match, the others must not.
     wanted: usize,
-    budget: &'b mut Budget,
+    budget: &'b mut SearchBudget,
 }
 
 impl Product<'_> {
     fn find(&mut self, min: u64, max: Option<u64>) -> Result<Option<String>, String> {
         let start: States = vec![Machine::START; self.machines.len()].into();
         // Every state with the step that reached it; the steps are traced back at the end.
-        let mut reached: Vec<(States, Option<Step>)> = vec![(start, None)];
+        let mut reached: Vec<(States, Option<SearchStep>)> = vec![(start, None)];
         // Up to the minimum length, a state counts once for each length.
         let mut layer = 0..1;
         for _ in 0..min {
@@ -95,7 +95,7 @@ impl Product<'_> {
     fn follow(
         &mut self,
         from: usize,
-        reached: &mut Vec<(States, Option<Step>)>,
+        reached: &mut Vec<(States, Option<SearchStep>)>,
         seen: &mut HashMap<States, ()>,
     ) -> Result<(), String> {
         let states = reached[from].0.clone();
@@ -114,7 +114,7 @@ impl Product<'_> {
     }
 
     /// The states after a letter, or `None` if no continuation can fit.
-    fn after(&mut self, states: &[State], index: usize) -> Result<Option<States>, String> {
+    fn after(&mut self, states: &[MachineState], index: usize) -> Result<Option<States>, String> {
         let letter = self.alphabet.letters[index];
         let mut next = Vec::with_capacity(states.len());
         for (number, (machine, state)) in self.machines.iter_mut().zip(states).enumerate() {
@@ -128,7 +128,7 @@ impl Product<'_> {
         Ok(Some(next.into()))
     }
 
-    fn fits(&mut self, states: &[State]) -> Result<bool, String> {
+    fn fits(&mut self, states: &[MachineState]) -> Result<bool, String> {
         for (number, (machine, state)) in self.machines.iter_mut().zip(states).enumerate() {
             if machine.matches_at_end(*state, self.budget)? != (number < self.wanted) {
                 return Ok(false);
@@ -137,7 +137,7 @@ impl Product<'_> {
         Ok(true)
     }
 
-    fn spell(&self, reached: &[(States, Option<Step>)], place: usize) -> String {
+    fn spell(&self, reached: &[(States, Option<SearchStep>)], place: usize) -> String {
         let mut letters = Vec::new();
         let mut step = reached[place].1;
         while let Some((before, index)) = step {

@@ -3,13 +3,13 @@ use proptest::prelude::*;
 use super::*;
 use gantry_schema::re2;
 
-fn search(query: &Query<'_>) -> Result<Option<String>, String> {
-    find(query, &mut Budget::new(2_000_000))
+fn search(query: &StringQuery<'_>) -> Result<Option<String>, String> {
+    find(query, &mut SearchBudget::new(2_000_000))
 }
 
 /// A string that `first` matches and `second` does not.
 fn differs(first: &str, second: &str) -> Option<String> {
-    let found = search(&Query { all: vec![first], none: vec![second], ..Query::default() });
+    let found = search(&StringQuery { all: vec![first], none: vec![second], ..StringQuery::default() });
     found.unwrap_or_else(|reason| panic!("{first} against {second}: {reason}"))
 }
 
@@ -62,21 +62,21 @@ fn the_same_language_written_in_two_ways_is_one() {
 
 #[test]
 fn lengths_are_bounds_in_code_points() {
-    let all = |pattern| Query { all: vec![pattern], ..Query::default() };
-    assert_eq!(search(&Query { min: 3, ..all("^é*$") }), Ok(Some("ééé".to_owned())));
-    assert_eq!(search(&Query { max: Some(2), ..all("^aaa") }), Ok(None));
-    assert_eq!(search(&Query { min: 4, ..all("^a{1,3}$") }), Ok(None));
-    assert_eq!(search(&Query { min: 2, max: Some(2), ..all("^(a|bb)$") }), Ok(Some("bb".to_owned())));
-    assert_eq!(search(&Query { min: 2, max: Some(1), ..all("") }), Ok(None));
-    assert_eq!(search(&Query { min: 1000, ..Query::default() }), Ok(Some("a".repeat(1000))));
+    let all = |pattern| StringQuery { all: vec![pattern], ..StringQuery::default() };
+    assert_eq!(search(&StringQuery { min: 3, ..all("^é*$") }), Ok(Some("ééé".to_owned())));
+    assert_eq!(search(&StringQuery { max: Some(2), ..all("^aaa") }), Ok(None));
+    assert_eq!(search(&StringQuery { min: 4, ..all("^a{1,3}$") }), Ok(None));
+    assert_eq!(search(&StringQuery { min: 2, max: Some(2), ..all("^(a|bb)$") }), Ok(Some("bb".to_owned())));
+    assert_eq!(search(&StringQuery { min: 2, max: Some(1), ..all("") }), Ok(None));
+    assert_eq!(search(&StringQuery { min: 1000, ..StringQuery::default() }), Ok(Some("a".repeat(1000))));
 }
 
 #[test]
 fn several_patterns_hold_at_once() {
-    let query = Query { all: vec!["^[a-z]+$", "b", "c$"], none: vec!["^b", "bc"], min: 0, max: None };
+    let query = StringQuery { all: vec!["^[a-z]+$", "b", "c$"], none: vec!["^b", "bc"], min: 0, max: None };
     let found = search(&query).expect("decided").expect("a string");
     assert_eq!(found.chars().count(), 4, "{found}");
-    assert_eq!(search(&Query { all: vec!["^a", "^b"], ..Query::default() }), Ok(None));
+    assert_eq!(search(&StringQuery { all: vec!["^a", "^b"], ..StringQuery::default() }), Ok(None));
 }
 
 #[test]
@@ -84,17 +84,17 @@ fn a_list_of_strings_is_a_pattern() {
     let list = alternatives(["a.b", "c|d", ""]);
     assert_eq!(differs(&list, r"^(a\.b|c\|d)?$"), None);
     assert_eq!(differs(r"^(a\.b|c\|d)?$", &list), None);
-    let within = Query { all: vec!["^[a-c]$"], none: vec![&list], ..Query::default() };
+    let within = StringQuery { all: vec!["^[a-c]$"], none: vec![&list], ..StringQuery::default() };
     assert!(search(&within).is_ok_and(|found| found.is_some()));
 }
 
 #[test]
 fn what_is_too_large_or_unknown_is_no_answer() {
     let exponential = "^(a|b)*a(a|b){30}$";
-    let query = Query { all: vec![exponential], none: vec!["^(a|b)*a(a|b){31}$"], ..Query::default() };
-    assert!(find(&Query { min: 40, ..query }, &mut Budget::new(100_000)).is_err());
+    let query = StringQuery { all: vec![exponential], none: vec!["^(a|b)*a(a|b){31}$"], ..StringQuery::default() };
+    assert!(find(&StringQuery { min: 40, ..query }, &mut SearchBudget::new(100_000)).is_err());
     for pattern in ["(?=a)", "((a{1000}){1000}){1000}", &"(".repeat(200), r"\Z"] {
-        assert!(search(&Query { all: vec![pattern], ..Query::default() }).is_err(), "{pattern}");
+        assert!(search(&StringQuery { all: vec![pattern], ..StringQuery::default() }).is_err(), "{pattern}");
     }
 }
 
@@ -127,10 +127,10 @@ proptest! {
     #[test]
     fn a_text_matches_here_as_it_does_there(pattern in pattern(), text in text()) {
         let exactly = alternatives([text.as_str()]);
-        let here = search(&Query { all: vec![&pattern, &exactly], ..Query::default() }).expect("decided");
+        let here = search(&StringQuery { all: vec![&pattern, &exactly], ..StringQuery::default() }).expect("decided");
         let there = re2::compile(&pattern).expect("a pattern").is_match(&text);
         prop_assert_eq!(here.is_some(), there);
-        let outside = search(&Query { all: vec![&exactly], none: vec![&pattern], ..Query::default() }).expect("decided");
+        let outside = search(&StringQuery { all: vec![&exactly], none: vec![&pattern], ..StringQuery::default() }).expect("decided");
         prop_assert_eq!(outside.is_some(), !there);
     }
 
@@ -139,7 +139,7 @@ proptest! {
     fn an_answer_holds(one in pattern(), other in pattern(), texts in prop::collection::vec(text(), 20)) {
         let compile = |pattern: &str| re2::compile(pattern).expect("a pattern");
         let (matches_one, matches_other) = (compile(&one), compile(&other));
-        match search(&Query { all: vec![&one], none: vec![&other], ..Query::default() }) {
+        match search(&StringQuery { all: vec![&one], none: vec![&other], ..StringQuery::default() }) {
             Ok(Some(text)) => {
                 prop_assert!(matches_one.is_match(&text), "{:?}", text);
                 prop_assert!(!matches_other.is_match(&text), "{:?}", text);

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{Changed, Effect, Origin, Place, ProductWalk, Step, ValuePath, plain};
-use crate::constraints::{Constraints, Part};
+use super::{ChangeOrigin, Changed, ExpectedEffect, ProductWalk, ValuePath, ValueStep, WalkPosition, plain};
+use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::text::shown;
 
@@ -15,16 +15,16 @@ const LOOKUPS_PER_STEP: u64 = 8;
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn below(
         &self,
-        (around, target): (&Rc<Constraints<'s>>, &'s Value),
-        place: &Place<'s>,
-        step: Step,
+        (around, target): (&Rc<ValueConstraints<'s>>, &'s Value),
+        place: &WalkPosition<'s>,
+        step: ValueStep,
         suffix: &str,
-    ) -> Place<'s> {
+    ) -> WalkPosition<'s> {
         // Where the source accepts anything, all findings are reported for the topmost such node.
         let suffix = if is_open(around) { "" } else { suffix };
-        Place {
+        WalkPosition {
             path: format!("{}{suffix}", place.path),
-            is_item: matches!(step, Step::Item),
+            is_item: matches!(step, ValueStep::Item),
             value_path: Some(Rc::new(ValuePath {
                 constraints: Rc::clone(around),
                 target,
@@ -39,22 +39,22 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// The constraints on the field `name`. `beside` are the object's schemas apart from its structure.
-    fn field_constraints(&self, beside: &[Part<'s>], own: &'s Value, name: &str) -> Constraints<'s> {
+    fn field_constraints(&self, beside: &[SharedSchema<'s>], own: &'s Value, name: &str) -> ValueConstraints<'s> {
         self.solver.spend(beside.len() as u64 / LOOKUPS_PER_STEP);
         let others = beside.iter().filter_map(|part| part.property(name));
-        let holds = [Part::Ref(own)].into_iter().chain(others).collect();
-        Constraints { holds, null: kw::flag(own, "nullable"), ..Constraints::default() }
+        let holds = [SharedSchema::Ref(own)].into_iter().chain(others).collect();
+        ValueConstraints { holds, null: kw::flag(own, "nullable"), ..ValueConstraints::default() }
     }
 
     pub(super) fn fields(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let around = Rc::new(source.clone());
-        let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
+        let beside: Vec<SharedSchema> = source.all_holds().into_iter().skip(1).collect();
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_resource = |schema: &Value| place.is_root || kw::embedded(schema);
         let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
@@ -67,7 +67,7 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             }
             let field = self.field_constraints(&beside, own, name);
-            let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match (other, kw::additional(target)) {
                 (Some(other), _) => self.differing(&field, own, other, &at),
@@ -83,7 +83,7 @@ impl<'s> ProductWalk<'_, 's> {
             if kw::property(structure, name).is_some() {
                 continue;
             }
-            let mut at = self.below((&around, target), place, Step::Field(name.clone()), &format!(".{name}"));
+            let mut at = self.below((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
@@ -101,7 +101,7 @@ impl<'s> ProductWalk<'_, 's> {
         // Values that the source does not describe have no node of their own.
         let is_described = structure.get("additionalProperties").is_some_and(Value::is_object);
         let suffix = if is_described { ".additionalProperties" } else { "" };
-        let at = self.below((&around, target), place, Step::Entry(key.clone()), suffix);
+        let at = self.below((&around, target), place, ValueStep::Entry(key.clone()), suffix);
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let field = self.field_constraints(&beside, own, &key);
@@ -125,57 +125,57 @@ impl<'s> ProductWalk<'_, 's> {
     /// Compares how fields that neither side describes are treated.
     pub(super) fn unknown_fields(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_open = kw::additional(structure).is_none() && kw::additional(target).is_none();
         if is_open && source_keeps && !target_keeps {
             let key = fresh_key(structure, target);
-            let beside: Vec<Part> = source.all_holds().into_iter().skip(1).collect();
+            let beside: Vec<SharedSchema> = source.all_holds().into_iter().skip(1).collect();
             let field = self.field_constraints(&beside, &ANY, &key);
             let around = Rc::new(source.clone());
-            let at = self.below((&around, target), place, Step::Entry(key), ".additionalProperties");
-            let at = Place { path: place.path.clone(), ..at };
+            let at = self.below((&around, target), place, ValueStep::Entry(key), ".additionalProperties");
+            let at = WalkPosition { path: place.path.clone(), ..at };
             self.dropped(&field, &at, "unknown fields are no longer kept");
         }
         if target.get("additionalProperties") == Some(&Value::Bool(false)) {
-            self.obligation(place, "additionalProperties: false".to_owned(), Effect::Refused, Vec::new(), {
+            self.obligation(place, "additionalProperties: false".to_owned(), ExpectedEffect::Refused, Vec::new(), {
                 Some("a structural schema cannot forbid fields".to_owned())
             });
         }
     }
 
     /// A field that the target no longer describes.
-    fn removed(&mut self, field: &Constraints<'s>, at: &Place<'s>) {
+    fn removed(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>) {
         self.changed(at, "removed");
         self.dropped(field, at, "removed");
     }
 
     /// Records a node that only one side has.
-    fn changed(&mut self, at: &Place<'s>, words: &str) {
+    fn changed(&mut self, at: &WalkPosition<'s>, words: &str) {
         self.walked.changed.push(Changed { path: at.path.clone(), words: words.to_owned(), keywords: Vec::new() });
     }
 
     /// Adds an obligation for values that the target drops.
-    fn dropped(&mut self, field: &Constraints<'s>, at: &Place<'s>, what: &str) {
+    fn dropped(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>, what: &str) {
         let answer = self.solver.solve(field, None, 2);
         if !answer.is_nothing() {
-            self.obligation(at, what.to_owned(), Effect::Pruned, plain(answer.values), answer.open);
+            self.obligation(at, what.to_owned(), ExpectedEffect::Pruned, plain(answer.values), answer.open);
         }
     }
 
     /// Compares the defaults of the field `name`.
     fn default(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         own: Option<&'s Value>,
         other: Option<&'s Value>,
         name: &str,
         target: &'s Value,
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
         let reason = match (before, after) {
@@ -185,53 +185,57 @@ impl<'s> ProductWalk<'_, 's> {
             (Some(before), None) => format!("default: {} removed", shown(before)),
             (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
         };
-        let mut constraints = Constraints { null: false, ..source.clone() };
+        let mut constraints = ValueConstraints { null: false, ..source.clone() };
         if before.is_none() {
-            constraints.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+            constraints.fails.push(SharedSchema::own(json!({"type": "object", "required": [name]})));
         }
         let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
         }
         // If the target accepts no such object at all, another change breaks these objects.
-        constraints.holds.push(Part::own(kw::types_of_fields(target)));
+        constraints.holds.push(SharedSchema::own(kw::types_of_fields(target)));
         if self.solver.solve(&constraints, None, 1).is_nothing() {
             return;
         }
         constraints.holds.pop();
         // An object that the target refuses for another reason shows nothing about the default: prefer a value that the
         // target accepts.
-        constraints.holds.push(Part::own(kw::without_structure(target)));
+        constraints.holds.push(SharedSchema::own(kw::without_structure(target)));
         answer.values.splice(0..0, self.solver.solve(&constraints, None, 1).values);
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
         }
         let is_below_its_path = is_open(source);
         let path = if is_below_its_path { place.path.clone() } else { format!("{}.{name}", place.path) };
-        let at = Place { path, is_below_its_path, ..place.clone() };
+        let at = WalkPosition { path, is_below_its_path, ..place.clone() };
         let known = self.walked.obligations.len();
-        self.obligation(&at, reason, Effect::Defaulted, plain(answer.values), answer.open);
-        self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
+        self.obligation(&at, reason, ExpectedEffect::Defaulted, plain(answer.values), answer.open);
+        self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
     }
 
     pub(super) fn item_constraints(
         &self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         keeps: bool,
-    ) -> Constraints<'s> {
+    ) -> ValueConstraints<'s> {
         let own = kw::get(structure, "items").unwrap_or(if keeps { &ANY } else { &EMPTY });
         let others = source.all_holds().into_iter().skip(1).filter_map(|part| part.keyword("items"));
         let null = kw::flag(own, "nullable") || !kw::has_type(own) && kw::default_of(own).is_none();
-        Constraints { holds: [Part::Ref(own)].into_iter().chain(others).collect(), null, ..Constraints::default() }
+        ValueConstraints {
+            holds: [SharedSchema::Ref(own)].into_iter().chain(others).collect(),
+            null,
+            ..ValueConstraints::default()
+        }
     }
 
     pub(super) fn items(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
@@ -245,26 +249,26 @@ impl<'s> ProductWalk<'_, 's> {
             return;
         }
         let suffix = if kw::get(structure, "items").is_some() { ".items" } else { "" };
-        let at = Place {
+        let at = WalkPosition {
             source_keeps,
             target_keeps,
-            ..self.below((&Rc::new(source.clone()), target), place, Step::Item, suffix)
+            ..self.below((&Rc::new(source.clone()), target), place, ValueStep::Item, suffix)
         };
         // If the target has a default and is not nullable, the default replaces a null that the source keeps.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
             let reason = format!("default: {} replaces a null item", shown(default));
             let known = self.walked.obligations.len();
-            self.obligation(&at, reason, Effect::Pruned, plain(vec![Value::Null]), None);
+            self.obligation(&at, reason, ExpectedEffect::Pruned, plain(vec![Value::Null]), None);
             let keywords = ["default", "nullable", "type"].map(str::to_owned).to_vec();
-            self.attribute(known, &at, Origin::Keywords(keywords));
+            self.attribute(known, &at, ChangeOrigin::Keywords(keywords));
         }
         self.node(&item, other, &at);
     }
 }
 
 /// Whether the source accepts anything here.
-fn is_open(constraints: &Constraints<'_>) -> bool {
-    matches!(constraints.holds.first(), Some(Part::Ref(structure)) if kw::is_unknown(structure))
+fn is_open(constraints: &ValueConstraints<'_>) -> bool {
+    matches!(constraints.holds.first(), Some(SharedSchema::Ref(structure)) if kw::is_unknown(structure))
 }
 
 static METADATA: std::sync::LazyLock<Value> =

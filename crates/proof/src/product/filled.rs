@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::constraints::Part;
+use crate::constraints::SharedSchema;
 use crate::keywords as kw;
 use crate::solve::Solver;
 
@@ -69,7 +69,8 @@ fn rewritten(solver: &Solver, asked: &Value, source: Option<&Value>, target: &Va
                     (name.clone(), field.map_or_else(|| asked.clone(), |field| rewritten(solver, asked, known, field)))
                 };
                 for (name, default) in &added {
-                    let refuses = |asked: &Value| solver.takes(&Part::own(asked.clone()), default) == Some(false);
+                    let refuses =
+                        |asked: &Value| solver.takes(&SharedSchema::own(asked.clone()), default) == Some(false);
                     if fields.get(*name).is_some_and(refuses) {
                         to_be_written.push(name);
                     }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::obligation::{Origin, Place};
+use super::obligation::{ChangeOrigin, WalkPosition};
 use super::{ProductWalk, among, filled};
-use crate::constraints::{Constraints, Part};
+use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
 use crate::text::{changed_words, short};
 
@@ -18,10 +18,10 @@ const MAX_SINGLE_FIELDS: usize = 64;
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn keywords(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         (structure, target): (&'s Value, &'s Value),
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let is_same = |keyword: &str| !differing.contains(&keyword);
         // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
@@ -49,10 +49,10 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             };
             let known = self.walked.obligations.len();
-            let is_proven = self.prove_accepted(source, Part::own(refused), place, || reason);
+            let is_proven = self.prove_accepted(source, SharedSchema::own(refused), place, || reason);
             let origin = match among(differing, parts) {
-                _ if is_same || !is_proven && self.holds_unfilled(source, unfilled) => Origin::OtherNodes,
-                Origin::OtherNodes => among(differing, &["format", "type", "x-kubernetes-int-or-string"]),
+                _ if is_same || !is_proven && self.holds_unfilled(source, unfilled) => ChangeOrigin::OtherNodes,
+                ChangeOrigin::OtherNodes => among(differing, &["format", "type", "x-kubernetes-int-or-string"]),
                 own => own,
             };
             self.attribute(known, place, origin);
@@ -76,17 +76,17 @@ impl<'s> ProductWalk<'_, 's> {
             _ => vec![&added[..]],
         };
         for names in questions {
-            let refused = Part::own(json!({"type": "object", "required": names}));
+            let refused = SharedSchema::own(json!({"type": "object", "required": names}));
             self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
         }
         self.attribute(known, place, among(differing, &["required"]));
     }
 
     /// Whether values before defaulting pass, so that what breaks comes from the new defaults of other nodes.
-    fn holds_unfilled(&self, source: &Constraints<'s>, unfilled: Option<Value>) -> bool {
+    fn holds_unfilled(&self, source: &ValueConstraints<'s>, unfilled: Option<Value>) -> bool {
         let Some(unfilled) = unfilled else { return false };
         let mut constraints = source.clone();
-        constraints.fails.push(Part::own(unfilled));
+        constraints.fails.push(SharedSchema::own(unfilled));
         self.solver.solve(&constraints, None, 1).is_nothing()
     }
 
@@ -112,10 +112,10 @@ impl<'s> ProductWalk<'_, 's> {
 
     pub(super) fn combined(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         (structure, target): (&'s Value, &'s Value),
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         for keyword in ["anyOf", "oneOf", "not"] {
             let Some(value) = kw::get(target, keyword) else { continue };
@@ -128,9 +128,9 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             };
             let at = self.walked.obligations.len();
-            let is_proven = self.prove_accepted(source, Part::own(refused), place, || reason);
+            let is_proven = self.prove_accepted(source, SharedSchema::own(refused), place, || reason);
             let is_own = !is_same && (is_proven || !self.holds_unfilled(source, unfilled));
-            self.attribute(at, place, if is_own { among(differing, &[keyword]) } else { Origin::OtherNodes });
+            self.attribute(at, place, if is_own { among(differing, &[keyword]) } else { ChangeOrigin::OtherNodes });
         }
         let kept = kw::list(structure, "allOf");
         for branch in kw::list(target, "allOf") {
@@ -138,17 +138,17 @@ impl<'s> ProductWalk<'_, 's> {
             let at = self.walked.obligations.len();
             let is_filled = match filled::before_filling(self.solver, branch, structure, target) {
                 Some(before) => {
-                    self.prove_accepted(source, Part::own(before), place, || with_filled("allOf"));
+                    self.prove_accepted(source, SharedSchema::own(before), place, || with_filled("allOf"));
                     is_same || self.holds_unfilled(source, Some(branch.clone()))
                 }
                 None if is_same => continue,
                 None => {
                     let reason = || changed_words("allOf", structure, target);
-                    self.prove_accepted(source, Part::Ref(branch), place, reason);
+                    self.prove_accepted(source, SharedSchema::Ref(branch), place, reason);
                     false
                 }
             };
-            self.attribute(at, place, if is_filled { Origin::OtherNodes } else { among(differing, &["allOf"]) });
+            self.attribute(at, place, if is_filled { ChangeOrigin::OtherNodes } else { among(differing, &["allOf"]) });
         }
     }
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Origin, PRESERVE, Place, ProductWalk, among, plain};
-use crate::constraints::{Constraints, Part};
+use super::{ChangeOrigin, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, among, plain};
+use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
 use crate::text::shown;
 
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn list_type(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         const KEYWORD: &str = "x-kubernetes-list-type";
         let of = |schema: &'s Value| schema.get(KEYWORD).and_then(Value::as_str).unwrap_or("atomic");
@@ -36,8 +36,8 @@ impl<'s> ProductWalk<'_, 's> {
         if is_finer {
             return self.filled_items(source, structure, target, place);
         }
-        let mut constraints = Constraints { null: false, ..source.clone() };
-        constraints.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
+        let mut constraints = ValueConstraints { null: false, ..source.clone() };
+        constraints.fails.push(SharedSchema::own(json!({"type": "array", "maxItems": 1})));
         let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
@@ -53,13 +53,19 @@ impl<'s> ProductWalk<'_, 's> {
         };
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
         let known = self.walked.obligations.len();
-        self.obligation(place, reason, Effect::Refused, plain(answer.values), open);
+        self.obligation(place, reason, ExpectedEffect::Refused, plain(answer.values), open);
         self.attribute(known, place, among(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
     }
 
     /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
     /// that lacks a field, and one that has the new default there.
-    fn filled_items(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn filled_items(
+        &mut self,
+        source: &ValueConstraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &WalkPosition<'s>,
+    ) {
         let (Some(own), Some(other)) = (kw::get(structure, "items"), kw::get(target, "items")) else { return };
         let is_map = match target.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("map") => true,
@@ -73,10 +79,10 @@ impl<'s> ProductWalk<'_, 's> {
             for path in found {
                 let reason = "default: added or changed: items become duplicates".to_owned();
                 let open = Some("a default inside items of a set may make them equal".to_owned());
-                let at = Place { path, ..place.clone() };
+                let at = WalkPosition { path, ..place.clone() };
                 let known = self.walked.obligations.len();
-                self.obligation(&at, reason, Effect::Refused, Vec::new(), open);
-                self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
+                self.obligation(&at, reason, ExpectedEffect::Refused, Vec::new(), open);
+                self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
             }
         }
         let default = |schema: &'s Value, name: &str| kw::property(schema, name).and_then(kw::default_of);
@@ -95,33 +101,33 @@ impl<'s> ProductWalk<'_, 's> {
                 Some(before) => format!("default: {} → {}: items become duplicates", shown(before), shown(after)),
                 None => format!("default: {} added: items become duplicates", shown(after)),
             };
-            let at = Place { path: format!("{}.items.{name}", place.path), ..place.clone() };
+            let at = WalkPosition { path: format!("{}.items.{name}", place.path), ..place.clone() };
             let known = self.walked.obligations.len();
-            self.obligation(&at, reason, Effect::Refused, plain(values), open);
-            self.attribute(known, &at, Origin::Keywords(vec!["default".to_owned()]));
+            self.obligation(&at, reason, ExpectedEffect::Refused, plain(values), open);
+            self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
         }
     }
 
     /// Lists of two items of which one lacks the field and the other has this value there. `None` if there are none.
     fn alike_when_filled(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         (name, value): (&str, &Value),
         keys: &[&str],
     ) -> Option<(Vec<Value>, Option<String>)> {
         let open = || Some("other items may become duplicates".to_owned());
-        let mut long = Constraints { null: false, ..source.clone() };
-        long.fails.push(Part::own(json!({"type": "array", "maxItems": 1})));
+        let mut long = ValueConstraints { null: false, ..source.clone() };
+        long.fails.push(SharedSchema::own(json!({"type": "array", "maxItems": 1})));
         if self.solver.solve(&long, None, 1).is_nothing() {
             return None;
         }
         let item = self.item_constraints(source, structure, false);
-        let item = Constraints { null: false, ..item };
+        let item = ValueConstraints { null: false, ..item };
         let mut without = item.clone();
         // A field that live fills in is never missing to the solver.
         if kw::get(structure, "items").and_then(|item| kw::property(item, name)).and_then(kw::default_of).is_none() {
-            without.fails.push(Part::own(json!({"type": "object", "required": [name]})));
+            without.fails.push(SharedSchema::own(json!({"type": "object", "required": [name]})));
         }
         let answer = self.solver.solve(&without, None, 1);
         if answer.is_nothing() {
@@ -132,7 +138,7 @@ impl<'s> ProductWalk<'_, 's> {
         };
         first.as_object_mut().map(|map| map.shift_remove(name));
         let mut with = item.clone();
-        with.holds.push(Part::own(json!({"required": [name], "properties": {name: {"enum": [value]}}})));
+        with.holds.push(SharedSchema::own(json!({"required": [name], "properties": {name: {"enum": [value]}}})));
         let answer = self.solver.solve(&with, None, 1);
         if answer.is_nothing() {
             return None;
@@ -145,9 +151,9 @@ impl<'s> ProductWalk<'_, 's> {
             }
         }
         let required: Vec<&String> = same.keys().collect();
-        with.holds.push(Part::own(json!({"required": required, "properties": same})));
+        with.holds.push(SharedSchema::own(json!({"required": required, "properties": same})));
         if keys.is_empty() {
-            with.holds.push(Part::own(json!({"maxProperties": same.len() + 1})));
+            with.holds.push(SharedSchema::own(json!({"maxProperties": same.len() + 1})));
         }
         let second = self.solver.solve(&with, None, 1).values.into_iter().next();
         Some((second.into_iter().map(|second| json!([first, second])).collect(), open()))
@@ -156,7 +162,7 @@ impl<'s> ProductWalk<'_, 's> {
     /// A list of two items that differ in the old keys but not in the new ones.
     fn same_under(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         old: &BTreeSet<&str>,
         new: &BTreeSet<&str>,
@@ -173,9 +179,9 @@ impl<'s> ProductWalk<'_, 's> {
         }
         old.difference(new).find_map(|key| {
             let mut second = item.clone();
-            second.holds.push(Part::own(json!({"required": required, "properties": same})));
+            second.holds.push(SharedSchema::own(json!({"required": required, "properties": same})));
             let taken = first.get(*key)?;
-            second.fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
+            second.fails.push(SharedSchema::own(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
             let second = self.solver.solve(&second, None, 1).values.into_iter().next()?;
             Some(json!([first, second]))
         })
@@ -183,17 +189,17 @@ impl<'s> ProductWalk<'_, 's> {
 
     pub(super) fn embedding(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let known = self.walked.obligations.len();
         match (kw::embedded(structure), kw::embedded(target)) {
             (false, true) => {
                 for name in ["apiVersion", "kind"] {
-                    let refused = Part::own(json!({"type": "object", "required": [name]}));
+                    let refused = SharedSchema::own(json!({"type": "object", "required": [name]}));
                     let reason = || "x-kubernetes-embedded-resource: added".to_owned();
                     self.prove_accepted(source, refused, place, reason);
                 }
@@ -201,7 +207,7 @@ impl<'s> ProductWalk<'_, 's> {
                 self.obligation(
                     place,
                     "x-kubernetes-embedded-resource: added".to_owned(),
-                    Effect::Refused,
+                    ExpectedEffect::Refused,
                     Vec::new(),
                     Some("the metadata of embedded resources is not compared".to_owned()),
                 );
@@ -211,7 +217,7 @@ impl<'s> ProductWalk<'_, 's> {
                 if !answer.is_nothing() {
                     let reason = "x-kubernetes-embedded-resource: removed".to_owned();
                     let open = Some("not every embedded resource was tried".to_owned());
-                    self.obligation(place, reason, Effect::Pruned, plain(answer.values), open);
+                    self.obligation(place, reason, ExpectedEffect::Pruned, plain(answer.values), open);
                 }
             }
             _ => {}

@@ -19,13 +19,13 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::cel::{self, Counterexample, Implied, RuleSet};
-use super::constraints::{Constraints, Part};
-use super::keywords::{self as kw, Kinds};
-use super::rules::{Means, cost};
+use super::constraints::{SharedSchema, ValueConstraints};
+use super::keywords::{self as kw, JsonTypeSet};
+use super::rules::{RuleProofResources, cost};
 use super::solve::Solver;
 use super::text::{kind_words, own_changes, short};
-use obligation::Place;
-pub use obligation::{Changed, Effect, Obligation, Origin, Step, Unwalked, ValuePath, Walked};
+use obligation::WalkPosition;
+pub use obligation::{ChangeOrigin, Changed, ExpectedEffect, Obligation, Unwalked, ValuePath, ValueStep, Walked};
 
 /// The number of schema values that are compiled in one step.
 const COMPILED_PER_STEP: u64 = 8;
@@ -95,8 +95,9 @@ fn walk_with<'s>(
     asked: &BTreeMap<String, BTreeSet<String>>,
 ) -> Walked<'s> {
     let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked };
-    let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
-    let place = Place {
+    let constraints =
+        ValueConstraints { holds: vec![SharedSchema::Ref(source)], is_resource: true, ..ValueConstraints::default() };
+    let place = WalkPosition {
         path: "^".to_owned(),
         value_path: None,
         source_keeps: false,
@@ -110,8 +111,8 @@ fn walk_with<'s>(
 }
 
 impl<'s> ProductWalk<'_, 's> {
-    fn node(&mut self, source: &Constraints<'s>, target: &'s Value, place: &Place<'s>) {
-        let Some(Part::Ref(structure)) = source.holds.first().cloned() else { return };
+    fn node(&mut self, source: &ValueConstraints<'s>, target: &'s Value, place: &WalkPosition<'s>) {
+        let Some(SharedSchema::Ref(structure)) = source.holds.first().cloned() else { return };
         let is_described = kw::is_unknown(structure) && !kw::is_unknown(target);
         if is_described || !kw::same(structure, target) || place.source_keeps != place.target_keeps {
             self.differing(source, structure, target, place);
@@ -119,7 +120,13 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// Compares two nodes that differ.
-    fn differing(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn differing(
+        &mut self,
+        source: &ValueConstraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &WalkPosition<'s>,
+    ) {
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
             let keywords = match place.is_below_its_path {
@@ -131,7 +138,7 @@ impl<'s> ProductWalk<'_, 's> {
         if self.walked.obligations.len() >= MAX_OBLIGATIONS || !self.solver.spend(10) {
             let why = Some("the step limit was reached".to_owned());
             self.walked.is_cut = true;
-            return self.obligation(place, "not compared".to_owned(), Effect::Refused, Vec::new(), why);
+            return self.obligation(place, "not compared".to_owned(), ExpectedEffect::Refused, Vec::new(), why);
         }
         let known = self.walked.obligations.len();
         self.kinds(source, structure, target, &differing, place);
@@ -140,18 +147,18 @@ impl<'s> ProductWalk<'_, 's> {
         // If some kinds no longer pass, the other keywords are checked only for values of the kinds that still do.
         let mut passing = source.clone();
         if is_other_kind {
-            passing.holds.push(Part::own(Value::Object(kw::type_keywords(target))));
+            passing.holds.push(SharedSchema::own(Value::Object(kw::type_keywords(target))));
         }
         // Without a type, the format determines which kinds pass.
         let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
-        if kinds != Kinds::NONE || is_open {
+        if kinds != JsonTypeSet::NONE || is_open {
             self.keywords(&passing, (structure, target), &differing, place);
             self.combined(&passing, (structure, target), &differing, place);
             self.list_type(&passing, structure, target, &differing, place);
             self.rules(&passing, structure, target, &differing, place);
             self.embedding(&passing, structure, target, &differing, place);
         }
-        if kinds.contains(Kinds::OBJECT) {
+        if kinds.contains(JsonTypeSet::OBJECT) {
             let known = self.walked.obligations.len();
             self.unknown_fields(source, structure, target, place);
             self.attribute(known, place, among(&differing, &[PRESERVE, "additionalProperties"]));
@@ -176,7 +183,7 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// Whether `live` with this one keyword of `desired` accepts more than `live`.
-    fn accepts_more_alone(&self, keyword: &str, live: &Value, desired: &Value, place: &Place<'s>) -> bool {
+    fn accepts_more_alone(&self, keyword: &str, live: &Value, desired: &Value, place: &WalkPosition<'s>) -> bool {
         if !self.solver.spend(kw::size(live) as u64 / COMPILED_PER_STEP) {
             return true;
         }
@@ -191,13 +198,13 @@ impl<'s> ProductWalk<'_, 's> {
         let asked = &NOTHING;
         let open = OpenNodes::SkipAll;
         let mut product = ProductWalk { solver: &solver, walked: Walked::default(), weight: 0, open, asked };
-        let source = Constraints {
-            holds: vec![Part::Ref(&alone)],
+        let source = ValueConstraints {
+            holds: vec![SharedSchema::Ref(&alone)],
             is_resource: place.is_root,
             null: kw::flag(&alone, "nullable"),
-            ..Constraints::default()
+            ..ValueConstraints::default()
         };
-        let at = Place {
+        let at = WalkPosition {
             path: place.path.clone(),
             value_path: None,
             source_keeps: place.source_keeps,
@@ -213,21 +220,27 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// Compares the parts of a node.
-    fn parts(&mut self, source: &Constraints<'s>, structure: &'s Value, target: &'s Value, place: &Place<'s>) {
+    fn parts(
+        &mut self,
+        source: &ValueConstraints<'s>,
+        structure: &'s Value,
+        target: &'s Value,
+        place: &WalkPosition<'s>,
+    ) {
         let kinds = kw::kinds(structure) & kw::kinds(target);
-        if kinds.contains(Kinds::OBJECT) {
+        if kinds.contains(JsonTypeSet::OBJECT) {
             self.fields(source, structure, target, place);
         }
-        if kinds.contains(Kinds::ARRAY) {
+        if kinds.contains(JsonTypeSet::ARRAY) {
             self.items(source, structure, target, place);
         }
     }
 
     fn obligation(
         &mut self,
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
         reason: String,
-        effect: Effect,
+        effect: ExpectedEffect,
         mut values: Vec<Counterexample>,
         mut open: Option<String>,
     ) {
@@ -246,14 +259,14 @@ impl<'s> ProductWalk<'_, 's> {
             refused: None,
             open,
             origin: match place.is_below_its_path {
-                true => Origin::Keywords(DESCRIBE_BELOW.iter().map(|keyword| (*keyword).to_owned()).collect()),
-                false => Origin::Node,
+                true => ChangeOrigin::Keywords(DESCRIBE_BELOW.iter().map(|keyword| (*keyword).to_owned()).collect()),
+                false => ChangeOrigin::Node,
             },
         });
     }
 
     /// Attributes the obligations from index `known` on, all of which are about the node at `place`.
-    fn attribute(&mut self, known: usize, place: &Place<'s>, origin: Origin) {
+    fn attribute(&mut self, known: usize, place: &WalkPosition<'s>, origin: ChangeOrigin) {
         if !place.is_below_its_path {
             self.walked.obligations[known..].iter_mut().for_each(|obligation| obligation.origin = origin.clone());
         }
@@ -263,19 +276,19 @@ impl<'s> ProductWalk<'_, 's> {
     /// adds an obligation.
     fn prove_accepted(
         &mut self,
-        source: &Constraints<'s>,
-        refused: Part<'s>,
-        place: &Place<'s>,
+        source: &ValueConstraints<'s>,
+        refused: SharedSchema<'s>,
+        place: &WalkPosition<'s>,
         reason: impl FnOnce() -> String,
     ) -> bool {
         // A null in a field never has a wrong type: if it is not allowed it is dropped (`kinds`), and if it is allowed
         // only an `enum` can refuse it.
         let refused = match refused {
-            Part::Own(mut schema) if source.null && !place.is_item => {
+            SharedSchema::Own(mut schema) if source.null && !place.is_item => {
                 if let Some(schema) = Rc::make_mut(&mut schema).as_object_mut() {
                     schema.insert("nullable".to_owned(), Value::Bool(true));
                 }
-                Part::Own(schema)
+                SharedSchema::Own(schema)
             }
             other => other,
         };
@@ -287,7 +300,7 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() && unnamed.is_none() {
             return true;
         }
-        self.obligation(place, reason(), Effect::Refused, plain(answer.values), answer.open.or(unnamed));
+        self.obligation(place, reason(), ExpectedEffect::Refused, plain(answer.values), answer.open.or(unnamed));
         if let Some(obligation) = self.walked.obligations.last_mut() {
             obligation.refused = Some((*refused).clone());
         }
@@ -296,23 +309,24 @@ impl<'s> ProductWalk<'_, 's> {
 
     fn kinds(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let known = self.walked.obligations.len();
         // The server drops a null from a field that is not nullable before it validates. In a field or entry that no
         // schema described, a null is one of the values that a type refuses.
         let keeps_null = source.null || kw::is_undescribed(structure) && !kw::has_type(target);
         if keeps_null && !place.is_item && !kw::flag(target, "nullable") && !kw::is_undescribed(target) {
-            let constraints = Constraints { holds: source.holds.clone(), null: true, ..Constraints::default() };
+            let constraints =
+                ValueConstraints { holds: source.holds.clone(), null: true, ..ValueConstraints::default() };
             if constraints.holds.iter().all(|part| self.solver.takes(part, &Value::Null) != Some(false)) {
                 self.obligation(
                     place,
                     "nullable: true → false".to_owned(),
-                    Effect::Pruned,
+                    ExpectedEffect::Pruned,
                     plain(vec![Value::Null]),
                     None,
                 );
@@ -327,21 +341,21 @@ impl<'s> ProductWalk<'_, 's> {
             let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
             let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
             if !(is_text && !source.null && self.is_always_text(place)) {
-                self.prove_accepted(&constraints, Part::own(Value::Object(after)), place, reason);
+                self.prove_accepted(&constraints, SharedSchema::own(Value::Object(after)), place, reason);
                 self.attribute(known, place, among(differing, TYPES));
             }
         }
     }
 
     /// Whether the rules of the enclosing value refuse every value here that is not a string.
-    fn is_always_text(&self, place: &Place<'s>) -> bool {
+    fn is_always_text(&self, place: &WalkPosition<'s>) -> bool {
         let Some(value_path) = &place.value_path else { return false };
-        let Some(Part::Ref(around)) = value_path.constraints.holds.first() else { return false };
+        let Some(SharedSchema::Ref(around)) = value_path.constraints.holds.first() else { return false };
         let rules = kw::list(around, "x-kubernetes-validations");
         let rule = match &value_path.step {
-            Step::Entry(_) => "self.all(k, type(self[k]) == string)",
-            Step::Item => "self.all(item, type(item) == string)",
-            Step::Field(_) => return false,
+            ValueStep::Entry(_) => "self.all(k, type(self[k]) == string)",
+            ValueStep::Item => "self.all(item, type(item) == string)",
+            ValueStep::Field(_) => return false,
         };
         let asked = [json!({"rule": rule})];
         let is_root = value_path.above.is_none();
@@ -352,11 +366,11 @@ impl<'s> ProductWalk<'_, 's> {
 
     fn rules(
         &mut self,
-        source: &Constraints<'s>,
+        source: &ValueConstraints<'s>,
         structure: &'s Value,
         target: &'s Value,
         differing: &[&str],
-        place: &Place<'s>,
+        place: &WalkPosition<'s>,
     ) {
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
@@ -383,13 +397,13 @@ impl<'s> ProductWalk<'_, 's> {
         // Only the compilation of both schemas is charged here; the rules charge the rest themselves.
         if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED_PER_STEP) {
             let why = Some("the step limit was reached".to_owned());
-            return self.obligation(place, reason, Effect::Refused, Vec::new(), why);
+            return self.obligation(place, reason, ExpectedEffect::Refused, Vec::new(), why);
         }
         let added = cel::added(live, desired);
         if !added.is_empty() {
             self.walked.costs.push((place.clone(), reason.clone()));
         }
-        let costly = |means: &Means<'_>| cel::too_costly(live, desired, &added, means);
+        let costly = |means: &RuleProofResources<'_>| cel::too_costly(live, desired, &added, means);
         let (values, open) = match self.solver.with_means(|means| cel::implied(live, desired, means)) {
             Implied::Yes => match self.solver.with_means(costly) {
                 Some(why) => (Vec::new(), Some(why)),
@@ -399,14 +413,15 @@ impl<'s> ProductWalk<'_, 's> {
             Implied::Unknown(why) => (Vec::new(), Some(why)),
         };
         // The server evaluates no rule for a null.
-        if values.is_empty() && self.solver.solve(&Constraints { null: false, ..source.clone() }, None, 1).is_nothing()
+        if values.is_empty()
+            && self.solver.solve(&ValueConstraints { null: false, ..source.clone() }, None, 1).is_nothing()
         {
             return;
         }
         let known = self.walked.obligations.len();
-        self.obligation(place, reason, Effect::Refused, values, open);
+        self.obligation(place, reason, ExpectedEffect::Refused, values, open);
         let is_own = !is_unchanged && !self.holds_alone(live, desired);
-        self.attribute(known, place, if is_own { among(differing, &[RULES]) } else { Origin::OtherNodes });
+        self.attribute(known, place, if is_own { among(differing, &[RULES]) } else { ChangeOrigin::OtherNodes });
     }
 
     /// Whether live's schema with desired's rules refuses nothing, so that what breaks comes from changes elsewhere.
@@ -439,17 +454,17 @@ const DESCRIBE_BELOW: &[&str] = &[
 ];
 
 /// Those of `keywords` that differ; if none does, the change is elsewhere.
-fn among(differing: &[&str], keywords: &[&str]) -> Origin {
+fn among(differing: &[&str], keywords: &[&str]) -> ChangeOrigin {
     let changed: Vec<String> =
         keywords.iter().filter(|keyword| differing.contains(keyword)).map(|keyword| (*keyword).to_owned()).collect();
-    if changed.is_empty() { Origin::OtherNodes } else { Origin::Keywords(changed) }
+    if changed.is_empty() { ChangeOrigin::OtherNodes } else { ChangeOrigin::Keywords(changed) }
 }
 
 /// Adds an obligation for all rules of an object together, if some were added and the total may exceed the server's
 /// limit. If that of live may exceed it as well, the estimate says nothing about the added ones.
 pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Value, walked: &mut Walked<'s>) {
     let Some((place, reason)) = walked.costs.first() else { return };
-    let known = cost::Known::Node { schema: source, keeps: false };
+    let known = cost::LiveValues::Node { schema: source, keeps: false };
     let together = |schema| cost::too_costly_together(&cost::bounded(known, schema, true));
     let open = match solver.spend((kw::size(source) + kw::size(target)) as u64) {
         true => together(target).filter(|_| together(source).is_none()),
@@ -458,12 +473,12 @@ pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Val
     walked.obligations.extend(open.map(|why| Obligation {
         path: place.path.clone(),
         reason: reason.clone(),
-        effect: Effect::Refused,
+        effect: ExpectedEffect::Refused,
         values: Vec::new(),
         value_path: place.value_path.clone(),
         refused: None,
         open: Some(why),
-        origin: Origin::Keywords(vec![RULES.to_owned()]),
+        origin: ChangeOrigin::Keywords(vec![RULES.to_owned()]),
     }));
 }
 
@@ -475,19 +490,24 @@ fn plain(values: Vec<Value>) -> Vec<Counterexample> {
 /// status.
 pub fn status_obligation<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s Value) -> Option<Obligation<'s>> {
     let own = kw::property(source, "status")?;
-    let field = Constraints { holds: vec![Part::Ref(own)], null: false, ..Constraints::default() };
+    let field = ValueConstraints { holds: vec![SharedSchema::Ref(own)], null: false, ..ValueConstraints::default() };
     let answer = solver.solve(&field, None, 1);
-    let constraints = Constraints { holds: vec![Part::Ref(source)], is_resource: true, ..Constraints::default() };
-    let value_path =
-        ValuePath { constraints: Rc::new(constraints), target, step: Step::Field("status".to_owned()), above: None };
+    let constraints =
+        ValueConstraints { holds: vec![SharedSchema::Ref(source)], is_resource: true, ..ValueConstraints::default() };
+    let value_path = ValuePath {
+        constraints: Rc::new(constraints),
+        target,
+        step: ValueStep::Field("status".to_owned()),
+        above: None,
+    };
     (!answer.is_nothing()).then(|| Obligation {
         path: "^.status".to_owned(),
         reason: "subresources.status: added".to_owned(),
-        effect: Effect::Pruned,
+        effect: ExpectedEffect::Pruned,
         values: plain(answer.values),
         value_path: Some(Rc::new(value_path)),
         refused: None,
         open: answer.open,
-        origin: Origin::OtherNodes,
+        origin: ChangeOrigin::OtherNodes,
     })
 }

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::cel::Counterexample;
-use crate::constraints::Constraints;
+use crate::constraints::ValueConstraints;
 use crate::keywords as kw;
 
 /// The step from a value to a value inside it.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ValueStep {
     Field(String),
     /// Any key that no property describes; the name is a representative.
     Entry(String),
@@ -21,16 +21,16 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct ValuePath<'s> {
     /// The constraints on the enclosing value; the fields of one value share them.
-    pub constraints: Rc<Constraints<'s>>,
+    pub constraints: Rc<ValueConstraints<'s>>,
     /// The target's schema of the enclosing value.
     pub target: &'s Value,
-    pub step: Step,
+    pub step: ValueStep,
     pub above: Option<Rc<ValuePath<'s>>>,
 }
 
 /// What is expected to happen to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
+pub enum ExpectedEffect {
     Pruned,
     Refused,
     Defaulted,
@@ -38,7 +38,7 @@ pub enum Effect {
 
 /// The change that something comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ChangeOrigin {
     /// Any change of the node.
     Node,
     /// The changes of these keywords of the node.
@@ -53,7 +53,7 @@ pub struct Obligation<'s> {
     /// The node, such as `^.spec.x`.
     pub path: String,
     pub reason: String,
-    pub effect: Effect,
+    pub effect: ExpectedEffect,
     /// Values at the end of `value_path`, each with an old value if only an update shows the difference.
     pub values: Vec<Counterexample>,
     pub value_path: Option<Rc<ValuePath<'s>>>,
@@ -61,7 +61,7 @@ pub struct Obligation<'s> {
     pub refused: Option<Value>,
     /// Why other values may exist. None: if no whole object can contain the values found, nothing is left to prove.
     pub open: Option<String>,
-    pub origin: Origin,
+    pub origin: ChangeOrigin,
 }
 
 /// A node whose own keywords differ.
@@ -82,7 +82,7 @@ pub struct Walked<'s> {
     /// The paths of nodes, and the keywords whose change alone accepts more: see [`walk_back`](super::walk_back).
     pub widening: Vec<(String, String)>,
     /// Where rules were added or changed, and in which way: all rules of an object share a limit on their cost.
-    pub costs: Vec<(Place<'s>, String)>,
+    pub costs: Vec<(WalkPosition<'s>, String)>,
     /// Changes that are proven safe but worth reporting.
     pub notes: Vec<(String, String)>,
     /// Nodes where the source accepts anything and whose parts were not walked: see [`walk`].
@@ -95,15 +95,15 @@ pub struct Walked<'s> {
 #[derive(Debug)]
 pub struct Unwalked<'s> {
     pub path: String,
-    pub(super) source: Constraints<'s>,
+    pub(super) source: ValueConstraints<'s>,
     pub(super) structure: &'s Value,
     pub(super) target: &'s Value,
-    pub(super) place: Place<'s>,
+    pub(super) place: WalkPosition<'s>,
 }
 
 /// The position of a walk.
 #[derive(Clone, Debug)]
-pub struct Place<'s> {
+pub struct WalkPosition<'s> {
     pub path: String,
     pub value_path: Option<Rc<ValuePath<'s>>>,
     /// Whether unknown fields are kept because the enclosing list says so.
@@ -115,7 +115,7 @@ pub struct Place<'s> {
     pub is_below_its_path: bool,
 }
 
-impl Place<'_> {
+impl WalkPosition<'_> {
     /// Whether source and target keep unknown fields of the value at this position, which these two nodes describe.
     pub fn keep_unknown(&self, structure: &Value, target: &Value) -> (bool, bool) {
         (self.source_keeps || kw::preserves(structure), self.target_keeps || kw::preserves(target))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Effect, status_obligation, walk};
+use super::{ExpectedEffect, status_obligation, walk};
 use crate::solve::Solver;
 use gantry_schema::{Patterns, Schema};
 
@@ -14,7 +14,7 @@ fn whole(field: &Value) -> Value {
 /// Path, effect and reason of each obligation and whether it has values, and the notes on what is proven.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
-    obligations: Vec<(String, Effect, String, bool)>,
+    obligations: Vec<(String, ExpectedEffect, String, bool)>,
     notes: Vec<String>,
 }
 
@@ -38,11 +38,11 @@ fn found(source: &Value, target: &Value) -> Found {
 }
 
 /// Both schemas of a field, and the obligations: path, effect and reason.
-type Row<'r> = (Value, Value, &'r [(&'r str, Effect, &'r str)]);
+type Row<'r> = (Value, Value, &'r [(&'r str, ExpectedEffect, &'r str)]);
 
 #[test]
 fn each_keyword_that_differs_is_a_question_of_its_own() {
-    use Effect::{Defaulted, Pruned, Refused};
+    use ExpectedEffect::{Defaulted, Pruned, Refused};
     let text = json!({"type": "string"});
     let object = json!({"type": "object", "properties": {"a": text, "b": text}});
     let with = |schema: &Value, keyword: &str, value: Value| {
@@ -135,7 +135,7 @@ fn a_status_is_lost_to_its_subresource_where_there_can_be_one() {
         let found = status_obligation(&solver, &source, &source);
         assert_eq!(
             found.map(|found| (found.effect, found.path)),
-            lost.then(|| (Effect::Pruned, "^.status".to_owned()))
+            lost.then(|| (ExpectedEffect::Pruned, "^.status".to_owned()))
         );
     }
 }

@@ -17,7 +17,7 @@ const OBJECT: i64 = 128 << 10;
 
 /// What live says about the values of one of desired's nodes.
 #[derive(Clone, Copy)]
-pub enum Known<'a> {
+pub enum LiveValues<'a> {
     /// They are values of this node. `keeps` is whether the enclosing list keeps unknown fields.
     Node { schema: &'a Value, keeps: bool },
     /// They can be anything.
@@ -27,10 +27,10 @@ pub enum Known<'a> {
 }
 
 /// Desired's schema with live's bounds, without rules of nodes that have no values, and without descriptions.
-pub fn bounded(known: Known<'_>, desired: &Value, is_resource: bool) -> Value {
+pub fn bounded(known: LiveValues<'_>, desired: &Value, is_resource: bool) -> Value {
     let Some(keywords) = desired.as_object() else { return desired.clone() };
     let known = match known {
-        Known::Node { schema, .. } if kw::type_name(schema) != kw::type_name(desired) => Known::Nothing,
+        LiveValues::Node { schema, .. } if kw::type_name(schema) != kw::type_name(desired) => LiveValues::Nothing,
         known => known,
     };
     let is_resource = is_resource || kw::embedded(desired);
@@ -38,7 +38,7 @@ pub fn bounded(known: Known<'_>, desired: &Value, is_resource: bool) -> Value {
     for (keyword, value) in keywords {
         let value = match (keyword.as_str(), value) {
             ("description", _) => continue,
-            ("x-kubernetes-validations", _) if matches!(known, Known::Absent) => continue,
+            ("x-kubernetes-validations", _) if matches!(known, LiveValues::Absent) => continue,
             ("maxItems" | "maxProperties" | "maxLength", _) => continue,
             ("properties", Value::Object(fields)) => {
                 let below = |(name, field): (&String, &Value)| {
@@ -53,9 +53,9 @@ pub fn bounded(known: Known<'_>, desired: &Value, is_resource: bool) -> Value {
     }
     for keyword in ["maxItems", "maxProperties", "maxLength"] {
         let theirs = match known {
-            Known::Node { schema, .. } => kw::count(schema, keyword),
-            Known::Nothing => None,
-            Known::Absent => Some(0),
+            LiveValues::Node { schema, .. } => kw::count(schema, keyword),
+            LiveValues::Nothing => None,
+            LiveValues::Absent => Some(0),
         };
         let by_size = match (keyword, kw::type_name(desired)) {
             ("maxItems", Some("array")) => kw::get(desired, "items").map(|item| OBJECT / (least_bytes(item) + 1)),
@@ -98,32 +98,34 @@ fn name_bytes(name: &str) -> i64 {
     name.len() as i64 + 4
 }
 
-fn of_field<'a>(known: Known<'a>, name: &str, field: &Value, is_resource: bool) -> Known<'a> {
+fn of_field<'a>(known: LiveValues<'a>, name: &str, field: &Value, is_resource: bool) -> LiveValues<'a> {
     let found = match known {
-        Known::Node { schema, keeps } => match kw::property(schema, name).or_else(|| kw::additional(schema)) {
-            Some(schema) => Known::Node { schema, keeps: false },
-            None if keeps || kw::preserves(schema) || is_resource && kw::is_meta(name) => Known::Nothing,
-            None => Known::Absent,
+        LiveValues::Node { schema, keeps } => match kw::property(schema, name).or_else(|| kw::additional(schema)) {
+            Some(schema) => LiveValues::Node { schema, keeps: false },
+            None if keeps || kw::preserves(schema) || is_resource && kw::is_meta(name) => LiveValues::Nothing,
+            None => LiveValues::Absent,
         },
         known => known,
     };
     // A value that desired fills in has desired's bounds.
     let default = kw::default_of(field);
     let theirs = match found {
-        Known::Node { schema, .. } => kw::default_of(schema),
+        LiveValues::Node { schema, .. } => kw::default_of(schema),
         _ => None,
     };
     match default {
-        Some(default) if !theirs.is_some_and(|theirs| kw::same_value(theirs, default)) => Known::Nothing,
+        Some(default) if !theirs.is_some_and(|theirs| kw::same_value(theirs, default)) => LiveValues::Nothing,
         _ => found,
     }
 }
 
-fn of_part<'a>(known: Known<'a>, keyword: &str) -> Known<'a> {
+fn of_part<'a>(known: LiveValues<'a>, keyword: &str) -> LiveValues<'a> {
     match known {
-        Known::Node { schema, keeps } => match kw::get(schema, keyword).filter(|part| part.is_object()) {
-            Some(part) => Known::Node { schema: part, keeps: keyword == "items" && (keeps || kw::preserves(schema)) },
-            None => Known::Nothing,
+        LiveValues::Node { schema, keeps } => match kw::get(schema, keyword).filter(|part| part.is_object()) {
+            Some(part) => {
+                LiveValues::Node { schema: part, keeps: keyword == "items" && (keeps || kw::preserves(schema)) }
+            }
+            None => LiveValues::Nothing,
         },
         known => known,
     }
@@ -134,12 +136,12 @@ struct Priced {
     cost: f64,
     /// The minimum size of a value without the parts below, in bytes.
     bytes: f64,
-    fields: Vec<Field>,
+    fields: Vec<PricedField>,
     /// The items or entries, and their maximum number.
     parts: Option<(Box<Priced>, Option<f64>)>,
 }
 
-struct Field {
+struct PricedField {
     of: Priced,
     /// The size of its name and separators, in bytes.
     bytes: f64,
@@ -161,7 +163,7 @@ impl Priced {
         let mut fields = Vec::new();
         for (name, field) in kw::properties(schema).into_iter().flatten() {
             let is_filled = kw::default_of(field).is_some();
-            fields.push(Field {
+            fields.push(PricedField {
                 of: Priced::of(field, false)?,
                 // A value that is filled in takes no space in a request.
                 bytes: if is_filled { 0.0 } else { name_bytes(name) as f64 },

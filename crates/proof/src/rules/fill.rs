@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::values::{ITEMS, Representatives, bound};
-use super::view::View;
-use crate::automaton::Budget;
+use super::values::{ITEMS, RepresentativeBuilder, bound};
+use super::view::RuleView;
+use crate::automaton::SearchBudget;
 use crate::keywords as kw;
 
 /// The maximum weight of what is added to one value. Anything beyond it is left out, and validation reports it as
@@ -95,10 +95,10 @@ fn defaulted_within(value: &Value, schema: &Value, room: &mut u64) -> Value {
 }
 
 fn simplest(schema: &Value, room: &mut u64) -> Value {
-    let mut budget = Budget::new(100_000);
+    let mut budget = SearchBudget::new(100_000);
     let nothing = BTreeSet::new();
-    let mut maker = Representatives::new(&mut budget, &nothing, false, 100);
-    let mut value = maker.values(schema, &View::default()).into_iter().next().unwrap_or(Value::Null);
+    let mut maker = RepresentativeBuilder::new(&mut budget, &nothing, false, 100);
+    let mut value = maker.values(schema, &RuleView::default()).into_iter().next().unwrap_or(Value::Null);
     if let (Value::Array(items), Some(least)) = (&value, bound(schema, "minItems"))
         && items.is_empty()
         && least > 0

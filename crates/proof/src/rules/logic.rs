@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::footprint::parts;
-use super::{Means, Node, READ, alike, source};
+use super::{READ, RuleNode, RuleProofResources, alike, source};
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
-use gantry_schema::cel::{Rule, compile_rules_sharing, parse_rule, unescape};
+use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
+use gantry_schema::cel::{CompiledRule, compile_rules_sharing, parse_rule, unescape};
 
 /// The maximum number of formula nodes that are evaluated for one rule.
 const EVALUATED: u64 = 200_000;
@@ -26,7 +26,7 @@ const EVALUATED_PER_STEP: u64 = 64;
 
 /// The result of a boolean expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Truth {
+enum FormulaTruth {
     True,
     False,
     Error,
@@ -35,18 +35,19 @@ enum Truth {
     Incomparable,
 }
 
-const RESULTS: [Truth; 4] = [Truth::True, Truth::False, Truth::Error, Truth::Incomparable];
+const RESULTS: [FormulaTruth; 4] =
+    [FormulaTruth::True, FormulaTruth::False, FormulaTruth::Error, FormulaTruth::Incomparable];
 
-impl Truth {
+impl FormulaTruth {
     fn of(value: bool) -> Self {
-        if value { Truth::True } else { Truth::False }
+        if value { FormulaTruth::True } else { FormulaTruth::False }
     }
 
     fn not(self) -> Self {
         match self {
-            Truth::True => Truth::False,
-            Truth::False => Truth::True,
-            Truth::Error | Truth::Incomparable => Truth::Error,
+            FormulaTruth::True => FormulaTruth::False,
+            FormulaTruth::False => FormulaTruth::True,
+            FormulaTruth::Error | FormulaTruth::Incomparable => FormulaTruth::Error,
         }
     }
 }
@@ -71,7 +72,7 @@ enum Formula {
 
 /// What matters about a part of a formula: whether it is true, whether it is false, or both.
 #[derive(Clone, Copy)]
-enum Asked {
+enum WantedTruth {
     True,
     False,
     Both,
@@ -115,9 +116,9 @@ pub struct Logic<'a> {
 /// The logic of a node's live rules, read when it is needed. None: no rule can be proven.
 pub type LiveLogic<'a> = OnceCell<Option<RefCell<Logic<'a>>>>;
 
-impl Node<'_> {
+impl RuleNode<'_> {
     /// Whether `rule`, one of desired's, follows from live's rules, whatever their parts mean.
-    pub(super) fn follows_by_logic(&self, rule: &Value, means: &Means<'_>) -> bool {
+    pub(super) fn follows_by_logic(&self, rule: &Value, means: &RuleProofResources<'_>) -> bool {
         let Self { live, desired, patterns, .. } = self;
         let Ok(asked) = self.asked(rule) else { return false };
         let logic = self.logic.get_or_init(|| {
@@ -139,7 +140,7 @@ impl<'a> Logic<'a> {
     /// `rules`: live's rules, as they are written and compiled. `schema` is their node.
     ///
     /// None: the server may abort the evaluation of nearly any rule there.
-    pub fn of<'r>(schema: &'a Value, rules: impl Iterator<Item = (&'r Value, Rule)>) -> Option<Self> {
+    pub fn of<'r>(schema: &'a Value, rules: impl Iterator<Item = (&'r Value, CompiledRule)>) -> Option<Self> {
         // The items of a set are keys of a hash table there, which lists and objects cannot be.
         let can_be_key = |item: &Value| is_scalar_type(item) || kw::flag(item, "x-kubernetes-int-or-string");
         if has_list(schema, "set", &|list| !list.get("items").is_some_and(can_be_key)) {
@@ -157,7 +158,7 @@ impl<'a> Logic<'a> {
     }
 
     /// Whether a rule of desired follows. `spend` takes the number of evaluated formula nodes.
-    pub fn implies(&mut self, written: &Value, rule: &Rule, spend: &dyn Fn(u64) -> bool) -> bool {
+    pub fn implies(&mut self, written: &Value, rule: &CompiledRule, spend: &dyn Fn(u64) -> bool) -> bool {
         let Some(conclusion) = self.statement(written, rule) else { return false };
         // A transition rule is not evaluated when an object is created, and its failures are never tolerated. The
         // server tolerates the other failures if the value did not change; it may have been reordered.
@@ -165,14 +166,19 @@ impl<'a> Logic<'a> {
         let is_about_it = |premise: &&Statement| !premise.atoms.is_disjoint(&conclusion.atoms);
         let premises: Vec<&Statement> =
             self.premises.iter().filter(is_about_it).filter(|premise| holds_too(premise.when)).collect();
-        let mut search =
-            Search { asked: &self.asked, results: vec![None; self.asked.len()], left: EVALUATED, premises, conclusion };
+        let mut search = FormulaSearch {
+            asked: &self.asked,
+            results: vec![None; self.asked.len()],
+            left: EVALUATED,
+            premises,
+            conclusion,
+        };
         let follows = search.follows();
         spend(EVALUATED - search.left) && follows
     }
 
     /// None if the rule does not compile, or if its evaluation may be aborted.
-    fn statement(&mut self, written: &Value, rule: &Rule) -> Option<Statement> {
+    fn statement(&mut self, written: &Value, rule: &CompiledRule) -> Option<Statement> {
         if rule.problem().is_some() {
             return None;
         }
@@ -185,31 +191,31 @@ impl<'a> Logic<'a> {
         if may_abort(&expr) {
             return None;
         }
-        let mut reader = Reader { logic: self, atoms: BTreeSet::new(), size: 0, when };
-        let formula = reader.formula(&expr, Asked::True);
-        let Reader { atoms, size, .. } = reader;
+        let mut reader = FormulaReader { logic: self, atoms: BTreeSet::new(), size: 0, when };
+        let formula = reader.formula(&expr, WantedTruth::True);
+        let FormulaReader { atoms, size, .. } = reader;
         Some(Statement { formula, atoms, size, when })
     }
 }
 
 /// Reads a rule as a formula.
-struct Reader<'l, 'a> {
+struct FormulaReader<'l, 'a> {
     logic: &'l mut Logic<'a>,
     atoms: BTreeSet<usize>,
     size: u64,
     when: When,
 }
 
-impl Reader<'_, '_> {
-    fn formula(&mut self, expr: &Expr, asked: Asked) -> Formula {
+impl FormulaReader<'_, '_> {
+    fn formula(&mut self, expr: &Expr, asked: WantedTruth) -> Formula {
         self.size += 1;
         match expr {
             Expr::Literal(Literal::Bool(value)) => Formula::Constant(*value),
             Expr::Not(operand) => {
                 let asked = match asked {
-                    Asked::True => Asked::False,
-                    Asked::False => Asked::True,
-                    Asked::Both => Asked::Both,
+                    WantedTruth::True => WantedTruth::False,
+                    WantedTruth::False => WantedTruth::True,
+                    WantedTruth::Both => WantedTruth::Both,
                 };
                 Formula::Not(Box::new(self.formula(operand, asked)))
             }
@@ -218,20 +224,22 @@ impl Reader<'_, '_> {
             Expr::Conditional { cases, otherwise } => Formula::Conditional {
                 cases: cases
                     .iter()
-                    .map(|(condition, value)| (self.formula(condition, Asked::Both), self.formula(value, asked)))
+                    .map(|(condition, value)| (self.formula(condition, WantedTruth::Both), self.formula(value, asked)))
                     .collect(),
                 otherwise: Box::new(self.formula(otherwise, asked)),
             },
             Expr::Binary { first, rest } => match &rest[..] {
-                [(Operator::Equal, second)] => Formula::Atom(self.equation(first, second, is_true(asked))),
-                [(Operator::NotEqual, second)] => Formula::Unequal(self.equation(first, second, is_unequal(asked))),
+                [(BinaryOperator::Equal, second)] => Formula::Atom(self.equation(first, second, is_true(asked))),
+                [(BinaryOperator::NotEqual, second)] => {
+                    Formula::Unequal(self.equation(first, second, is_unequal(asked)))
+                }
                 _ => Formula::Atom(self.atom((format!("{expr:?}"), String::new()), is_true(asked))),
             },
             _ => Formula::Atom(self.atom((format!("{expr:?}"), String::new()), is_true(asked))),
         }
     }
 
-    fn joined(&mut self, operands: &[Expr], decisive: bool, asked: Asked) -> Formula {
+    fn joined(&mut self, operands: &[Expr], decisive: bool, asked: WantedTruth) -> Formula {
         Formula::Joined { operands: operands.iter().map(|operand| self.formula(operand, asked)).collect(), decisive }
     }
 
@@ -256,11 +264,11 @@ impl Reader<'_, '_> {
     /// Whether the operand of an equation is certainly a scalar. Equations of scalars are symmetric; others are not: a
     /// list of type `set` on the left is compared without regard to order, one on the right is not.
     fn is_scalar(&self, expr: &Expr) -> bool {
-        let has_scalar = |name: &str, steps: &[Step]| {
+        let has_scalar = |name: &str, steps: &[SelectionStep]| {
             let mut schema = Some(self.logic.schema)
                 .filter(|_| name == "self" || name == "oldSelf" && self.when != When::WithOptional);
             for step in steps {
-                let Step::Field { name, optional: false } = step else { return false };
+                let SelectionStep::Field { name, optional: false } = step else { return false };
                 schema = schema.and_then(|schema| kw::property(schema, &unescape(name)?));
             }
             schema.is_some_and(is_scalar_type)
@@ -270,7 +278,7 @@ impl Reader<'_, '_> {
             // No macro binds these names here: macros are parts of atoms.
             Expr::Variable(name) => has_scalar(name, &[]),
             Expr::Path { root, steps } => matches!(&**root, Expr::Variable(name) if has_scalar(name, steps)),
-            Expr::Call(Call { function, .. }) => SCALAR_FUNCTIONS.contains(&function.as_str()),
+            Expr::Call(FunctionCall { function, .. }) => SCALAR_FUNCTIONS.contains(&function.as_str()),
             _ => false,
         }
     }
@@ -285,20 +293,20 @@ fn is_scalar_type(schema: &Value) -> bool {
         && !kw::flag(schema, "x-kubernetes-int-or-string")
 }
 
-fn is_true(asked: Asked) -> u8 {
+fn is_true(asked: WantedTruth) -> u8 {
     match asked {
-        Asked::True => IS_TRUE,
-        Asked::False => IS_FALSE,
-        Asked::Both => IS_TRUE | IS_FALSE,
+        WantedTruth::True => IS_TRUE,
+        WantedTruth::False => IS_FALSE,
+        WantedTruth::Both => IS_TRUE | IS_FALSE,
     }
 }
 
 /// What `a != b` asks of `a == b`.
-fn is_unequal(asked: Asked) -> u8 {
+fn is_unequal(asked: WantedTruth) -> u8 {
     match asked {
-        Asked::True => IS_UNEQUAL,
-        Asked::False => IS_TRUE,
-        Asked::Both => IS_TRUE | IS_UNEQUAL,
+        WantedTruth::True => IS_UNEQUAL,
+        WantedTruth::False => IS_TRUE,
+        WantedTruth::Both => IS_TRUE | IS_UNEQUAL,
     }
 }
 
@@ -318,7 +326,7 @@ fn has_list(schema: &Value, of_type: &str, condition: &dyn Fn(&Value) -> bool) -
 /// of operands would count.
 fn may_abort(expr: &Expr) -> bool {
     let may = match expr {
-        Expr::Call(Call { function, .. }) => matches!(function.as_str(), "sort" | "distinct" | "flatten"),
+        Expr::Call(FunctionCall { function, .. }) => matches!(function.as_str(), "sort" | "distinct" | "flatten"),
         Expr::Macro(of) => matches!(**of, Macro { kind: MacroKind::SortBy, .. }),
         // A key may have a type that cannot be a key.
         Expr::Map(_) => true,
@@ -328,16 +336,16 @@ fn may_abort(expr: &Expr) -> bool {
 }
 
 /// Looks for results of the atoms with which all premises are true and the conclusion is not.
-struct Search<'l> {
+struct FormulaSearch<'l> {
     asked: &'l [u8],
-    results: Vec<Option<Truth>>,
+    results: Vec<Option<FormulaTruth>>,
     /// The formula nodes that may still be evaluated. This bounds the depth of the recursion too.
     left: u64,
     premises: Vec<&'l Statement>,
     conclusion: Statement,
 }
 
-impl Search<'_> {
+impl FormulaSearch<'_> {
     /// Whether the conclusion is true with all results that make the premises true, given those known so far.
     fn follows(&mut self) -> bool {
         let size = self.conclusion.size + self.premises.iter().map(|premise| premise.size).sum::<u64>();
@@ -347,13 +355,13 @@ impl Search<'_> {
         }
         self.left -= size;
         let mut open = match truth(&self.conclusion.formula, &self.results) {
-            Ok(Truth::True) => return true,
+            Ok(FormulaTruth::True) => return true,
             Ok(_) => None,
             Err(atom) => Some(atom),
         };
         for premise in &self.premises {
             match truth(&premise.formula, &self.results) {
-                Ok(Truth::True) => {}
+                Ok(FormulaTruth::True) => {}
                 Ok(_) => return true,
                 Err(atom) => open = open.or(Some(atom)),
             }
@@ -371,24 +379,24 @@ impl Search<'_> {
 }
 
 /// The result of the formula, or the first atom whose missing result it depends on.
-fn truth(formula: &Formula, results: &[Option<Truth>]) -> Result<Truth, usize> {
+fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaTruth, usize> {
     match formula {
-        Formula::Constant(value) => Ok(Truth::of(*value)),
+        Formula::Constant(value) => Ok(FormulaTruth::of(*value)),
         Formula::Atom(atom) => match results[*atom].ok_or(*atom)? {
-            Truth::Incomparable => Ok(Truth::Error),
+            FormulaTruth::Incomparable => Ok(FormulaTruth::Error),
             result => Ok(result),
         },
         Formula::Unequal(atom) => match results[*atom].ok_or(*atom)? {
-            Truth::Incomparable => Ok(Truth::True),
+            FormulaTruth::Incomparable => Ok(FormulaTruth::True),
             result => Ok(result.not()),
         },
         Formula::Not(operand) => Ok(truth(operand, results)?.not()),
         Formula::Joined { operands, decisive } => {
-            let mut joined = Truth::of(!decisive);
+            let mut joined = FormulaTruth::of(!decisive);
             for operand in operands {
                 match truth(operand, results)? {
-                    result if result == Truth::of(*decisive) => return Ok(result),
-                    Truth::Error => joined = Truth::Error,
+                    result if result == FormulaTruth::of(*decisive) => return Ok(result),
+                    FormulaTruth::Error => joined = FormulaTruth::Error,
                     _ => {}
                 }
             }
@@ -397,9 +405,9 @@ fn truth(formula: &Formula, results: &[Option<Truth>]) -> Result<Truth, usize> {
         Formula::Conditional { cases, otherwise } => {
             for (condition, value) in cases {
                 match truth(condition, results)? {
-                    Truth::True => return truth(value, results),
-                    Truth::False => {}
-                    _ => return Ok(Truth::Error),
+                    FormulaTruth::True => return truth(value, results),
+                    FormulaTruth::False => {}
+                    _ => return Ok(FormulaTruth::Error),
                 }
             }
             truth(otherwise, results)

@@ -23,7 +23,7 @@ use std::cell::OnceCell;
 
 use serde_json::{Value, json};
 
-use super::automaton::Budget as Steps;
+use super::automaton::SearchBudget as Steps;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
 use super::solve::MAX_WEIGHT;
@@ -31,13 +31,13 @@ use super::strings::STEPS_PER_UNIT;
 use super::text::short;
 pub use fill::fill;
 pub use footprint::footprint;
-use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
+use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
 use gantry_schema::{Patterns, Schema};
 use logic::LiveLogic;
-use repair::{Kept, Repairs};
-use values::Representatives;
+use repair::{RepairInvariant, Repairs};
+use values::RepresentativeBuilder;
 use view::Footprint;
-pub use view::{Key, View};
+pub use view::{RuleView, ViewStep};
 
 /// The automaton steps for building strings.
 const STEPS: u64 = 1_000_000;
@@ -73,27 +73,27 @@ fn source(rule: &Value) -> &str {
 
 /// The resources for questions about rules.
 #[derive(Clone, Copy)]
-pub struct Means<'m> {
+pub struct RuleProofResources<'m> {
     /// Takes steps, and returns whether any are left.
     pub spend: &'m dyn Fn(u64) -> bool,
     /// A shared cache of compiled patterns.
     pub patterns: &'m Patterns,
 }
 
-impl Means<'_> {
+impl RuleProofResources<'_> {
     pub fn spend(&self, steps: u64) -> bool {
         (self.spend)(steps)
     }
 }
 
 /// One of live's rules.
-struct Known {
+struct LiveRule {
     footprint: Footprint,
-    rule: Rule,
+    rule: CompiledRule,
 }
 
 /// A schema node on both sides, ready for questions about single rules.
-pub struct Node<'a> {
+pub struct RuleNode<'a> {
     live: RuleSet<'a>,
     desired: RuleSet<'a>,
     /// Live's whole schema, with the node at `value`.
@@ -103,8 +103,8 @@ pub struct Node<'a> {
     /// Desired's whole schema, compiled when it is needed.
     takes: OnceCell<Option<Schema>>,
     /// Live's rules whose footprints are fully supported, and all of desired's rules, compiled when they are needed.
-    known: OnceCell<Vec<Known>>,
-    asked: OnceCell<Vec<Rule>>,
+    known: OnceCell<Vec<LiveRule>>,
+    asked: OnceCell<Vec<CompiledRule>>,
     /// All of live's rules as formulas.
     logic: LiveLogic<'a>,
     patterns: &'a Patterns,
@@ -120,15 +120,15 @@ enum Which {
 }
 
 /// One desired rule.
-struct Question<'n, 'a> {
-    node: &'n Node<'a>,
+struct RuleQuestion<'n, 'a> {
+    node: &'n RuleNode<'a>,
     footprint: Footprint,
-    desired: &'n Rule,
+    desired: &'n CompiledRule,
     /// Live's rules that look only at the view: a value that fails one of them is skipped.
-    filters: Vec<&'n Rule>,
+    filters: Vec<&'n CompiledRule>,
     /// The filters that compare the items of a list with each other. They pass every part of a list that they pass only
     /// if each item passes alone.
-    paired: Vec<&'n Rule>,
+    paired: Vec<&'n CompiledRule>,
 }
 
 /// The node's schema, embedded in the schema of a custom resource.
@@ -152,12 +152,12 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
     if set.is_root { object } else { object.get_mut("value").map(Value::take).unwrap_or_default() }
 }
 
-impl<'a> Node<'a> {
+impl<'a> RuleNode<'a> {
     /// # Errors
     /// A schema does not compile.
     pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
         let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
-        Ok(Node {
+        Ok(RuleNode {
             live,
             desired,
             accepts: wrapped(&live, patterns)?,
@@ -171,25 +171,25 @@ impl<'a> Node<'a> {
         })
     }
 
-    fn known(&self) -> &[Known] {
+    fn known(&self) -> &[LiveRule] {
         self.known.get_or_init(|| {
             let live = self.live;
             let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, self.patterns);
-            let read = |(written, rule): (&Value, Rule)| {
+            let read = |(written, rule): (&Value, CompiledRule)| {
                 let mut footprint =
                     footprint(source(written), live.schema, live.schema, live.keeps, live.is_root).ok()?;
                 if footprint.is_hereditary {
                     // It passes whichever items are kept, so it needs none of its own.
                     footprint.view.kept -= if footprint.is_paired { 2 } else { 1 };
                 }
-                footprint.unsupported.is_empty().then_some(Known { footprint, rule })
+                footprint.unsupported.is_empty().then_some(LiveRule { footprint, rule })
             };
             live.rules.iter().zip(compiled).filter_map(read).collect()
         })
     }
 
     /// The compiled form of `rule`, one of desired's.
-    fn asked(&self, rule: &Value) -> Result<&Rule, String> {
+    fn asked(&self, rule: &Value) -> Result<&CompiledRule, String> {
         let Self { desired, patterns, .. } = self;
         let compiled =
             self.asked.get_or_init(|| compile_rules_sharing(desired.schema, desired.rules, desired.is_root, patterns));
@@ -205,7 +205,7 @@ impl<'a> Node<'a> {
     ///
     /// Most rules follow from the schema alone or are refuted by one of a few values. Live's rules are used only for
     /// the others.
-    pub fn decide(&self, rule: &Value, means: &Means<'_>) -> Implied {
+    pub fn decide(&self, rule: &Value, means: &RuleProofResources<'_>) -> Implied {
         let limit = || Implied::Unknown("the step limit was reached".to_owned());
         if !means.spend(SHOW + source(rule).len() as u64 / READ) {
             return limit();
@@ -213,11 +213,11 @@ impl<'a> Node<'a> {
         if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
             return Implied::Yes;
         }
-        let ask = |live: &[Known], which, most| {
+        let ask = |live: &[LiveRule], which, most| {
             if !means.spend(live.len() as u64 / SOUGHT) {
                 return limit();
             }
-            match Question::of(self, rule, live, which) {
+            match RuleQuestion::of(self, rule, live, which) {
                 // This would repeat the question without live's rules.
                 Ok(question) if which == Which::Covered && question.filters.is_empty() => {
                     Implied::Unknown(String::new())
@@ -270,15 +270,15 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'n, 'a> Question<'n, 'a> {
+impl<'n, 'a> RuleQuestion<'n, 'a> {
     /// The question whether `rule` holds where the selected rules of `known` hold.
-    fn of(node: &'n Node<'a>, rule: &Value, known: &'n [Known], which: Which) -> Result<Self, String> {
-        let Node { live, desired, .. } = node;
+    fn of(node: &'n RuleNode<'a>, rule: &Value, known: &'n [LiveRule], which: Which) -> Result<Self, String> {
+        let RuleNode { live, desired, .. } = node;
         let asked = node.asked(rule)?;
         let mut footprint = footprint(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
         let own = footprint.view.clone();
-        for Known { footprint: theirs, rule } in known {
+        for LiveRule { footprint: theirs, rule } in known {
             let is_wanted = which == Which::All || own.covers(&theirs.view);
             if filters.len() < FILTERS && is_wanted && theirs.view.meets(&footprint.view) {
                 footprint.merge(theirs);
@@ -289,23 +289,30 @@ impl<'n, 'a> Question<'n, 'a> {
             }
         }
         footprint.level();
-        Ok(Question { node, footprint, desired: asked, filters, paired })
+        Ok(RuleQuestion { node, footprint, desired: asked, filters, paired })
     }
 
-    fn answer(&self, most: usize, means: &Means<'_>) -> Implied {
+    fn answer(&self, most: usize, means: &RuleProofResources<'_>) -> Implied {
         let mut steps = Steps::sharing(STEPS, self.node.patterns);
         let is_open = !self.footprint.unsupported.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
-        let mut maker = Representatives::new(&mut steps, &self.footprint.texts, is_open, most);
+        let mut maker = RepresentativeBuilder::new(&mut steps, &self.footprint.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.footprint.view);
         let open = maker.missing.or_else(|| self.fails_alone(&values));
         means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);
         // If nothing can be proven, a shorter search has to do.
         let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
-        let mut search =
-            Search { question: self, means, open, found: Vec::new(), runs, tried: TRIED, repaired: REPAIRED };
+        let mut search = CounterexampleSearch {
+            question: self,
+            means,
+            open,
+            found: Vec::new(),
+            runs,
+            tried: TRIED,
+            repaired: REPAIRED,
+        };
         search.run(&values);
-        let Search { found, open, .. } = search;
+        let CounterexampleSearch { found, open, .. } = search;
         if !found.is_empty() {
             return Implied::No(found);
         }
@@ -319,19 +326,19 @@ impl<'n, 'a> Question<'n, 'a> {
     fn fails_alone(&self, values: &[Value]) -> Option<String> {
         let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
         // An item on which the rule cannot be evaluated is in no list that passes.
-        let fails = |rule: &Rule, value: &Value| match rule.evaluate(value, None, &mut Budget::default()) {
-            Answer::Holds => false,
-            Answer::Fails(failure) => !failure.is_error,
-            Answer::NotApplicable | Answer::Undecided(_) => true,
+        let fails = |rule: &CompiledRule, value: &Value| match rule.evaluate(value, None, &mut CelBudget::default()) {
+            CelRuleResult::Holds => false,
+            CelRuleResult::Fails(failure) => !failure.is_error,
+            CelRuleResult::NotApplicable | CelRuleResult::Undecided(_) => true,
         };
         let found = values.iter().filter(is_alone).any(|value| self.paired.iter().any(|rule| fails(rule, value)));
         (found && !self.paired.is_empty()).then(|| "items that are valid only together with others".to_owned())
     }
 }
 
-struct Search<'q, 'n, 'a> {
-    question: &'q Question<'n, 'a>,
-    means: &'q Means<'q>,
+struct CounterexampleSearch<'q, 'n, 'a> {
+    question: &'q RuleQuestion<'n, 'a>,
+    means: &'q RuleProofResources<'q>,
     open: Option<String>,
     found: Vec<Counterexample>,
     runs: usize,
@@ -339,7 +346,7 @@ struct Search<'q, 'n, 'a> {
     repaired: usize,
 }
 
-impl Search<'_, '_, '_> {
+impl CounterexampleSearch<'_, '_, '_> {
     fn run(&mut self, values: &[Value]) {
         if self.question.desired.is_transition() {
             // Only what live accepts can be an old value.
@@ -371,17 +378,17 @@ impl Search<'_, '_, '_> {
 
     /// Whether live's filters let the value pass.
     fn passes(&self, value: &Value, old: Option<&Value>) -> bool {
-        let mut budget = Budget::default();
+        let mut budget = CelBudget::default();
         let most = budget.remaining();
-        let fails = |rule: &&Rule| matches!(rule.evaluate(value, old, &mut budget), Answer::Fails(_));
+        let fails = |rule: &&CompiledRule| matches!(rule.evaluate(value, old, &mut budget), CelRuleResult::Fails(_));
         let passes = !self.question.filters.iter().any(fails);
         self.means.spend((most - budget.remaining()) / COST);
         passes
     }
 
     /// The result of the desired rule for a value that has desired's defaults.
-    fn asked(&self, value: &Value, old: Option<&Value>) -> Answer {
-        let mut budget = Budget::default();
+    fn asked(&self, value: &Value, old: Option<&Value>) -> CelRuleResult {
+        let mut budget = CelBudget::default();
         let most = budget.remaining();
         let answer = self.question.desired.evaluate(value, old, &mut budget);
         self.means.spend((most - budget.remaining()) / COST);
@@ -405,11 +412,11 @@ impl Search<'_, '_, '_> {
         let seen = self.question.node.defaulted(value);
         let old_seen = old.map(|old| self.question.node.defaulted(old));
         match self.asked(&seen, old_seen.as_ref()) {
-            Answer::Holds | Answer::NotApplicable => {}
-            Answer::Undecided(why) => {
+            CelRuleResult::Holds | CelRuleResult::NotApplicable => {}
+            CelRuleResult::Undecided(why) => {
                 self.open.get_or_insert(why);
             }
-            Answer::Fails(_) => self.show(value, old),
+            CelRuleResult::Fails(_) => self.show(value, old),
         }
     }
 
@@ -476,9 +483,9 @@ impl Search<'_, '_, '_> {
     /// The old object of an update, changed so that desired's rules accept it and the update still fails.
     fn taken(&mut self, new: &Value, old: Value) -> Option<Value> {
         self.repaired = self.repaired.checked_sub(1)?;
-        let Node { live, desired, repairs, .. } = self.question.node;
+        let RuleNode { live, desired, repairs, .. } = self.question.node;
         let new = unwrapped(live, new.clone());
-        let kept = Kept { pinned: None, serves: &|old: &Value| self.fails(&new, Some(old)) };
+        let kept = RepairInvariant { pinned: None, serves: &|old: &Value| self.fails(&new, Some(old)) };
         let old = repairs.run(desired.schema, desired.is_root, &unwrapped(live, old), &kept, self.means.spend)?;
         Some(resource(live, &old)).filter(|old| self.question.node.is_taken(old))
     }
@@ -487,14 +494,14 @@ impl Search<'_, '_, '_> {
     fn fails(&self, value: &Value, old: Option<&Value>) -> bool {
         let node = self.question.node;
         let old = old.map(|old| node.defaulted(old));
-        matches!(self.asked(&node.defaulted(value), old.as_ref()), Answer::Fails(_))
+        matches!(self.asked(&node.defaulted(value), old.as_ref()), CelRuleResult::Fails(_))
     }
 
     /// The value, changed so that live accepts it and the rule still fails.
     fn repaired(&mut self, value: &Value) -> Option<Value> {
         self.repaired = self.repaired.checked_sub(1)?;
-        let Node { live, repairs, accepts, .. } = self.question.node;
-        let kept = Kept { pinned: None, serves: &|value: &Value| self.fails(value, None) };
+        let RuleNode { live, repairs, accepts, .. } = self.question.node;
+        let kept = RepairInvariant { pinned: None, serves: &|value: &Value| self.fails(value, None) };
         let value = repairs.run(live.schema, live.is_root, value, &kept, self.means.spend)?;
         let mut object = resource(live, &value);
         let is_whole = accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty());

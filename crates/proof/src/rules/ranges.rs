@@ -8,18 +8,18 @@
 use serde_json::Value;
 
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{Expr, Literal, Operator, Step};
+use gantry_schema::cel::ast::{BinaryOperator, Expr, Literal, SelectionStep};
 use gantry_schema::cel::{parse_rule, unescape};
 
 /// Whether the rule holds for every value that `live` accepts, with `desired`'s defaults. False if that is unknown.
 pub fn always_holds(rule: &str, live: &Value, desired: &Value) -> bool {
     let Ok(Some(expr)) = parse_rule(rule) else { return false };
-    Ranges { live, desired }.truth(&expr, &[]) == Some(Truth::True)
+    RangeEvaluator { live, desired }.truth(&expr, &[]) == Some(RangeTruth::True)
 }
 
 /// What the conditions before an expression guarantee.
 #[derive(Clone)]
-enum Known {
+enum ValueGuarantee {
     /// The field at this place is present.
     There(String),
     /// The list at this place has more items than this.
@@ -27,45 +27,45 @@ enum Known {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Truth {
+enum RangeTruth {
     True,
     False,
     Either,
 }
 
 /// The integers from the first to the second, inclusive.
-type Range = (i64, i64);
+type IntegerRange = (i64, i64);
 
 /// More parts than any value in a request can have.
 const HUGE: i64 = 1 << 40;
 
 /// A value that is certainly present.
-struct Place<'a> {
+struct PresentValue<'a> {
     name: String,
     live: &'a Value,
     desired: &'a Value,
 }
 
-struct Ranges<'a> {
+struct RangeEvaluator<'a> {
     live: &'a Value,
     desired: &'a Value,
 }
 
-impl<'a> Ranges<'a> {
+impl<'a> RangeEvaluator<'a> {
     /// The value of a condition. None: unknown, or possibly an error.
-    fn truth(&self, expr: &Expr, known: &[Known]) -> Option<Truth> {
+    fn truth(&self, expr: &Expr, known: &[ValueGuarantee]) -> Option<RangeTruth> {
         match expr {
-            Expr::Literal(Literal::Bool(value)) => Some(if *value { Truth::True } else { Truth::False }),
+            Expr::Literal(Literal::Bool(value)) => Some(if *value { RangeTruth::True } else { RangeTruth::False }),
             Expr::Has { operand, field } => {
                 let around = self.place(operand, known)?;
                 kw::property(around.live, &unescape(field)?)?;
                 let name = format!("{}.{field}", around.name);
-                let is_there = known.iter().any(|fact| matches!(fact, Known::There(known) if *known == name));
-                Some(if is_there { Truth::True } else { Truth::Either })
+                let is_there = known.iter().any(|fact| matches!(fact, ValueGuarantee::There(known) if *known == name));
+                Some(if is_there { RangeTruth::True } else { RangeTruth::Either })
             }
             Expr::Not(inner) => Some(opposite(self.truth(inner, known)?)),
-            Expr::And(operands) => self.chain(operands, known, Truth::False, &learned),
-            Expr::Or(operands) => self.chain(operands, known, Truth::True, &|operand| match operand {
+            Expr::And(operands) => self.chain(operands, known, RangeTruth::False, &learned),
+            Expr::Or(operands) => self.chain(operands, known, RangeTruth::True, &|operand| match operand {
                 Expr::Not(refused) => learned(refused),
                 _ => Vec::new(),
             }),
@@ -86,16 +86,16 @@ impl<'a> Ranges<'a> {
     fn chain(
         &self,
         operands: &[Expr],
-        known: &[Known],
-        deciding: Truth,
-        learned: &dyn Fn(&Expr) -> Vec<Known>,
-    ) -> Option<Truth> {
+        known: &[ValueGuarantee],
+        deciding: RangeTruth,
+        learned: &dyn Fn(&Expr) -> Vec<ValueGuarantee>,
+    ) -> Option<RangeTruth> {
         let mut known = known.to_vec();
         let mut all = opposite(deciding);
         for operand in operands {
             match self.truth(operand, &known)? {
                 truth if truth == deciding => return Some(deciding),
-                Truth::Either => all = Truth::Either,
+                RangeTruth::Either => all = RangeTruth::Either,
                 _ => {}
             }
             known.extend(learned(operand));
@@ -104,7 +104,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// The range of an integer expression. None: unknown, not an integer, or possibly an error.
-    fn range(&self, expr: &Expr, known: &[Known]) -> Option<Range> {
+    fn range(&self, expr: &Expr, known: &[ValueGuarantee]) -> Option<IntegerRange> {
         match expr {
             Expr::Literal(Literal::Int(value)) => Some((*value, *value)),
             Expr::Binary { first, rest } => {
@@ -112,8 +112,8 @@ impl<'a> Ranges<'a> {
                 for (operator, operand) in rest {
                     let (low, high) = self.range(operand, known)?;
                     range = match operator {
-                        Operator::Add => (range.0.checked_add(low)?, range.1.checked_add(high)?),
-                        Operator::Subtract => (range.0.checked_sub(high)?, range.1.checked_sub(low)?),
+                        BinaryOperator::Add => (range.0.checked_add(low)?, range.1.checked_add(high)?),
+                        BinaryOperator::Subtract => (range.0.checked_sub(high)?, range.1.checked_sub(low)?),
                         _ => return None,
                     };
                 }
@@ -133,15 +133,15 @@ impl<'a> Ranges<'a> {
         &self,
         cases: &'e [(Expr, Expr)],
         otherwise: &'e Expr,
-        known: &[Known],
-    ) -> Option<Vec<(&'e Expr, Vec<Known>)>> {
+        known: &[ValueGuarantee],
+    ) -> Option<Vec<(&'e Expr, Vec<ValueGuarantee>)>> {
         let mut reached = Vec::new();
         for (when, then) in cases {
             let truth = self.truth(when, known)?;
-            if truth != Truth::False {
+            if truth != RangeTruth::False {
                 reached.push((then, known.iter().cloned().chain(learned(when)).collect()));
             }
-            if truth == Truth::True {
+            if truth == RangeTruth::True {
                 return Some(reached);
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// The value at a path, if it is certainly present and neither side allows a null there.
-    fn place(&self, expr: &Expr, known: &[Known]) -> Option<Place<'a>> {
+    fn place(&self, expr: &Expr, known: &[ValueGuarantee]) -> Option<PresentValue<'a>> {
         let (root, steps) = match expr {
             Expr::Path { root, steps } => (&**root, &steps[..]),
             root => (root, &[][..]),
@@ -158,24 +158,24 @@ impl<'a> Ranges<'a> {
         if !matches!(root, Expr::Variable(name) if name == "self") {
             return None;
         }
-        let mut place = Place { name: "self".to_owned(), live: self.live, desired: self.desired };
+        let mut place = PresentValue { name: "self".to_owned(), live: self.live, desired: self.desired };
         for step in steps {
             place = match step {
-                Step::Field { name, optional: false } => {
+                SelectionStep::Field { name, optional: false } => {
                     let raw = unescape(name)?;
                     let path = format!("{}.{name}", place.name);
                     let (live, desired) = (kw::property(place.live, &raw)?, kw::property(place.desired, &raw)?);
                     let is_there = kw::is_to_be_written(place.live, &raw)
                         || kw::default_of(desired).is_some()
-                        || known.iter().any(|fact| matches!(fact, Known::There(known) if *known == path));
-                    is_there.then_some(Place { name: path, live, desired })?
+                        || known.iter().any(|fact| matches!(fact, ValueGuarantee::There(known) if *known == path));
+                    is_there.then_some(PresentValue { name: path, live, desired })?
                 }
-                Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } if *index >= 0 => {
+                SelectionStep::Index { index: Expr::Literal(Literal::Int(index)), optional: false } if *index >= 0 => {
                     let path = format!("{}[{index}]", place.name);
-                    let is_long = |fact: &Known| matches!(fact, Known::Longer(known, least) if *known == place.name && least >= index);
+                    let is_long = |fact: &ValueGuarantee| matches!(fact, ValueGuarantee::Longer(known, least) if *known == place.name && least >= index);
                     let is_there = self.size(&place)?.0 > *index || known.iter().any(is_long);
                     let (live, desired) = (kw::get(place.live, "items")?, kw::get(place.desired, "items")?);
-                    is_there.then_some(Place { name: path, live, desired })?
+                    is_there.then_some(PresentValue { name: path, live, desired })?
                 }
                 _ => return None,
             };
@@ -188,8 +188,8 @@ impl<'a> Ranges<'a> {
     }
 
     /// The range of sizes of the value at a place, including its default.
-    fn size(&self, place: &Place<'_>) -> Option<Range> {
-        let Place { live, desired, .. } = place;
+    fn size(&self, place: &PresentValue<'_>) -> Option<IntegerRange> {
+        let PresentValue { live, desired, .. } = place;
         let (least, most) = match (kw::type_name(live)?, kw::type_name(desired)?) {
             ("array", "array") => ("minItems", "maxItems"),
             ("object", "object") => ("minProperties", "maxProperties"),
@@ -222,7 +222,7 @@ fn sized(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The name of a place, as [`Ranges::place`] writes it.
+/// The name of a place, as [`RangeEvaluator::place`] writes it.
 fn name(expr: &Expr) -> Option<String> {
     let (root, steps) = match expr {
         Expr::Path { root, steps } => (&**root, &steps[..]),
@@ -234,8 +234,8 @@ fn name(expr: &Expr) -> Option<String> {
     };
     for step in steps {
         name.push_str(&match step {
-            Step::Field { name, optional: false } => format!(".{name}"),
-            Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => format!("[{index}]"),
+            SelectionStep::Field { name, optional: false } => format!(".{name}"),
+            SelectionStep::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => format!("[{index}]"),
             _ => return None,
         });
     }
@@ -243,49 +243,49 @@ fn name(expr: &Expr) -> Option<String> {
 }
 
 /// What is known if the condition holds.
-fn learned(condition: &Expr) -> Vec<Known> {
+fn learned(condition: &Expr) -> Vec<ValueGuarantee> {
     match condition {
         Expr::Has { operand, field } => {
-            name(operand).map(|around| Known::There(format!("{around}.{field}"))).into_iter().collect()
+            name(operand).map(|around| ValueGuarantee::There(format!("{around}.{field}"))).into_iter().collect()
         }
         Expr::And(operands) => operands.iter().flat_map(learned).collect(),
         Expr::Binary { first, rest } => {
             let [(operator, Expr::Literal(Literal::Int(bound)))] = &rest[..] else { return Vec::new() };
             let least = match operator {
-                Operator::Greater => Some(*bound),
-                Operator::GreaterEqual => bound.checked_sub(1),
+                BinaryOperator::Greater => Some(*bound),
+                BinaryOperator::GreaterEqual => bound.checked_sub(1),
                 _ => None,
             };
             let list = sized(first).and_then(name);
-            list.zip(least).map(|(list, least)| Known::Longer(list, least)).into_iter().collect()
+            list.zip(least).map(|(list, least)| ValueGuarantee::Longer(list, least)).into_iter().collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn opposite(truth: Truth) -> Truth {
+fn opposite(truth: RangeTruth) -> RangeTruth {
     match truth {
-        Truth::True => Truth::False,
-        Truth::False => Truth::True,
-        Truth::Either => Truth::Either,
+        RangeTruth::True => RangeTruth::False,
+        RangeTruth::False => RangeTruth::True,
+        RangeTruth::Either => RangeTruth::Either,
     }
 }
 
-fn join(a: Truth, b: Truth) -> Truth {
-    if a == b { a } else { Truth::Either }
+fn join(a: RangeTruth, b: RangeTruth) -> RangeTruth {
+    if a == b { a } else { RangeTruth::Either }
 }
 
-fn compare(a: Range, operator: Operator, b: Range) -> Option<Truth> {
+fn compare(a: IntegerRange, operator: BinaryOperator, b: IntegerRange) -> Option<RangeTruth> {
     let decide = |is_always: bool, is_never: bool| match (is_always, is_never) {
-        (true, _) => Truth::True,
-        (_, true) => Truth::False,
-        _ => Truth::Either,
+        (true, _) => RangeTruth::True,
+        (_, true) => RangeTruth::False,
+        _ => RangeTruth::Either,
     };
     Some(match operator {
-        Operator::Less => decide(a.1 < b.0, a.0 >= b.1),
-        Operator::LessEqual => decide(a.1 <= b.0, a.0 > b.1),
-        Operator::Greater => decide(a.0 > b.1, a.1 <= b.0),
-        Operator::GreaterEqual => decide(a.0 >= b.1, a.1 < b.0),
+        BinaryOperator::Less => decide(a.1 < b.0, a.0 >= b.1),
+        BinaryOperator::LessEqual => decide(a.1 <= b.0, a.0 > b.1),
+        BinaryOperator::Greater => decide(a.0 > b.1, a.1 <= b.0),
+        BinaryOperator::GreaterEqual => decide(a.0 >= b.1, a.1 < b.0),
         _ => return None,
     })
 }

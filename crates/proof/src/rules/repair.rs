@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::fill::{defaulted, fill};
 use super::footprint::footprint;
-use super::values::Representatives;
-use super::view::{Key, View};
-use crate::automaton::Budget as Steps;
+use super::values::RepresentativeBuilder;
+use super::view::{RuleView, ViewStep};
+use crate::automaton::SearchBudget as Steps;
 use crate::keywords as kw;
 use gantry_schema::Patterns;
-use gantry_schema::cel::{Answer, Budget, Rule, compile_rules_sharing};
+use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
 
 /// The maximum number of repairs, one after the other.
 const ROUNDS: usize = 16;
@@ -30,25 +30,25 @@ const RUN: u64 = 8;
 /// Caches compiled rules by schema node, and the variants for each rule. Nodes are identified by their addresses, so
 /// all of them must live as long as this cache.
 pub struct Repairs<'s> {
-    rules: RefCell<HashMap<*const Value, Rc<Vec<Rule>>>>,
-    variants: RefCell<HashMap<Place, Option<Rc<Variants>>>>,
+    rules: RefCell<HashMap<*const Value, Rc<Vec<CompiledRule>>>>,
+    variants: RefCell<HashMap<RulePlace, Option<Rc<Variants>>>>,
     patterns: Patterns,
     /// Makes `'s` invariant, so that no schema can be used that lives shorter than an earlier one.
     schemas: PhantomData<Cell<&'s Value>>,
 }
 
 /// A schema node and the index of one of its rules.
-type Place = (*const Value, usize);
+type RulePlace = (*const Value, usize);
 
 /// Possible values at the place of a rule, as far as the rule looks at them.
 struct Variants {
-    view: View,
+    view: RuleView,
     values: Vec<Value>,
 }
 
 /// A place in a value at which a rule fails.
-struct Failing<'s> {
-    path: Vec<Key>,
+struct RuleFailurePlace<'s> {
+    path: Vec<ViewStep>,
     /// The JSON pointer to the value.
     pointer: String,
     schema: &'s Value,
@@ -56,9 +56,9 @@ struct Failing<'s> {
 }
 
 /// What must stay while a value is changed.
-pub struct Kept<'k> {
+pub struct RepairInvariant<'k> {
     /// The path to a part that must not change, if any. Items on it are the first ones of their lists.
-    pub pinned: Option<&'k [Key]>,
+    pub pinned: Option<&'k [ViewStep]>,
     /// Whether a changed value is still useful.
     pub serves: &'k dyn Fn(&Value) -> bool,
 }
@@ -79,7 +79,7 @@ impl<'s> Repairs<'s> {
         schema: &'s Value,
         is_root: bool,
         value: &Value,
-        kept: &Kept<'_>,
+        kept: &RepairInvariant<'_>,
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
         let mut value = value.clone();
@@ -102,7 +102,7 @@ impl<'s> Repairs<'s> {
         is_root: bool,
         value: &Value,
         spend: &dyn Fn(u64) -> bool,
-    ) -> Vec<Failing<'s>> {
+    ) -> Vec<RuleFailurePlace<'s>> {
         let mut failing = Vec::new();
         let full = defaulted(value, schema);
         self.failing(schema, is_root, &full, &mut Vec::new(), &mut String::new(), spend, &mut failing);
@@ -116,19 +116,19 @@ impl<'s> Repairs<'s> {
         schema: &'s Value,
         is_root: bool,
         value: &Value,
-        path: &mut Vec<Key>,
+        path: &mut Vec<ViewStep>,
         pointer: &mut String,
         spend: &dyn Fn(u64) -> bool,
-        found: &mut Vec<Failing<'s>>,
+        found: &mut Vec<RuleFailurePlace<'s>>,
     ) {
         let length = pointer.len();
         match value {
             Value::Object(map) => {
                 for (name, inner) in map {
                     let (key, schema) = match kw::property(schema, name) {
-                        Some(schema) => (Key::Field(name.clone()), schema),
+                        Some(schema) => (ViewStep::Field(name.clone()), schema),
                         None => match kw::additional(schema) {
-                            Some(schema) => (Key::Value, schema),
+                            Some(schema) => (ViewStep::Value, schema),
                             None => continue,
                         },
                     };
@@ -143,7 +143,7 @@ impl<'s> Repairs<'s> {
             Value::Array(items) => {
                 let Some(schema) = kw::get(schema, "items") else { return };
                 for (index, inner) in items.iter().enumerate() {
-                    path.push(Key::Item);
+                    path.push(ViewStep::Item);
                     pointer.push_str(&format!("/{index}"));
                     self.failing(schema, false, inner, path, pointer, spend, found);
                     pointer.truncate(length);
@@ -154,12 +154,12 @@ impl<'s> Repairs<'s> {
         }
         for (rule, compiled) in self.rules_of(schema, is_root).iter().enumerate() {
             if spend(RUN) && fails(compiled, value) {
-                found.push(Failing { path: path.clone(), pointer: pointer.clone(), schema, rule });
+                found.push(RuleFailurePlace { path: path.clone(), pointer: pointer.clone(), schema, rule });
             }
         }
     }
 
-    fn rules_of(&self, schema: &'s Value, is_root: bool) -> Rc<Vec<Rule>> {
+    fn rules_of(&self, schema: &'s Value, is_root: bool) -> Rc<Vec<CompiledRule>> {
         let rules = kw::list(schema, "x-kubernetes-validations");
         let key = std::ptr::from_ref(schema);
         let known = self.rules.borrow().get(&key).cloned();
@@ -174,7 +174,12 @@ impl<'s> Repairs<'s> {
         })
     }
 
-    fn variants_of(&self, failing: &Failing<'s>, is_root: bool, spend: &dyn Fn(u64) -> bool) -> Option<Rc<Variants>> {
+    fn variants_of(
+        &self,
+        failing: &RuleFailurePlace<'s>,
+        is_root: bool,
+        spend: &dyn Fn(u64) -> bool,
+    ) -> Option<Rc<Variants>> {
         let key = (std::ptr::from_ref(failing.schema), failing.rule);
         if let Some(known) = self.variants.borrow().get(&key) {
             return known.clone();
@@ -185,7 +190,7 @@ impl<'s> Repairs<'s> {
         let made = footprint.map(|mut footprint| {
             footprint.level();
             let mut steps = Steps::sharing(STEPS, &self.patterns);
-            let mut maker = Representatives::new(&mut steps, &footprint.texts, true, VARIANTS);
+            let mut maker = RepresentativeBuilder::new(&mut steps, &footprint.texts, true, VARIANTS);
             let mut values = maker.values(failing.schema, &footprint.view);
             spend(STEPS.saturating_sub(steps.left()) / 20);
             values.truncate(VARIANTS);
@@ -200,9 +205,9 @@ impl<'s> Repairs<'s> {
     fn changed(
         &self,
         (schema, is_root): (&'s Value, bool),
-        failing: &Failing<'s>,
+        failing: &RuleFailurePlace<'s>,
         value: &Value,
-        kept: &Kept<'_>,
+        kept: &RepairInvariant<'_>,
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
         let is_here_root = is_root && failing.path.is_empty();
@@ -247,22 +252,23 @@ impl<'s> Repairs<'s> {
     }
 }
 
-fn fails(rule: &Rule, value: &Value) -> bool {
-    matches!(rule.evaluate(value, None, &mut Budget::default()), Answer::Fails(_))
+fn fails(rule: &CompiledRule, value: &Value) -> bool {
+    matches!(rule.evaluate(value, None, &mut CelBudget::default()), CelRuleResult::Fails(_))
 }
 
 /// `value` with the parts that `view` looks at taken from `variant`; the pinned part stays. None if that is impossible.
-fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>) -> Option<Value> {
-    if pinned.is_some_and(<[Key]>::is_empty) {
+fn overlaid(value: &Value, variant: &Value, view: &RuleView, pinned: Option<&[ViewStep]>) -> Option<Value> {
+    if pinned.is_some_and(<[ViewStep]>::is_empty) {
         return Some(value.clone());
     }
-    let below =
-        |key: &Key| pinned.and_then(|path| path.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest);
+    let below = |key: &ViewStep| {
+        pinned.and_then(|path| path.split_first()).filter(|(first, _)| *first == key).map(|(_, rest)| rest)
+    };
     match (value, variant) {
         (Value::Object(fields), Value::Object(wanted)) if view.values.is_none() && view.keys.is_none() => {
             let mut fields = fields.clone();
             for (name, view) in &view.fields {
-                let pinned = below(&Key::Field(name.clone()));
+                let pinned = below(&ViewStep::Field(name.clone()));
                 match (fields.get(name), wanted.get(name)) {
                     (Some(field), Some(wanted)) => {
                         let field = overlaid(field, wanted, view, pinned)?;
@@ -281,7 +287,7 @@ fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>)
             Some(Value::Object(fields))
         }
         // The entries of the variant. If an entry is pinned, its value moves under one of the variant's keys.
-        (Value::Object(entries), Value::Object(wanted)) => match below(&Key::Value) {
+        (Value::Object(entries), Value::Object(wanted)) => match below(&ViewStep::Value) {
             Some(_) => {
                 let pinned = entries.values().next()?;
                 let mut moved = wanted.clone();
@@ -294,9 +300,9 @@ fn overlaid(value: &Value, variant: &Value, view: &View, pinned: Option<&[Key]>)
             None => Some(variant.clone()),
         },
         (Value::Array(items), Value::Array(wanted)) => {
-            let nothing = View::default();
+            let nothing = RuleView::default();
             let view = view.items.as_deref().unwrap_or(&nothing);
-            let pinned = below(&Key::Item);
+            let pinned = below(&ViewStep::Item);
             if pinned.is_some() && (wanted.is_empty() || items.is_empty()) {
                 return None;
             }

@@ -11,7 +11,7 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false, keeps: false };
     let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false, keeps: false };
     let patterns = Patterns::default();
-    match Node::of(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
+    match RuleNode::of(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
         Implied::Yes => "holds",
         Implied::No(found) => {
             for example in &found {
@@ -23,8 +23,8 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     }
 }
 
-fn endless(patterns: &Patterns) -> Means<'_> {
-    Means { spend: &|_| true, patterns }
+fn endless(patterns: &Patterns) -> RuleProofResources<'_> {
+    RuleProofResources { spend: &|_| true, patterns }
 }
 
 /// Checks that a counterexample passes all of live's rules and fails the desired one.
@@ -32,12 +32,12 @@ fn assert_shows(schema: &Value, live: &[&str], desired: &str, example: &Countere
     let holds = |rule: &str| {
         let rule = json!({"rule": rule});
         let compiled = compile_rules_sharing(schema, std::slice::from_ref(&rule), false, &Patterns::default());
-        compiled[0].evaluate(&example.value, example.old.as_ref(), &mut Budget::default())
+        compiled[0].evaluate(&example.value, example.old.as_ref(), &mut CelBudget::default())
     };
     for rule in live {
-        assert!(matches!(holds(rule), Answer::Holds | Answer::NotApplicable), "{rule} on {example:?}");
+        assert!(matches!(holds(rule), CelRuleResult::Holds | CelRuleResult::NotApplicable), "{rule} on {example:?}");
     }
-    assert!(matches!(holds(desired), Answer::Fails(_)), "{desired} on {example:?}");
+    assert!(matches!(holds(desired), CelRuleResult::Fails(_)), "{desired} on {example:?}");
 }
 
 fn object(fields: Value) -> Value {
@@ -291,7 +291,7 @@ fn a_field_that_is_new_is_absent() {
         let live_set = RuleSet { schema: &live, rules: &[], is_root: false, keeps: false };
         let desired_set = RuleSet { schema: &desired, rules: &rules, ..live_set };
         let patterns = Patterns::default();
-        match Node::of(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
+        match RuleNode::of(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
             Implied::Yes => "holds",
             Implied::No(_) => "fails",
             Implied::Unknown(_) => "unknown",

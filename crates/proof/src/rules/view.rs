@@ -6,12 +6,12 @@ use serde_json::Value;
 
 /// What rules look at in the value of one place.
 #[derive(Clone, Debug, Default)]
-pub struct View {
-    pub fields: BTreeMap<String, View>,
-    pub items: Option<Box<View>>,
+pub struct RuleView {
+    pub fields: BTreeMap<String, RuleView>,
+    pub items: Option<Box<RuleView>>,
     /// The keys of a map and its values.
-    pub keys: Option<Box<View>>,
-    pub values: Option<Box<View>>,
+    pub keys: Option<Box<RuleView>>,
+    pub values: Option<Box<RuleView>>,
     /// How many items or entries are enough to decide every question about the list or map as a whole: an example for
     /// each `exists`, a counterexample for each `all`.
     pub kept: usize,
@@ -42,7 +42,7 @@ const PAIRS: usize = 64;
 /// What one rule looks at.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
-    pub view: View,
+    pub view: RuleView,
     /// What the rule looks at beyond the view. If empty, the rule cannot distinguish values that agree in the view.
     pub unsupported: BTreeSet<String>,
     /// String literals of the rule, for guesses if something is unsupported.
@@ -53,7 +53,7 @@ pub struct Footprint {
     /// Whether the rule compares the items of its list with each other.
     pub is_paired: bool,
     /// Places whose values are compared with each other.
-    pub pairs: Vec<(Vec<Key>, Vec<Key>)>,
+    pub pairs: Vec<(Vec<ViewStep>, Vec<ViewStep>)>,
 }
 
 impl Footprint {
@@ -95,7 +95,7 @@ impl Footprint {
 
 /// One step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum ViewStep {
     Field(String),
     Item,
     /// The value of a map entry.
@@ -104,9 +104,9 @@ pub enum Key {
     Name,
 }
 
-impl View {
+impl RuleView {
     /// Adds what another view looks at.
-    pub fn merge(&mut self, other: &View) {
+    pub fn merge(&mut self, other: &RuleView) {
         for (name, view) in &other.fields {
             self.fields.entry(name.clone()).or_default().merge(view);
         }
@@ -130,9 +130,9 @@ impl View {
     }
 
     /// The view without comparisons of places with each other.
-    pub fn without_compared(&self) -> View {
-        let below = |view: &Option<Box<View>>| view.as_ref().map(|view| Box::new(view.without_compared()));
-        View {
+    pub fn without_compared(&self) -> RuleView {
+        let below = |view: &Option<Box<RuleView>>| view.as_ref().map(|view| Box::new(view.without_compared()));
+        RuleView {
             fields: self.fields.iter().map(|(name, view)| (name.clone(), view.without_compared())).collect(),
             items: below(&self.items),
             keys: below(&self.keys),
@@ -143,8 +143,8 @@ impl View {
     }
 
     /// Whether this view distinguishes all values that the other one distinguishes.
-    pub fn covers(&self, other: &View) -> bool {
-        let below = |mine: &Option<Box<View>>, theirs: &Option<Box<View>>| match (mine, theirs) {
+    pub fn covers(&self, other: &RuleView) -> bool {
+        let below = |mine: &Option<Box<RuleView>>, theirs: &Option<Box<RuleView>>| match (mine, theirs) {
             (_, None) => true,
             (Some(mine), Some(theirs)) => mine.covers(theirs),
             (None, Some(_)) => false,
@@ -163,14 +163,15 @@ impl View {
     }
 
     /// Whether the two views look at a common place below their root.
-    pub fn meets(&self, other: &View) -> bool {
-        let below = |view: &View| {
+    pub fn meets(&self, other: &RuleView) -> bool {
+        let below = |view: &RuleView| {
             view.fields.is_empty() && view.items.is_none() && view.values.is_none() && view.keys.is_none()
         };
         if below(self) || below(other) {
             return true;
         }
-        let both = |a: &Option<Box<View>>, b: &Option<Box<View>>| matches!((a, b), (Some(a), Some(b)) if a.meets(b));
+        let both =
+            |a: &Option<Box<RuleView>>, b: &Option<Box<RuleView>>| matches!((a, b), (Some(a), Some(b)) if a.meets(b));
         self.fields.iter().any(|(name, view)| other.fields.get(name).is_some_and(|theirs| view.meets(theirs)))
             || both(&self.items, &other.items)
             || both(&self.keys, &other.keys)
@@ -189,17 +190,17 @@ impl View {
         }
     }
 
-    pub fn at(&mut self, path: &[Key]) -> &mut View {
+    pub fn at(&mut self, path: &[ViewStep]) -> &mut RuleView {
         let Some((first, rest)) = path.split_first() else { return self };
         let next = match first {
-            Key::Field(name) => self.fields.entry(name.clone()).or_default(),
-            Key::Item => self.items.get_or_insert_default(),
-            Key::Value => {
+            ViewStep::Field(name) => self.fields.entry(name.clone()).or_default(),
+            ViewStep::Item => self.items.get_or_insert_default(),
+            ViewStep::Value => {
                 self.keys.get_or_insert_default();
                 self.sees_values = true;
                 self.values.get_or_insert_default()
             }
-            Key::Name => {
+            ViewStep::Name => {
                 self.values.get_or_insert_default();
                 self.keys.get_or_insert_default()
             }

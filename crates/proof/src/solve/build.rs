@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Answer, MAX_WEIGHT, Pin, Solver};
-use crate::constraints::{Constraints, Disjunct, Part};
+use super::{MAX_WEIGHT, PinnedPart, SearchResult, Solver};
+use crate::constraints::{Disjunct, SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, TEXT};
 
 /// The maximum number of fields, or of items that have to be solved one by one, that are added to reach a bound.
@@ -18,50 +18,55 @@ const TOO_LARGE: &str = "a value too large to build";
 const WEIGHED: u64 = 512;
 
 impl<'s> Solver<'s> {
-    pub(super) fn array(&self, disjunct: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
-        let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
+    pub(super) fn array(
+        &self,
+        disjunct: &Disjunct<'s>,
+        constraints: &ValueConstraints<'s>,
+        pin: Option<PinnedPart>,
+    ) -> SearchResult {
+        let Some(structure) = constraints.holds.first() else { return SearchResult::open("no structure") };
         let list_type = structure.get("x-kubernetes-list-type").and_then(Value::as_str).unwrap_or("atomic");
         let keys: Vec<&str> = kw::names(structure, "x-kubernetes-list-map-keys").collect();
         let mut items: Vec<Value> = Vec::new();
-        if let Some(Pin::Item(item)) = pin {
+        if let Some(PinnedPart::Item(item)) = pin {
             for part in disjunct.each.iter().skip(1) {
                 match self.takes(part, item) {
                     Some(true) => {}
-                    Some(false) => return Answer::default(),
-                    None => return Answer::open("a pattern that cannot be evaluated"),
+                    Some(false) => return SearchResult::default(),
+                    None => return SearchResult::open("a pattern that cannot be evaluated"),
                 }
             }
             items.push(item.clone());
         }
         let mut each = disjunct.each.clone();
         if each.is_empty() {
-            each.push(Part::Ref(&ANY));
+            each.push(SharedSchema::Ref(&ANY));
         }
         let null = {
             let item = &each[0];
             kw::flag(item, "nullable") || !kw::has_type(item) && kw::default_of(item).is_none()
         };
         // The pinned item may be one of the bad ones.
-        let is_met = |bad: &Part<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
-        let bad: Vec<&Part> = disjunct.some.iter().filter(|bad| !is_met(bad)).collect();
+        let is_met = |bad: &SharedSchema<'s>| items.iter().any(|item| self.takes(bad, item) == Some(false));
+        let bad: Vec<&SharedSchema> = disjunct.some.iter().filter(|bad| !is_met(bad)).collect();
         let least = disjunct.min.max((items.len() + bad.len()) as i64);
         // One bad item may satisfy several constraints.
         if disjunct
             .max
             .is_some_and(|max| max < disjunct.min.max(i64::from(!disjunct.some.is_empty())).max(items.len() as i64))
         {
-            return Answer::default();
+            return SearchResult::default();
         }
         if least > ITEMS || bad.len() as i64 > MADE_UP {
-            return Answer::open("a list too long to build");
+            return SearchResult::open("a list too long to build");
         }
         if least > MADE_UP && !self.spend(least as u64) {
-            return Answer::open("the step limit was reached");
+            return SearchResult::open("the step limit was reached");
         }
         let mut weight: u64 = items.iter().map(kw::weight).sum();
         let mut bad = bad.into_iter();
         let mut plain: Option<Value> = None;
-        let mut numbered: Option<Numbered> = None;
+        let mut numbered: Option<NumberedItems> = None;
         while (items.len() as i64) < least {
             let bad = bad.next();
             if bad.is_none()
@@ -71,21 +76,22 @@ impl<'s> Solver<'s> {
             {
                 weight += kw::weight(&item);
                 if weight > MAX_WEIGHT {
-                    return Answer::open(TOO_LARGE);
+                    return SearchResult::open(TOO_LARGE);
                 }
                 items.push(item);
                 continue;
             }
             if items.len() as i64 >= MADE_UP && list_type != "atomic" {
-                return Answer::open("a list too long to build");
+                return SearchResult::open("a list too long to build");
             }
-            let mut fails: Vec<Part> = bad.cloned().into_iter().collect();
+            let mut fails: Vec<SharedSchema> = bad.cloned().into_iter().collect();
             match list_type {
-                "set" if !items.is_empty() => fails.push(Part::own(json!({"enum": items.clone()}))),
+                "set" if !items.is_empty() => fails.push(SharedSchema::own(json!({"enum": items.clone()}))),
                 "map" if !items.is_empty() => {
                     if let Some(key) = keys.first() {
                         let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
-                        fails.push(Part::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
+                        fails
+                            .push(SharedSchema::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
                     }
                 }
                 _ => {}
@@ -96,21 +102,22 @@ impl<'s> Solver<'s> {
                 let times = least as usize - items.len();
                 weight = weight.saturating_add(kw::weight(plain).saturating_mul(times as u64));
                 if weight > MAX_WEIGHT || !self.spend(weight / WEIGHED) {
-                    return Answer::open(TOO_LARGE);
+                    return SearchResult::open(TOO_LARGE);
                 }
                 items.resize(items.len() + times, Value::clone(plain));
                 continue;
             }
-            let answer = self.solve(&Constraints { holds: each.clone(), fails, null, is_resource: false }, None, 1);
+            let answer =
+                self.solve(&ValueConstraints { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
                 Some(item) => {
                     plain = plain.or_else(|| is_plain.then(|| item.clone()));
                     if bad.is_none() && list_type != "atomic" {
-                        numbered = Some(Numbered { like: item.clone(), key: keys.first().copied(), next: 1 });
+                        numbered = Some(NumberedItems { like: item.clone(), key: keys.first().copied(), next: 1 });
                     }
                     weight += kw::weight(&item);
                     if weight > MAX_WEIGHT {
-                        return Answer::open(TOO_LARGE);
+                        return SearchResult::open(TOO_LARGE);
                     }
                     items.push(item);
                 }
@@ -118,19 +125,26 @@ impl<'s> Solver<'s> {
                 None if answer.open.is_none()
                     && (is_plain || bad.is_some() && list_type == "atomic" || bad.is_none() && list_type == "set") =>
                 {
-                    return Answer::default();
+                    return SearchResult::default();
                 }
-                None => return Answer::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned())),
+                None => {
+                    return SearchResult::open(answer.open.unwrap_or_else(|| "a list of distinct items".to_owned()));
+                }
             }
         }
         if disjunct.max.is_some_and(|max| max < items.len() as i64) {
-            return Answer::open("one item for several constraints");
+            return SearchResult::open("one item for several constraints");
         }
-        Answer::of(Value::Array(items))
+        SearchResult::of(Value::Array(items))
     }
 
-    pub(super) fn object(&self, disjunct: &Disjunct<'s>, constraints: &Constraints<'s>, pin: Option<Pin>) -> Answer {
-        let Some(structure) = constraints.holds.first() else { return Answer::open("no structure") };
+    pub(super) fn object(
+        &self,
+        disjunct: &Disjunct<'s>,
+        constraints: &ValueConstraints<'s>,
+        pin: Option<PinnedPart>,
+    ) -> SearchResult {
+        let Some(structure) = constraints.holds.first() else { return SearchResult::open("no structure") };
         let is_resource = constraints.is_resource || kw::embedded(structure);
         let properties = kw::properties(structure);
         let mut map = Map::new();
@@ -150,7 +164,7 @@ impl<'s> Solver<'s> {
         let defaults = self.defaults(structure);
         let filled: BTreeSet<&str> = defaults.iter().map(|(name, _)| name.as_str()).collect();
         if filled.iter().any(|name| disjunct.absent.contains(*name)) {
-            return Answer::default();
+            return SearchResult::default();
         }
         let mut weight: u64 = 0;
         let mut wanted: Vec<&str> = disjunct.required.iter().map(String::as_str).collect();
@@ -164,16 +178,16 @@ impl<'s> Solver<'s> {
         };
         wanted
             .extend(defaults.iter().filter(|(name, default)| is_misfit(name, default)).map(|(name, _)| name.as_str()));
-        if let Some(Pin::Field(name, _)) = pin {
+        if let Some(PinnedPart::Field(name, _)) = pin {
             if disjunct.absent.contains(name) {
-                return Answer::default();
+                return SearchResult::default();
             }
             wanted.push(name);
         }
         // One impossible field decides the answer, even if other fields are unknown.
         let mut unknown = None;
         for name in wanted {
-            if map.contains_key(name) && !matches!(pin, Some(Pin::Field(pinned, _)) if pinned == name) {
+            if map.contains_key(name) && !matches!(pin, Some(PinnedPart::Field(pinned, _)) if pinned == name) {
                 continue;
             }
             if is_resource
@@ -193,17 +207,17 @@ impl<'s> Solver<'s> {
                 match pin_of(pin, name).cloned().or_else(|| matches!(name, "name" | "namespace").then(|| json!("x"))) {
                     Some(value) if OBJECT_META.contains(&name) => drop(map.insert(name.to_owned(), value)),
                     None if OBJECT_META.contains(&name) => {
-                        return Answer::open("metadata that the schema does not name");
+                        return SearchResult::open("metadata that the schema does not name");
                     }
-                    _ => return Answer::default(),
+                    _ => return SearchResult::default(),
                 }
                 continue;
             };
             if let Some(value) = pin_of(pin, name) {
                 match self.fits(&field, value, 1) {
                     Some(true) => {}
-                    Some(false) => return Answer::default(),
-                    None => return Answer::open("a pattern that cannot be evaluated"),
+                    Some(false) => return SearchResult::default(),
+                    None => return SearchResult::open("a pattern that cannot be evaluated"),
                 }
                 weight += kw::weight(value);
                 map.insert(name.to_owned(), value.clone());
@@ -219,18 +233,18 @@ impl<'s> Solver<'s> {
             let Some(value) = answer.values.into_iter().next() else {
                 match answer.open {
                     Some(why) => drop(unknown.get_or_insert(why)),
-                    None => return Answer::default(),
+                    None => return SearchResult::default(),
                 }
                 continue;
             };
             weight += kw::weight(&value);
             if weight > MAX_WEIGHT || !self.spend(kw::weight(&value) / WEIGHED) {
-                return Answer::open(TOO_LARGE);
+                return SearchResult::open(TOO_LARGE);
             }
             map.insert(name.to_owned(), value);
         }
         if let Some(why) = unknown {
-            return Answer::open(why);
+            return SearchResult::open(why);
         }
         // Every custom resource has these fields; they are not written here.
         let given: &[&str] = if constraints.is_resource { &["apiVersion", "kind", "metadata"] } else { &[] };
@@ -240,10 +254,10 @@ impl<'s> Solver<'s> {
             (map.len() + filled.iter().filter(is_filled_in).count() + given.iter().filter(is_given).count()) as i64
         };
         if disjunct.max.is_some_and(|max| present(&map) > max) {
-            return Answer::default();
+            return SearchResult::default();
         }
         if disjunct.min > MADE_UP {
-            return Answer::open("an object with too many fields to build");
+            return SearchResult::open("an object with too many fields to build");
         }
         let mut open = None;
         // Every embedded resource can have metadata, even if its schema does not describe it.
@@ -269,7 +283,7 @@ impl<'s> Solver<'s> {
                 Some(value) => {
                     weight += kw::weight(&value);
                     if weight > MAX_WEIGHT {
-                        return Answer::open(TOO_LARGE);
+                        return SearchResult::open(TOO_LARGE);
                     }
                     map.insert(name, value);
                 }
@@ -277,21 +291,26 @@ impl<'s> Solver<'s> {
             }
         }
         if present(&map) < disjunct.min {
-            return Answer { values: Vec::new(), open };
+            return SearchResult { values: Vec::new(), open };
         }
-        Answer::of(Value::Object(map))
+        SearchResult::of(Value::Object(map))
     }
 
     /// The constraints on the field `name`. None: the object cannot have such a field.
-    fn field_constraints(&self, disjunct: &Disjunct<'s>, structure: &Part<'s>, name: &str) -> Option<Constraints<'s>> {
+    fn field_constraints(
+        &self,
+        disjunct: &Disjunct<'s>,
+        structure: &SharedSchema<'s>,
+        name: &str,
+    ) -> Option<ValueConstraints<'s>> {
         let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
-        let own = own.or_else(|| kw::preserves(structure).then(|| Part::Ref(&ANY)));
+        let own = own.or_else(|| kw::preserves(structure).then(|| SharedSchema::Ref(&ANY)));
         let own = own.or_else(|| {
-            (kw::embedded(structure) && name != "metadata" && kw::is_meta(name)).then(|| Part::Ref(&TEXT))
+            (kw::embedded(structure) && name != "metadata" && kw::is_meta(name)).then(|| SharedSchema::Ref(&TEXT))
         })?;
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = disjunct.fields.get(name).cloned().unwrap_or_default();
-        Some(Constraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
+        Some(ValueConstraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }
 }
 
@@ -315,14 +334,14 @@ const OBJECT_META: [&str; 15] = [
 ];
 
 /// Generates items of a set or of a list of type `map` that differ only in a number.
-struct Numbered<'k> {
+struct NumberedItems<'k> {
     like: Value,
     /// The key that identifies the items of a list of type `map`; None for a set.
     key: Option<&'k str>,
     next: u32,
 }
 
-impl Numbered<'_> {
+impl NumberedItems<'_> {
     /// The next item, if it is accepted and differs from the items in `before` that were not generated here.
     fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
         let varied = |value: &Value| match value {
@@ -346,9 +365,9 @@ impl Numbered<'_> {
     }
 }
 
-fn pin_of<'v>(pin: Option<Pin<'v>>, name: &str) -> Option<&'v Value> {
+fn pin_of<'v>(pin: Option<PinnedPart<'v>>, name: &str) -> Option<&'v Value> {
     match pin {
-        Some(Pin::Field(pinned, value)) if pinned == name => Some(value),
+        Some(PinnedPart::Field(pinned, value)) if pinned == name => Some(value),
         _ => None,
     }
 }

@@ -12,11 +12,11 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::automaton::Budget;
-use super::constraints::{Constraints, Disjunct, Part, disjuncts};
-use super::keywords::{self as kw, Kinds};
+use super::automaton::SearchBudget;
+use super::constraints::{Disjunct, SharedSchema, ValueConstraints, disjuncts};
+use super::keywords::{self as kw, JsonTypeSet};
 use super::numbers;
-use super::rules::Means;
+use super::rules::RuleProofResources;
 use super::strings::{self, StringSet, Subset, subset_within};
 use gantry_schema::{Patterns, Schema};
 
@@ -37,14 +37,14 @@ pub const VALIDATOR_STEPS_PER_STEP: u64 = 4;
 
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct SearchResult {
     /// Values that fit, simplest first.
     pub values: Vec<Value>,
     /// Why there may be values that were not found. None: if `values` is empty, no value fits.
     pub open: Option<String>,
 }
 
-impl Answer {
+impl SearchResult {
     fn open(why: impl Into<String>) -> Self {
         Self { values: Vec::new(), open: Some(why.into()) }
     }
@@ -61,12 +61,12 @@ impl Answer {
 
 /// A part that the value must contain.
 #[derive(Clone, Copy, Debug)]
-pub enum Pin<'v> {
+pub enum PinnedPart<'v> {
     Field(&'v str, &'v Value),
     Item(&'v Value),
 }
 
-impl Pin<'_> {
+impl PinnedPart<'_> {
     /// Whether `value` contains the part, apart from defaults that were added to it.
     fn is_in(self, value: &Value) -> bool {
         match self {
@@ -77,22 +77,22 @@ impl Pin<'_> {
 }
 
 /// A compiled schema; None if it does not compile.
-type Compiled = Option<Rc<Schema>>;
+type CompiledSchema = Option<Rc<Schema>>;
 
 /// Names of fields with their defaults.
-type Defaults = Rc<Vec<(String, Value)>>;
+type FieldDefaults = Rc<Vec<(String, Value)>>;
 
 /// Solves constraints within limits, and caches the results.
 pub struct Solver<'s> {
     steps: Cell<u64>,
     depth: Cell<usize>,
-    compiled: RefCell<HashMap<*const Value, Compiled>>,
+    compiled: RefCell<HashMap<*const Value, CompiledSchema>>,
     /// The built schema that was used last: it is often checked for many values in a row.
-    latest: RefCell<Option<(Rc<Value>, Compiled)>>,
-    simplest: RefCell<HashMap<(*const Value, bool, bool), Answer>>,
+    latest: RefCell<Option<(Rc<Value>, CompiledSchema)>>,
+    simplest: RefCell<HashMap<(*const Value, bool, bool), SearchResult>>,
     /// The total weight of the answers in `simplest` and the schemas in `compiled`.
     remembered: Cell<u64>,
-    defaults: RefCell<HashMap<*const Value, Defaults>>,
+    defaults: RefCell<HashMap<*const Value, FieldDefaults>>,
     misfits: RefCell<HashMap<*const Value, Rc<[String]>>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
@@ -102,9 +102,9 @@ pub struct Solver<'s> {
 }
 
 /// Decrements the depth when a level ends.
-struct Level<'a>(&'a Cell<usize>);
+struct DepthGuard<'a>(&'a Cell<usize>);
 
-impl Drop for Level<'_> {
+impl Drop for DepthGuard<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -137,8 +137,8 @@ impl<'s> Solver<'s> {
     }
 
     /// Calls `ask` with the steps and patterns that questions about rules can use.
-    pub fn with_means<T>(&self, ask: impl FnOnce(&Means<'_>) -> T) -> T {
-        ask(&Means { spend: &|steps| self.spend(steps), patterns: &self.patterns })
+    pub fn with_means<T>(&self, ask: impl FnOnce(&RuleProofResources<'_>) -> T) -> T {
+        ask(&RuleProofResources { spend: &|steps| self.spend(steps), patterns: &self.patterns })
     }
 
     /// The shared cache of compiled patterns.
@@ -152,7 +152,7 @@ impl<'s> Solver<'s> {
     }
 
     /// Whether the schema accepts the value, ignoring rules. None: unknown.
-    pub fn takes(&self, part: &Part<'s>, value: &Value) -> Option<bool> {
+    pub fn takes(&self, part: &SharedSchema<'s>, value: &Value) -> Option<bool> {
         if !self.spend(2) {
             return None;
         }
@@ -162,7 +162,7 @@ impl<'s> Solver<'s> {
             is_paid.then(|| Schema::compile_structure(schema, &self.patterns).ok().map(Rc::new)).flatten()
         };
         let schema = match part {
-            Part::Own(schema) => {
+            SharedSchema::Own(schema) => {
                 let mut latest = self.latest.borrow_mut();
                 match &*latest {
                     Some((known, compiled)) if Rc::ptr_eq(known, schema) => compiled.clone(),
@@ -173,7 +173,7 @@ impl<'s> Solver<'s> {
                     }
                 }
             }
-            Part::Ref(schema) => {
+            SharedSchema::Ref(schema) => {
                 let known = self.compiled.borrow().get(&std::ptr::from_ref(*schema)).cloned();
                 known.unwrap_or_else(|| {
                     let compiled = compile(schema);
@@ -202,7 +202,7 @@ impl<'s> Solver<'s> {
     }
 
     /// Whether the value satisfies the constraints, except the first `from` schemas of `holds`. None: unknown.
-    fn fits(&self, constraints: &Constraints<'s>, value: &Value, from: usize) -> Option<bool> {
+    fn fits(&self, constraints: &ValueConstraints<'s>, value: &Value, from: usize) -> Option<bool> {
         let mut known = true;
         for (part, wanted) in
             constraints.holds.iter().skip(from).map(|p| (p, true)).chain(constraints.fails.iter().map(|p| (p, false)))
@@ -217,17 +217,17 @@ impl<'s> Solver<'s> {
     }
 
     /// Up to `want` values that satisfy `constraints` and contain `pin`.
-    pub fn solve(&self, constraints: &Constraints<'s>, pin: Option<Pin>, want: usize) -> Answer {
+    pub fn solve(&self, constraints: &ValueConstraints<'s>, pin: Option<PinnedPart>, want: usize) -> SearchResult {
         if !self.spend(5) {
-            return Answer::open("the step limit was reached");
+            return SearchResult::open("the step limit was reached");
         }
         if self.depth.get() >= DEPTH {
-            return Answer::open("the schema is nested too deeply");
+            return SearchResult::open("the schema is nested too deeply");
         }
         self.depth.set(self.depth.get() + 1);
-        let _level = Level(&self.depth);
+        let _level = DepthGuard(&self.depth);
         let memo = match (&constraints.holds[..], pin, want) {
-            ([Part::Ref(schema)], None, 1) if constraints.fails.is_empty() => {
+            ([SharedSchema::Ref(schema)], None, 1) if constraints.fails.is_empty() => {
                 Some((std::ptr::from_ref::<Value>(schema), constraints.null, constraints.is_resource))
             }
             _ => None,
@@ -244,9 +244,9 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn by_kind(&self, constraints: &Constraints<'s>, pin: Option<Pin>, want: usize) -> Answer {
+    fn by_kind(&self, constraints: &ValueConstraints<'s>, pin: Option<PinnedPart>, want: usize) -> SearchResult {
         let all = constraints.all_holds();
-        let kinds = all.iter().fold(Kinds::ALL, |kinds, part| kinds & (kw::kinds(part) | Kinds::NULL));
+        let kinds = all.iter().fold(JsonTypeSet::ALL, |kinds, part| kinds & (kw::kinds(part) | JsonTypeSet::NULL));
         let options = all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len());
         if let (Some(options), Some(pin)) = (options, pin) {
             let pinned: Vec<Value> = options.iter().filter(|option| pin.is_in(option)).cloned().collect();
@@ -264,26 +264,32 @@ impl<'s> Solver<'s> {
             }
             return answer;
         }
-        let mut answer = Answer::default();
-        for kind in
-            [Kinds::STRING, Kinds::INTEGER, Kinds::BOOLEAN, Kinds::OBJECT, Kinds::ARRAY, Kinds::FRACTION, Kinds::NULL]
-        {
+        let mut answer = SearchResult::default();
+        for kind in [
+            JsonTypeSet::STRING,
+            JsonTypeSet::INTEGER,
+            JsonTypeSet::BOOLEAN,
+            JsonTypeSet::OBJECT,
+            JsonTypeSet::ARRAY,
+            JsonTypeSet::FRACTION,
+            JsonTypeSet::NULL,
+        ] {
             let fits_pin = match pin {
                 None => true,
-                Some(Pin::Field(..)) => kind == Kinds::OBJECT,
-                Some(Pin::Item(_)) => kind == Kinds::ARRAY,
+                Some(PinnedPart::Field(..)) => kind == JsonTypeSet::OBJECT,
+                Some(PinnedPart::Item(_)) => kind == JsonTypeSet::ARRAY,
             };
             if answer.values.len() >= want {
                 break;
             }
-            if !fits_pin || !kinds.contains(kind) || kind == Kinds::NULL && !constraints.null {
+            if !fits_pin || !kinds.contains(kind) || kind == JsonTypeSet::NULL && !constraints.null {
                 continue;
             }
             let left = want - answer.values.len();
             let of_kind = match kind {
-                Kinds::NULL => self.among(constraints, &[Value::Null], left),
-                Kinds::BOOLEAN => self.among(constraints, &[json!(false), json!(true)], left),
-                Kinds::INTEGER | Kinds::FRACTION => {
+                JsonTypeSet::NULL => self.among(constraints, &[Value::Null], left),
+                JsonTypeSet::BOOLEAN => self.among(constraints, &[json!(false), json!(true)], left),
+                JsonTypeSet::INTEGER | JsonTypeSet::FRACTION => {
                     let numbers = numbers::representatives(constraints, kind);
                     self.spend(numbers.values.len() as u64 / NUMBERS);
                     let mut found = self.among(constraints, &numbers.values, left);
@@ -308,8 +314,8 @@ impl<'s> Solver<'s> {
     }
 
     /// The first `want` of `values` that satisfy the constraints.
-    fn among(&self, constraints: &Constraints<'s>, values: &[Value], want: usize) -> Answer {
-        let mut answer = Answer::default();
+    fn among(&self, constraints: &ValueConstraints<'s>, values: &[Value], want: usize) -> SearchResult {
+        let mut answer = SearchResult::default();
         for value in values {
             if value.is_null() && !constraints.null {
                 continue;
@@ -330,13 +336,19 @@ impl<'s> Solver<'s> {
         answer
     }
 
-    fn by_disjuncts(&self, constraints: &Constraints<'s>, kind: Kinds, pin: Option<Pin>, want: usize) -> Answer {
-        let mut answer = Answer::default();
+    fn by_disjuncts(
+        &self,
+        constraints: &ValueConstraints<'s>,
+        kind: JsonTypeSet,
+        pin: Option<PinnedPart>,
+        want: usize,
+    ) -> SearchResult {
+        let mut answer = SearchResult::default();
         let whole;
         let constraints = match constraints.holds.first() {
-            Some(structure) if kind == Kinds::OBJECT && kw::embedded(structure) => {
+            Some(structure) if kind == JsonTypeSet::OBJECT && kw::embedded(structure) => {
                 let mut with_meta = constraints.clone();
-                with_meta.holds.push(Part::Ref(&embedded::CONSTRAINTS));
+                with_meta.holds.push(SharedSchema::Ref(&embedded::CONSTRAINTS));
                 whole = with_meta;
                 &whole
             }
@@ -349,8 +361,8 @@ impl<'s> Solver<'s> {
                 return false;
             }
             let mut found = match kind {
-                Kinds::STRING => self.text(&disjunct),
-                Kinds::ARRAY => self.array(&disjunct, constraints, pin),
+                JsonTypeSet::STRING => self.text(&disjunct),
+                JsonTypeSet::ARRAY => self.array(&disjunct, constraints, pin),
                 _ => self.object(&disjunct, constraints, pin),
             };
             if found.is_nothing() && disjunct.opaque.is_some() {
@@ -359,7 +371,7 @@ impl<'s> Solver<'s> {
             for value in found.values {
                 // The value was built along the structure; everything else is checked again.
                 let full = self.defaulted(constraints, &value);
-                match self.fits(constraints, &full, usize::from(kind != Kinds::STRING)) {
+                match self.fits(constraints, &full, usize::from(kind != JsonTypeSet::STRING)) {
                     Some(true) => answer.values.push(value),
                     _ => found.open = Some(disjunct.opaque.unwrap_or("no example could be built").to_owned()),
                 }
@@ -376,15 +388,15 @@ impl<'s> Solver<'s> {
     }
 
     /// The fields of the structure that have a default.
-    fn defaults(&self, structure: &Part<'s>) -> Defaults {
-        let read = |schema: &Value| -> Defaults {
+    fn defaults(&self, structure: &SharedSchema<'s>) -> FieldDefaults {
+        let read = |schema: &Value| -> FieldDefaults {
             let fields = kw::properties(schema).into_iter().flatten();
             let default = |(name, kid): (&String, &Value)| Some((name.clone(), kw::default_of(kid)?.clone()));
             Rc::new(fields.filter_map(default).collect())
         };
         match structure {
-            Part::Own(schema) => read(schema),
-            Part::Ref(schema) => {
+            SharedSchema::Own(schema) => read(schema),
+            SharedSchema::Ref(schema) => {
                 let mut known = self.defaults.borrow_mut();
                 Rc::clone(known.entry(std::ptr::from_ref(*schema)).or_insert_with(|| read(schema)))
             }
@@ -392,11 +404,14 @@ impl<'s> Solver<'s> {
     }
 
     /// The fields whose default is refused by their own schema.
-    fn misfits(&self, structure: &Part<'s>) -> Rc<[String]> {
+    fn misfits(&self, structure: &SharedSchema<'s>) -> Rc<[String]> {
         let is_misfit = |name: &str, default: &Value| {
             structure.property(name).is_some_and(|own| {
-                let field =
-                    Constraints { null: kw::flag(&own, "nullable"), holds: vec![own], ..Constraints::default() };
+                let field = ValueConstraints {
+                    null: kw::flag(&own, "nullable"),
+                    holds: vec![own],
+                    ..ValueConstraints::default()
+                };
                 self.is_refused(&field, default)
             })
         };
@@ -405,7 +420,7 @@ impl<'s> Solver<'s> {
             let misfits = defaults.iter().filter(|(name, default)| is_misfit(name, default));
             misfits.map(|(name, _)| name.clone()).collect::<Rc<[String]>>()
         };
-        let Part::Ref(schema) = structure else { return read() };
+        let SharedSchema::Ref(schema) = structure else { return read() };
         let key = std::ptr::from_ref::<Value>(schema);
         if let Some(known) = self.misfits.borrow().get(&key) {
             return Rc::clone(known);
@@ -416,12 +431,12 @@ impl<'s> Solver<'s> {
     }
 
     /// Whether a default violates the constraints on its field.
-    fn is_refused(&self, field: &Constraints<'s>, default: &Value) -> bool {
+    fn is_refused(&self, field: &ValueConstraints<'s>, default: &Value) -> bool {
         self.fits(field, &self.defaulted(field, default), 0) == Some(false)
     }
 
     /// The value with the defaults of its own fields, as the server validates it.
-    fn defaulted(&self, constraints: &Constraints<'s>, value: &Value) -> Value {
+    fn defaulted(&self, constraints: &ValueConstraints<'s>, value: &Value) -> Value {
         let mut value = value.clone();
         if let (Some(map), Some(structure)) = (value.as_object_mut(), constraints.holds.first()) {
             for (name, default) in self.defaults(structure).iter() {
@@ -442,21 +457,21 @@ impl<'s> Solver<'s> {
         }
         // The search is charged to this solver, so its budget is what is left here.
         let most = strings::STEPS.min(self.left().saturating_mul(strings::STEPS_PER_UNIT));
-        let mut budget = Budget::sharing(most, &self.patterns);
+        let mut budget = SearchBudget::sharing(most, &self.patterns);
         let answer = subset_within(live, desired, &mut budget);
         self.spend((most - budget.left()) / strings::STEPS_PER_UNIT);
         self.subsets.borrow_mut().insert(question, answer.clone());
         answer
     }
 
-    fn text(&self, disjunct: &Disjunct<'s>) -> Answer {
+    fn text(&self, disjunct: &Disjunct<'s>) -> SearchResult {
         let mut why = None;
         let mut pool = Vec::new();
         let nothing = [StringSet::empty()];
         let refused = if disjunct.not_text.is_empty() { &nothing[..] } else { &disjunct.not_text[..] };
         for set in refused {
             match self.subset(&disjunct.text, set) {
-                Subset::Yes => return Answer::default(),
+                Subset::Yes => return SearchResult::default(),
                 Subset::No(text) => pool.push(text),
                 Subset::Unknown(reason) => why = Some(reason),
             }
@@ -471,8 +486,8 @@ impl<'s> Solver<'s> {
                 && disjunct.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
         match pool.into_iter().find(is_outside) {
-            Some(text) => Answer::of(Value::String(text)),
-            None => Answer::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),
+            Some(text) => SearchResult::of(Value::String(text)),
+            None => SearchResult::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),
         }
     }
 }

@@ -2,14 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Pin, Solver};
-use crate::constraints::{Constraints, Part};
+use super::{PinnedPart, Solver};
+use crate::constraints::{SharedSchema, ValueConstraints};
 use gantry_schema::{Patterns, Schema};
 
 /// Constraints from a schema that accepts a value and one that refuses it.
-fn constraints<'s>(holds: &'s Value, fails: &'s Value) -> Constraints<'s> {
+fn constraints<'s>(holds: &'s Value, fails: &'s Value) -> ValueConstraints<'s> {
     let null = holds["nullable"] == json!(true);
-    Constraints { holds: vec![Part::Ref(holds)], fails: vec![Part::Ref(fails)], null, ..Constraints::default() }
+    ValueConstraints {
+        holds: vec![SharedSchema::Ref(holds)],
+        fails: vec![SharedSchema::Ref(fails)],
+        null,
+        ..ValueConstraints::default()
+    }
 }
 
 fn accepts(schema: &Value, value: &Value) -> bool {
@@ -106,7 +111,7 @@ fn as_many_values_as_are_wanted_and_null_only_where_it_passes() {
     let fails = text(json!({}));
     let solver = Solver::new(100_000, &Patterns::default());
     let values = |null: bool, want: usize| {
-        solver.solve(&Constraints { null, ..constraints(&options, &fails) }, None, want).values
+        solver.solve(&ValueConstraints { null, ..constraints(&options, &fails) }, None, want).values
     };
     assert_eq!(values(true, 9), [json!(false), json!(true), json!(null)]);
     assert_eq!(values(false, 9), [json!(false), json!(true)]);
@@ -121,12 +126,15 @@ fn a_part_that_is_given_is_in_the_value() {
         (typed("array", json!({"items": text(json!({})), "minItems": 2})), object(json!({"required": ["c"]})));
     let solver = Solver::new(100_000, &Patterns::default());
     let given = json!("x");
-    let [value] = &solver.solve(&constraints(&holds, &nothing), Some(Pin::Field("a", &given)), 1).values[..] else {
+    let [value] = &solver.solve(&constraints(&holds, &nothing), Some(PinnedPart::Field("a", &given)), 1).values[..]
+    else {
         panic!()
     };
     assert_eq!(value["a"], given);
     assert!(accepts(&holds, value), "{value}");
     let longer = typed("array", json!({"maxItems": 1}));
-    let [value] = &solver.solve(&constraints(&list, &longer), Some(Pin::Item(&given)), 1).values[..] else { panic!() };
+    let [value] = &solver.solve(&constraints(&list, &longer), Some(PinnedPart::Item(&given)), 1).values[..] else {
+        panic!()
+    };
     assert!(value.as_array().unwrap().contains(&given) && accepts(&list, value), "{value}");
 }

@@ -94,7 +94,7 @@ fn a_pattern_that_is_wider_than_the_format_is_shown_to_be() {
 
 #[test]
 fn an_example_avoids_what_it_must_not_be() {
-    let mut budget = Budget::new(10_000);
+    let mut budget = SearchBudget::new(10_000);
     assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a"], &mut budget), Ok(Some("b".to_owned())));
     assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a", "b"], &mut budget), Ok(None));
     assert_eq!(example_but(&one_of(&["x", "y"]), &["x"], &mut budget), Ok(Some("y".to_owned())));

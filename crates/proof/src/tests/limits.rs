@@ -15,7 +15,7 @@ fn text(longest: u64) -> Value {
 }
 
 /// The verdict and the reason of the only node that changed.
-fn of_node(live: &Value, desired: &Value) -> (Verdict, String) {
+fn of_node(live: &Value, desired: &Value) -> (SchemaRelation, String) {
     let proof = proof_of(&whole(live), &whole(desired));
     assert_eq!(proof.nodes.len(), 1, "{proof:#?}");
     (proof.nodes[0].verdict, proof.nodes[0].reason.clone())

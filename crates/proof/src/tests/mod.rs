@@ -10,8 +10,8 @@ mod reach;
 mod values;
 mod witnesses;
 
-pub fn version(schema: &Value) -> Version<'_> {
-    Version { schema, status_subresource: false, api_version: "example.com/v1", kind: "Sample" }
+pub fn version(schema: &Value) -> VersionSchema<'_> {
+    VersionSchema { schema, status_subresource: false, api_version: "example.com/v1", kind: "Sample" }
 }
 
 fn whole(field: &Value) -> Value {
@@ -23,7 +23,7 @@ fn proof_of(live: &Value, desired: &Value) -> Proof {
 }
 
 /// Checks the verdicts on a field's change and on the reverse change.
-fn both_ways(rows: &[(Value, Value, Verdict, Verdict)]) {
+fn both_ways(rows: &[(Value, Value, SchemaRelation, SchemaRelation)]) {
     let mut wrong = Vec::new();
     for (live, desired, there, back) in rows {
         for (from, to, expected) in [(live, desired, there), (desired, live, back)] {
@@ -36,7 +36,7 @@ fn both_ways(rows: &[(Value, Value, Verdict, Verdict)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-use Verdict::{DataLoss, Equal, Incomparable, Narrowing, Undecided, Widening};
+use SchemaRelation::{DataLoss, Equal, Incomparable, Narrowing, Undecided, Widening};
 
 #[test]
 fn required_fields_and_defaults() {
@@ -84,7 +84,7 @@ fn required_fields_and_defaults() {
     ]);
     let proof = proof_of(&whole(&without), &whole(&with(json!({"type": "string", "default": "x"}))));
     let node = proof.nodes.iter().find(|node| node.path == "^.spec.f.new").expect("the node");
-    assert_eq!(node.breaks, [Breaks::Behaviour]);
+    assert_eq!(node.breaks, [AffectedParty::Behaviour]);
     assert_eq!(node.witnesses[0].desired, Difference::Defaulted);
     assert_eq!(
         node.witnesses[0].object,
@@ -318,7 +318,7 @@ fn the_default_of_a_status_does_not_make_it_present() {
         [with("required", json!(["status"])), with("x-kubernetes-validations", json!([{"rule": "has(self.status)"}]))]
     {
         for (status_subresource, expected) in [(true, Narrowing), (false, Equal)] {
-            let of = |schema| Version { status_subresource, ..version(schema) };
+            let of = |schema| VersionSchema { status_subresource, ..version(schema) };
             let proof = prove(&of(&plain), &of(&desired), Limits::default());
             assert_eq!(proof.verdict, expected, "{desired}: {proof:#?}");
         }
@@ -381,12 +381,12 @@ fn a_status_is_written_through_its_subresource() {
         "s": {"type": "string", "pattern": pattern}}}}})
     };
     let (live, desired) = (schema("^.*$"), schema("^.+$"));
-    let of = |schema| Version { status_subresource: true, ..version(schema) };
+    let of = |schema| VersionSchema { status_subresource: true, ..version(schema) };
     let proof = prove(&of(&live), &of(&desired), Limits::default());
     assert_eq!(proof.verdict, Narrowing, "{proof:#?}");
     assert!(proof.nodes[0].witnesses[0].via_status);
     assert_eq!(proof.nodes[0].witnesses[0].object["status"], json!({"s": ""}));
-    let without = Version { status_subresource: false, ..of(&live) };
+    let without = VersionSchema { status_subresource: false, ..of(&live) };
     assert_eq!(prove(&without, &of(&live), Limits::default()).verdict, DataLoss);
 }
 

@@ -204,7 +204,8 @@ fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
     let desired = spec(anything(json!({"a": anything(json!({"b": anything(json!({"c": {"type": "integer"}}))}))})));
     let proof = prove(&version(&live), &version(&desired), Limits::default());
     // Live knows no node below `spec.a`.
-    let nodes: Vec<(&str, Verdict)> = proof.nodes.iter().map(|node| (node.path.as_str(), node.verdict)).collect();
+    let nodes: Vec<(&str, SchemaRelation)> =
+        proof.nodes.iter().map(|node| (node.path.as_str(), node.verdict)).collect();
     assert_eq!((nodes, proof.verdict), (vec![("^.spec.a", Narrowing)], Narrowing));
 }
 
@@ -272,7 +273,7 @@ fn a_default_that_has_the_object_refused_breaks_more_than_behaviour() {
         (object(not_equal(), text()), object(not_equal(), filled())),
     ] {
         let proof = prove(&version(&live), &version(&desired), Limits::default());
-        if !proof.breaks.contains(&Breaks::StoredObjects) {
+        if !proof.breaks.contains(&AffectedParty::StoredObjects) {
             failed.push(format!("{desired}: {:?}", proof.nodes));
         }
     }
@@ -307,12 +308,12 @@ fn a_default_that_makes_items_duplicates_has_the_object_refused() {
     let [keyed, keyed_after] = keyed;
     let only = |default: &str, options: Value| map(json!({"type": "string", "default": default, "enum": options}));
     for (live, desired, verdict, breaks) in [
-        (map(filled("T")), map(filled("U")), Incomparable, vec![Breaks::Writers, Breaks::Behaviour]),
-        (set(text()), set(filled("U")), Narrowing, vec![Breaks::Writers, Breaks::Behaviour]),
-        (set(filled("T")), set(filled("U")), Incomparable, vec![Breaks::Writers, Breaks::Behaviour]),
-        (set(inner(text())), set(inner(filled("U"))), Undecided, vec![Breaks::Behaviour]),
+        (map(filled("T")), map(filled("U")), Incomparable, vec![AffectedParty::Writers, AffectedParty::Behaviour]),
+        (set(text()), set(filled("U")), Narrowing, vec![AffectedParty::Writers, AffectedParty::Behaviour]),
+        (set(filled("T")), set(filled("U")), Incomparable, vec![AffectedParty::Writers, AffectedParty::Behaviour]),
+        (set(inner(text())), set(inner(filled("U"))), Undecided, vec![AffectedParty::Behaviour]),
         // No key, and no list of two items.
-        (keyed, keyed_after, Narrowing, vec![Breaks::Behaviour]),
+        (keyed, keyed_after, Narrowing, vec![AffectedParty::Behaviour]),
         (
             {
                 let mut one = map(filled("T"));
@@ -321,10 +322,10 @@ fn a_default_that_makes_items_duplicates_has_the_object_refused() {
             },
             short,
             Narrowing,
-            vec![Breaks::Behaviour],
+            vec![AffectedParty::Behaviour],
         ),
         // No item has had the new default.
-        (only("T", json!(["T"])), only("U", json!(["T", "U"])), Incomparable, vec![Breaks::Behaviour]),
+        (only("T", json!(["T"])), only("U", json!(["T", "U"])), Incomparable, vec![AffectedParty::Behaviour]),
     ] {
         let proof = proof_of(&whole(&live), &whole(&desired));
         assert_eq!((proof.verdict, proof.breaks), (verdict, breaks), "{live} → {desired}: {:#?}", proof.nodes);
@@ -339,5 +340,5 @@ fn a_default_decides_nothing_of_what_changed_beside_it() {
     let desired = of(json!({"type": "object", "properties": {"f": {"type": "boolean"}}, "enum": [{}]}));
     let proof = prove(&version(&live), &version(&desired), Limits::default());
     let found = proof.nodes.iter().find(|node| node.path == "^.s").expect("the enum");
-    assert!(found.verdict == Undecided || found.breaks.contains(&Breaks::Writers), "{found:#?}");
+    assert!(found.verdict == Undecided || found.breaks.contains(&AffectedParty::Writers), "{found:#?}");
 }

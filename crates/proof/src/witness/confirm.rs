@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Sides;
+use super::CompiledSides;
 use super::route::Route;
 use crate::solve::{MAX_WEIGHT, Solver, VALIDATOR_STEPS_PER_STEP};
-use crate::{Difference, Version, Witness, keywords as kw};
+use crate::{Difference, ProofWitness, VersionSchema, keywords as kw};
 use gantry_schema::Step;
-use gantry_schema::ratchet::{self, RefusedUpdates};
+use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates};
 use gantry_schema::{Processed, Schema};
 
@@ -15,15 +15,15 @@ use gantry_schema::{Processed, Schema};
 const WEIGHED: u64 = 256;
 
 /// One side of the comparison, with its compiled schema.
-pub struct Side<'v> {
-    pub version: &'v Version<'v>,
+pub struct ComparedVersion<'v> {
+    pub version: &'v VersionSchema<'v>,
     pub schema: Schema,
     /// Whether the version has rules, which the solver ignores.
     has_rules: bool,
 }
 
-impl<'v> Side<'v> {
-    pub fn new(version: &'v Version<'v>, schema: Schema) -> Self {
+impl<'v> ComparedVersion<'v> {
+    pub fn new(version: &'v VersionSchema<'v>, schema: Schema) -> Self {
         Self { version, schema, has_rules: has_rules(version.schema) }
     }
 }
@@ -40,7 +40,7 @@ fn has_rules(schema: &Value) -> bool {
 
 /// A witness, and where the difference is.
 pub(super) struct Confirmed {
-    pub witness: Witness,
+    pub witness: ProofWitness,
     /// None if that is unknown.
     pub at: Option<Vec<Step>>,
     /// Whether the difference is at the end of the path in question or below it. A refusal counts only if the node at
@@ -48,11 +48,11 @@ pub(super) struct Confirmed {
     pub is_there: bool,
 }
 
-impl Sides<'_> {
+impl CompiledSides<'_> {
     fn process(
         &self,
         solver: &Solver,
-        side: &Side,
+        side: &ComparedVersion,
         object: &mut Value,
         old: Option<&Value>,
         via_status: bool,
@@ -137,7 +137,7 @@ impl Sides<'_> {
             return Err(Unconfirmed::Taken);
         };
         is_there &= at.as_ref().is_none_or(|at| route.leads_to(at));
-        let witness = Witness {
+        let witness = ProofWitness {
             object: object.clone(),
             old_object: old.cloned(),
             desired,
@@ -150,8 +150,8 @@ impl Sides<'_> {
     }
 
     /// Which updates the target refuses of a stored object like the witness.
-    pub fn refused_updates(&self, solver: &Solver, witness: &Witness) -> Option<RefusedUpdates> {
-        let Side { version, schema, .. } = &self.target;
+    pub fn refused_updates(&self, solver: &Solver, witness: &ProofWitness) -> Option<RatchetingRefusals> {
+        let ComparedVersion { version, schema, .. } = &self.target;
         let is_refused = witness.desired == Difference::Refused && witness.old_object.is_none();
         // The object is validated once for each value around the invalid one.
         if !is_refused || !solver.spend(20 + kw::weight(&witness.object) / WEIGHED) {

@@ -11,26 +11,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::constraints::{Constraints, Part};
-use super::product::{Effect, Obligation, Step, ValuePath};
-use super::rules::repair::{Kept, Repairs};
-use super::solve::{Pin, Solver};
-use super::{Difference, Witness, keywords as kw};
-pub use confirm::Side;
+use super::constraints::{SharedSchema, ValueConstraints};
+use super::product::{ExpectedEffect, Obligation, ValuePath, ValueStep};
+use super::rules::repair::{RepairInvariant, Repairs};
+use super::solve::{PinnedPart, Solver};
+use super::{Difference, ProofWitness, keywords as kw};
+pub use confirm::ComparedVersion;
 use confirm::{Confirmed, Unconfirmed};
 use gantry_schema::Schema;
 use route::Route;
 
 /// Both sides, compiled to validate whole objects.
-pub struct Sides<'v> {
-    pub source: Side<'v>,
-    pub target: Side<'v>,
+pub struct CompiledSides<'v> {
+    pub source: ComparedVersion<'v>,
+    pub target: ComparedVersion<'v>,
     pub repairs: Repairs<'v>,
 }
 
 /// Which sides must accept what surrounds a value.
 #[derive(Clone, Copy)]
-enum Around {
+enum EnclosingAcceptance {
     /// Only the source.
     Taken,
     /// The target as well, ignoring rules: then it is the value that the target refuses.
@@ -39,7 +39,7 @@ enum Around {
 
 /// The result of settling an obligation.
 pub enum Settled {
-    Confirmed(Box<Witness>),
+    Confirmed(Box<ProofWitness>),
     /// No whole object can contain such a value.
     Unreachable,
     Open(String),
@@ -48,7 +48,7 @@ pub enum Settled {
 /// The maximum number of keys that are tried in addition to the representative one.
 const KEYS: usize = 8;
 
-impl<'v> Sides<'v> {
+impl<'v> CompiledSides<'v> {
     /// Tries to build a witness for an obligation.
     pub fn settle<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
@@ -56,7 +56,7 @@ impl<'v> Sides<'v> {
             let old = candidate
                 .old
                 .as_ref()
-                .map(|old| self.embed(solver, obligation.value_path.as_deref(), old, Around::Taken));
+                .map(|old| self.embed(solver, obligation.value_path.as_deref(), old, EnclosingAcceptance::Taken));
             let old = match old {
                 None => None,
                 Some(Ok(Some(old))) => Some(old),
@@ -93,7 +93,7 @@ impl<'v> Sides<'v> {
         let mut are_all_keys = !obligation.value_path.as_deref().is_some_and(leads_to_metadata);
         // A schema without a type cannot refuse a null, so the search cannot require a list with a null item.
         let is_null_item = obligation.values.iter().any(|candidate| candidate.value.is_null())
-            && obligation.value_path.as_ref().is_some_and(|value_path| matches!(value_path.step, Step::Item));
+            && obligation.value_path.as_ref().is_some_and(|value_path| matches!(value_path.step, ValueStep::Item));
         while let Some(value_path) = level {
             let below = wanted;
             // A null satisfies everything except the last constraint. A `type` would exclude it too, but would be taken
@@ -101,20 +101,21 @@ impl<'v> Sides<'v> {
             let no_null = json!([{"not": {"enum": [null]}}]);
             let around = |name: &str| json!({"required": [name], "properties": {name: below}, "allOf": no_null});
             wanted = match &value_path.step {
-                Step::Field(name) => around(name),
+                ValueStep::Field(name) => around(name),
                 // One key represents all keys that nothing mentions.
-                Step::Entry(name) => {
+                ValueStep::Entry(name) => {
                     let named = named(value_path);
                     are_all_keys &= named.len() <= KEYS && !value_path.above.as_deref().is_some_and(leads_to_metadata);
                     let keys = named.iter().take(KEYS).map(String::as_str).filter(|key| key != name);
                     let mut ways: Vec<Value> = [name.as_str()].into_iter().chain(keys).map(around).collect();
                     if ways.len() == 1 { ways.swap_remove(0) } else { json!({ "anyOf": ways }) }
                 }
-                Step::Item => json!({"minItems": 1, "not": {"items": {"not": below}}, "allOf": no_null}),
+                ValueStep::Item => json!({"minItems": 1, "not": {"items": {"not": below}}, "allOf": no_null}),
             };
             let asked = |wanted: &Value| {
-                let mut constraints = Constraints { null: false, ..Constraints::clone(&value_path.constraints) };
-                constraints.holds.push(Part::own(wanted.clone()));
+                let mut constraints =
+                    ValueConstraints { null: false, ..ValueConstraints::clone(&value_path.constraints) };
+                constraints.holds.push(SharedSchema::own(wanted.clone()));
                 solver.solve(&constraints, None, 2)
             };
             let answer = asked(&wanted);
@@ -130,7 +131,7 @@ impl<'v> Sides<'v> {
                 open.get_or_insert_with(|| "other keys were not tried".to_owned());
             }
             // If it is unknown what the target refuses, an arbitrary value shows nothing.
-            let is_telling = obligation.refused.is_some() || obligation.effect == Effect::Pruned;
+            let is_telling = obligation.refused.is_some() || obligation.effect == ExpectedEffect::Pruned;
             for value in answer.values.iter().filter(|_| is_telling) {
                 match self.try_value(solver, obligation, value_path.above.as_deref(), value, None) {
                     Ok(Some(witness)) => return Settled::Confirmed(Box::new(witness)),
@@ -154,8 +155,8 @@ impl<'v> Sides<'v> {
         value_path: Option<&ValuePath<'s>>,
         value: &Value,
         old: Option<Value>,
-    ) -> Result<Option<Witness>, String> {
-        let Some(object) = self.embed(solver, value_path, value, Around::Taken)? else { return Ok(None) };
+    ) -> Result<Option<ProofWitness>, String> {
+        let Some(object) = self.embed(solver, value_path, value, EnclosingAcceptance::Taken)? else { return Ok(None) };
         let route = Route::of(obligation);
         let is_update = old.is_some();
         let mut found = self.confirm_any(solver, obligation, &route, object, old)?;
@@ -163,15 +164,15 @@ impl<'v> Sides<'v> {
         let field = obligation.path.rsplit('.').next().unwrap_or_default();
         let is_refused = |found: &Confirmed| found.witness.desired == Difference::Refused;
         let is_else = |found: &Confirmed| match obligation.effect {
-            Effect::Refused => !found.is_there || found.witness.desired == Difference::Pruned,
-            Effect::Defaulted => {
+            ExpectedEffect::Refused => !found.is_there || found.witness.desired == Difference::Pruned,
+            ExpectedEffect::Defaulted => {
                 is_refused(found) && found.at.as_ref().is_some_and(|at| !route.leads_through(at, field))
             }
-            Effect::Pruned => is_refused(found) && !found.is_there,
+            ExpectedEffect::Pruned => is_refused(found) && !found.is_there,
         };
         if is_else(&found)
             && !is_update
-            && let Ok(Some(object)) = self.embed(solver, value_path, value, Around::TakenByBoth)
+            && let Ok(Some(object)) = self.embed(solver, value_path, value, EnclosingAcceptance::TakenByBoth)
             && let Ok(other) = self.confirm_any(solver, obligation, &route, object, None)
         {
             found = other;
@@ -182,19 +183,22 @@ impl<'v> Sides<'v> {
             found = self.confirm_any(solver, obligation, &route, object, None)?;
         }
         // If every object is refused elsewhere, that refusal still serves as a witness, but not for a default.
-        if is_else(&found) && obligation.effect == Effect::Defaulted {
+        if is_else(&found) && obligation.effect == ExpectedEffect::Defaulted {
             return Err("the objects tried are refused for another reason".to_owned());
         }
         // A different default does not show that anything is refused or dropped.
-        if found.witness.desired == Difference::Defaulted && obligation.effect != Effect::Defaulted {
+        if found.witness.desired == Difference::Defaulted && obligation.effect != ExpectedEffect::Defaulted {
             return Err("the objects tried only get different defaults".to_owned());
         }
         let is_else = is_else(&found);
         let mut witness = self.shrunk(solver, found, &route);
         // The words about another node say nothing about this one.
-        if is_else && obligation.effect == Effect::Refused {
+        if is_else && obligation.effect == ExpectedEffect::Refused {
             witness.message.clone_from(&obligation.reason);
-            return Ok(Some(Witness { is_lost_to_another_change: witness.desired == Difference::Pruned, ..witness }));
+            return Ok(Some(ProofWitness {
+                is_lost_to_another_change: witness.desired == Difference::Pruned,
+                ..witness
+            }));
         }
         Ok(Some(witness))
     }
@@ -207,9 +211,9 @@ impl<'v> Sides<'v> {
         obligation: &Obligation<'s>,
         old: &Value,
         value: &Value,
-    ) -> Option<Witness> {
+    ) -> Option<ProofWitness> {
         let route = Route::of(obligation);
-        for around in [Around::TakenByBoth, Around::Taken] {
+        for around in [EnclosingAcceptance::TakenByBoth, EnclosingAcceptance::Taken] {
             let Ok(Some(mut before)) = self.embed(solver, obligation.value_path.as_deref(), old, around) else {
                 continue;
             };
@@ -240,22 +244,22 @@ impl<'v> Sides<'v> {
         solver: &Solver<'s>,
         mut level: Option<&ValuePath<'s>>,
         value: &Value,
-        around: Around,
+        around: EnclosingAcceptance,
     ) -> Result<Option<Value>, String> {
         let mut value = value.clone();
         while let Some(value_path) = level {
             let pin = match &value_path.step {
-                Step::Field(name) | Step::Entry(name) => Pin::Field(name, &value),
-                Step::Item => Pin::Item(&value),
+                ValueStep::Field(name) | ValueStep::Entry(name) => PinnedPart::Field(name, &value),
+                ValueStep::Item => PinnedPart::Item(&value),
             };
             let mut answer = solver.solve(&value_path.constraints, Some(pin), 1);
-            if let (Around::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
+            if let (EnclosingAcceptance::TakenByBoth, Some(taken)) = (around, answer.values.first()) {
                 let asked = target_constraints(value_path, taken);
                 if !solver.spend(kw::size(&asked) as u64) {
                     return Err("the step limit was reached".to_owned());
                 }
-                let mut constraints = Constraints::clone(&value_path.constraints);
-                constraints.holds.push(Part::own(asked));
+                let mut constraints = ValueConstraints::clone(&value_path.constraints);
+                constraints.holds.push(SharedSchema::own(asked));
                 answer = solver.solve(&constraints, Some(pin), 1);
             }
             match (answer.values.into_iter().next(), answer.open) {
@@ -315,7 +319,7 @@ impl<'v> Sides<'v> {
         obligation: &Obligation,
         route: &Route<'_>,
         object: &Value,
-        side: &Side<'v>,
+        side: &ComparedVersion<'v>,
     ) -> Option<Value> {
         let refused =
             obligation.refused.as_ref().map(|refused| Schema::compile_structure(refused, solver.patterns()).ok());
@@ -323,14 +327,17 @@ impl<'v> Sides<'v> {
         let still_differs = |value: &Value| match (&refused, obligation.effect) {
             (Some(Some(refused)), _) => refused.accepts_value(value) == Some(false),
             (Some(None), _) => false,
-            (None, Effect::Pruned) => true,
-            (None, Effect::Defaulted) => value.get(field).is_none(),
-            (None, Effect::Refused) => true,
+            (None, ExpectedEffect::Pruned) => true,
+            (None, ExpectedEffect::Defaulted) => value.get(field).is_none(),
+            (None, ExpectedEffect::Refused) => true,
         };
         // A value that a rule refuses is kept exactly; otherwise it is enough that some value at this place is refused.
-        let is_exact = obligation.refused.is_none() && obligation.effect == Effect::Refused;
+        let is_exact = obligation.refused.is_none() && obligation.effect == ExpectedEffect::Refused;
         let pinned = is_exact.then(|| route.keys());
-        let kept = Kept { pinned: pinned.as_deref(), serves: &|object: &Value| route.ends_at(object, &still_differs) };
+        let kept = RepairInvariant {
+            pinned: pinned.as_deref(),
+            serves: &|object: &Value| route.ends_at(object, &still_differs),
+        };
         self.repairs.run(side.version.schema, true, object, &kept, &|steps| solver.spend(steps))
     }
 
@@ -349,8 +356,8 @@ impl<'v> Sides<'v> {
 fn target_constraints(around: &ValuePath<'_>, value: &Value) -> Value {
     let target = around.target;
     let pinned = match &around.step {
-        Step::Field(name) | Step::Entry(name) => Some(name.as_str()),
-        Step::Item => None,
+        ValueStep::Field(name) | ValueStep::Entry(name) => Some(name.as_str()),
+        ValueStep::Item => None,
     };
     // Every resource has a kind, a version and metadata.
     let is_given = |name: &str| (around.constraints.is_resource || kw::embedded(target)) && kw::is_meta(name);
@@ -394,7 +401,7 @@ fn demands(schema: &Value) -> Value {
 fn leads_to_metadata(value_path: &ValuePath) -> bool {
     let is_resource = value_path.constraints.is_resource
         || value_path.constraints.holds.first().is_some_and(|part| kw::embedded(part));
-    is_resource && matches!(&value_path.step, Step::Field(name) if name == "metadata")
+    is_resource && matches!(&value_path.step, ValueStep::Field(name) if name == "metadata")
 }
 
 /// The keys that the constraints on an object, or on a value around it, mention, except the fields of its structure.

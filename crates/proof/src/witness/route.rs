@@ -2,20 +2,20 @@
 
 use serde_json::Value;
 
-use crate::product::{Effect, Obligation, Step};
-use crate::rules::Key;
+use crate::product::{ExpectedEffect, Obligation, ValueStep};
+use crate::rules::ViewStep;
 use gantry_schema::{FieldError, RefusedBy, Step as Place};
 
 /// Steps from the root down.
 pub struct Route<'d> {
-    steps: Vec<&'d Step>,
+    steps: Vec<&'d ValueStep>,
     /// For an obligation about a default: the field at the end of the path that is defaulted.
     defaulted: Option<&'d str>,
 }
 
 impl<'d> Route<'d> {
     pub fn of(obligation: &'d Obligation<'_>) -> Self {
-        let mut steps: Vec<&Step> = Vec::new();
+        let mut steps: Vec<&ValueStep> = Vec::new();
         let mut level = obligation.value_path.as_deref();
         while let Some(value_path) = level {
             steps.push(&value_path.step);
@@ -23,7 +23,7 @@ impl<'d> Route<'d> {
         }
         steps.reverse();
         let field = obligation.path.rsplit('.').next();
-        Route { steps, defaulted: field.filter(|_| obligation.effect == Effect::Defaulted) }
+        Route { steps, defaulted: field.filter(|_| obligation.effect == ExpectedEffect::Defaulted) }
     }
 
     /// Whether a place is in the field whose default is in question, or `None` if none is.
@@ -33,11 +33,11 @@ impl<'d> Route<'d> {
     }
 
     /// The same path for the repair of rules.
-    pub fn keys(&self) -> Vec<Key> {
-        let key = |step: &&Step| match step {
-            Step::Field(name) => Key::Field(name.clone()),
-            Step::Entry(_) => Key::Value,
-            Step::Item => Key::Item,
+    pub fn keys(&self) -> Vec<ViewStep> {
+        let key = |step: &&ValueStep| match step {
+            ValueStep::Field(name) => ViewStep::Field(name.clone()),
+            ValueStep::Entry(_) => ViewStep::Value,
+            ValueStep::Item => ViewStep::Item,
         };
         self.steps.iter().map(key).collect()
     }
@@ -78,10 +78,10 @@ impl<'d> Route<'d> {
     /// The rest of a place after the end of the path. None: the path does not lead there.
     fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
         let (on_way, rest) = place.split_at_checked(self.steps.len())?;
-        let fits = |(step, place): (&&Step, &Place)| match (step, place) {
-            (Step::Field(name), Place::Key(key)) => name == key,
+        let fits = |(step, place): (&&ValueStep, &Place)| match (step, place) {
+            (ValueStep::Field(name), Place::Key(key)) => name == key,
             // One key represents all keys without a property.
-            (Step::Entry(_), Place::Key(_)) | (Step::Item, Place::Index(_)) => true,
+            (ValueStep::Entry(_), Place::Key(_)) | (ValueStep::Item, Place::Index(_)) => true,
             _ => false,
         };
         self.steps.iter().zip(on_way).all(fits).then_some(rest)
@@ -101,22 +101,22 @@ fn nodes(mut steps: &[Place]) -> usize {
     }
 }
 
-fn first_at<'v>(value: &'v mut Value, route: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
+fn first_at<'v>(value: &'v mut Value, route: &[&ValueStep], wanted: &dyn Fn(&Value) -> bool) -> Option<&'v mut Value> {
     let Some((step, route)) = route.split_first() else { return wanted(value).then_some(value) };
     match (step, value) {
-        (Step::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, route, wanted),
-        (Step::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, route, wanted)),
-        (Step::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, route, wanted)),
+        (ValueStep::Field(name), Value::Object(map)) => first_at(map.get_mut(name)?, route, wanted),
+        (ValueStep::Entry(_), Value::Object(map)) => map.values_mut().find_map(|value| first_at(value, route, wanted)),
+        (ValueStep::Item, Value::Array(items)) => items.iter_mut().find_map(|value| first_at(value, route, wanted)),
         _ => None,
     }
 }
 
-fn any_at(value: &Value, route: &[&Step], wanted: &dyn Fn(&Value) -> bool) -> bool {
+fn any_at(value: &Value, route: &[&ValueStep], wanted: &dyn Fn(&Value) -> bool) -> bool {
     let Some((step, route)) = route.split_first() else { return wanted(value) };
     match (step, value) {
-        (Step::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, route, wanted)),
-        (Step::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, route, wanted)),
-        (Step::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, route, wanted)),
+        (ValueStep::Field(name), Value::Object(map)) => map.get(name).is_some_and(|value| any_at(value, route, wanted)),
+        (ValueStep::Entry(_), Value::Object(map)) => map.values().any(|value| any_at(value, route, wanted)),
+        (ValueStep::Item, Value::Array(items)) => items.iter().any(|value| any_at(value, route, wanted)),
         _ => false,
     }
 }
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_way_leads_to_its_end_and_what_is_below() {
-        let field = |name: &str| Step::Field(name.to_owned());
-        let steps = [field("spec"), Step::Item, field("x")];
+        let field = |name: &str| ValueStep::Field(name.to_owned());
+        let steps = [field("spec"), ValueStep::Item, field("x")];
         let route = Route { steps: steps.iter().collect(), defaulted: None };
         for (steps, leads_to, leads_through) in [
             (json!(["spec", 0, "x"]), true, true),
@@ -164,8 +164,8 @@ mod tests {
     /// Map keys can contain dots and brackets; the steps after them are still distinguished.
     #[test]
     fn a_way_through_a_map_leads_to_one_field_of_its_values() {
-        let field = |name: &str| Step::Field(name.to_owned());
-        let steps = [field("spec"), Step::Entry("k".to_owned()), field("x")];
+        let field = |name: &str| ValueStep::Field(name.to_owned());
+        let steps = [field("spec"), ValueStep::Entry("k".to_owned()), field("x")];
         let route = Route { steps: steps.iter().collect(), defaulted: None };
         for (steps, expected) in [
             (json!(["spec", "a.b[0]", "x"]), true),

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::Sides;
+use super::CompiledSides;
 use super::confirm::Confirmed;
 use super::route::Route;
-use crate::Witness;
+use crate::ProofWitness;
 use crate::keywords as kw;
 use crate::solve::Solver;
 use gantry_schema::Step;
@@ -15,9 +15,9 @@ const SHRINKS: usize = 40;
 /// Longer lists are long for a reason; they are kept or removed as a whole.
 const LONGEST: usize = 64;
 
-impl Sides<'_> {
+impl CompiledSides<'_> {
     /// The witness without the parts that it does not need.
-    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, route: &Route<'_>) -> Witness {
+    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, route: &Route<'_>) -> ProofWitness {
         if found.witness.old_object.is_some() {
             return found.witness;
         }
@@ -25,7 +25,11 @@ impl Sides<'_> {
         let mut next = 0;
         while tries > 0 {
             let mut parts = Vec::new();
-            Walk { at: found.at.as_deref(), parts: &mut parts }.below(&found.witness.object, &mut Vec::new(), true);
+            RemovalWalk { at: found.at.as_deref(), parts: &mut parts }.below(
+                &found.witness.object,
+                &mut Vec::new(),
+                true,
+            );
             let Some(part) = parts.get(next) else { break };
             let smaller = part.left_out(&found.witness.object);
             tries -= 1;
@@ -71,13 +75,13 @@ impl Removable {
 
 /// Collects the fields and items that could be removed, outer ones first. Parts that contain the difference are kept.
 /// An item equal to the one before it is skipped: if one cannot be removed, neither can the other.
-struct Walk<'w> {
+struct RemovalWalk<'w> {
     /// Where the difference is, if that is known.
     at: Option<&'w [Step]>,
     parts: &'w mut Vec<Removable>,
 }
 
-impl Walk<'_> {
+impl RemovalWalk<'_> {
     /// `here` is the path to `value`.
     fn below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
         let around = self.parts.len();

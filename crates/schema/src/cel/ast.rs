@@ -23,7 +23,7 @@ pub enum Expr {
         /// The value that the first selection applies to.
         root: Box<Expr>,
         /// The selections, in order.
-        steps: Vec<Step>,
+        steps: Vec<SelectionStep>,
     },
     /// `has(operand.field)`.
     Has {
@@ -52,14 +52,14 @@ pub enum Expr {
         /// The leftmost operand.
         first: Box<Expr>,
         /// The operators and their right operands.
-        rest: Vec<(Operator, Expr)>,
+        rest: Vec<(BinaryOperator, Expr)>,
     },
     /// A list, with a flag for each element that says whether it is optional (`[?x]`).
     List(Vec<(Expr, bool)>),
     /// A map, with a flag for each entry that says whether it is optional (`{?k: v}`).
     Map(Vec<(Expr, Expr, bool)>),
     /// A function call.
-    Call(Call),
+    Call(FunctionCall),
     /// A macro.
     Macro(Box<Macro>),
 }
@@ -67,7 +67,7 @@ pub enum Expr {
 impl Expr {
     /// A call that is not a macro.
     pub(crate) fn call(function: String, member: bool, args: Vec<Expr>) -> Expr {
-        Expr::Call(Call { function, member, args, resolved: Resolved::default(), pattern: None })
+        Expr::Call(FunctionCall { function, member, args, resolved: ResolvedCall::default(), pattern: None })
     }
 }
 
@@ -92,7 +92,7 @@ pub enum Literal {
 
 /// One selection in a path.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum SelectionStep {
     /// `.field` or `.?field`
     Field {
         /// The name, unescaped.
@@ -111,7 +111,7 @@ pub enum Step {
 
 /// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
+pub enum BinaryOperator {
     /// `+`
     Add,
     /// `-`
@@ -138,29 +138,29 @@ pub enum Operator {
     In,
 }
 
-impl Operator {
+impl BinaryOperator {
     /// The name of the function that implements the operator.
     pub fn function(self) -> &'static str {
         match self {
-            Operator::Add => "_+_",
-            Operator::Subtract => "_-_",
-            Operator::Multiply => "_*_",
-            Operator::Divide => "_/_",
-            Operator::Modulo => "_%_",
-            Operator::Equal => "_==_",
-            Operator::NotEqual => "_!=_",
-            Operator::Less => "_<_",
-            Operator::LessEqual => "_<=_",
-            Operator::Greater => "_>_",
-            Operator::GreaterEqual => "_>=_",
-            Operator::In => "@in",
+            BinaryOperator::Add => "_+_",
+            BinaryOperator::Subtract => "_-_",
+            BinaryOperator::Multiply => "_*_",
+            BinaryOperator::Divide => "_/_",
+            BinaryOperator::Modulo => "_%_",
+            BinaryOperator::Equal => "_==_",
+            BinaryOperator::NotEqual => "_!=_",
+            BinaryOperator::Less => "_<_",
+            BinaryOperator::LessEqual => "_<=_",
+            BinaryOperator::Greater => "_>_",
+            BinaryOperator::GreaterEqual => "_>=_",
+            BinaryOperator::In => "@in",
         }
     }
 }
 
 /// A function call. The target of `a.f(b)` is the first argument.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct FunctionCall {
     /// The name of the function, including its namespace.
     pub function: String,
     /// Whether it has a target: `a.f(b)`.
@@ -168,14 +168,14 @@ pub struct Call {
     /// The arguments.
     pub args: Vec<Expr>,
     /// The library functions that the name refers to.
-    pub resolved: Resolved,
+    pub resolved: ResolvedCall,
     /// The pattern argument of `matches`, `find` and `findAll`, compiled once if it is a literal.
     pub pattern: Option<Arc<Pattern>>,
 }
 
 /// The library functions that a call refers to; set by name resolution and type checking.
 #[derive(Debug, Clone, Default)]
-pub struct Resolved {
+pub struct ResolvedCall {
     /// The candidates for the name and number of arguments; set by name resolution.
     pub(crate) overloads: Vec<&'static Function>,
     /// The selected overload, if the type checker finds exactly one.
@@ -196,7 +196,7 @@ pub struct Macro {
     /// The expression that is evaluated for each element.
     pub body: Expr,
     /// The library functions that `sortBy` refers to.
-    pub resolved: Resolved,
+    pub resolved: ResolvedCall,
 }
 
 /// The kind of a macro.

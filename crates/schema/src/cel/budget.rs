@@ -14,21 +14,21 @@ pub(crate) const EXHAUSTED: &str = "the rule takes more steps than its budget al
 
 /// The remaining steps for the rules of one object.
 #[derive(Debug, Clone)]
-pub struct Budget {
+pub struct CelBudget {
     object: u64,
     rule: u64,
 }
 
-impl Default for Budget {
+impl Default for CelBudget {
     fn default() -> Self {
-        Budget::new(COST_PER_OBJECT)
+        CelBudget::new(COST_PER_OBJECT)
     }
 }
 
-impl Budget {
+impl CelBudget {
     /// A budget of `steps` for all rules of one object; a single rule gets at most a million of them.
     pub fn new(steps: u64) -> Self {
-        Budget { object: steps, rule: COST_PER_CALL.min(steps) }
+        CelBudget { object: steps, rule: COST_PER_CALL.min(steps) }
     }
 
     /// The remaining steps for the rules of the object.
@@ -42,7 +42,7 @@ impl Budget {
     }
 
     /// Consumes `steps`; an error if not enough steps are left.
-    pub(crate) fn take(&mut self, steps: u64) -> Result<(), super::fault::Fault> {
+    pub(crate) fn take(&mut self, steps: u64) -> Result<(), super::fault::EvaluationError> {
         match self.rule.checked_sub(steps) {
             Some(rest) => {
                 self.rule = rest;
@@ -53,13 +53,13 @@ impl Budget {
                 // Swallowing the fault must gain nothing: every later step fails as well.
                 self.object -= self.rule;
                 self.rule = 0;
-                Err(super::fault::Fault::Undecided(EXHAUSTED.to_owned()))
+                Err(super::fault::EvaluationError::Undecided(EXHAUSTED.to_owned()))
             }
         }
     }
 
     /// Consumes `steps` minus those already consumed since `before` steps remained.
-    pub(crate) fn take_up_to(&mut self, before: u64, steps: u64) -> Result<(), super::fault::Fault> {
+    pub(crate) fn take_up_to(&mut self, before: u64, steps: u64) -> Result<(), super::fault::EvaluationError> {
         self.take(steps.saturating_sub(before.saturating_sub(self.object)))
     }
 

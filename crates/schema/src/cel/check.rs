@@ -6,39 +6,39 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Call, Expr, Literal, Step};
+use super::ast::{Expr, FunctionCall, Literal, SelectionStep};
 use super::constant::{is_validated, literal_argument, unfit_index};
 use super::estimate::{Id, Of, Sketch, estimate};
 use super::lib_string_format;
-use super::problem::{Parsed, Problem};
+use super::problem::{ExpressionError, ExpressionResult};
 use super::signature::{Signature, signatures};
-use super::types::{self, Kind};
-use super::typing::{BOOL, Bindings, INT, STRING, Ty};
+use super::types::{self, CelTypeKind};
+use super::typing::{BOOL, INT, STRING, Ty, TypeBindings};
 
 /// A checked subexpression.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct CheckedExpression {
     pub ty: Ty,
     /// Its node in the sketch.
     pub id: Id,
 }
 
-pub(super) type Checked = Result<Part, String>;
+pub(super) type Checked = Result<CheckedExpression, String>;
 
 /// The type of `expr`, whose names are already resolved; the error is the reason why the server rejects it.
 /// `optional_old` is whether `oldSelf` is an optional.
-pub(crate) fn check(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Ty> {
+pub(crate) fn check(expr: &Expr, of: &Arc<types::CelType>, optional_old: bool) -> ExpressionResult<Ty> {
     check_in(expr, variables(of, optional_old))
 }
 
-fn variables(of: &Arc<types::Type>, optional_old: bool) -> Vec<(&'static str, Ty)> {
+fn variables(of: &Arc<types::CelType>, optional_old: bool) -> Vec<(&'static str, Ty)> {
     let this = Ty::of_schema(of);
     let old = if optional_old { Ty::optional(this.clone()) } else { this.clone() };
     vec![("self", this), ("oldSelf", old)]
 }
 
 /// The type of `expr`, whose names are already resolved, with these variables in scope.
-pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> Parsed<Ty> {
+pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> ExpressionResult<Ty> {
     let (ty, checker) = run(expr, scope, false)?;
     match checker.program_error {
         Some(problem) => Err(problem.into()),
@@ -53,20 +53,20 @@ pub(crate) struct Analysis {
     /// The reason why the server cannot compile it to a program, if any.
     pub program_error: Option<String>,
     /// The server's estimate of its maximum cost.
-    pub cost: Parsed<u64>,
+    pub cost: ExpressionResult<u64>,
 }
 
 /// [`check`] with additional results.
-pub(crate) fn analyze(expr: &Expr, of: &Arc<types::Type>, optional_old: bool) -> Parsed<Analysis> {
+pub(crate) fn analyze(expr: &Expr, of: &Arc<types::CelType>, optional_old: bool) -> ExpressionResult<Analysis> {
     let (ty, checker) = run(expr, variables(of, optional_old), true)?;
     let cost = estimate(&checker.sketch, &checker.bindings, of);
     Ok(Analysis { ty, program_error: checker.program_error, cost })
 }
 
-fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Parsed<(Ty, Checker<'e>)> {
-    let mut checker = Checker {
+fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> ExpressionResult<(Ty, TypeChecker<'e>)> {
+    let mut checker = TypeChecker {
         scope,
-        bindings: Bindings::default(),
+        bindings: TypeBindings::default(),
         sketch: Sketch::new(is_sketched),
         program_error: None,
         literals: Vec::new(),
@@ -77,15 +77,15 @@ fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Pars
     };
     let checked = checker.whole(expr);
     match checker.bindings.is_exhausted() {
-        true => Err(Problem::limit("the types of the expression are too large".to_owned())),
+        true => Err(ExpressionError::limit("the types of the expression are too large".to_owned())),
         false => Ok((checked?, checker)),
     }
 }
 
-pub(super) struct Checker<'e> {
+pub(super) struct TypeChecker<'e> {
     /// The variables in scope, innermost last.
     pub scope: Vec<(&'e str, Ty)>,
-    pub bindings: Bindings,
+    pub bindings: TypeBindings,
     /// The basis of the cost estimate.
     pub sketch: Sketch<'e>,
     /// The first constant that prevents the server from compiling a program.
@@ -102,7 +102,7 @@ pub(super) struct Checker<'e> {
     pub named: Vec<(&'e str, Ty)>,
 }
 
-impl<'e> Checker<'e> {
+impl<'e> TypeChecker<'e> {
     fn whole(&mut self, expr: &'e Expr) -> Result<Ty, String> {
         let ty = self.expr(expr)?.ty;
         self.literals()?;
@@ -112,9 +112,9 @@ impl<'e> Checker<'e> {
     }
 
     /// Records a subexpression of type `ty`.
-    pub fn part(&mut self, ty: Ty, of: impl FnOnce() -> Of<'e>) -> Part {
+    pub fn part(&mut self, ty: Ty, of: impl FnOnce() -> Of<'e>) -> CheckedExpression {
         let id = self.sketch.add(&ty, of);
-        Part { ty, id }
+        CheckedExpression { ty, id }
     }
 
     pub fn expr(&mut self, expr: &'e Expr) -> Checked {
@@ -182,7 +182,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    pub fn literal(&mut self, literal: &Literal) -> Part {
+    pub fn literal(&mut self, literal: &Literal) -> CheckedExpression {
         let ty = match literal {
             Literal::Null => Ty::Null,
             Literal::Bool(_) => BOOL,
@@ -193,7 +193,7 @@ impl<'e> Checker<'e> {
             Literal::Bytes(_) => Ty::Scalar("bytes"),
         };
         let id = self.sketch.constant(&ty, literal);
-        Part { ty, id }
+        CheckedExpression { ty, id }
     }
 
     /// The common type of the elements of a literal. At the end of the check all must be equal.
@@ -260,13 +260,13 @@ impl<'e> Checker<'e> {
 
     /// An element of a literal, or the value inside it if it is an optional element (`[?x]`).
     fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
-        let Part { ty, id } = self.expr(expr)?;
+        let CheckedExpression { ty, id } = self.expr(expr)?;
         if self.in_format > 0 {
             self.formatted.insert(expr, ty.clone());
         }
         match (optional, ty.in_optional()) {
-            (false, _) => Ok(Part { ty, id }),
-            (true, Some(inner)) => Ok(Part { ty: inner.clone(), id }),
+            (false, _) => Ok(CheckedExpression { ty, id }),
+            (true, Some(inner)) => Ok(CheckedExpression { ty: inner.clone(), id }),
             // The server requires an optional here and, inconsistently, rejects a dynamic value too.
             (true, None) => Err(mismatch(&Ty::optional(ty.clone()), &ty)),
         }
@@ -284,19 +284,19 @@ impl<'e> Checker<'e> {
         Ok(())
     }
 
-    fn step(&mut self, operand: Part, step: &'e Step) -> Checked {
+    fn step(&mut self, operand: CheckedExpression, step: &'e SelectionStep) -> Checked {
         match step {
-            Step::Field { name, optional: false } => {
+            SelectionStep::Field { name, optional: false } => {
                 let ty = self.field_type(&operand.ty, name, false)?;
                 Ok(self.part(ty, || Of::Field { operand: operand.id, name }))
             }
-            Step::Field { name, optional: true } => {
+            SelectionStep::Field { name, optional: true } => {
                 let ty = self.field_type(&operand.ty, name, true)?;
                 let name = self.sketch.constant(&STRING, &Literal::String(name.clone()));
                 let args = vec![operand.id, name];
                 Ok(self.part(ty, || Of::Call { args, is_member: false, overloads: Vec::new() }))
             }
-            Step::Index { index: expr, optional } => {
+            SelectionStep::Index { index: expr, optional } => {
                 let index = self.expr(expr)?;
                 if let Some(name) = unfit_index(expr) {
                     self.program_error.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
@@ -327,7 +327,7 @@ impl<'e> Checker<'e> {
     }
 
     pub fn condition(&mut self, expr: &'e Expr) -> Result<Id, String> {
-        let Part { ty, id } = self.expr(expr)?;
+        let CheckedExpression { ty, id } = self.expr(expr)?;
         self.assert(ty, &BOOL)?;
         Ok(id)
     }
@@ -339,7 +339,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    fn call(&mut self, call: &'e Call) -> Checked {
+    fn call(&mut self, call: &'e FunctionCall) -> Checked {
         let mut args = Vec::with_capacity(call.args.len());
         self.in_format += usize::from(call.function == "format");
         for arg in &call.args {
@@ -365,17 +365,17 @@ impl<'e> Checker<'e> {
     }
 
     /// The result type of a function. If several overloads match, it is their common result type, or `dyn`.
-    pub fn overload(&mut self, name: &str, member: bool, args: Vec<Part>) -> Checked {
+    pub fn overload(&mut self, name: &str, member: bool, args: Vec<CheckedExpression>) -> Checked {
         self.resolved(name, member, args).map(|(result, _)| result)
     }
 
-    /// [`Checker::overload`], which also returns the overload if exactly one matches.
+    /// [`TypeChecker::overload`], which also returns the overload if exactly one matches.
     pub fn resolved(
         &mut self,
         name: &str,
         member: bool,
-        args: Vec<Part>,
-    ) -> Result<(Part, Option<&'static Signature>), String> {
+        args: Vec<CheckedExpression>,
+    ) -> Result<(CheckedExpression, Option<&'static Signature>), String> {
         let (types, ids): (Vec<Ty>, Vec<Id>) = args.into_iter().map(|part| (part.ty, part.id)).unzip();
         let mut result: Option<Ty> = None;
         let mut overloads = Vec::new();
@@ -425,8 +425,8 @@ fn instance(ty: &Ty, variables: &[Ty]) -> Ty {
 }
 
 /// The type of the property with the identifier `name`.
-fn property(of: &types::Type, name: &str) -> Option<Ty> {
-    let Kind::Object(properties) = &of.kind else { return None };
+fn property(of: &types::CelType, name: &str) -> Option<Ty> {
+    let CelTypeKind::Object(properties) = &of.kind else { return None };
     let unescaped = types::unescape(name)?;
     let found = properties.get(&unescaped).filter(|of| of.is_declared())?;
     // A reserved word can also be written without escaping.

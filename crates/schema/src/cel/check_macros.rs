@@ -1,7 +1,7 @@
 //! The types of macros, which are the types of their expansions in the server.
 
 use super::ast::{Literal, Macro, MacroKind};
-use super::check::{Checked, Checker, Part};
+use super::check::{Checked, CheckedExpression, TypeChecker};
 use super::estimate::{ACCUMULATOR, Id, Loop, Of};
 use super::typing::{BOOL, INT, Ty};
 
@@ -10,32 +10,32 @@ const SORTED: &str = "@__sortBy_input__";
 
 /// The start value, the condition for continuing, and the result of a loop.
 struct Frame {
-    start: Part,
+    start: CheckedExpression,
     condition: Id,
     step: Id,
     result: Id,
 }
 
-impl<'e> Checker<'e> {
+impl<'e> TypeChecker<'e> {
     pub fn run_macro(&mut self, of: &'e Macro) -> Checked {
         let begin = self.sketch.len();
         let target = self.expr(&of.target)?;
         match of.kind {
             MacroKind::OptMap | MacroKind::OptFlatMap => {
                 let copy = self.sketch.copy(begin, target.id);
-                let copy = Part { ty: target.ty.clone(), id: copy };
+                let copy = CheckedExpression { ty: target.ty.clone(), id: copy };
                 self.optional_macro(of, target, copy)
             }
             MacroKind::SortBy => self.sorted(of, target),
             _ => {
                 let result = self.in_loop(of, target)?;
                 let ty = self.bindings.resolve(&result.ty);
-                Ok(Part { ty, id: result.id })
+                Ok(CheckedExpression { ty, id: result.id })
             }
         }
     }
 
-    fn in_loop(&mut self, of: &'e Macro, range: Part) -> Checked {
+    fn in_loop(&mut self, of: &'e Macro, range: CheckedExpression) -> Checked {
         let elements = self.range(&range.ty, of.variables.len() == 2)?;
         let depth = self.scope.len();
         let mut variables = of.variables.iter().map(String::as_str);
@@ -56,7 +56,7 @@ impl<'e> Checker<'e> {
         Ok(self.part(ty, || Of::Loop(Box::new(of))))
     }
 
-    fn accumulator(&mut self, ty: &Ty) -> Part {
+    fn accumulator(&mut self, ty: &Ty) -> CheckedExpression {
         self.part(ty.clone(), || Of::Name(ACCUMULATOR))
     }
 
@@ -170,10 +170,10 @@ impl<'e> Checker<'e> {
     }
 
     /// `sortBy`: the list is bound to a variable and sorted by the keys computed from it.
-    fn sorted(&mut self, of: &'e Macro, list: Part) -> Checked {
+    fn sorted(&mut self, of: &'e Macro, list: CheckedExpression) -> Checked {
         let input = self.part(list.ty.clone(), || Of::Name(SORTED));
         let keys = self.in_loop(of, input)?;
-        let keys = Part { ty: self.bindings.resolve(&keys.ty), id: keys.id };
+        let keys = CheckedExpression { ty: self.bindings.resolve(&keys.ty), id: keys.id };
         let target = self.part(list.ty.clone(), || Of::Name(SORTED));
         let (result, only) = self.resolved("@sortByAssociatedKeys", true, vec![target, keys])?;
         if let Some(signature) = only {
@@ -182,7 +182,7 @@ impl<'e> Checker<'e> {
         Ok(self.part(result.ty, || Of::Bind { name: SORTED, value: list.id, result: result.id }))
     }
 
-    fn optional_macro(&mut self, of: &'e Macro, target: Part, copy: Part) -> Checked {
+    fn optional_macro(&mut self, of: &'e Macro, target: CheckedExpression, copy: CheckedExpression) -> Checked {
         let condition = self.overload("hasValue", true, vec![target])?;
         let value = self.overload("value", true, vec![copy])?;
         let name = of.variables.first().map(String::as_str).unwrap_or_default();

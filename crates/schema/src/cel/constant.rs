@@ -1,28 +1,28 @@
 //! The server's handling of constants when it compiles a rule: it converts them and builds lists and maps of them, and
 //! rejects the rule if that fails, even if the constant would never be evaluated.
 
-use super::ast::{Call, Expr, Literal};
-use super::budget::Budget;
+use super::ast::{Expr, FunctionCall, Literal};
+use super::budget::CelBudget;
 use super::eval::literal_value;
-use super::fault::Fault;
-use super::value::{List, Value};
+use super::fault::EvaluationError;
+use super::value::{CelList, CelValue};
 use crate::re2;
 
 /// Checks a literal argument: the server converts literals when it compiles a rule, and rejects those that it cannot
 /// convert.
-pub(super) fn literal_argument(call: &Call) -> Result<(), String> {
+pub(super) fn literal_argument(call: &FunctionCall) -> Result<(), String> {
     match call.args.as_slice() {
         // The server checks the target string as a pattern here, although the pattern is the second argument.
         [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => re2::check(text),
         _ => match converted(call) {
-            Some(Err(Fault::Error(why))) => Err(why),
+            Some(Err(EvaluationError::Error(why))) => Err(why),
             _ => Ok(()),
         },
     }
 }
 
 /// Whether the server checks the literal during type checking; it checks other literals when it compiles the program.
-pub(super) fn is_validated(call: &Call) -> bool {
+pub(super) fn is_validated(call: &FunctionCall) -> bool {
     match call.function.as_str() {
         "matches" => true,
         "duration" | "timestamp" => matches!(call.args.as_slice(), [Expr::Literal(_)]),
@@ -35,19 +35,19 @@ const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
 /// The result of converting a constant.
-fn converted(call: &Call) -> Option<super::fault::Result<Value<'_>>> {
+fn converted(call: &FunctionCall) -> Option<super::fault::CelResult<CelValue<'_>>> {
     let ([arg], [overload]) = (call.args.as_slice(), call.resolved.overloads.as_slice()) else { return None };
     let value = match arg {
         Expr::Literal(literal) => literal_value(literal),
-        Expr::TypeName(name) => Value::Type(name),
+        Expr::TypeName(name) => CelValue::Type(name),
         // The elements do not affect conversions.
-        Expr::List(_) | Expr::Map(_) if is_constant(arg) => Value::List(List::new(Vec::new())),
+        Expr::List(_) | Expr::Map(_) if is_constant(arg) => CelValue::List(CelList::new(Vec::new())),
         Expr::Call(inner) => converted(inner)?.ok()?,
         _ => return None,
     };
-    CONVERSIONS
-        .contains(&overload.name)
-        .then(|| (overload.call)(&[value], &mut Budget::default()).unwrap_or_else(|| Err(Fault::no_such_overload())))
+    CONVERSIONS.contains(&overload.name).then(|| {
+        (overload.call)(&[value], &mut CelBudget::default()).unwrap_or_else(|| Err(EvaluationError::no_such_overload()))
+    })
 }
 
 /// The Go type of a constant index if it cannot be used for a lookup. The server evaluates constants when it compiles

@@ -3,14 +3,14 @@
 //! The numbers are those of cel-go and of Kubernetes' libraries, or higher: strings are measured in bytes where the
 //! server counts characters.
 
-use super::ast::Operator;
+use super::ast::BinaryOperator;
 use super::equal::find;
-use super::fault::Result;
-use super::value::Value;
+use super::fault::CelResult;
+use super::value::CelValue;
 
 /// The cost of a call with these arguments. If computing it takes more than `most` steps, the result is at least
 /// `most`.
-pub(super) fn of_call(function: &str, args: &[Value], result: &Result<Value>, most: u64) -> u64 {
+pub(super) fn of_call(function: &str, args: &[CelValue], result: &CelResult<CelValue>, most: u64) -> u64 {
     let length = |index: usize| args.get(index).map_or(1, size);
     match function {
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
@@ -31,14 +31,14 @@ pub(super) fn of_call(function: &str, args: &[Value], result: &Result<Value>, mo
 }
 
 /// The cost of a binary operator.
-pub(super) fn of_operator(operator: Operator, left: &Value, right: &Value) -> u64 {
+pub(super) fn of_operator(operator: BinaryOperator, left: &CelValue, right: &CelValue) -> u64 {
     match operator {
-        Operator::In => size(right),
-        Operator::Add => match left {
-            Value::String(_) | Value::Bytes(_) => tenth(size(left) + size(right)),
+        BinaryOperator::In => size(right),
+        BinaryOperator::Add => match left {
+            CelValue::String(_) | CelValue::Bytes(_) => tenth(size(left) + size(right)),
             _ => 1,
         },
-        Operator::Subtract | Operator::Multiply | Operator::Divide | Operator::Modulo => 1,
+        BinaryOperator::Subtract | BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Modulo => 1,
         _ => tenth(size(left).min(size(right))).max(1),
     }
 }
@@ -47,31 +47,31 @@ fn tenth(length: u64) -> u64 {
     length.div_ceil(10)
 }
 
-fn size(value: &Value) -> u64 {
+fn size(value: &CelValue) -> u64 {
     match value {
-        Value::String(text) => text.len() as u64,
-        Value::Bytes(bytes) => bytes.len() as u64,
-        Value::List(list) => list.len() as u64,
-        Value::Map(map) => map.len() as u64,
-        Value::Optional(Some(value)) => size(value),
+        CelValue::String(text) => text.len() as u64,
+        CelValue::Bytes(bytes) => bytes.len() as u64,
+        CelValue::List(list) => list.len() as u64,
+        CelValue::Map(map) => map.len() as u64,
+        CelValue::Optional(Some(value)) => size(value),
         _ => 1,
     }
 }
 
 /// The cost of traversing a value, limited to `left` nested values.
-fn traversal(value: &Value, left: &mut u64) -> u64 {
+fn traversal(value: &CelValue, left: &mut u64) -> u64 {
     if *left == 0 {
         return 0;
     }
     *left -= 1;
-    let mut all = |parts: &mut dyn Iterator<Item = Result<Value>>| {
+    let mut all = |parts: &mut dyn Iterator<Item = CelResult<CelValue>>| {
         parts.map(|part| part.map_or(1, |part| traversal(&part, left))).fold(0, u64::saturating_add)
     };
     match value {
-        Value::String(_) | Value::Bytes(_) => tenth(size(value)),
-        Value::List(list) => all(&mut list.iter()),
-        Value::Map(map) => all(&mut map.keys().into_iter().flat_map(|key| {
-            let value = find(map, &key).map(|value| value.unwrap_or(Value::Null));
+        CelValue::String(_) | CelValue::Bytes(_) => tenth(size(value)),
+        CelValue::List(list) => all(&mut list.iter()),
+        CelValue::Map(map) => all(&mut map.keys().into_iter().flat_map(|key| {
+            let value = find(map, &key).map(|value| value.unwrap_or(CelValue::Null));
             [Ok(key), value]
         })),
         _ => 1,

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::{Answer, Budget, Reason, Rule, compile_rules_sharing};
-use crate::{CompileRules, Kind, Patterns, Rules, Verdict};
+use super::{CelBudget, CelRuleResult, CompiledRule, RuleFailureReason, compile_rules_sharing};
+use crate::{CompileRules, EvaluateRules, FieldErrorKind, Patterns, RuleVerdict};
 
 /// Evaluates the rules of a schema.
 #[derive(Debug, Clone, Default)]
@@ -19,38 +19,38 @@ impl Engine {
 }
 
 impl CompileRules for Engine {
-    fn compile(&self, schema: &Json, is_root: bool, validations: &[Json]) -> Box<dyn Rules> {
-        Box::new(Compiled(compile_rules_sharing(schema, validations, is_root, &self.patterns)))
+    fn compile(&self, schema: &Json, is_root: bool, validations: &[Json]) -> Box<dyn EvaluateRules> {
+        Box::new(CompiledRules(compile_rules_sharing(schema, validations, is_root, &self.patterns)))
     }
 }
 
 #[derive(Debug)]
-struct Compiled(Vec<Rule>);
+struct CompiledRules(Vec<CompiledRule>);
 
-impl Rules for Compiled {
-    fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut u64) -> Vec<(&str, Verdict)> {
-        let mut left = Budget::new(*budget);
+impl EvaluateRules for CompiledRules {
+    fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut u64) -> Vec<(&str, RuleVerdict)> {
+        let mut left = CelBudget::new(*budget);
         let verdicts = self.0.iter().map(|rule| (rule.source(), verdict(rule, this, old, &mut left))).collect();
         *budget = left.remaining();
         verdicts
     }
 }
 
-fn verdict(rule: &Rule, this: &Json, old: Option<&Json>, budget: &mut Budget) -> Verdict {
+fn verdict(rule: &CompiledRule, this: &Json, old: Option<&Json>, budget: &mut CelBudget) -> RuleVerdict {
     match rule.evaluate(this, old, budget) {
-        Answer::Holds => Verdict::Holds,
-        Answer::NotApplicable => Verdict::NotApplicable,
-        Answer::Undecided(reason) => Verdict::Undecided(reason),
-        Answer::Fails(failure) if failure.is_error => {
-            Verdict::Errs { message: failure.message, type_name: rule.type_name().to_owned() }
+        CelRuleResult::Holds => RuleVerdict::Holds,
+        CelRuleResult::NotApplicable => RuleVerdict::NotApplicable,
+        CelRuleResult::Undecided(reason) => RuleVerdict::Undecided(reason),
+        CelRuleResult::Fails(failure) if failure.is_error => {
+            RuleVerdict::Errs { message: failure.message, type_name: rule.type_name().to_owned() }
         }
-        Answer::Fails(failure) => Verdict::Fails {
+        CelRuleResult::Fails(failure) => RuleVerdict::Fails {
             message: failure.message,
             kind: match failure.reason {
-                Reason::Invalid => Kind::Invalid,
-                Reason::Forbidden => Kind::Forbidden,
-                Reason::Required => Kind::Required,
-                Reason::Duplicate => Kind::Duplicate,
+                RuleFailureReason::Invalid => FieldErrorKind::Invalid,
+                RuleFailureReason::Forbidden => FieldErrorKind::Forbidden,
+                RuleFailureReason::Required => FieldErrorKind::Required,
+                RuleFailureReason::Duplicate => FieldErrorKind::Duplicate,
             },
             field_path: failure.field_path,
             is_transition: rule.is_transition(),

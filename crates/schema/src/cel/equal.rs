@@ -7,59 +7,66 @@ use std::cmp::Ordering;
 
 use serde_json::Value as Json;
 
-use super::budget::Budget;
+use super::budget::CelBudget;
 use super::convert::{native, opened_misfit, typed};
-use super::fault::{Fault, Result};
-use super::types::{Kind, ListKind};
-use super::value::{Items, Key, List, Map, Value};
+use super::fault::{CelResult, EvaluationError};
+use super::types::{CelTypeKind, ListKind};
+use super::value::{CelList, CelListItems, CelMap, CelValue, MapKey};
 
-type Fields = serde_json::Map<String, Json>;
+type JsonFields = serde_json::Map<String, Json>;
 
 /// `left == right`
-pub(crate) fn equal<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+pub(crate) fn equal<'a>(left: &CelValue<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
     budget.take(1)?;
     Ok(match (left, right) {
-        (Value::Misfit(text), _) => return Err(Fault::error(&**text)),
-        (Value::Null, Value::Null) => true,
-        (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::String(left), Value::String(right)) => **left == **right,
-        (Value::Bytes(left), Value::Bytes(right)) => left == right,
-        (Value::Duration(left), Value::Duration(right)) => left == right,
-        (Value::Timestamp(left), Value::Timestamp(right)) => left.total_nanos() == right.total_nanos(),
-        (Value::Type(left), Value::Type(right)) => left == right,
-        (Value::List(left), right) => return lists(left, right, budget),
-        (Value::Map(left), right) => return maps(left, right, budget),
-        (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+        (CelValue::Misfit(text), _) => return Err(EvaluationError::error(&**text)),
+        (CelValue::Null, CelValue::Null) => true,
+        (CelValue::Null, _) | (_, CelValue::Null) => false,
+        (CelValue::Bool(left), CelValue::Bool(right)) => left == right,
+        (CelValue::String(left), CelValue::String(right)) => **left == **right,
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => left == right,
+        (CelValue::Duration(left), CelValue::Duration(right)) => left == right,
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left.total_nanos() == right.total_nanos(),
+        (CelValue::Type(left), CelValue::Type(right)) => left == right,
+        (CelValue::List(left), right) => return lists(left, right, budget),
+        (CelValue::Map(left), right) => return maps(left, right, budget),
+        (CelValue::Optional(left), CelValue::Optional(right)) => match (left, right) {
             (Some(left), Some(right)) => return equal(left, right, budget),
             (left, right) => left.is_none() && right.is_none(),
         },
-        (Value::Unknown(left), right) => is_data(left, right),
-        (Value::Quantity(left), Value::Quantity(right)) if !right.computed => left.compare(right) == Ordering::Equal,
-        (Value::Url(left), Value::Url(right)) => left.to_string() == right.to_string(),
-        (Value::Ip(left), Value::Ip(right)) => left == right,
-        (Value::Cidr(left), Value::Cidr(right)) => left == right,
-        (Value::Format(left), Value::Format(right)) => left == right,
-        (Value::Semver(left), Value::Semver(right)) => left.precedence(right) == Ordering::Equal,
+        (CelValue::Unknown(left), right) => is_data(left, right),
+        (CelValue::Quantity(left), CelValue::Quantity(right)) if !right.computed => {
+            left.compare(right) == Ordering::Equal
+        }
+        (CelValue::Url(left), CelValue::Url(right)) => left.to_string() == right.to_string(),
+        (CelValue::Ip(left), CelValue::Ip(right)) => left == right,
+        (CelValue::Cidr(left), CelValue::Cidr(right)) => left == right,
+        (CelValue::Format(left), CelValue::Format(right)) => left == right,
+        (CelValue::Semver(left), CelValue::Semver(right)) => left.precedence(right) == Ordering::Equal,
         (
-            Value::Quantity(_) | Value::Url(_) | Value::Ip(_) | Value::Cidr(_) | Value::Format(_) | Value::Semver(_),
+            CelValue::Quantity(_)
+            | CelValue::Url(_)
+            | CelValue::Ip(_)
+            | CelValue::Cidr(_)
+            | CelValue::Format(_)
+            | CelValue::Semver(_),
             _,
-        ) => return Err(Fault::no_such_overload()),
+        ) => return Err(EvaluationError::no_such_overload()),
         _ => numbers(left, right) == Some(Ordering::Equal),
     })
 }
 
 /// The order of two numbers of any type; `None` if either is not a number.
-fn numbers(left: &Value, right: &Value) -> Option<Ordering> {
-    let integer = |value: &Value| match value {
-        Value::Int(value) => Some(i128::from(*value)),
-        Value::Uint(value) => Some(i128::from(*value)),
+fn numbers(left: &CelValue, right: &CelValue) -> Option<Ordering> {
+    let integer = |value: &CelValue| match value {
+        CelValue::Int(value) => Some(i128::from(*value)),
+        CelValue::Uint(value) => Some(i128::from(*value)),
         _ => None,
     };
     match (left, right) {
-        (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),
-        (Value::Double(left), right) => integer(right).and_then(|right| double_and_integer(*left, right)),
-        (left, Value::Double(right)) => {
+        (CelValue::Double(left), CelValue::Double(right)) => left.partial_cmp(right),
+        (CelValue::Double(left), right) => integer(right).and_then(|right| double_and_integer(*left, right)),
+        (left, CelValue::Double(right)) => {
             integer(left).and_then(|left| double_and_integer(*right, left)).map(Ordering::reverse)
         }
         (left, right) => Some(integer(left)?.cmp(&integer(right)?)),
@@ -72,40 +79,40 @@ fn double_and_integer(double: f64, integer: i128) -> Option<Ordering> {
 }
 
 /// Whether values of this type are ordered.
-pub(crate) fn is_ordered(value: &Value) -> bool {
+pub(crate) fn is_ordered(value: &CelValue) -> bool {
     matches!(
         value,
-        Value::Bool(_)
-            | Value::Int(_)
-            | Value::Uint(_)
-            | Value::Double(_)
-            | Value::String(_)
-            | Value::Bytes(_)
-            | Value::Duration(_)
-            | Value::Timestamp(_)
+        CelValue::Bool(_)
+            | CelValue::Int(_)
+            | CelValue::Uint(_)
+            | CelValue::Double(_)
+            | CelValue::String(_)
+            | CelValue::Bytes(_)
+            | CelValue::Duration(_)
+            | CelValue::Timestamp(_)
     )
 }
 
 /// The order of `left` and `right`, for `<`, `<=`, `>` and `>=`.
-pub(crate) fn compare(left: &Value, right: &Value) -> Result<Ordering> {
-    let nan = |value: &Value| matches!(value, Value::Double(value) if value.is_nan());
+pub(crate) fn compare(left: &CelValue, right: &CelValue) -> CelResult<Ordering> {
+    let nan = |value: &CelValue| matches!(value, CelValue::Double(value) if value.is_nan());
     Ok(match (left, right) {
-        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
-        (Value::String(left), Value::String(right)) => (**left).cmp(&**right),
-        (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
-        (Value::Duration(left), Value::Duration(right)) => left.cmp(right),
-        (Value::Timestamp(left), Value::Timestamp(right)) => left.total_nanos().cmp(&right.total_nanos()),
+        (CelValue::Bool(left), CelValue::Bool(right)) => left.cmp(right),
+        (CelValue::String(left), CelValue::String(right)) => (**left).cmp(&**right),
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => left.cmp(right),
+        (CelValue::Duration(left), CelValue::Duration(right)) => left.cmp(right),
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left.total_nanos().cmp(&right.total_nanos()),
         _ => match numbers(left, right) {
             Some(ordering) => ordering,
-            None if nan(left) || nan(right) => return Err(Fault::error("NaN values cannot be ordered")),
-            None => return Err(Fault::no_such_overload()),
+            None if nan(left) || nan(right) => return Err(EvaluationError::error("NaN values cannot be ordered")),
+            None => return Err(EvaluationError::no_such_overload()),
         },
     })
 }
 
-fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
-    let Value::List(right) = right else {
-        return if left.kind.is_some() { Err(Fault::no_such_overload()) } else { Ok(false) };
+fn lists<'a>(left: &CelList<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
+    let CelValue::List(right) = right else {
+        return if left.kind.is_some() { Err(EvaluationError::no_such_overload()) } else { Ok(false) };
     };
     if left.len() != right.len() {
         return Ok(false);
@@ -116,7 +123,7 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
             for value in right.iter() {
                 let value = match value {
                     // A value that does not match its schema is not in any set.
-                    Err(Fault::Error(_)) => return Ok(false),
+                    Err(EvaluationError::Error(_)) => return Ok(false),
                     value => value?,
                 };
                 hashable(&value)?;
@@ -144,7 +151,7 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
                     Ok(false) => return Ok(false),
                     Err(problem) if problem.is_final() => return Err(problem),
                     // In a list that a rule built, the server treats elements that cannot be compared as equal.
-                    Err(problem) => fault = fault.or(matches!(items, Items::Joined(_)).then_some(problem)),
+                    Err(problem) => fault = fault.or(matches!(items, CelListItems::Joined(_)).then_some(problem)),
                 }
             }
             fault.map_or(Ok(true), Err)
@@ -154,30 +161,35 @@ fn lists<'a>(left: &List<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<
 
 /// Equality of elements in lists and maps. An element that does not match its schema is a fault on the left; on the
 /// right it is merely unequal to a scalar.
-fn elements<'a>(left: Result<Value<'a>>, right: Result<Value<'a>>, budget: &mut Budget) -> Result<bool> {
+fn elements<'a>(
+    left: CelResult<CelValue<'a>>,
+    right: CelResult<CelValue<'a>>,
+    budget: &mut CelBudget,
+) -> CelResult<bool> {
     let left = left?;
-    let is_of_object =
-        matches!(&left, Value::Map(Map::Json { .. })) || matches!(&left, Value::List(list) if list.kind.is_some());
+    let is_of_object = matches!(&left, CelValue::Map(CelMap::Json { .. }))
+        || matches!(&left, CelValue::List(list) if list.kind.is_some());
     match right {
-        Ok(Value::Null) if is_of_object => Err(Fault::no_such_overload()),
+        Ok(CelValue::Null) if is_of_object => Err(EvaluationError::no_such_overload()),
         Ok(right) => equal(&left, &right, budget),
-        Err(Fault::Error(_)) if !is_of_object => Ok(false),
+        Err(EvaluationError::Error(_)) if !is_of_object => Ok(false),
         Err(fault) => Err(fault),
     }
 }
 
 /// Whether `value` equals the data, ignoring the schema of both.
-fn is_data(json: &Json, value: &Value) -> bool {
+fn is_data(json: &Json, value: &CelValue) -> bool {
     match (json, value) {
-        (json, Value::Unknown(value)) => json_equal(json, value),
-        (Json::String(json), Value::String(value)) => **json == **value,
-        (Json::Bool(json), Value::Bool(value)) => json == value,
-        (Json::Number(json), Value::Int(value)) => json.as_i64() == Some(*value),
-        (Json::Number(json), Value::Double(value)) => !json.is_i64() && json.as_f64() == Some(*value),
-        (Json::Array(json), Value::List(List { items: Items::Json(value, _) | Items::Plain(value), .. })) => {
-            arrays_equal(json, value)
-        }
-        (Json::Object(json), Value::Map(Map::Json { fields: value, .. } | Map::Plain(value))) => {
+        (json, CelValue::Unknown(value)) => json_equal(json, value),
+        (Json::String(json), CelValue::String(value)) => **json == **value,
+        (Json::Bool(json), CelValue::Bool(value)) => json == value,
+        (Json::Number(json), CelValue::Int(value)) => json.as_i64() == Some(*value),
+        (Json::Number(json), CelValue::Double(value)) => !json.is_i64() && json.as_f64() == Some(*value),
+        (
+            Json::Array(json),
+            CelValue::List(CelList { items: CelListItems::Json(value, _) | CelListItems::Plain(value), .. }),
+        ) => arrays_equal(json, value),
+        (Json::Object(json), CelValue::Map(CelMap::Json { fields: value, .. } | CelMap::Plain(value))) => {
             objects_equal(json, value)
         }
         _ => false,
@@ -185,61 +197,66 @@ fn is_data(json: &Json, value: &Value) -> bool {
 }
 
 /// Whether two elements of sets are the same data.
-pub(crate) fn is_same(left: &Value, right: &Value) -> bool {
+pub(crate) fn is_same(left: &CelValue, right: &CelValue) -> bool {
     match (left, right) {
-        (Value::Unknown(left), right) => is_data(left, right),
-        (left, Value::Unknown(right)) => is_data(right, left),
-        (Value::String(left), Value::String(right)) => **left == **right,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Int(left), Value::Int(right)) => left == right,
-        (Value::Double(left), Value::Double(right)) => left == right,
-        (Value::Duration(left), Value::Duration(right)) => left == right,
+        (CelValue::Unknown(left), right) => is_data(left, right),
+        (left, CelValue::Unknown(right)) => is_data(right, left),
+        (CelValue::String(left), CelValue::String(right)) => **left == **right,
+        (CelValue::Bool(left), CelValue::Bool(right)) => left == right,
+        (CelValue::Int(left), CelValue::Int(right)) => left == right,
+        (CelValue::Double(left), CelValue::Double(right)) => left == right,
+        (CelValue::Duration(left), CelValue::Duration(right)) => left == right,
         _ => false,
     }
 }
 
 /// The elements of a list in the validated object, as written.
-fn left_data<'l, 'a>(list: &'l List<'a>) -> impl Iterator<Item = Value<'a>> + 'l {
+fn left_data<'l, 'a>(list: &'l CelList<'a>) -> impl Iterator<Item = CelValue<'a>> + 'l {
     let item = |index: usize| match &list.items {
-        Items::Json(items, _) => Value::Unknown(&items[index]),
-        Items::Merged(items, _) => items[index].clone(),
-        _ => Value::Null,
+        CelListItems::Json(items, _) => CelValue::Unknown(&items[index]),
+        CelListItems::Merged(items, _) => items[index].clone(),
+        _ => CelValue::Null,
     };
     (0..list.len()).map(item)
 }
 
 /// The server keeps the elements of sets, and the keys of elements in lists of type `map`, in a Go map. Lists and maps
 /// cannot be keys of a Go map, and abort the evaluation.
-pub(crate) fn hashable(data: &Value) -> Result<()> {
+pub(crate) fn hashable(data: &CelValue) -> CelResult<()> {
     let of = match data {
-        Value::List(_) | Value::Unknown(Json::Array(_)) => "[]interface {}",
-        Value::Map(_) | Value::Unknown(Json::Object(_)) => "map[string]interface {}",
+        CelValue::List(_) | CelValue::Unknown(Json::Array(_)) => "[]interface {}",
+        CelValue::Map(_) | CelValue::Unknown(Json::Object(_)) => "map[string]interface {}",
         _ => return Ok(()),
     };
-    Err(Fault::Abort(format!("internal error: runtime error: hash of unhashable type {of}")))
+    Err(EvaluationError::Abort(format!("internal error: runtime error: hash of unhashable type {of}")))
 }
 
 /// The key values of an element, which identify it in a list of type `map`.
-pub(crate) fn element_key<'a>(element: &Value<'a>, keys: &[String]) -> Result<Option<Vec<Option<&'a Json>>>> {
+pub(crate) fn element_key<'a>(element: &CelValue<'a>, keys: &[String]) -> CelResult<Option<Vec<Option<&'a Json>>>> {
     let fields = match element {
-        Value::Map(Map::Json { fields, .. } | Map::Plain(fields)) => fields,
-        Value::Unknown(Json::Object(fields)) => fields,
+        CelValue::Map(CelMap::Json { fields, .. } | CelMap::Plain(fields)) => fields,
+        CelValue::Unknown(Json::Object(fields)) => fields,
         _ => return Ok(None),
     };
     let key: Vec<_> = keys.iter().map(|key| fields.get(key)).collect();
     // The server joins more than three keys as text.
     if keys.len() <= 3 {
-        key.iter().flatten().try_for_each(|value| hashable(&Value::Unknown(value)))?;
+        key.iter().flatten().try_for_each(|value| hashable(&CelValue::Unknown(value)))?;
     }
     Ok(Some(key))
 }
 
-fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &mut Budget) -> Result<bool> {
+fn keyed_lists<'a>(
+    left: &CelList<'a>,
+    right: &CelList<'a>,
+    keys: &[String],
+    budget: &mut CelBudget,
+) -> CelResult<bool> {
     // An element can be found even if parts of it do not match the schema.
-    let known = left_data(left).map(|item| element_key(&item, keys)).collect::<Result<Vec<_>>>()?;
+    let known = left_data(left).map(|item| element_key(&item, keys)).collect::<CelResult<Vec<_>>>()?;
     for element in right.iter() {
         let element = match element {
-            Err(Fault::Error(_)) => return Ok(false),
+            Err(EvaluationError::Error(_)) => return Ok(false),
             element => element?,
         };
         let key = element_key(&element, keys)?;
@@ -253,17 +270,17 @@ fn keyed_lists<'a>(left: &List<'a>, right: &List<'a>, keys: &[String], budget: &
     Ok(true)
 }
 
-fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bool> {
-    let Value::Map(right) = right else {
-        return if matches!(left, Map::Json { .. }) { Err(Fault::no_such_overload()) } else { Ok(false) };
+fn maps<'a>(left: &CelMap<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
+    let CelValue::Map(right) = right else {
+        return if matches!(left, CelMap::Json { .. }) { Err(EvaluationError::no_such_overload()) } else { Ok(false) };
     };
     if left.len() != right.len() {
         return Ok(false);
     }
     match left {
-        Map::Plain(_) | Map::Values(_) => {
+        CelMap::Plain(_) | CelMap::Values(_) => {
             for key in left.keys() {
-                let value = find(left, &key)?.unwrap_or(Value::Null);
+                let value = find(left, &key)?.unwrap_or(CelValue::Null);
                 let Some(other) = find(right, &key).transpose() else { return Ok(false) };
                 // In a map that a rule built, the server treats values that cannot be compared as equal.
                 match elements(Ok(value), other, budget) {
@@ -273,18 +290,20 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
                 }
             }
         }
-        Map::Json { fields, of } => {
+        CelMap::Json { fields, of } => {
             for (name, json) in *fields {
                 budget.take(1)?;
                 if of.property(name).is_none() {
                     // Undeclared fields are compared as plain data.
-                    let Map::Json { fields: others, .. } = right else { return Err(Fault::no_such_overload()) };
+                    let CelMap::Json { fields: others, .. } = right else {
+                        return Err(EvaluationError::no_such_overload());
+                    };
                     if others.get(name).is_some_and(|other| !json_equal(json, other)) {
                         return Ok(false);
                     }
                     continue;
                 }
-                let key = Value::from(name.as_str());
+                let key = CelValue::from(name.as_str());
                 match (find(left, &key).transpose(), find(right, &key).transpose()) {
                     (Some(value), Some(other)) => {
                         if !elements(value, other, budget)? {
@@ -301,18 +320,18 @@ fn maps<'a>(left: &Map<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<bo
 }
 
 /// The value at `key`, if there is one. A null field of an object counts as missing.
-pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
+pub(crate) fn find<'a>(map: &CelMap<'a>, key: &CelValue<'a>) -> CelResult<Option<CelValue<'a>>> {
     match map {
-        Map::Plain(fields) => Ok(match key {
-            Value::String(name) => fields.get(&**name).map(native),
+        CelMap::Plain(fields) => Ok(match key {
+            CelValue::String(name) => fields.get(&**name).map(native),
             _ => None,
         }),
-        Map::Values(entries) => {
-            let keys = std::iter::once(Key::of(key)).chain(Key::others(key));
+        CelMap::Values(entries) => {
+            let keys = std::iter::once(MapKey::of(key)).chain(MapKey::others(key));
             keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| opened_misfit(value.clone())).transpose()
         }
-        Map::Json { fields, of } => {
-            let Value::String(name) = key else { return Err(Fault::no_such_overload()) };
+        CelMap::Json { fields, of } => {
+            let CelValue::String(name) = key else { return Err(EvaluationError::no_such_overload()) };
             field(fields, of, name)
         }
     }
@@ -321,18 +340,18 @@ pub(crate) fn find<'a>(map: &Map<'a>, key: &Value<'a>) -> Result<Option<Value<'a
 /// The field with the identifier `name`.
 pub(crate) fn field<'a>(
     fields: &'a serde_json::Map<String, Json>,
-    of: &'a super::types::Type,
+    of: &'a super::types::CelType,
     name: &str,
-) -> Result<Option<Value<'a>>> {
+) -> CelResult<Option<CelValue<'a>>> {
     let found = match &of.kind {
         // Only names with two underscores can be escaped.
-        Kind::Object(properties) if !properties.is_empty() && name.contains("__") => {
+        CelTypeKind::Object(properties) if !properties.is_empty() && name.contains("__") => {
             super::types::unescape(name).and_then(|name| fields.get_key_value(&name))
         }
         _ => fields.get_key_value(name),
     };
     let Some((name, json)) = found else { return Ok(None) };
-    if json.is_null() && matches!(of.kind, Kind::Object(_)) {
+    if json.is_null() && matches!(of.kind, CelTypeKind::Object(_)) {
         return Ok(None);
     }
     of.property(name).map(|of| typed(json, of)).transpose()
@@ -354,7 +373,7 @@ fn arrays_equal(left: &[Json], right: &[Json]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_equal(left, right))
 }
 
-fn objects_equal(left: &Fields, right: &Fields) -> bool {
+fn objects_equal(left: &JsonFields, right: &JsonFields) -> bool {
     left.len() == right.len()
         && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| json_equal(left, right)))
 }

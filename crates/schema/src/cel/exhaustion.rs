@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Outcome, Schema};
+use super::super::{ObjectValidationResult, Schema};
 
 /// Validates an object that contains a list of 500 strings of 20 bytes and a string of 2,000 bytes.
-fn validate(rules: &[&str]) -> Outcome {
+fn validate(rules: &[&str]) -> ObjectValidationResult {
     let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
     let schema = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {
         "list": {"type": "array", "items": {"type": "string"}}, "text": {"type": "string"}}});

@@ -4,25 +4,25 @@
 use serde_json::Value as Json;
 
 use super::ast::Expr;
-use super::budget::Budget;
+use super::budget::CelBudget;
 use super::check::check_in;
 use super::convert::native;
 use super::eval::Evaluation;
-use super::fault::Fault;
+use super::fault::EvaluationError;
 use super::parser::parse;
-use super::problem::Parsed;
+use super::problem::ExpressionResult;
 use super::resolve::resolve_in;
 use super::typing::{BOOL, STRING, Ty};
-use super::value::Value;
+use super::value::CelValue;
 use crate::Patterns;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
-pub struct Expression {
+pub struct CelExpression {
     expr: Expr,
 }
 
-impl Expression {
+impl CelExpression {
     /// Compiles a boolean expression over `variables`.
     ///
     /// # Errors
@@ -34,13 +34,13 @@ impl Expression {
     /// Compiles an expression that returns a string.
     ///
     /// # Errors
-    /// See [`Expression::condition`].
+    /// See [`CelExpression::condition`].
     pub fn message(source: &str, variables: &[&'static str]) -> Result<Self, String> {
         Self::compile(source, variables, &STRING)
     }
 
     fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
-        let compiled = |source| -> Parsed<(Expr, Ty)> {
+        let compiled = |source| -> ExpressionResult<(Expr, Ty)> {
             let mut expr = parse(source)?;
             resolve_in(&mut expr, variables, &Patterns::default())?.working()?;
             let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
@@ -49,7 +49,7 @@ impl Expression {
         let (expr, ty) = compiled(source).map_err(|problem| problem.text)?;
         match ty {
             // As in a policy, `dyn` is not accepted in place of the wanted type.
-            ty if ty == *wanted => Ok(Expression { expr }),
+            ty if ty == *wanted => Ok(CelExpression { expr }),
             ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
         }
     }
@@ -58,9 +58,9 @@ impl Expression {
     ///
     /// # Errors
     /// The reason why it has no value, such as a missing field.
-    pub fn holds(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<bool, String> {
+    pub fn holds(&self, variables: &[(&'static str, &Json)], budget: &mut CelBudget) -> Result<bool, String> {
         match self.evaluate(variables, budget)? {
-            Value::Bool(value) => Ok(value),
+            CelValue::Bool(value) => Ok(value),
             other => Err(format!("the expression evaluates to {}, not to bool", other.type_name())),
         }
     }
@@ -68,10 +68,10 @@ impl Expression {
     /// Evaluates an expression that returns a string.
     ///
     /// # Errors
-    /// See [`Expression::holds`].
-    pub fn text(&self, variables: &[(&'static str, &Json)], budget: &mut Budget) -> Result<String, String> {
+    /// See [`CelExpression::holds`].
+    pub fn text(&self, variables: &[(&'static str, &Json)], budget: &mut CelBudget) -> Result<String, String> {
         match self.evaluate(variables, budget)? {
-            Value::String(text) => Ok(text.to_string()),
+            CelValue::String(text) => Ok(text.to_string()),
             other => Err(format!("the expression evaluates to {}, not to string", other.type_name())),
         }
     }
@@ -79,15 +79,17 @@ impl Expression {
     fn evaluate<'a>(
         &'a self,
         variables: &[(&'static str, &'a Json)],
-        budget: &mut Budget,
-    ) -> Result<Value<'a>, String> {
+        budget: &mut CelBudget,
+    ) -> Result<CelValue<'a>, String> {
         budget.next_rule();
         let variables = variables.iter().map(|(name, json)| (*name, Ok(native(json)))).collect();
         let value = Evaluation::new(variables, budget).eval(&self.expr);
         if budget.is_exhausted() {
             return Err("the expression takes more steps than its budget allows".to_owned());
         }
-        value.map_err(|(Fault::Error(text) | Fault::Abort(text) | Fault::Undecided(text))| text)
+        value.map_err(
+            |(EvaluationError::Error(text) | EvaluationError::Abort(text) | EvaluationError::Undecided(text))| text,
+        )
     }
 }
 
@@ -100,8 +102,8 @@ mod tests {
     const VARIABLES: &[&str] = &["object", "oldObject"];
 
     fn holds(source: &str, object: &Json, old: &Json) -> Result<bool, String> {
-        let expression = Expression::condition(source, VARIABLES)?;
-        expression.holds(&[("object", object), ("oldObject", old)], &mut Budget::default())
+        let expression = CelExpression::condition(source, VARIABLES)?;
+        expression.holds(&[("object", object), ("oldObject", old)], &mut CelBudget::default())
     }
 
     #[test]
@@ -134,11 +136,11 @@ mod tests {
             ("object.x.matches('(')", ""),
             ("'a'", "must evaluate to bool, not string"),
         ] {
-            let error = Expression::condition(source, VARIABLES).unwrap_err();
+            let error = CelExpression::condition(source, VARIABLES).unwrap_err();
             assert!(error.contains(reason), "{source}: {error}");
         }
-        assert!(Expression::message("object.x", VARIABLES).is_err());
-        assert!(Expression::message("'no ' + string(object.x)", VARIABLES).is_ok());
+        assert!(CelExpression::message("object.x", VARIABLES).is_err());
+        assert!(CelExpression::message("'no ' + string(object.x)", VARIABLES).is_ok());
     }
 
     #[test]

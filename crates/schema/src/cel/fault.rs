@@ -2,7 +2,7 @@
 
 /// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum EvaluationError {
     /// A runtime error that the API server reports too, with its text.
     Error(String),
     /// An internal error that aborts the evaluation in the server: neither `||` nor a macro recovers from it.
@@ -12,24 +12,24 @@ pub(crate) enum Fault {
 }
 
 /// The value of an expression, or the reason why it has none.
-pub(crate) type Result<T> = std::result::Result<T, Fault>;
+pub(crate) type CelResult<T> = std::result::Result<T, EvaluationError>;
 
-impl Fault {
+impl EvaluationError {
     /// A runtime error with the server's text.
-    pub(crate) fn error(text: impl Into<String>) -> Fault {
-        Fault::Error(text.into())
+    pub(crate) fn error(text: impl Into<String>) -> EvaluationError {
+        EvaluationError::Error(text.into())
     }
 
     /// The error for an operator or function that is not defined for the types of its arguments.
-    pub(crate) fn no_such_overload() -> Fault {
-        Fault::error("no such overload")
+    pub(crate) fn no_such_overload() -> EvaluationError {
+        EvaluationError::error("no such overload")
     }
 
     /// The fault to report if neither operand of `&&` or `||` is decisive: the first, as in the server, unless the
     /// second aborts the evaluation or is undecided.
-    pub(crate) fn of_both(first: Fault, second: Fault) -> Fault {
+    pub(crate) fn of_both(first: EvaluationError, second: EvaluationError) -> EvaluationError {
         match (&first, &second) {
-            (Fault::Error(_), Fault::Undecided(_) | Fault::Abort(_)) => second,
+            (EvaluationError::Error(_), EvaluationError::Undecided(_) | EvaluationError::Abort(_)) => second,
             _ => first,
         }
     }
@@ -37,6 +37,6 @@ impl Fault {
     /// Whether nothing that follows can change the result, except that a decisive operand of `||` overrides an
     /// undecided one.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self, Fault::Error(_))
+        !matches!(self, EvaluationError::Error(_))
     }
 }

@@ -4,14 +4,14 @@ use super::ast::Literal;
 
 /// A token with its byte offset.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Token {
+pub(crate) struct CelToken {
     pub at: usize,
-    pub kind: Kind,
+    pub kind: TokenKind,
 }
 
 /// The kind of a token.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Ident(String),
     /// An unsigned number, a string or bytes.
     Literal(Literal),
@@ -28,7 +28,7 @@ const MARKS: &[&str] = &[
 ];
 
 /// Splits `source`; the error includes the byte offset.
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, String> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<CelToken>, String> {
     let mut out = Vec::new();
     let mut at = 0;
     while let Some(c) = source[at..].chars().next() {
@@ -39,14 +39,14 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, String> {
             at += rest.find('\n').unwrap_or(rest.len());
         } else {
             let (kind, length) = token(rest).map_err(|problem| format!("{problem} at byte {at}"))?;
-            out.push(Token { at, kind });
+            out.push(CelToken { at, kind });
             at += length;
         }
     }
     Ok(out)
 }
 
-fn token(rest: &str) -> Result<(Kind, usize), String> {
+fn token(rest: &str) -> Result<(TokenKind, usize), String> {
     let bytes = rest.as_bytes();
     if let Some((prefix, raw, is_bytes)) = string_prefix(bytes) {
         return string(rest, prefix, raw, is_bytes);
@@ -57,15 +57,15 @@ fn token(rest: &str) -> Result<(Kind, usize), String> {
     }
     if first.is_ascii_alphabetic() || first == b'_' {
         let length = bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
-        return Ok((Kind::Ident(rest[..length].to_owned()), length));
+        return Ok((TokenKind::Ident(rest[..length].to_owned()), length));
     }
     match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-        Some(mark) => Ok((Kind::Mark(mark), mark.len())),
+        Some(mark) => Ok((TokenKind::Mark(mark), mark.len())),
         None => Err(format!("unexpected character {:?}", rest.chars().next().unwrap_or_default())),
     }
 }
 
-fn number(rest: &str) -> Result<(Kind, usize), String> {
+fn number(rest: &str) -> Result<(TokenKind, usize), String> {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from.min(bytes.len())..].iter().take_while(|b| b.is_ascii_digit()).count();
     if bytes[0] == b'0' && matches!(bytes.get(1), Some(b'x' | b'X')) {
@@ -90,7 +90,7 @@ fn number(rest: &str) -> Result<(Kind, usize), String> {
     if is_float {
         let value: f64 = rest[..end].parse().map_err(|_| "invalid double literal".to_owned())?;
         return if value.is_finite() {
-            Ok((Kind::Literal(Literal::Double(value)), end))
+            Ok((TokenKind::Literal(Literal::Double(value)), end))
         } else {
             Err("invalid double literal".to_owned())
         };
@@ -99,13 +99,13 @@ fn number(rest: &str) -> Result<(Kind, usize), String> {
     integer(value, end, bytes)
 }
 
-fn integer(value: u64, end: usize, bytes: &[u8]) -> Result<(Kind, usize), String> {
+fn integer(value: u64, end: usize, bytes: &[u8]) -> Result<(TokenKind, usize), String> {
     if matches!(bytes.get(end), Some(b'u' | b'U')) {
-        return Ok((Kind::Literal(Literal::Uint(value)), end + 1));
+        return Ok((TokenKind::Literal(Literal::Uint(value)), end + 1));
     }
     match i64::try_from(value) {
-        Ok(value) => Ok((Kind::Literal(Literal::Int(value)), end)),
-        Err(_) if value == 1 << 63 => Ok((Kind::MinInt, end)),
+        Ok(value) => Ok((TokenKind::Literal(Literal::Int(value)), end)),
+        Err(_) if value == 1 << 63 => Ok((TokenKind::MinInt, end)),
         Err(_) => Err("invalid int literal".to_owned()),
     }
 }
@@ -123,7 +123,7 @@ fn string_prefix(bytes: &[u8]) -> Option<(usize, bool, bool)> {
     }
 }
 
-fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind, usize), String> {
+fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(TokenKind, usize), String> {
     let body = &rest[prefix..];
     let single = &body[..1];
     let (quote, triple) = match body.get(..3) {
@@ -158,7 +158,7 @@ fn string(rest: &str, prefix: usize, raw: bool, is_bytes: bool) -> Result<(Kind,
     } else {
         Literal::String(String::from_utf8(out).map_err(|_| "invalid string literal".to_owned())?)
     };
-    Ok((Kind::Literal(literal), prefix + at))
+    Ok((TokenKind::Literal(literal), prefix + at))
 }
 
 /// Appends the value of the escape at the start of `tail`, and returns the length of the escape.

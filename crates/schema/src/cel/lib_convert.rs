@@ -1,9 +1,9 @@
 //! Conversions between types, and the text form of values.
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::Value;
+use super::budget::CelBudget;
+use super::fault::EvaluationError;
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
 use crate::golang::time::{MAX_SECONDS, MIN_SECONDS};
 use crate::golang::{Timestamp, duration};
 use crate::gotext::float;
@@ -21,14 +21,12 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("type", 1, type_),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 const INT: &str = "integer overflow";
 const UINT: &str = "unsigned integer overflow";
 
 /// The error for a string that cannot be converted.
-fn unconvertible(to: &str) -> Fault {
-    Fault::error(format!("type conversion error from 'string' to '{to}'"))
+fn unconvertible(to: &str) -> EvaluationError {
+    EvaluationError::error(format!("type conversion error from 'string' to '{to}'"))
 }
 
 fn is_number(text: &str) -> bool {
@@ -36,49 +34,51 @@ fn is_number(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn int<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn int<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [Value::Int(value)] => Ok(Value::Int(*value)),
-        [Value::Uint(value)] => i64::try_from(*value).map(Value::Int).map_err(|_| Fault::error(INT)),
+        [CelValue::Int(value)] => Ok(CelValue::Int(*value)),
+        [CelValue::Uint(value)] => i64::try_from(*value).map(CelValue::Int).map_err(|_| EvaluationError::error(INT)),
         // The bounds themselves count as overflow.
-        [Value::Double(value)] if value.abs() < 2f64.powi(63) => Ok(Value::Int(*value as i64)),
-        [Value::Double(_)] => Err(Fault::error(INT)),
-        [Value::String(text)] if is_number(text) => text.parse().map(Value::Int).map_err(|_| unconvertible("int")),
-        [Value::String(_)] => Err(unconvertible("int")),
-        [Value::Timestamp(time)] => Ok(Value::Int(time.seconds)),
-        [Value::Duration(nanos)] => Ok(Value::Int(*nanos)),
-        _ => return None,
-    })
-}
-
-fn uint<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    Some(match args {
-        [Value::Uint(value)] => Ok(Value::Uint(*value)),
-        [Value::Int(value)] => u64::try_from(*value).map(Value::Uint).map_err(|_| Fault::error(UINT)),
-        [Value::Double(value)] if (0.0..2f64.powi(64)).contains(value) => Ok(Value::Uint(*value as u64)),
-        [Value::Double(_)] => Err(Fault::error(UINT)),
-        [Value::String(text)] if text.starts_with(|c: char| c.is_ascii_digit()) => {
-            text.parse().map(Value::Uint).map_err(|_| unconvertible("uint"))
+        [CelValue::Double(value)] if value.abs() < 2f64.powi(63) => Ok(CelValue::Int(*value as i64)),
+        [CelValue::Double(_)] => Err(EvaluationError::error(INT)),
+        [CelValue::String(text)] if is_number(text) => {
+            text.parse().map(CelValue::Int).map_err(|_| unconvertible("int"))
         }
-        [Value::String(_)] => Err(unconvertible("uint")),
+        [CelValue::String(_)] => Err(unconvertible("int")),
+        [CelValue::Timestamp(time)] => Ok(CelValue::Int(time.seconds)),
+        [CelValue::Duration(nanos)] => Ok(CelValue::Int(*nanos)),
         _ => return None,
     })
 }
 
-fn double<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn uint<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [Value::Double(value)] => Ok(Value::Double(*value)),
-        [Value::Int(value)] => Ok(Value::Double(*value as f64)),
-        [Value::Uint(value)] => Ok(Value::Double(*value as f64)),
-        [Value::String(text)] => {
+        [CelValue::Uint(value)] => Ok(CelValue::Uint(*value)),
+        [CelValue::Int(value)] => u64::try_from(*value).map(CelValue::Uint).map_err(|_| EvaluationError::error(UINT)),
+        [CelValue::Double(value)] if (0.0..2f64.powi(64)).contains(value) => Ok(CelValue::Uint(*value as u64)),
+        [CelValue::Double(_)] => Err(EvaluationError::error(UINT)),
+        [CelValue::String(text)] if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            text.parse().map(CelValue::Uint).map_err(|_| unconvertible("uint"))
+        }
+        [CelValue::String(_)] => Err(unconvertible("uint")),
+        _ => return None,
+    })
+}
+
+fn double<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    Some(match args {
+        [CelValue::Double(value)] => Ok(CelValue::Double(*value)),
+        [CelValue::Int(value)] => Ok(CelValue::Double(*value as f64)),
+        [CelValue::Uint(value)] => Ok(CelValue::Double(*value as f64)),
+        [CelValue::String(text)] => {
             if text.contains(['x', 'X']) && text.contains(['p', 'P']) {
-                return Some(Err(Fault::Undecided("hexadecimal doubles are not supported".to_owned())));
+                return Some(Err(EvaluationError::Undecided("hexadecimal doubles are not supported".to_owned())));
             }
             let Some(text) = without_underscores(text) else { return Some(Err(unconvertible("double"))) };
             match text.parse::<f64>() {
                 // A number that is too large does not become infinity, which must be spelled out.
                 Ok(value) if value.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) => {
-                    Ok(Value::Double(value))
+                    Ok(CelValue::Double(value))
                 }
                 _ => Err(unconvertible("double")),
             }
@@ -95,53 +95,53 @@ fn without_underscores(text: &str) -> Option<String> {
     (!(0..bytes.len()).any(misplaced)).then(|| text.replace('_', ""))
 }
 
-fn bool_<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn bool_<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [Value::Bool(value)] => Ok(Value::Bool(*value)),
-        [Value::String(text)] => match &**text {
-            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
+        [CelValue::Bool(value)] => Ok(CelValue::Bool(*value)),
+        [CelValue::String(text)] => match &**text {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(CelValue::Bool(true)),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(CelValue::Bool(false)),
             _ => Err(unconvertible("bool")),
         },
         _ => return None,
     })
 }
 
-fn string<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn string<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [value] = args else { return None };
     match value {
-        Value::String(_) => Some(Ok(value.clone())),
-        Value::Bytes(bytes) => Some(budget.take(bytes.len() as u64 / 10).and_then(|()| {
+        CelValue::String(_) => Some(Ok(value.clone())),
+        CelValue::Bytes(bytes) => Some(budget.take(bytes.len() as u64 / 10).and_then(|()| {
             std::str::from_utf8(bytes)
-                .map(Value::from)
-                .map_err(|_| Fault::error("invalid UTF-8 in bytes, cannot convert to string"))
+                .map(CelValue::from)
+                .map_err(|_| EvaluationError::error("invalid UTF-8 in bytes, cannot convert to string"))
         })),
-        other => text(other).map(|text| Ok(Value::from(text))),
+        other => text(other).map(|text| Ok(CelValue::from(text))),
     }
 }
 
 /// A scalar as `string()` formats it.
-pub(crate) fn text(value: &Value) -> Option<String> {
+pub(crate) fn text(value: &CelValue) -> Option<String> {
     Some(match value {
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Uint(value) => value.to_string(),
-        Value::Double(value) => go_double(*value),
-        Value::String(value) => value.to_string(),
-        Value::Duration(nanos) => duration::in_seconds(*nanos),
-        Value::Timestamp(time) => time.to_string(),
-        Value::Ip(ip) => ip.to_string(),
-        Value::Cidr(cidr) => cidr.to_string(),
+        CelValue::Bool(value) => value.to_string(),
+        CelValue::Int(value) => value.to_string(),
+        CelValue::Uint(value) => value.to_string(),
+        CelValue::Double(value) => go_double(*value),
+        CelValue::String(value) => value.to_string(),
+        CelValue::Duration(nanos) => duration::in_seconds(*nanos),
+        CelValue::Timestamp(time) => time.to_string(),
+        CelValue::Ip(ip) => ip.to_string(),
+        CelValue::Cidr(cidr) => cidr.to_string(),
         _ => return None,
     })
 }
 
 /// A value as the server's error messages print it.
-pub(crate) fn display(value: &Value) -> String {
+pub(crate) fn display(value: &CelValue) -> String {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Type(name) => (*name).to_owned(),
-        Value::Bytes(bytes) => format!("{bytes:?}").replace(',', ""),
+        CelValue::Null => "null".to_owned(),
+        CelValue::Type(name) => (*name).to_owned(),
+        CelValue::Bytes(bytes) => format!("{bytes:?}").replace(',', ""),
         other => text(other).unwrap_or_else(|| other.type_name().to_owned()),
     }
 }
@@ -157,47 +157,49 @@ pub(crate) fn go_double(value: f64) -> String {
     float(value)
 }
 
-fn bytes<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn bytes<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     match args {
-        [Value::Bytes(_)] => args.first().cloned().map(Ok),
-        [Value::String(text)] => {
-            Some(budget.take(text.len() as u64 / 10).map(|()| Value::Bytes(text.as_bytes().into())))
+        [CelValue::Bytes(_)] => args.first().cloned().map(Ok),
+        [CelValue::String(text)] => {
+            Some(budget.take(text.len() as u64 / 10).map(|()| CelValue::Bytes(text.as_bytes().into())))
         }
         _ => None,
     }
 }
 
-fn duration<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn duration<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [Value::Duration(nanos)] => Ok(Value::Duration(*nanos)),
+        [CelValue::Duration(nanos)] => Ok(CelValue::Duration(*nanos)),
         // Declared in the server, but not implemented.
-        [Value::Int(_)] => Err(Fault::error("type conversion error from 'int' to 'google.protobuf.Duration'")),
-        [Value::String(text)] => {
-            duration::parse(text).map(Value::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))
+        [CelValue::Int(_)] => {
+            Err(EvaluationError::error("type conversion error from 'int' to 'google.protobuf.Duration'"))
+        }
+        [CelValue::String(text)] => {
+            duration::parse(text).map(CelValue::Duration).ok_or_else(|| unconvertible("google.protobuf.Duration"))
         }
         _ => return None,
     })
 }
 
-fn timestamp<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn timestamp<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     let in_range = |time: Timestamp| match (MIN_SECONDS..=MAX_SECONDS).contains(&time.seconds) {
-        true => Ok(Value::Timestamp(time)),
-        false => Err(Fault::error("timestamp overflow")),
+        true => Ok(CelValue::Timestamp(time)),
+        false => Err(EvaluationError::error("timestamp overflow")),
     };
     Some(match args {
-        [Value::Timestamp(time)] => Ok(Value::Timestamp(*time)),
-        [Value::Int(seconds)] => in_range(Timestamp { seconds: *seconds, nanos: 0, offset: 0 }),
-        [Value::String(text)] => {
+        [CelValue::Timestamp(time)] => Ok(CelValue::Timestamp(*time)),
+        [CelValue::Int(seconds)] => in_range(Timestamp { seconds: *seconds, nanos: 0, offset: 0 }),
+        [CelValue::String(text)] => {
             Timestamp::from_rfc3339(text).ok_or_else(|| unconvertible("google.protobuf.Timestamp")).and_then(in_range)
         }
         _ => return None,
     })
 }
 
-fn dyn_<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn dyn_<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     args.first().cloned().map(Ok)
 }
 
-fn type_<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    args.first().map(|value| Ok(Value::Type(value.type_name())))
+fn type_<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    args.first().map(|value| Ok(CelValue::Type(value.type_name())))
 }

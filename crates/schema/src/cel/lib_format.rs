@@ -1,30 +1,33 @@
 //! Kubernetes' named formats, such as `format.dns1123Label()`.
 
-use super::budget::Budget;
-use super::fault::Result;
-use super::library::Function;
-use super::value::Value;
+use super::budget::CelBudget;
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
 use crate::formats::{is_base64, is_date, is_date_time, is_uuid};
 use crate::golang::url::check_request;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("format.named", 1, named),
     Function::member("validate", 2, validate),
-    Function::global("format.dns1123Label", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Dns1123Label)))),
-    Function::global("format.dns1123LabelPrefix", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Dns1123LabelPrefix)))),
-    Function::global("format.dns1123Subdomain", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Dns1123Subdomain)))),
-    Function::global("format.dns1123SubdomainPrefix", 0, |_, _| {
-        Some(Ok(Value::Format(NamedFormat::Dns1123SubdomainPrefix)))
+    Function::global("format.dns1123Label", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Dns1123Label)))),
+    Function::global("format.dns1123LabelPrefix", 0, |_, _| {
+        Some(Ok(CelValue::Format(NamedFormat::Dns1123LabelPrefix)))
     }),
-    Function::global("format.dns1035Label", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Dns1035Label)))),
-    Function::global("format.dns1035LabelPrefix", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Dns1035LabelPrefix)))),
-    Function::global("format.qualifiedName", 0, |_, _| Some(Ok(Value::Format(NamedFormat::QualifiedName)))),
-    Function::global("format.labelValue", 0, |_, _| Some(Ok(Value::Format(NamedFormat::LabelValue)))),
-    Function::global("format.uri", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Uri)))),
-    Function::global("format.uuid", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Uuid)))),
-    Function::global("format.byte", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Byte)))),
-    Function::global("format.date", 0, |_, _| Some(Ok(Value::Format(NamedFormat::Date)))),
-    Function::global("format.datetime", 0, |_, _| Some(Ok(Value::Format(NamedFormat::DateTime)))),
+    Function::global("format.dns1123Subdomain", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Dns1123Subdomain)))),
+    Function::global("format.dns1123SubdomainPrefix", 0, |_, _| {
+        Some(Ok(CelValue::Format(NamedFormat::Dns1123SubdomainPrefix)))
+    }),
+    Function::global("format.dns1035Label", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Dns1035Label)))),
+    Function::global("format.dns1035LabelPrefix", 0, |_, _| {
+        Some(Ok(CelValue::Format(NamedFormat::Dns1035LabelPrefix)))
+    }),
+    Function::global("format.qualifiedName", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::QualifiedName)))),
+    Function::global("format.labelValue", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::LabelValue)))),
+    Function::global("format.uri", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Uri)))),
+    Function::global("format.uuid", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Uuid)))),
+    Function::global("format.byte", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Byte)))),
+    Function::global("format.date", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::Date)))),
+    Function::global("format.datetime", 0, |_, _| Some(Ok(CelValue::Format(NamedFormat::DateTime)))),
 ];
 
 /// A named format.
@@ -212,34 +215,32 @@ impl NamedFormat {
     }
 }
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
-fn named<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::String(name)] = args else { return None };
+fn named<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(name)] = args else { return None };
     Some(Ok(match &**name {
-        "dns1123Label" => Value::some(Value::Format(NamedFormat::Dns1123Label)),
-        "dns1123LabelPrefix" => Value::some(Value::Format(NamedFormat::Dns1123LabelPrefix)),
-        "dns1123Subdomain" => Value::some(Value::Format(NamedFormat::Dns1123Subdomain)),
-        "dns1123SubdomainPrefix" => Value::some(Value::Format(NamedFormat::Dns1123SubdomainPrefix)),
-        "dns1035Label" => Value::some(Value::Format(NamedFormat::Dns1035Label)),
-        "dns1035LabelPrefix" => Value::some(Value::Format(NamedFormat::Dns1035LabelPrefix)),
-        "qualifiedName" => Value::some(Value::Format(NamedFormat::QualifiedName)),
-        "labelValue" => Value::some(Value::Format(NamedFormat::LabelValue)),
-        "uri" => Value::some(Value::Format(NamedFormat::Uri)),
-        "uuid" => Value::some(Value::Format(NamedFormat::Uuid)),
-        "byte" => Value::some(Value::Format(NamedFormat::Byte)),
-        "date" => Value::some(Value::Format(NamedFormat::Date)),
-        "datetime" => Value::some(Value::Format(NamedFormat::DateTime)),
-        _ => Value::Optional(None),
+        "dns1123Label" => CelValue::some(CelValue::Format(NamedFormat::Dns1123Label)),
+        "dns1123LabelPrefix" => CelValue::some(CelValue::Format(NamedFormat::Dns1123LabelPrefix)),
+        "dns1123Subdomain" => CelValue::some(CelValue::Format(NamedFormat::Dns1123Subdomain)),
+        "dns1123SubdomainPrefix" => CelValue::some(CelValue::Format(NamedFormat::Dns1123SubdomainPrefix)),
+        "dns1035Label" => CelValue::some(CelValue::Format(NamedFormat::Dns1035Label)),
+        "dns1035LabelPrefix" => CelValue::some(CelValue::Format(NamedFormat::Dns1035LabelPrefix)),
+        "qualifiedName" => CelValue::some(CelValue::Format(NamedFormat::QualifiedName)),
+        "labelValue" => CelValue::some(CelValue::Format(NamedFormat::LabelValue)),
+        "uri" => CelValue::some(CelValue::Format(NamedFormat::Uri)),
+        "uuid" => CelValue::some(CelValue::Format(NamedFormat::Uuid)),
+        "byte" => CelValue::some(CelValue::Format(NamedFormat::Byte)),
+        "date" => CelValue::some(CelValue::Format(NamedFormat::Date)),
+        "datetime" => CelValue::some(CelValue::Format(NamedFormat::DateTime)),
+        _ => CelValue::Optional(None),
     }))
 }
 
-fn validate<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::Format(format), Value::String(text)] = args else { return None };
+fn validate<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Format(format), CelValue::String(text)] = args else { return None };
     // The server multiplies the sizes of the pattern and of the text; this is at least as much.
     let (base, factor) = if *format == NamedFormat::Uri { (300, 28) } else { (30, 3) };
     Some(budget.take(base + factor * text.len() as u64).map(|()| match format.problems(text) {
-        problems if problems.is_empty() => Value::Optional(None),
-        problems => Value::some(Value::strings(problems)),
+        problems if problems.is_empty() => CelValue::Optional(None),
+        problems => CelValue::some(CelValue::strings(problems)),
     }))
 }

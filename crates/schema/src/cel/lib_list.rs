@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::budget::Budget;
+use super::budget::CelBudget;
 use super::convert::misfit;
 use super::equal::{compare, equal, is_ordered};
 use super::eval::LIST_COST;
-use super::fault::{Fault, Result};
-use super::library::Function;
+use super::fault::{CelResult, EvaluationError};
+use super::library::{Function, OverloadResult};
 use super::ops;
-use super::types::Kind;
-use super::value::{Items, List, Value};
+use super::types::CelTypeKind;
+use super::value::{CelList, CelListItems, CelValue};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("isSorted", 1, is_sorted),
@@ -32,15 +32,13 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("optional.unwrap", 1, unwrap),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 /// Calls `work` with the elements of the only argument, a list.
 fn with<'a>(
-    args: &[Value<'a>],
-    budget: &mut Budget,
-    work: impl FnOnce(Vec<Value<'a>>, &mut Budget) -> Result<Value<'a>>,
-) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+    args: &[CelValue<'a>],
+    budget: &mut CelBudget,
+    work: impl FnOnce(Vec<CelValue<'a>>, &mut CelBudget) -> CelResult<CelValue<'a>>,
+) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     let values = budget.take(list.len() as u64).and_then(|()| list.values());
     Some(values.and_then(|values| work(values, budget)))
 }
@@ -48,18 +46,18 @@ fn with<'a>(
 /// Calls `each` for the elements in order until it returns a value, for a function that is selected by the type of the
 /// elements: if the type of the first element does not satisfy `fits`, there is no such function.
 fn in_order<'a>(
-    list: &List<'a>,
-    (name, fits): (&str, fn(&Value) -> bool),
-    budget: &mut Budget,
-    mut each: impl FnMut(Value<'a>, &mut Budget) -> Result<Option<Value<'a>>>,
-) -> Result<Option<Value<'a>>> {
+    list: &CelList<'a>,
+    (name, fits): (&str, fn(&CelValue) -> bool),
+    budget: &mut CelBudget,
+    mut each: impl FnMut(CelValue<'a>, &mut CelBudget) -> CelResult<Option<CelValue<'a>>>,
+) -> CelResult<Option<CelValue<'a>>> {
     budget.take(list.len() as u64)?;
     for (index, value) in list.iter().enumerate() {
         let value = match value {
             Ok(value) if fits(&value) => value,
             Err(fault) if fault.is_final() || index > 0 => return Err(fault),
-            _ if index == 0 => return Err(Fault::error(format!("no such overload: {name}(list)"))),
-            _ => return Err(Fault::no_such_overload()),
+            _ if index == 0 => return Err(EvaluationError::error(format!("no such overload: {name}(list)"))),
+            _ => return Err(EvaluationError::no_such_overload()),
         };
         if let Some(answer) = each(value, budget)? {
             return Ok(Some(answer));
@@ -68,65 +66,67 @@ fn in_order<'a>(
     Ok(None)
 }
 
-fn is_sorted<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
-    let mut previous: Option<Value> = None;
+fn is_sorted<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
+    let mut previous: Option<CelValue> = None;
     let falls = in_order(list, ("isSorted", is_ordered), budget, |value, _| {
         // Elements that cannot be compared count as sorted: the server only tests for "greater".
         let falls = previous.as_ref().is_some_and(|last| matches!(compare(last, &value), Ok(Ordering::Greater)));
         previous = Some(value);
-        Ok(falls.then_some(Value::Bool(false)))
+        Ok(falls.then_some(CelValue::Bool(false)))
     });
-    Some(falls.map(|falls| falls.unwrap_or(Value::Bool(true))))
+    Some(falls.map(|falls| falls.unwrap_or(CelValue::Bool(true))))
 }
 
-fn is_summable(value: &Value) -> bool {
-    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Duration(_))
+fn is_summable(value: &CelValue) -> bool {
+    matches!(value, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_) | CelValue::Duration(_))
 }
 
-fn sum<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+fn sum<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     let zero = match &list.items {
-        Items::Json(_, of) | Items::Merged(_, of) if matches!(of.kind, Kind::Duration) => Value::Duration(0),
-        _ => Value::Int(0),
+        CelListItems::Json(_, of) | CelListItems::Merged(_, of) if matches!(of.kind, CelTypeKind::Duration) => {
+            CelValue::Duration(0)
+        }
+        _ => CelValue::Int(0),
     };
-    let mut sum: Option<Value> = None;
+    let mut sum: Option<CelValue> = None;
     let done = in_order(list, ("sum", is_summable), budget, |value, budget| {
         sum = Some(match sum.take() {
             // Avoids a negative zero as the sum.
             None => match value {
-                Value::Double(value) => Value::Double(0.0 + value),
+                CelValue::Double(value) => CelValue::Double(0.0 + value),
                 value => value,
             },
-            Some(sum) => ops::apply(super::ast::Operator::Add, sum, value, budget)?,
+            Some(sum) => ops::apply(super::ast::BinaryOperator::Add, sum, value, budget)?,
         });
         Ok(None)
     });
     Some(done.map(|_| sum.unwrap_or(zero)))
 }
 
-fn min<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn min<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     extreme(args, budget, "min", Ordering::Greater)
 }
 
-fn max<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn max<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     extreme(args, budget, "max", Ordering::Less)
 }
 
-fn extreme<'a>(args: &[Value<'a>], budget: &mut Budget, name: &str, replace: Ordering) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
-    let mut best: Option<Value> = None;
+fn extreme<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, name: &str, replace: Ordering) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
+    let mut best: Option<CelValue> = None;
     let done = in_order(list, (name, is_ordered), budget, |value, _| {
         if best.as_ref().is_none_or(|best| matches!(compare(best, &value), Ok(ordering) if ordering == replace)) {
             best = Some(value);
         }
         Ok(None)
     });
-    Some(done.and_then(|_| best.ok_or_else(|| Fault::error(format!("{name} called on empty list")))))
+    Some(done.and_then(|_| best.ok_or_else(|| EvaluationError::error(format!("{name} called on empty list")))))
 }
 
-fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Answer<'a> {
-    let [Value::List(list), wanted] = args else { return None };
+fn position<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, backwards: bool) -> OverloadResult<'a> {
+    let [CelValue::List(list), wanted] = args else { return None };
     let mut search = || {
         for step in 0..list.len() {
             let index = if backwards { list.len() - 1 - step } else { step };
@@ -136,25 +136,25 @@ fn position<'a>(args: &[Value<'a>], budget: &mut Budget, backwards: bool) -> Ans
                 Err(_) => false,
             };
             if found {
-                return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX)));
+                return Ok(CelValue::Int(i64::try_from(index).unwrap_or(i64::MAX)));
             }
         }
-        Ok(Value::Int(-1))
+        Ok(CelValue::Int(-1))
     };
     Some(search())
 }
 
-fn index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     position(args, budget, false)
 }
 
-fn last_index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     position(args, budget, true)
 }
 
-fn slice<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list), Value::Int(start), Value::Int(end)] = args else { return None };
-    let wrong = |why: String| Some(Err(Fault::error(format!("cannot slice({start}, {end}), {why}"))));
+fn slice<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list), CelValue::Int(start), CelValue::Int(end)] = args else { return None };
+    let wrong = |why: String| Some(Err(EvaluationError::error(format!("cannot slice({start}, {end}), {why}"))));
     let (Ok(from), Ok(to)) = (usize::try_from(*start), usize::try_from(*end)) else {
         return wrong("negative indexes not supported".to_owned());
     };
@@ -165,49 +165,56 @@ fn slice<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         return wrong(format!("list is length {}", list.len()));
     }
     let taken = budget.take(LIST_COST + (to - from) as u64).map(|()| (from..to).map(|index| list.get(index)).collect());
-    Some(taken.map(List::taken).map(Value::List))
+    Some(taken.map(CelList::taken).map(CelValue::List))
 }
 
-fn flatten<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn flatten<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (list, depth) = match args {
-        [Value::List(list)] => (list, 1),
-        [Value::List(list), Value::Int(depth)] => (list, *depth),
+        [CelValue::List(list)] => (list, 1),
+        [CelValue::List(list), CelValue::Int(depth)] => (list, *depth),
         _ => return None,
     };
     if depth < 0 {
-        return Some(Err(Fault::error("level must be non-negative")));
+        return Some(Err(EvaluationError::error("level must be non-negative")));
     }
     let mut out = Vec::new();
     if let Err(fault) = budget.take(LIST_COST) {
         return Some(Err(fault));
     }
-    Some(flatten_into(list, depth, &mut out, budget).map(|()| Value::List(List::taken(out))))
+    Some(flatten_into(list, depth, &mut out, budget).map(|()| CelValue::List(CelList::taken(out))))
 }
 
-fn flatten_into<'a>(list: &List<'a>, depth: i64, out: &mut Vec<Result<Value<'a>>>, budget: &mut Budget) -> Result<()> {
+fn flatten_into<'a>(
+    list: &CelList<'a>,
+    depth: i64,
+    out: &mut Vec<CelResult<CelValue<'a>>>,
+    budget: &mut CelBudget,
+) -> CelResult<()> {
     for item in list.iter() {
         budget.take(1)?;
         match item {
-            Ok(Value::List(inner)) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
+            Ok(CelValue::List(inner)) if depth > 0 => flatten_into(&inner, depth - 1, out, budget)?,
             item => out.push(item),
         }
     }
     Ok(())
 }
 
-fn sort<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+fn sort<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     let mut values = || {
         budget.take(list.len() as u64)?;
         if list.len() == 0 {
             budget.take(quadratic(0))?;
-            return Ok(Value::List(list.clone()));
+            return Ok(CelValue::List(list.clone()));
         }
         let mut values = Vec::with_capacity(list.len());
         for value in list.iter() {
             match value {
-                Err(Fault::Error(_)) if values.is_empty() => return Err(Fault::error(NOT_COMPARABLE)),
-                Err(Fault::Error(_)) => return Err(Fault::error(NOT_THE_SAME)),
+                Err(EvaluationError::Error(_)) if values.is_empty() => {
+                    return Err(EvaluationError::error(NOT_COMPARABLE));
+                }
+                Err(EvaluationError::Error(_)) => return Err(EvaluationError::error(NOT_THE_SAME)),
                 value => values.push(value?),
             }
         }
@@ -221,28 +228,28 @@ const NOT_THE_SAME: &str = "list elements must have the same type";
 
 /// Sorts `values` by `keys`.
 pub(crate) fn sort_by_keys<'a>(
-    values: Vec<Result<Value<'a>>>,
-    keys: Vec<Value<'a>>,
-    budget: &mut Budget,
-) -> Result<Value<'a>> {
+    values: Vec<CelResult<CelValue<'a>>>,
+    keys: Vec<CelValue<'a>>,
+    budget: &mut CelBudget,
+) -> CelResult<CelValue<'a>> {
     budget.take(quadratic(values.len()))?;
-    let Some(first) = keys.first() else { return Ok(Value::List(List::taken(values))) };
+    let Some(first) = keys.first() else { return Ok(CelValue::List(CelList::taken(values))) };
     if !is_ordered(first) {
-        return Err(Fault::error(NOT_COMPARABLE));
+        return Err(EvaluationError::error(NOT_COMPARABLE));
     }
     if keys.iter().any(|key| key.type_name() != first.type_name()) {
-        return Err(Fault::error(NOT_THE_SAME));
+        return Err(EvaluationError::error(NOT_THE_SAME));
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(values).collect();
     pairs.sort_by(|(left, _), (right, _)| compare(left, right).unwrap_or(Ordering::Equal));
-    Ok(Value::List(List::taken(pairs.into_iter().map(|(_, value)| value).collect())))
+    Ok(CelValue::List(CelList::taken(pairs.into_iter().map(|(_, value)| value).collect())))
 }
 
-fn reverse<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+fn reverse<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     let cost = LIST_COST + list.len() as u64;
     let taken = budget.take(cost).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
-    Some(taken.map(List::taken).map(Value::List))
+    Some(taken.map(CelList::taken).map(CelValue::List))
 }
 
 /// The server's maximum cost of comparing the elements of a list with each other.
@@ -250,14 +257,14 @@ fn quadratic(length: usize) -> u64 {
     12 + (length as u64).saturating_mul(21 * length as u64).div_ceil(10)
 }
 
-fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+fn distinct<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     let mut unique = || {
         budget.take((list.len() as u64).saturating_add(quadratic(list.len())))?;
         if list.len() == 0 {
-            return Ok(Value::List(list.clone()));
+            return Ok(CelValue::List(list.clone()));
         }
-        let mut unique: Vec<Result<Value<'a>>> = Vec::new();
+        let mut unique: Vec<CelResult<CelValue<'a>>> = Vec::new();
         'next: for value in list.iter() {
             // A value that does not match its schema is unequal to every other value.
             if let Ok(value) = &value {
@@ -271,46 +278,46 @@ fn distinct<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
             }
             unique.push(value);
         }
-        Ok(Value::List(List::taken(unique)))
+        Ok(CelValue::List(CelList::taken(unique)))
     };
     Some(unique())
 }
 
-fn range<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::Int(end)] = args else { return None };
+fn range<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Int(end)] = args else { return None };
     let length = u64::try_from(*end).unwrap_or(0);
     Some(
         budget
             .take(LIST_COST.saturating_add(length))
-            .map(|()| Value::List(List::new((0..*end).map(Value::Int).collect()))),
+            .map(|()| CelValue::List(CelList::new((0..*end).map(CelValue::Int).collect()))),
     )
 }
 
-fn first<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
-    Some(if list.len() == 0 { Ok(Value::Optional(None)) } else { misfit(list.get(0)).map(Value::some) })
+fn first<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
+    Some(if list.len() == 0 { Ok(CelValue::Optional(None)) } else { misfit(list.get(0)).map(CelValue::some) })
 }
 
-fn last<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::List(list)] = args else { return None };
+fn last<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list)] = args else { return None };
     Some(match list.len().checked_sub(1) {
-        None => Ok(Value::Optional(None)),
-        Some(last) => misfit(list.get(last)).map(Value::some),
+        None => Ok(CelValue::Optional(None)),
+        Some(last) => misfit(list.get(last)).map(CelValue::some),
     })
 }
 
-fn unwrap<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn unwrap<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     with(args, budget, |values, _| {
         let mut out = Vec::new();
         for value in values {
             match value {
-                Value::Optional(value) => out.extend(value.map(|value| (*value).clone())),
+                CelValue::Optional(value) => out.extend(value.map(|value| (*value).clone())),
                 other => {
                     let shown = super::lib_convert::display(&other);
-                    return Err(Fault::error(format!("value {shown} is not optional")));
+                    return Err(EvaluationError::error(format!("value {shown} is not optional")));
                 }
             }
         }
-        Ok(Value::List(List::new(out)))
+        Ok(CelValue::List(CelList::new(out)))
     })
 }

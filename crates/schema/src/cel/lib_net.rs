@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::Value;
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
 use crate::golang::ip::Ip;
 use crate::gotext::quote;
 
@@ -163,116 +163,115 @@ fn parse_cidr(text: &str) -> std::result::Result<Cidr, String> {
     }
 }
 
-fn to_cidr(text: &str) -> Result<Cidr> {
-    parse_cidr(text)
-        .map_err(|why| Fault::error(format!("network address parse error during conversion from string: {why}")))
+fn to_cidr(text: &str) -> CelResult<Cidr> {
+    parse_cidr(text).map_err(|why| {
+        EvaluationError::error(format!("network address parse error during conversion from string: {why}"))
+    })
 }
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 /// Charges the cost of parsing a text.
-fn read(budget: &mut Budget, text: &str) -> Result<()> {
+fn read(budget: &mut CelBudget, text: &str) -> CelResult<()> {
     budget.take(2 + text.len() as u64 / 5)
 }
 
-fn ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
+fn ip<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
     if let Err(fault) = read(budget, text) {
         return Some(Err(fault));
     }
-    Some(parse_ip(text).map(Value::Ip).map_err(Fault::Error))
+    Some(parse_ip(text).map(CelValue::Ip).map_err(EvaluationError::Error))
 }
 
-fn is_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
-    Some(read(budget, text).map(|()| Value::Bool(parse_ip(text).is_ok())))
+fn is_ip<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
+    Some(read(budget, text).map(|()| CelValue::Bool(parse_ip(text).is_ok())))
 }
 
-fn is_canonical<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
+fn is_canonical<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
     if let Err(fault) = read(budget, text) {
         return Some(Err(fault));
     }
-    Some(parse_ip(text).map(|ip| Value::Bool(ip.to_string() == **text)).map_err(Fault::Error))
+    Some(parse_ip(text).map(|ip| CelValue::Bool(ip.to_string() == **text)).map_err(EvaluationError::Error))
 }
 
-fn test<'a>(args: &[Value<'a>], test: fn(Ip) -> bool) -> Answer<'a> {
-    let [Value::Ip(ip)] = args else { return None };
-    Some(Ok(Value::Bool(test(*ip))))
+fn test<'a>(args: &[CelValue<'a>], test: fn(Ip) -> bool) -> OverloadResult<'a> {
+    let [CelValue::Ip(ip)] = args else { return None };
+    Some(Ok(CelValue::Bool(test(*ip))))
 }
 
-fn family<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::Ip(ip)] = args else { return None };
-    Some(Ok(Value::Int(if matches!(ip, Ip::V4(_)) { 4 } else { 6 })))
+fn family<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Ip(ip)] = args else { return None };
+    Some(Ok(CelValue::Int(if matches!(ip, Ip::V4(_)) { 4 } else { 6 })))
 }
 
-fn is_unspecified<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_unspecified<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     test(args, Ip::is_unspecified)
 }
 
-fn is_loopback<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_loopback<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     test(args, Ip::is_loopback)
 }
 
-fn is_link_local_multicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_link_local_multicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     test(args, Ip::is_link_local_multicast)
 }
 
-fn is_link_local_unicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_link_local_unicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     test(args, Ip::is_link_local_unicast)
 }
 
-fn is_global_unicast<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn is_global_unicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     test(args, Ip::is_global_unicast)
 }
 
-fn cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
-    Some(read(budget, text).and_then(|()| to_cidr(text)).map(Value::Cidr))
+fn cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
+    Some(read(budget, text).and_then(|()| to_cidr(text)).map(CelValue::Cidr))
 }
 
-fn is_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
-    Some(read(budget, text).map(|()| Value::Bool(parse_cidr(text).is_ok())))
+fn is_cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
+    Some(read(budget, text).map(|()| CelValue::Bool(parse_cidr(text).is_ok())))
 }
 
-fn contains_ip<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn contains_ip<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     if let Err(fault) = budget.take(20) {
         return Some(Err(fault));
     }
     Some(match args {
-        [Value::Cidr(cidr), Value::Ip(ip)] => Ok(Value::Bool(cidr.contains(*ip))),
+        [CelValue::Cidr(cidr), CelValue::Ip(ip)] => Ok(CelValue::Bool(cidr.contains(*ip))),
         // The server does not report the error in the address.
-        [Value::Cidr(cidr), Value::String(text)] => {
-            parse_ip(text).map(|ip| Value::Bool(cidr.contains(ip))).map_err(|_| Fault::no_such_overload())
+        [CelValue::Cidr(cidr), CelValue::String(text)] => {
+            parse_ip(text).map(|ip| CelValue::Bool(cidr.contains(ip))).map_err(|_| EvaluationError::no_such_overload())
         }
         _ => return None,
     })
 }
 
-fn contains_cidr<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn contains_cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     if let Err(fault) = budget.take(20) {
         return Some(Err(fault));
     }
     let (outer, inner) = match args {
-        [Value::Cidr(outer), Value::Cidr(inner)] => (outer, Ok(*inner)),
-        [Value::Cidr(outer), Value::String(text)] => (outer, to_cidr(text)),
+        [CelValue::Cidr(outer), CelValue::Cidr(inner)] => (outer, Ok(*inner)),
+        [CelValue::Cidr(outer), CelValue::String(text)] => (outer, to_cidr(text)),
         _ => return None,
     };
-    Some(inner.map(|inner| Value::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address))))
+    Some(inner.map(|inner| CelValue::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address))))
 }
 
-fn cidr_ip<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::Cidr(cidr)] = args else { return None };
-    Some(Ok(Value::Ip(cidr.address)))
+fn cidr_ip<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Cidr(cidr)] = args else { return None };
+    Some(Ok(CelValue::Ip(cidr.address)))
 }
 
-fn prefix_length<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::Cidr(cidr)] = args else { return None };
-    Some(Ok(Value::Int(cidr.prefix.into())))
+fn prefix_length<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Cidr(cidr)] = args else { return None };
+    Some(Ok(CelValue::Int(cidr.prefix.into())))
 }
 
-fn masked<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    let [Value::Cidr(cidr)] = args else { return None };
-    Some(Ok(Value::Cidr(Cidr { address: cidr.address.masked(cidr.prefix), prefix: cidr.prefix })))
+fn masked<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Cidr(cidr)] = args else { return None };
+    Some(Ok(CelValue::Cidr(Cidr { address: cidr.address.masked(cidr.prefix), prefix: cidr.prefix })))
 }

@@ -2,10 +2,10 @@
 
 use regex::Regex;
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::Value;
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
 use crate::re2;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -16,39 +16,44 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("findAll", 3, find_all),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 /// Calls a function of this library with a compiled pattern.
-pub(crate) fn call<'a>(function: &str, pattern: &Regex, args: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>> {
-    let [target, Value::String(source), ..] = args else { return Err(Fault::no_such_overload()) };
-    let text = text(target).ok_or_else(Fault::no_such_overload)?;
+pub(crate) fn call<'a>(
+    function: &str,
+    pattern: &Regex,
+    args: &[CelValue<'a>],
+    budget: &mut CelBudget,
+) -> CelResult<CelValue<'a>> {
+    let [target, CelValue::String(source), ..] = args else { return Err(EvaluationError::no_such_overload()) };
+    let text = text(target).ok_or_else(EvaluationError::no_such_overload)?;
     // The server's cost, in bytes instead of characters.
     let machine = source.len().div_ceil(4) as u64;
     budget.take(1 + ((1 + text.len()).div_ceil(10) as u64).saturating_mul(machine))?;
     let found = |most: usize| pattern.find_iter(text).take(most).map(|found| found.as_str().to_owned());
     match (function, args.get(2)) {
-        ("matches", None) => Ok(Value::Bool(pattern.is_match(text))),
-        ("find", None) => Ok(Value::from(found(1).next().unwrap_or_default())),
-        ("findAll", None) => Ok(Value::strings(found(usize::MAX))),
+        ("matches", None) => Ok(CelValue::Bool(pattern.is_match(text))),
+        ("find", None) => Ok(CelValue::from(found(1).next().unwrap_or_default())),
+        ("findAll", None) => Ok(CelValue::strings(found(usize::MAX))),
         // A negative limit means no limit.
-        ("findAll", Some(Value::Int(most))) => Ok(Value::strings(found(usize::try_from(*most).unwrap_or(usize::MAX)))),
-        _ => Err(Fault::no_such_overload()),
+        ("findAll", Some(CelValue::Int(most))) => {
+            Ok(CelValue::strings(found(usize::try_from(*most).unwrap_or(usize::MAX))))
+        }
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
 /// The strings that the server matches against a literal pattern: any value that is a string in Go, even inside an
 /// optional.
-fn text<'v>(target: &'v Value) -> Option<&'v str> {
+fn text<'v>(target: &'v CelValue) -> Option<&'v str> {
     match target {
-        Value::String(text) => Some(text),
-        Value::Type(name) => Some(name),
-        Value::Optional(Some(value)) => text(value),
+        CelValue::String(text) => Some(text),
+        CelValue::Type(name) => Some(name),
+        CelValue::Optional(Some(value)) => text(value),
         _ => None,
     }
 }
 
-fn dynamic<'a>(function: &str, args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let Some(Value::String(pattern)) = args.get(1) else { return None };
+fn dynamic<'a>(function: &str, args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let Some(CelValue::String(pattern)) = args.get(1) else { return None };
     // Compiling is more expensive than matching.
     if let Err(fault) = budget.take(100 + pattern.len() as u64) {
         return Some(Err(fault));
@@ -61,18 +66,18 @@ fn dynamic<'a>(function: &str, args: &[Value<'a>], budget: &mut Budget) -> Answe
     }
     match re2::compile(pattern) {
         Ok(pattern) => Some(call(function, &pattern, args, budget)),
-        Err(problem) => Some(Err(Fault::Undecided(problem))),
+        Err(problem) => Some(Err(EvaluationError::Undecided(problem))),
     }
 }
 
-fn matches<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn matches<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     dynamic("matches", args, budget)
 }
 
-fn find<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn find<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     dynamic("find", args, budget)
 }
 
-fn find_all<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn find_all<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     dynamic("findAll", args, budget)
 }

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::Value;
-use crate::golang::semver::Version;
+use super::budget::CelBudget;
+use super::fault::EvaluationError;
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
+use crate::golang::semver::SemanticVersion;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("semver", 1, semver),
@@ -47,55 +47,55 @@ fn normalize(text: &str) -> std::result::Result<String, String> {
     Ok(parts.join("."))
 }
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
-fn read(args: &[Value]) -> Option<std::result::Result<Version, String>> {
+fn read(args: &[CelValue]) -> Option<std::result::Result<SemanticVersion, String>> {
     Some(match args {
-        [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Version::parse(text),
-        [Value::String(text), Value::Bool(true)] => normalize(text).and_then(|text| Version::parse(&text)),
+        [CelValue::String(text)] | [CelValue::String(text), CelValue::Bool(false)] => SemanticVersion::parse(text),
+        [CelValue::String(text), CelValue::Bool(true)] => {
+            normalize(text).and_then(|text| SemanticVersion::parse(&text))
+        }
         _ => return None,
     })
 }
 
-fn semver<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    Some(read(args)?.map(|version| Value::Semver(Rc::new(version))).map_err(Fault::Error))
+fn semver<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    Some(read(args)?.map(|version| CelValue::Semver(Rc::new(version))).map_err(EvaluationError::Error))
 }
 
-fn is_semver<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    Some(Ok(Value::Bool(read(args)?.is_ok())))
+fn is_semver<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    Some(Ok(CelValue::Bool(read(args)?.is_ok())))
 }
 
-fn part<'a>(args: &[Value<'a>], of: fn(&Version) -> u64) -> Answer<'a> {
-    let [Value::Semver(version)] = args else { return None };
+fn part<'a>(args: &[CelValue<'a>], of: fn(&SemanticVersion) -> u64) -> OverloadResult<'a> {
+    let [CelValue::Semver(version)] = args else { return None };
     // Go's conversion wraps around.
-    Some(Ok(Value::Int(of(version).cast_signed())))
+    Some(Ok(CelValue::Int(of(version).cast_signed())))
 }
 
-fn major<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn major<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |version| version.major)
 }
 
-fn minor<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn minor<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |version| version.minor)
 }
 
-fn patch<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn patch<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |version| version.patch)
 }
 
-fn ordered<'a>(args: &[Value<'a>], map: fn(Ordering) -> Value<'static>) -> Answer<'a> {
-    let [Value::Semver(left), Value::Semver(right)] = args else { return None };
+fn ordered<'a>(args: &[CelValue<'a>], map: fn(Ordering) -> CelValue<'static>) -> OverloadResult<'a> {
+    let [CelValue::Semver(left), CelValue::Semver(right)] = args else { return None };
     Some(Ok(map(left.precedence(right))))
 }
 
-fn is_greater<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    ordered(args, |ordering| Value::Bool(ordering.is_gt()))
+fn is_greater<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    ordered(args, |ordering| CelValue::Bool(ordering.is_gt()))
 }
 
-fn is_less<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    ordered(args, |ordering| Value::Bool(ordering.is_lt()))
+fn is_less<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    ordered(args, |ordering| CelValue::Bool(ordering.is_lt()))
 }
 
-fn compare_to<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
-    ordered(args, |ordering| Value::Int(ordering as i64))
+fn compare_to<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+    ordered(args, |ordering| CelValue::Int(ordering as i64))
 }

@@ -1,11 +1,11 @@
 //! Lists used as sets.
 
-use super::ast::Operator;
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
+use super::ast::BinaryOperator;
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
+use super::library::{Function, OverloadResult};
 use super::ops;
-use super::value::{List, Value};
+use super::value::{CelList, CelValue};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("sets.contains", 2, contains),
@@ -13,18 +13,16 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("sets.intersects", 2, intersects),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
-fn has<'a>(list: &List<'a>, item: Value<'a>, budget: &mut Budget) -> Result<bool> {
-    let list = Value::List(list.clone());
-    Ok(matches!(ops::apply(Operator::In, item, list, budget)?, Value::Bool(true)))
+fn has<'a>(list: &CelList<'a>, item: CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
+    let list = CelValue::List(list.clone());
+    Ok(matches!(ops::apply(BinaryOperator::In, item, list, budget)?, CelValue::Bool(true)))
 }
 
-fn covers<'a>(list: &List<'a>, part: &List<'a>, budget: &mut Budget) -> Result<bool> {
+fn covers<'a>(list: &CelList<'a>, part: &CelList<'a>, budget: &mut CelBudget) -> CelResult<bool> {
     for item in part.iter() {
         let found = match item {
             // A list built by a rule never contains a value that does not match its schema.
-            Err(Fault::Error(_)) if list.kind.is_none() => false,
+            Err(EvaluationError::Error(_)) if list.kind.is_none() => false,
             item => has(list, item?, budget)?,
         };
         if !found {
@@ -34,25 +32,27 @@ fn covers<'a>(list: &List<'a>, part: &List<'a>, budget: &mut Budget) -> Result<b
     Ok(true)
 }
 
-fn contains<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(list), Value::List(part)] = args else { return None };
-    Some(covers(list, part, budget).map(Value::Bool))
+fn contains<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(list), CelValue::List(part)] = args else { return None };
+    Some(covers(list, part, budget).map(CelValue::Bool))
 }
 
-fn equivalent<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(left), Value::List(right)] = args else { return None };
-    Some(covers(left, right, budget).and_then(|covered| Ok(covered && covers(right, left, budget)?)).map(Value::Bool))
+fn equivalent<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(left), CelValue::List(right)] = args else { return None };
+    Some(
+        covers(left, right, budget).and_then(|covered| Ok(covered && covers(right, left, budget)?)).map(CelValue::Bool),
+    )
 }
 
-fn intersects<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::List(left), Value::List(right)] = args else { return None };
+fn intersects<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::List(left), CelValue::List(right)] = args else { return None };
     for item in left.iter() {
         match item.and_then(|item| has(right, item, budget)) {
-            Ok(true) => return Some(Ok(Value::Bool(true))),
+            Ok(true) => return Some(Ok(CelValue::Bool(true))),
             Err(fault) if fault.is_final() => return Some(Err(fault)),
             // The server treats elements that cannot be compared as missing.
             _ => {}
         }
     }
-    Some(Ok(Value::Bool(false)))
+    Some(Ok(CelValue::Bool(false)))
 }

@@ -1,10 +1,10 @@
 //! Functions on strings.
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
 use super::lib_string_format::format;
-use super::library::Function;
-use super::value::Value;
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("size", 1, size),
@@ -32,123 +32,123 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("strings.quote", 1, quote),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 /// Charges the cost of reading a string.
-fn cost(budget: &mut Budget, text: &str) -> Result<()> {
+fn cost(budget: &mut CelBudget, text: &str) -> CelResult<()> {
     budget.take(text.len() as u64 / 10)
 }
 
-fn length<'a>(count: usize) -> Value<'a> {
-    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+fn length<'a>(count: usize) -> CelValue<'a> {
+    CelValue::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-fn out_of_range(index: i64) -> Fault {
-    Fault::error(format!("index out of range: {index}"))
+fn out_of_range(index: i64) -> EvaluationError {
+    EvaluationError::error(format!("index out of range: {index}"))
 }
 
-fn size<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn size<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [Value::String(text)] => cost(budget, text).map(|()| length(text.chars().count())),
-        [Value::Bytes(bytes)] => Ok(length(bytes.len())),
-        [Value::List(list)] => Ok(length(list.len())),
-        [Value::Map(map)] => Ok(length(map.len())),
+        [CelValue::String(text)] => cost(budget, text).map(|()| length(text.chars().count())),
+        [CelValue::Bytes(bytes)] => Ok(length(bytes.len())),
+        [CelValue::List(list)] => Ok(length(list.len())),
+        [CelValue::Map(map)] => Ok(length(map.len())),
         _ => return None,
     })
 }
 
-fn test<'a>(args: &[Value<'a>], budget: &mut Budget, test: fn(&str, &str) -> bool) -> Answer<'a> {
-    let [Value::String(text), Value::String(part)] = args else { return None };
-    Some(cost(budget, text).map(|()| Value::Bool(test(text, part))))
+fn test<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, test: fn(&str, &str) -> bool) -> OverloadResult<'a> {
+    let [CelValue::String(text), CelValue::String(part)] = args else { return None };
+    Some(cost(budget, text).map(|()| CelValue::Bool(test(text, part))))
 }
 
-fn contains<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn contains<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     test(args, budget, |text, part| text.contains(part))
 }
 
-fn starts_with<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn starts_with<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     test(args, budget, |text, part| text.starts_with(part))
 }
 
-fn ends_with<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn ends_with<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     test(args, budget, |text, part| text.ends_with(part))
 }
 
-fn char_at<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text), Value::Int(index)] = args else { return None };
+fn char_at<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text), CelValue::Int(index)] = args else { return None };
     Some(cost(budget, text).and_then(|()| {
         let position = usize::try_from(*index).map_err(|_| out_of_range(*index))?;
         match text.chars().nth(position) {
-            Some(c) => Ok(Value::from(c.to_string())),
-            None if text.chars().count() == position => Ok(Value::from("")),
+            Some(c) => Ok(CelValue::from(c.to_string())),
+            None if text.chars().count() == position => Ok(CelValue::from("")),
             None => Err(out_of_range(*index)),
         }
     }))
 }
 
-fn index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (text, part, from) = match args {
-        [Value::String(text), Value::String(part)] => (text, part, 0),
-        [Value::String(text), Value::String(part), Value::Int(from)] => (text, part, *from),
+        [CelValue::String(text), CelValue::String(part)] => (text, part, 0),
+        [CelValue::String(text), CelValue::String(part), CelValue::Int(from)] => (text, part, *from),
         _ => return None,
     };
     Some(cost(budget, text).and_then(|()| {
         if part.is_empty() {
-            return Ok(Value::Int(from));
+            return Ok(CelValue::Int(from));
         }
         let start = usize::try_from(from).map_err(|_| out_of_range(from))?;
-        let Some((at, _)) = text.char_indices().nth(start) else { return Ok(Value::Int(-1)) };
-        Ok(text[at..].find(&**part).map_or(Value::Int(-1), |found| length(text[..at + found].chars().count())))
+        let Some((at, _)) = text.char_indices().nth(start) else { return Ok(CelValue::Int(-1)) };
+        Ok(text[at..].find(&**part).map_or(CelValue::Int(-1), |found| length(text[..at + found].chars().count())))
     }))
 }
 
-fn last_index_of<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (text, part, from) = match args {
-        [Value::String(text), Value::String(part)] => (text, part, None),
-        [Value::String(text), Value::String(part), Value::Int(from)] => (text, part, Some(*from)),
+        [CelValue::String(text), CelValue::String(part)] => (text, part, None),
+        [CelValue::String(text), CelValue::String(part), CelValue::Int(from)] => (text, part, Some(*from)),
         _ => return None,
     };
     Some(cost(budget, text).and_then(|()| {
         let chars = text.chars().count();
         if part.is_empty() {
-            return Ok(from.map_or(length(chars), Value::Int));
+            return Ok(from.map_or(length(chars), CelValue::Int));
         }
         let last = match from {
-            None if text.len() < part.len() => return Ok(Value::Int(-1)),
+            None if text.len() < part.len() => return Ok(CelValue::Int(-1)),
             None => chars.saturating_sub(1),
             Some(from) => usize::try_from(from).map_err(|_| out_of_range(from))?,
         };
         if last >= chars {
-            return Ok(Value::Int(-1));
+            return Ok(CelValue::Int(-1));
         }
         // The match must begin at character `last` or earlier.
         let starts = text.char_indices().take(last + 1).map(|(at, _)| at);
         let found = starts.collect::<Vec<_>>().into_iter().rposition(|at| text[at..].starts_with(&**part));
-        Ok(found.map_or(Value::Int(-1), length))
+        Ok(found.map_or(CelValue::Int(-1), length))
     }))
 }
 
-fn map<'a>(args: &[Value<'a>], budget: &mut Budget, map: fn(&str) -> String) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
-    Some(cost(budget, text).map(|()| Value::from(map(text))))
+fn map<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, map: fn(&str) -> String) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
+    Some(cost(budget, text).map(|()| CelValue::from(map(text))))
 }
 
-fn lower<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn lower<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     map(args, budget, str::to_ascii_lowercase)
 }
 
-fn upper<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn upper<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     map(args, budget, str::to_ascii_uppercase)
 }
 
-fn trim<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn trim<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     map(args, budget, |text| text.trim().to_owned())
 }
 
-fn replace<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn replace<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (text, old, new, times) = match args {
-        [Value::String(text), Value::String(old), Value::String(new)] => (text, old, new, -1),
-        [Value::String(text), Value::String(old), Value::String(new), Value::Int(times)] => (text, old, new, *times),
+        [CelValue::String(text), CelValue::String(old), CelValue::String(new)] => (text, old, new, -1),
+        [CelValue::String(text), CelValue::String(old), CelValue::String(new), CelValue::Int(times)] => {
+            (text, old, new, *times)
+        }
         _ => return None,
     };
     // An empty `old` matches before every character and at the end.
@@ -161,45 +161,45 @@ fn replace<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
             let added = (text.matches(&**old).count() as u64).saturating_mul(new.len() as u64);
             budget.take(added / 10)?;
         }
-        Ok(Value::from(match usize::try_from(times) {
+        Ok(CelValue::from(match usize::try_from(times) {
             Ok(times) => text.replacen(&**old, new, times),
             Err(_) => text.replace(&**old, new),
         }))
     }))
 }
 
-fn split<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn split<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (text, separator, parts) = match args {
-        [Value::String(text), Value::String(separator)] => (text, separator, -1),
-        [Value::String(text), Value::String(separator), Value::Int(parts)] => (text, separator, *parts),
+        [CelValue::String(text), CelValue::String(separator)] => (text, separator, -1),
+        [CelValue::String(text), CelValue::String(separator), CelValue::Int(parts)] => (text, separator, *parts),
         _ => return None,
     };
     Some(cost(budget, text).and_then(|()| {
         let most = usize::try_from(parts).unwrap_or(usize::MAX);
         if most == 0 {
-            return Ok(Value::strings([]));
+            return Ok(CelValue::strings([]));
         }
         if !separator.is_empty() {
-            return Ok(Value::strings(text.splitn(most, &**separator).map(str::to_owned)));
+            return Ok(CelValue::strings(text.splitn(most, &**separator).map(str::to_owned)));
         }
         // Without a separator, the parts are the characters, and the last part is the rest.
         budget.take(text.len() as u64)?;
         let cut = text.char_indices().nth(most - 1).map_or(text.len(), |(at, _)| at);
         let (head, tail) = text.split_at(cut);
         let tail = (!tail.is_empty()).then(|| tail.to_owned());
-        Ok(Value::strings(head.chars().map(String::from).chain(tail)))
+        Ok(CelValue::strings(head.chars().map(String::from).chain(tail)))
     }))
 }
 
-fn substring<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn substring<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (text, start, end) = match args {
-        [Value::String(text), Value::Int(start)] => (text, *start, None),
-        [Value::String(text), Value::Int(start), Value::Int(end)] => (text, *start, Some(*end)),
+        [CelValue::String(text), CelValue::Int(start)] => (text, *start, None),
+        [CelValue::String(text), CelValue::Int(start), CelValue::Int(end)] => (text, *start, Some(*end)),
         _ => return None,
     };
     Some(cost(budget, text).and_then(|()| {
         if let Some(end) = end.filter(|end| start > *end) {
-            return Err(Fault::error(format!("invalid substring range. start: {start}, end: {end}")));
+            return Err(EvaluationError::error(format!("invalid substring range. start: {start}, end: {end}")));
         }
         // The byte offset of each position, including the end.
         let at = |position: i64| {
@@ -211,27 +211,27 @@ fn substring<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
             Some(end) => at(end).ok_or_else(|| out_of_range(end))?,
             None => text.len(),
         };
-        Ok(Value::from(&text[from..to]))
+        Ok(CelValue::from(&text[from..to]))
     }))
 }
 
-fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn join<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let (list, separator) = match args {
-        [Value::List(list)] => (list, ""),
-        [Value::List(list), Value::String(separator)] => (list, &**separator),
+        [CelValue::List(list)] => (list, ""),
+        [CelValue::List(list), CelValue::String(separator)] => (list, &**separator),
         _ => return None,
     };
     // The type of the list is determined by its first element.
-    if list.len() > 0 && matches!(list.get(0), Ok(first) if !matches!(first, Value::String(_))) {
+    if list.len() > 0 && matches!(list.get(0), Ok(first) if !matches!(first, CelValue::String(_))) {
         return None;
     }
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let item = match item {
-            Ok(Value::String(item)) => item,
+            Ok(CelValue::String(item)) => item,
             Ok(other) => {
                 let shown = super::lib_convert::display(&other);
-                return Some(Err(Fault::error(format!("join: invalid input: {shown}"))));
+                return Some(Err(EvaluationError::error(format!("join: invalid input: {shown}"))));
             }
             Err(fault) => return Some(Err(fault)),
         };
@@ -243,10 +243,10 @@ fn join<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
         }
         out.push_str(&item);
     }
-    Some(Ok(Value::from(out)))
+    Some(Ok(CelValue::from(out)))
 }
 
-fn quote<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
+fn quote<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     map(args, budget, |text| {
         let mut out = String::from("\"");
         for c in text.chars() {

@@ -1,11 +1,11 @@
 //! The `format` function on strings.
 
 use super::ast::Expr;
-use super::budget::Budget;
-use super::fault::{Fault, Result};
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
 use super::lib_convert::{go_double, text};
 use super::typing::Ty;
-use super::value::{List, Map, Value};
+use super::value::{CelList, CelMap, CelValue};
 use crate::gotext::quote;
 
 const DEFAULT_PRECISION: usize = 6;
@@ -13,12 +13,12 @@ const DEFAULT_PRECISION: usize = 6;
 const MAX_PRECISION: usize = 1_000;
 
 /// `'…%s…'.format([…])`
-pub(crate) fn format<'a>(args: &[Value<'a>], budget: &mut Budget) -> Option<Result<Value<'a>>> {
-    let [Value::String(template), Value::List(list)] = args else { return None };
-    Some(fill(template, list, budget).map(Value::from))
+pub(crate) fn format<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> Option<CelResult<CelValue<'a>>> {
+    let [CelValue::String(template), CelValue::List(list)] = args else { return None };
+    Some(fill(template, list, budget).map(CelValue::from))
 }
 
-fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
+fn fill(template: &str, list: &CelList, budget: &mut CelBudget) -> CelResult<String> {
     let mut out = String::new();
     let mut rest = template;
     let mut next = 0;
@@ -32,10 +32,10 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
             continue;
         }
         if next >= list.len() {
-            return Err(Fault::error(format!("index {next} out of range")));
+            return Err(EvaluationError::error(format!("index {next} out of range")));
         }
         if rest.is_empty() {
-            return Err(Fault::error("unexpected end of string"));
+            return Err(EvaluationError::error("unexpected end of string"));
         }
         let value = list.get(next)?;
         next += 1;
@@ -51,7 +51,7 @@ fn fill(template: &str, list: &List, budget: &mut Budget) -> Result<String> {
             _ => octal(&value),
         };
         let written = written.map_err(|fault| match fault {
-            Fault::Error(text) => Fault::Error(format!("error during formatting: {text}")),
+            EvaluationError::Error(text) => EvaluationError::Error(format!("error during formatting: {text}")),
             other => other,
         })?;
         budget.take(written.len() as u64 / 10)?;
@@ -78,7 +78,9 @@ pub(crate) fn check(
         }
         let (_, letter, tail) = match clause(rest) {
             Ok(clause) => clause,
-            Err(Fault::Error(why) | Fault::Abort(why) | Fault::Undecided(why)) => return Err(why),
+            Err(EvaluationError::Error(why) | EvaluationError::Abort(why) | EvaluationError::Undecided(why)) => {
+                return Err(why);
+            }
         };
         let Some((arg, _)) = args.get(next) else { return Err(format!("index {next} out of range")) };
         if !can_format(letter, arg, ty) {
@@ -133,7 +135,7 @@ fn can_format(clause: char, arg: &Expr, ty: &mut impl FnMut(&Expr) -> Ty) -> boo
 }
 
 /// The precision and letter of a clause, and the rest of the text.
-fn clause(rest: &str) -> Result<(usize, char, &str)> {
+fn clause(rest: &str) -> CelResult<(usize, char, &str)> {
     let (precision, tail) = precision(rest)?;
     let mut chars = tail.chars();
     match chars.next() {
@@ -144,12 +146,12 @@ fn clause(rest: &str) -> Result<(usize, char, &str)> {
     }
 }
 
-fn unparsable(why: &str) -> Fault {
-    Fault::error(format!("could not parse formatting clause: {why}"))
+fn unparsable(why: &str) -> EvaluationError {
+    EvaluationError::error(format!("could not parse formatting clause: {why}"))
 }
 
 /// The precision before a clause, such as `.2`, and the rest of the text.
-fn precision(rest: &str) -> Result<(usize, &str)> {
+fn precision(rest: &str) -> CelResult<(usize, &str)> {
     let Some(tail) = rest.strip_prefix('.') else { return Ok((DEFAULT_PRECISION, rest)) };
     let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
     if digits == tail.len() {
@@ -157,7 +159,7 @@ fn precision(rest: &str) -> Result<(usize, &str)> {
     }
     match tail[..digits].parse::<usize>() {
         Ok(precision) if precision <= MAX_PRECISION => Ok((precision, &tail[digits..])),
-        Ok(_) => Err(Fault::Undecided("the precision is larger than supported".to_owned())),
+        Ok(_) => Err(EvaluationError::Undecided("the precision is larger than supported".to_owned())),
         Err(_) => {
             let (digits, why) =
                 (quote(&tail[..digits]), if digits == 0 { "invalid syntax" } else { "value out of range" });
@@ -169,25 +171,25 @@ fn precision(rest: &str) -> Result<(usize, &str)> {
     }
 }
 
-fn wrong(clause: &str, value: &Value) -> Fault {
-    Fault::error(format!("{clause}, was given {}", value.type_name()))
+fn wrong(clause: &str, value: &CelValue) -> EvaluationError {
+    EvaluationError::error(format!("{clause}, was given {}", value.type_name()))
 }
 
 /// `%s`
-fn whole(value: &Value) -> Result<String> {
+fn whole(value: &CelValue) -> CelResult<String> {
     match value {
-        Value::Null => Ok("null".to_owned()),
-        Value::Type(name) => Ok((*name).to_owned()),
-        Value::Bytes(bytes) => bytes_text(bytes),
-        Value::List(list) => list_text(list),
-        Value::Map(map) => map_text(map),
-        Value::Bool(_)
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::Double(_)
-        | Value::String(_)
-        | Value::Duration(_)
-        | Value::Timestamp(_) => Ok(text(value).unwrap_or_default()),
+        CelValue::Null => Ok("null".to_owned()),
+        CelValue::Type(name) => Ok((*name).to_owned()),
+        CelValue::Bytes(bytes) => bytes_text(bytes),
+        CelValue::List(list) => list_text(list),
+        CelValue::Map(map) => map_text(map),
+        CelValue::Bool(_)
+        | CelValue::Int(_)
+        | CelValue::Uint(_)
+        | CelValue::Double(_)
+        | CelValue::String(_)
+        | CelValue::Duration(_)
+        | CelValue::Timestamp(_) => Ok(text(value).unwrap_or_default()),
         _ => Err(wrong(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
              and timestamps",
@@ -196,47 +198,51 @@ fn whole(value: &Value) -> Result<String> {
     }
 }
 
-fn bytes_text(bytes: &[u8]) -> Result<String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Fault::Undecided("the bytes are not valid UTF-8".to_owned()))?;
+fn bytes_text(bytes: &[u8]) -> CelResult<String> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| EvaluationError::Undecided("the bytes are not valid UTF-8".to_owned()))?;
     Ok(text.to_owned())
 }
 
 /// A value inside a list or map.
-fn inner(value: &Value) -> Result<String> {
+fn inner(value: &CelValue) -> CelResult<String> {
     match value {
-        Value::String(text) => Ok(quote(text)),
-        Value::Bytes(bytes) => Ok(format!("b{}", quote(&bytes_text(bytes)?))),
-        Value::Double(value) if value.is_finite() => Ok(format!("{value:.DEFAULT_PRECISION$}")),
-        Value::Double(value) => Ok(quote(&go_double(*value))),
-        Value::Duration(_) => Ok(format!("duration({})", quote(&whole(value)?))),
-        Value::Timestamp(_) => Ok(format!("timestamp({})", quote(&whole(value)?))),
-        Value::Null
-        | Value::Type(_)
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Uint(_)
-        | Value::List(_)
-        | Value::Map(_) => whole(value),
-        _ => Err(Fault::error(format!("no formatting function for {}", value.type_name()))),
+        CelValue::String(text) => Ok(quote(text)),
+        CelValue::Bytes(bytes) => Ok(format!("b{}", quote(&bytes_text(bytes)?))),
+        CelValue::Double(value) if value.is_finite() => Ok(format!("{value:.DEFAULT_PRECISION$}")),
+        CelValue::Double(value) => Ok(quote(&go_double(*value))),
+        CelValue::Duration(_) => Ok(format!("duration({})", quote(&whole(value)?))),
+        CelValue::Timestamp(_) => Ok(format!("timestamp({})", quote(&whole(value)?))),
+        CelValue::Null
+        | CelValue::Type(_)
+        | CelValue::Bool(_)
+        | CelValue::Int(_)
+        | CelValue::Uint(_)
+        | CelValue::List(_)
+        | CelValue::Map(_) => whole(value),
+        _ => Err(EvaluationError::error(format!("no formatting function for {}", value.type_name()))),
     }
 }
 
-fn list_text(list: &List) -> Result<String> {
-    let items = list.iter().map(|item| inner(&item?)).collect::<Result<Vec<_>>>()?;
+fn list_text(list: &CelList) -> CelResult<String> {
+    let items = list.iter().map(|item| inner(&item?)).collect::<CelResult<Vec<_>>>()?;
     Ok(format!("[{}]", items.join(", ")))
 }
 
-fn map_text(map: &Map) -> Result<String> {
+fn map_text(map: &CelMap) -> CelResult<String> {
     let mut entries = Vec::new();
     for key in map.keys() {
         let name = match &key {
-            Value::String(text) => quote(text),
-            Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text(&key).unwrap_or_default(),
+            CelValue::String(text) => quote(text),
+            CelValue::Bool(_) | CelValue::Int(_) | CelValue::Uint(_) => text(&key).unwrap_or_default(),
             _ => {
-                return Err(Fault::error(format!("no formatting function for map key of type {}", key.type_name())));
+                return Err(EvaluationError::error(format!(
+                    "no formatting function for map key of type {}",
+                    key.type_name()
+                )));
             }
         };
-        let value = super::equal::find(map, &key)?.unwrap_or(Value::Null);
+        let value = super::equal::find(map, &key)?.unwrap_or(CelValue::Null);
         entries.push((name, inner(&value)?));
     }
     entries.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -245,20 +251,20 @@ fn map_text(map: &Map) -> Result<String> {
 }
 
 /// `%d`
-fn decimal(value: &Value) -> Result<String> {
+fn decimal(value: &CelValue) -> CelResult<String> {
     match value {
-        Value::Int(_) | Value::Uint(_) => Ok(text(value).unwrap_or_default()),
+        CelValue::Int(_) | CelValue::Uint(_) => Ok(text(value).unwrap_or_default()),
         _ => Err(wrong("decimal clause can only be used on integers", value)),
     }
 }
 
 /// The number that `%f` and `%e` format: a double, or a string that represents infinity or NaN.
-fn number(value: &Value, clause: &str) -> Result<f64> {
+fn number(value: &CelValue, clause: &str) -> CelResult<f64> {
     match value {
-        Value::Double(value) => Ok(*value),
-        Value::String(text) if &**text == "NaN" => Ok(f64::NAN),
-        Value::String(text) if &**text == "Infinity" => Ok(f64::INFINITY),
-        Value::String(text) if &**text == "-Infinity" => Ok(f64::NEG_INFINITY),
+        CelValue::Double(value) => Ok(*value),
+        CelValue::String(text) if &**text == "NaN" => Ok(f64::NAN),
+        CelValue::String(text) if &**text == "Infinity" => Ok(f64::INFINITY),
+        CelValue::String(text) if &**text == "-Infinity" => Ok(f64::NEG_INFINITY),
         _ => Err(wrong(&format!("{clause} clause can only be used on doubles"), value)),
     }
 }
@@ -273,7 +279,7 @@ fn not_finite(value: f64) -> Option<String> {
 }
 
 /// `%f` with English formatting: thousands are grouped.
-fn fixed(value: &Value, precision: usize) -> Result<String> {
+fn fixed(value: &CelValue, precision: usize) -> CelResult<String> {
     let value = number(value, "fixed-point")?;
     if let Some(text) = not_finite(value) {
         return Ok(text);
@@ -295,7 +301,7 @@ fn fixed(value: &Value, precision: usize) -> Result<String> {
 }
 
 /// `%e` in scientific notation: `1.5×10⁰³`. The server uses the precision as a minimum width.
-fn scientific(value: &Value, width: usize) -> Result<String> {
+fn scientific(value: &CelValue, width: usize) -> CelResult<String> {
     let value = number(value, "scientific")?;
     if let Some(text) = not_finite(value) {
         return Ok(format!("{text:>width$}"));
@@ -318,33 +324,33 @@ fn based(value: i64, write: fn(u64) -> String) -> String {
 }
 
 /// `%b`
-fn binary(value: &Value) -> Result<String> {
+fn binary(value: &CelValue) -> CelResult<String> {
     match value {
-        Value::Int(value) => Ok(based(*value, |value| format!("{value:b}"))),
-        Value::Uint(value) => Ok(format!("{value:b}")),
-        Value::Bool(value) => Ok(u8::from(*value).to_string()),
+        CelValue::Int(value) => Ok(based(*value, |value| format!("{value:b}"))),
+        CelValue::Uint(value) => Ok(format!("{value:b}")),
+        CelValue::Bool(value) => Ok(u8::from(*value).to_string()),
         _ => Err(wrong("only integers and bools can be formatted as binary", value)),
     }
 }
 
 /// `%x` and `%X`
-fn hex(value: &Value, upper: bool) -> Result<String> {
+fn hex(value: &CelValue, upper: bool) -> CelResult<String> {
     let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let written = match value {
-        Value::Int(value) => based(*value, |value| format!("{value:x}")),
-        Value::Uint(value) => format!("{value:x}"),
-        Value::String(text) => bytes(text.as_bytes()),
-        Value::Bytes(value) => bytes(value),
+        CelValue::Int(value) => based(*value, |value| format!("{value:x}")),
+        CelValue::Uint(value) => format!("{value:x}"),
+        CelValue::String(text) => bytes(text.as_bytes()),
+        CelValue::Bytes(value) => bytes(value),
         _ => return Err(wrong("only integers, byte buffers, and strings can be formatted as hex", value)),
     };
     Ok(if upper { written.to_uppercase() } else { written })
 }
 
 /// `%o`
-fn octal(value: &Value) -> Result<String> {
+fn octal(value: &CelValue) -> CelResult<String> {
     match value {
-        Value::Int(value) => Ok(based(*value, |value| format!("{value:o}"))),
-        Value::Uint(value) => Ok(format!("{value:o}")),
+        CelValue::Int(value) => Ok(based(*value, |value| format!("{value:o}"))),
+        CelValue::Uint(value) => Ok(format!("{value:o}")),
         _ => Err(wrong("octal clause can only be used on integers", value)),
     }
 }

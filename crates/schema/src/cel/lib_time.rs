@@ -1,10 +1,10 @@
 //! Parts of timestamps and durations.
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::Value;
-use crate::golang::time::{Parts, Timestamp};
+use super::budget::CelBudget;
+use super::fault::{CelResult, EvaluationError};
+use super::library::{Function, OverloadResult};
+use super::value::CelValue;
+use crate::golang::time::{Timestamp, TimestampParts};
 use crate::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
@@ -30,38 +30,38 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("getMilliseconds", 2, milliseconds),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
 /// A part of a timestamp.
-fn part<'a>(args: &[Value<'a>], pick: fn(Parts, Timestamp) -> i64) -> Answer<'a> {
+fn part<'a>(args: &[CelValue<'a>], pick: fn(TimestampParts, Timestamp) -> i64) -> OverloadResult<'a> {
     match args {
-        [Value::Timestamp(time)] => Some(Ok(Value::Int(pick(time.parts(0), *time)))),
-        [Value::Timestamp(time), Value::String(zone)] => {
-            Some(offset(zone).map(|offset| Value::Int(pick(time.parts(offset), *time))))
+        [CelValue::Timestamp(time)] => Some(Ok(CelValue::Int(pick(time.parts(0), *time)))),
+        [CelValue::Timestamp(time), CelValue::String(zone)] => {
+            Some(offset(zone).map(|offset| CelValue::Int(pick(time.parts(offset), *time))))
         }
         _ => None,
     }
 }
 
 /// A duration in whole units.
-fn units<'a>(args: &[Value<'a>], unit: i64) -> Answer<'a> {
+fn units<'a>(args: &[CelValue<'a>], unit: i64) -> OverloadResult<'a> {
     match args {
-        [Value::Duration(nanos)] => Some(Ok(Value::Int(nanos / unit))),
+        [CelValue::Duration(nanos)] => Some(Ok(CelValue::Int(nanos / unit))),
         _ => None,
     }
 }
 
 /// The offset from UTC, in seconds east, of a zone such as `+02:00`.
-fn offset(zone: &str) -> Result<i64> {
+fn offset(zone: &str) -> CelResult<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" => Ok(0),
             _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
-                Err(Fault::error("time: invalid location name"))
+                Err(EvaluationError::error("time: invalid location name"))
             }
-            _ if zone.contains('\0') => Err(Fault::error("invalid argument")),
-            _ if may_be_zone(zone) => Err(Fault::Undecided(format!("the time zone {} is not supported", quote(zone)))),
-            _ => Err(Fault::error(format!("unknown time zone {zone}"))),
+            _ if zone.contains('\0') => Err(EvaluationError::error("invalid argument")),
+            _ if may_be_zone(zone) => {
+                Err(EvaluationError::Undecided(format!("the time zone {} is not supported", quote(zone))))
+            }
+            _ => Err(EvaluationError::error(format!("unknown time zone {zone}"))),
         };
     };
     let number = |text: &str| {
@@ -71,7 +71,7 @@ fn offset(zone: &str) -> Result<i64> {
             .then(|| text.parse::<i32>().ok())
             .flatten()
             .map(i64::from)
-            .ok_or_else(|| Fault::error(format!("strconv.Atoi: parsing {}: invalid syntax", quote(text))))
+            .ok_or_else(|| EvaluationError::error(format!("strconv.Atoi: parsing {}: invalid syntax", quote(text))))
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes })
@@ -84,42 +84,42 @@ fn may_be_zone(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-/.".contains(&b))
 }
 
-fn year<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn year<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.year)
 }
 
-fn month<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn month<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.month - 1)
 }
 
-fn day_of_year<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn day_of_year<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.day_of_year)
 }
 
-fn day_of_month<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn day_of_month<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.day - 1)
 }
 
-fn date<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn date<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.day)
 }
 
-fn day_of_week<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn day_of_week<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |parts, _| parts.weekday)
 }
 
-fn hours<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn hours<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     units(args, 3_600_000_000_000).or_else(|| part(args, |parts, _| parts.hour))
 }
 
-fn minutes<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn minutes<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     units(args, 60_000_000_000).or_else(|| part(args, |parts, _| parts.minute))
 }
 
-fn seconds<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn seconds<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     units(args, 1_000_000_000).or_else(|| part(args, |parts, _| parts.second))
 }
 
-fn milliseconds<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn milliseconds<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     units(args, 1_000_000).or_else(|| part(args, |_, time| i64::from(time.nanos / 1_000_000)))
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::budget::Budget;
-use super::fault::{Fault, Result};
-use super::library::Function;
-use super::value::{Key, Map, Value};
-use crate::golang::url::{Part, Url, check_request, unescape};
+use super::budget::CelBudget;
+use super::fault::EvaluationError;
+use super::library::{Function, OverloadResult};
+use super::value::{CelMap, CelValue, MapKey};
+use crate::golang::url::{Url, UrlComponent, check_request, unescape};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("url", 1, url),
@@ -20,61 +20,59 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("getQuery", 1, query),
 ];
 
-type Answer<'a> = Option<Result<Value<'a>>>;
-
-fn url<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
+fn url<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
     let parsed = check_request(text).and_then(|()| Url::parse(text));
     Some(budget.take(text.len() as u64 / 10).and_then(|()| match parsed {
-        Ok(url) => Ok(Value::Url(Rc::new(url))),
-        Err(why) => Err(Fault::error(format!("URL parse error during conversion from string: {why}"))),
+        Ok(url) => Ok(CelValue::Url(Rc::new(url))),
+        Err(why) => Err(EvaluationError::error(format!("URL parse error during conversion from string: {why}"))),
     }))
 }
 
-fn is_url<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::String(text)] = args else { return None };
-    Some(budget.take(text.len() as u64 / 10).map(|()| Value::Bool(check_request(text).is_ok())))
+fn is_url<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::String(text)] = args else { return None };
+    Some(budget.take(text.len() as u64 / 10).map(|()| CelValue::Bool(check_request(text).is_ok())))
 }
 
-fn part<'a>(args: &[Value<'a>], pick: fn(&Url) -> &str) -> Answer<'a> {
-    let [Value::Url(url)] = args else { return None };
-    Some(Ok(Value::from(pick(url))))
+fn part<'a>(args: &[CelValue<'a>], pick: fn(&Url) -> &str) -> OverloadResult<'a> {
+    let [CelValue::Url(url)] = args else { return None };
+    Some(Ok(CelValue::from(pick(url))))
 }
 
-fn scheme<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn scheme<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |url| &url.scheme)
 }
 
-fn host<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn host<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |url| &url.host)
 }
 
-fn hostname<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn hostname<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |url| url.host_and_port().0)
 }
 
-fn port<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn port<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |url| url.host_and_port().1)
 }
 
-fn escaped_path<'a>(args: &[Value<'a>], _: &mut Budget) -> Answer<'a> {
+fn escaped_path<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     part(args, |url| &url.path)
 }
 
-fn query<'a>(args: &[Value<'a>], budget: &mut Budget) -> Answer<'a> {
-    let [Value::Url(url)] = args else { return None };
+fn query<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [CelValue::Url(url)] = args else { return None };
     let query = url.query.as_deref().unwrap_or_default();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         // Parts that cannot be decoded are omitted.
-        if let (Ok(name), Ok(value)) = (unescape(name, Part::Query), unescape(value, Part::Query)) {
+        if let (Ok(name), Ok(value)) = (unescape(name, UrlComponent::Query), unescape(value, UrlComponent::Query)) {
             values.entry(name).or_default().push(value);
         }
     }
     let map = values
         .into_iter()
-        .map(|(name, values)| (Key::String(name.clone()), (Value::from(name), Value::strings(values))))
+        .map(|(name, values)| (MapKey::String(name.clone()), (CelValue::from(name), CelValue::strings(values))))
         .collect();
-    Some(budget.take(query.len() as u64 / 10).map(|()| Value::Map(Map::Values(Rc::new(map)))))
+    Some(budget.take(query.len() as u64 / 10).map(|()| CelValue::Map(CelMap::Values(Rc::new(map)))))
 }

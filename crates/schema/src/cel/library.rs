@@ -3,16 +3,19 @@
 //! Each library is a table of its own. A name can occur in several tables: the types of the arguments decide at run
 //! time.
 
-use super::budget::Budget;
-use super::fault::Result;
-use super::value::Value;
+use super::budget::CelBudget;
+use super::fault::CelResult;
+use super::value::CelValue;
 use super::{
     lib_convert, lib_format, lib_list, lib_net, lib_optional, lib_quantity, lib_regex, lib_semver, lib_sets,
     lib_string, lib_time, lib_url,
 };
 
-/// Calls a function; `None` if it is not defined for the types of these arguments.
-pub(crate) type Implementation = for<'a> fn(&[Value<'a>], &mut Budget) -> Option<Result<Value<'a>>>;
+/// The result of a call; `None` if the function is not defined for the types of these arguments.
+pub(crate) type OverloadResult<'a> = Option<CelResult<CelValue<'a>>>;
+
+/// Calls a function.
+pub(crate) type Implementation = for<'a> fn(&[CelValue<'a>], &mut CelBudget) -> OverloadResult<'a>;
 
 /// A function.
 #[derive(Debug)]

@@ -1,20 +1,20 @@
 //! Recognizes macros: calls whose arguments are not values but expressions with their own variables.
 
-use super::ast::{Expr, Macro, MacroKind, Resolved, Step};
-use super::problem::{Parsed, Problem};
+use super::ast::{Expr, Macro, MacroKind, ResolvedCall, SelectionStep};
+use super::problem::{ExpressionError, ExpressionResult};
 
 /// Namespaces of functions such as `sets.contains`: the apparent selection on a variable is part of the name.
 const NAMESPACES: &[&str] = &["format", "ip", "lists", "optional", "sets", "strings"];
 
 /// `name(args)`
-pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Parsed<Expr> {
+pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> ExpressionResult<Expr> {
     if name != "has" || args.len() != 1 {
         return Ok(Expr::call(name, false, args));
     }
-    let invalid = || Problem::from("invalid argument to has() macro".to_owned());
+    let invalid = || ExpressionError::from("invalid argument to has() macro".to_owned());
     match args.pop() {
         Some(Expr::Path { root, mut steps }) => match steps.pop() {
-            Some(Step::Field { name: field, optional: false }) => {
+            Some(SelectionStep::Field { name: field, optional: false }) => {
                 let operand = if steps.is_empty() { root } else { Box::new(Expr::Path { root, steps }) };
                 Ok(Expr::Has { operand, field })
             }
@@ -25,7 +25,7 @@ pub(crate) fn global_call(name: String, mut args: Vec<Expr>) -> Parsed<Expr> {
 }
 
 /// `target.name(args)`
-pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Parsed<Expr> {
+pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> ExpressionResult<Expr> {
     if let Expr::Variable(namespace) = &target
         && NAMESPACES.contains(&namespace.as_str())
     {
@@ -46,13 +46,13 @@ pub(crate) fn member_call(target: Expr, name: String, args: Vec<Expr>) -> Parsed
             Expr::Variable(name) => Ok(name),
             _ => Err("argument must be a simple name".to_owned().into()),
         })
-        .collect::<Parsed<Vec<_>>>()?;
+        .collect::<ExpressionResult<Vec<_>>>()?;
     if variables.len() == 2 && variables[0] == variables[1] {
         return Err(format!("duplicate variable name: {}", variables[0]).into());
     }
     let filter = if filter { args.next() } else { None };
     let Some(body) = args.next() else { return Err(format!("too few arguments for {name}()").into()) };
-    Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body, resolved: Resolved::default() })))
+    Ok(Expr::Macro(Box::new(Macro { kind, target, variables, filter, body, resolved: ResolvedCall::default() })))
 }
 
 /// The macro that a call refers to, its number of variables, and whether it has a filter before its body.

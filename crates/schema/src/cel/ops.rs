@@ -1,68 +1,72 @@
 //! Arithmetic and the other binary operators.
 
-use super::ast::Operator;
-use super::budget::Budget;
+use super::ast::BinaryOperator;
+use super::budget::CelBudget;
 use super::convert::data;
 use super::equal::{compare, element_key, equal, find, hashable, is_ordered, is_same};
-use super::fault::{Fault, Result};
+use super::fault::{CelResult, EvaluationError};
 use super::types::ListKind;
-use super::value::{Items, List, Value};
+use super::value::{CelList, CelListItems, CelValue};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 const INT: &str = "integer overflow";
 const UINT: &str = "unsigned integer overflow";
 
-fn checked<'a, T>(value: Option<T>, overflow: &str, wrap: fn(T) -> Value<'a>) -> Result<Value<'a>> {
-    value.map(wrap).ok_or_else(|| Fault::error(overflow))
+fn checked<'a, T>(value: Option<T>, overflow: &str, wrap: fn(T) -> CelValue<'a>) -> CelResult<CelValue<'a>> {
+    value.map(wrap).ok_or_else(|| EvaluationError::error(overflow))
 }
 
 /// Applies a binary operator.
 pub(crate) fn apply<'a>(
-    operator: Operator,
-    left: Value<'a>,
-    right: Value<'a>,
-    budget: &mut Budget,
-) -> Result<Value<'a>> {
+    operator: BinaryOperator,
+    left: CelValue<'a>,
+    right: CelValue<'a>,
+    budget: &mut CelBudget,
+) -> CelResult<CelValue<'a>> {
     let ordered = |sign: &str, test: fn(Ordering) -> bool| match is_ordered(&left) {
-        true => compare(&left, &right).map(|ordering| Value::Bool(test(ordering))),
-        false => Err(Fault::error(format!("no such overload: _{sign}_"))),
+        true => compare(&left, &right).map(|ordering| CelValue::Bool(test(ordering))),
+        false => Err(EvaluationError::error(format!("no such overload: _{sign}_"))),
     };
     if is_undefined(operator, &left) {
-        return Err(Fault::error(format!("no such overload: {}", operator.function())));
+        return Err(EvaluationError::error(format!("no such overload: {}", operator.function())));
     }
     match operator {
-        Operator::Equal => equal(&left, &right, budget).map(Value::Bool),
+        BinaryOperator::Equal => equal(&left, &right, budget).map(CelValue::Bool),
         // Values that cannot be compared are unequal.
-        Operator::NotEqual => match equal(&left, &right, budget) {
-            Err(Fault::Error(_)) => Ok(Value::Bool(true)),
-            equal => equal.map(|equal| Value::Bool(!equal)),
+        BinaryOperator::NotEqual => match equal(&left, &right, budget) {
+            Err(EvaluationError::Error(_)) => Ok(CelValue::Bool(true)),
+            equal => equal.map(|equal| CelValue::Bool(!equal)),
         },
-        Operator::Less => ordered("<", Ordering::is_lt),
-        Operator::LessEqual => ordered("<=", Ordering::is_le),
-        Operator::Greater => ordered(">", Ordering::is_gt),
-        Operator::GreaterEqual => ordered(">=", Ordering::is_ge),
-        Operator::In => contains(&left, &right, budget).map(Value::Bool),
-        Operator::Add => add(left, right, budget),
-        Operator::Subtract => subtract(left, right),
-        Operator::Multiply => match (left, right) {
-            (Value::Int(left), Value::Int(right)) => checked(left.checked_mul(right), INT, Value::Int),
-            (Value::Uint(left), Value::Uint(right)) => checked(left.checked_mul(right), UINT, Value::Uint),
-            (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left * right)),
-            _ => Err(Fault::no_such_overload()),
+        BinaryOperator::Less => ordered("<", Ordering::is_lt),
+        BinaryOperator::LessEqual => ordered("<=", Ordering::is_le),
+        BinaryOperator::Greater => ordered(">", Ordering::is_gt),
+        BinaryOperator::GreaterEqual => ordered(">=", Ordering::is_ge),
+        BinaryOperator::In => contains(&left, &right, budget).map(CelValue::Bool),
+        BinaryOperator::Add => add(left, right, budget),
+        BinaryOperator::Subtract => subtract(left, right),
+        BinaryOperator::Multiply => match (left, right) {
+            (CelValue::Int(left), CelValue::Int(right)) => checked(left.checked_mul(right), INT, CelValue::Int),
+            (CelValue::Uint(left), CelValue::Uint(right)) => checked(left.checked_mul(right), UINT, CelValue::Uint),
+            (CelValue::Double(left), CelValue::Double(right)) => Ok(CelValue::Double(left * right)),
+            _ => Err(EvaluationError::no_such_overload()),
         },
-        Operator::Divide => match (left, right) {
-            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("division by zero")),
-            (Value::Int(left), Value::Int(right)) => checked(left.checked_div(right), INT, Value::Int),
-            (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left / right)),
-            (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left / right)),
-            _ => Err(Fault::no_such_overload()),
+        BinaryOperator::Divide => match (left, right) {
+            (CelValue::Int(_), CelValue::Int(0)) | (CelValue::Uint(_), CelValue::Uint(0)) => {
+                Err(EvaluationError::error("division by zero"))
+            }
+            (CelValue::Int(left), CelValue::Int(right)) => checked(left.checked_div(right), INT, CelValue::Int),
+            (CelValue::Uint(left), CelValue::Uint(right)) => Ok(CelValue::Uint(left / right)),
+            (CelValue::Double(left), CelValue::Double(right)) => Ok(CelValue::Double(left / right)),
+            _ => Err(EvaluationError::no_such_overload()),
         },
-        Operator::Modulo => match (left, right) {
-            (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => Err(Fault::error("modulus by zero")),
-            (Value::Int(left), Value::Int(right)) => checked(left.checked_rem(right), INT, Value::Int),
-            (Value::Uint(left), Value::Uint(right)) => Ok(Value::Uint(left % right)),
-            _ => Err(Fault::no_such_overload()),
+        BinaryOperator::Modulo => match (left, right) {
+            (CelValue::Int(_), CelValue::Int(0)) | (CelValue::Uint(_), CelValue::Uint(0)) => {
+                Err(EvaluationError::error("modulus by zero"))
+            }
+            (CelValue::Int(left), CelValue::Int(right)) => checked(left.checked_rem(right), INT, CelValue::Int),
+            (CelValue::Uint(left), CelValue::Uint(right)) => Ok(CelValue::Uint(left % right)),
+            _ => Err(EvaluationError::no_such_overload()),
         },
     }
 }
@@ -70,97 +74,102 @@ pub(crate) fn apply<'a>(
 /// Whether the arithmetic operator is undefined for the left operand, regardless of the right one. The server reports
 /// a different error if only the combination is undefined, except for types with their own implementation of the
 /// operator.
-fn is_undefined(operator: Operator, left: &Value) -> bool {
-    let is_number = matches!(left, Value::Int(_) | Value::Uint(_) | Value::Double(_));
-    let is_receiver = matches!(left, Value::String(_) | Value::Duration(_) | Value::Timestamp(_));
+fn is_undefined(operator: BinaryOperator, left: &CelValue) -> bool {
+    let is_number = matches!(left, CelValue::Int(_) | CelValue::Uint(_) | CelValue::Double(_));
+    let is_receiver = matches!(left, CelValue::String(_) | CelValue::Duration(_) | CelValue::Timestamp(_));
     !is_receiver
         && match operator {
-            Operator::Add => !is_number && !matches!(left, Value::Bytes(_) | Value::List(_)),
-            Operator::Subtract | Operator::Multiply | Operator::Divide => !is_number,
-            Operator::Modulo => !matches!(left, Value::Int(_) | Value::Uint(_)),
+            BinaryOperator::Add => !is_number && !matches!(left, CelValue::Bytes(_) | CelValue::List(_)),
+            BinaryOperator::Subtract | BinaryOperator::Multiply | BinaryOperator::Divide => !is_number,
+            BinaryOperator::Modulo => !matches!(left, CelValue::Int(_) | CelValue::Uint(_)),
             _ => false,
         }
 }
 
 /// `-value`
-pub(crate) fn negate(value: Value<'_>) -> Result<Value<'_>> {
+pub(crate) fn negate(value: CelValue<'_>) -> CelResult<CelValue<'_>> {
     match value {
-        Value::Int(value) => checked(value.checked_neg(), INT, Value::Int),
-        Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => checked(value.checked_neg(), INT, Value::Duration),
-        Value::Bool(_) | Value::String(_) | Value::Timestamp(_) => Err(Fault::no_such_overload()),
-        _ => Err(Fault::error("no such overload: -_")),
+        CelValue::Int(value) => checked(value.checked_neg(), INT, CelValue::Int),
+        CelValue::Double(value) => Ok(CelValue::Double(-value)),
+        CelValue::Duration(value) => checked(value.checked_neg(), INT, CelValue::Duration),
+        CelValue::Bool(_) | CelValue::String(_) | CelValue::Timestamp(_) => Err(EvaluationError::no_such_overload()),
+        _ => Err(EvaluationError::error("no such overload: -_")),
     }
 }
 
-fn add<'a>(left: Value<'a>, right: Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+fn add<'a>(left: CelValue<'a>, right: CelValue<'a>, budget: &mut CelBudget) -> CelResult<CelValue<'a>> {
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => checked(left.checked_add(right), INT, Value::Int),
-        (Value::Uint(left), Value::Uint(right)) => checked(left.checked_add(right), UINT, Value::Uint),
-        (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
-        (Value::String(left), Value::String(right)) => {
+        (CelValue::Int(left), CelValue::Int(right)) => checked(left.checked_add(right), INT, CelValue::Int),
+        (CelValue::Uint(left), CelValue::Uint(right)) => checked(left.checked_add(right), UINT, CelValue::Uint),
+        (CelValue::Double(left), CelValue::Double(right)) => Ok(CelValue::Double(left + right)),
+        (CelValue::String(left), CelValue::String(right)) => {
             budget.take(((left.len() + right.len()) / 10) as u64)?;
-            Ok(Value::from(format!("{}{}", &*left, &*right)))
+            Ok(CelValue::from(format!("{}{}", &*left, &*right)))
         }
-        (Value::Bytes(left), Value::Bytes(right)) => {
+        (CelValue::Bytes(left), CelValue::Bytes(right)) => {
             budget.take(((left.len() + right.len()) / 10) as u64)?;
-            Ok(Value::Bytes([&*left, &*right].concat().into()))
+            Ok(CelValue::Bytes([&*left, &*right].concat().into()))
         }
-        (Value::Duration(left), Value::Duration(right)) => checked(left.checked_add(right), INT, Value::Duration),
-        (Value::Timestamp(time), Value::Duration(nanos)) | (Value::Duration(nanos), Value::Timestamp(time)) => {
-            checked(time.plus(nanos.into()), "timestamp overflow", Value::Timestamp)
+        (CelValue::Duration(left), CelValue::Duration(right)) => {
+            checked(left.checked_add(right), INT, CelValue::Duration)
         }
-        (Value::List(left), Value::List(right)) => {
+        (CelValue::Timestamp(time), CelValue::Duration(nanos))
+        | (CelValue::Duration(nanos), CelValue::Timestamp(time)) => {
+            checked(time.plus(nanos.into()), "timestamp overflow", CelValue::Timestamp)
+        }
+        (CelValue::List(left), CelValue::List(right)) => {
             budget.take((left.len() + right.len()) as u64)?;
-            concat(left, right, budget).map(Value::List)
+            concat(left, right, budget).map(CelValue::List)
         }
-        _ => Err(Fault::no_such_overload()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
-fn subtract<'a>(left: Value<'a>, right: Value<'a>) -> Result<Value<'a>> {
+fn subtract<'a>(left: CelValue<'a>, right: CelValue<'a>) -> CelResult<CelValue<'a>> {
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => checked(left.checked_sub(right), INT, Value::Int),
-        (Value::Uint(left), Value::Uint(right)) => checked(left.checked_sub(right), UINT, Value::Uint),
-        (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left - right)),
-        (Value::Duration(left), Value::Duration(right)) => checked(left.checked_sub(right), INT, Value::Duration),
-        (Value::Timestamp(time), Value::Duration(nanos)) => {
-            checked(time.plus(-i128::from(nanos)), "timestamp overflow", Value::Timestamp)
+        (CelValue::Int(left), CelValue::Int(right)) => checked(left.checked_sub(right), INT, CelValue::Int),
+        (CelValue::Uint(left), CelValue::Uint(right)) => checked(left.checked_sub(right), UINT, CelValue::Uint),
+        (CelValue::Double(left), CelValue::Double(right)) => Ok(CelValue::Double(left - right)),
+        (CelValue::Duration(left), CelValue::Duration(right)) => {
+            checked(left.checked_sub(right), INT, CelValue::Duration)
         }
-        (Value::Timestamp(left), Value::Timestamp(right)) => {
-            checked(i64::try_from(left.total_nanos() - right.total_nanos()).ok(), INT, Value::Duration)
+        (CelValue::Timestamp(time), CelValue::Duration(nanos)) => {
+            checked(time.plus(-i128::from(nanos)), "timestamp overflow", CelValue::Timestamp)
         }
-        _ => Err(Fault::no_such_overload()),
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => {
+            checked(i64::try_from(left.total_nanos() - right.total_nanos()).ok(), INT, CelValue::Duration)
+        }
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }
 
 /// `left + right` for lists: a union if the left list is a set, a merge by key if it is of type `map`.
-fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<List<'a>> {
+fn concat<'a>(left: CelList<'a>, right: CelList<'a>, budget: &mut CelBudget) -> CelResult<CelList<'a>> {
     if left.kind.is_none() && left.len() == 0 {
         return Ok(right);
     }
     if left.kind.is_none() && right.len() == 0 {
         return Ok(left);
     }
-    let (mut items, of): (Vec<Value<'a>>, _) = match &left.items {
-        Items::Json(items, of) => (items.iter().map(Value::Unknown).collect(), *of),
-        Items::Merged(items, of) => (items.to_vec(), *of),
+    let (mut items, of): (Vec<CelValue<'a>>, _) = match &left.items {
+        CelListItems::Json(items, of) => (items.iter().map(CelValue::Unknown).collect(), *of),
+        CelListItems::Merged(items, of) => (items.to_vec(), *of),
         _ => {
-            let marked = |list: &List<'a>| (0..list.len()).map(|at| (list.get(at), list.is_of_object(at))).collect();
+            let marked = |list: &CelList<'a>| (0..list.len()).map(|at| (list.get(at), list.is_of_object(at))).collect();
             let mut items: Vec<_> = marked(&left);
             items.append(&mut marked(&right));
-            return Ok(List { items: Items::Joined(Rc::new(items)), kind: left.kind });
+            return Ok(CelList { items: CelListItems::Joined(Rc::new(items)), kind: left.kind });
         }
     };
     let known_keys = match left.kind {
         Some(ListKind::Set) => items.iter().try_for_each(hashable).map(|()| Vec::new())?,
-        Some(ListKind::Map(keys)) => items.iter().map(|item| element_key(item, keys)).collect::<Result<_>>()?,
+        Some(ListKind::Map(keys)) => items.iter().map(|item| element_key(item, keys)).collect::<CelResult<_>>()?,
         _ => Vec::new(),
     };
     for value in right.iter() {
         let value = match value {
             Ok(value) => data(&value),
-            Err(Fault::Error(text)) => Value::Misfit(text.into()),
+            Err(EvaluationError::Error(text)) => CelValue::Misfit(text.into()),
             Err(fault) => return Err(fault),
         };
         budget.take(items.len() as u64)?;
@@ -182,13 +191,13 @@ fn concat<'a>(left: List<'a>, right: List<'a>, budget: &mut Budget) -> Result<Li
             _ => items.push(value),
         }
     }
-    Ok(List { items: Items::Merged(Rc::new(items), of), kind: left.kind })
+    Ok(CelList { items: CelListItems::Merged(Rc::new(items), of), kind: left.kind })
 }
 
 /// `value in container`
-fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -> Result<bool> {
+fn contains<'a>(value: &CelValue<'a>, container: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
     match container {
-        Value::List(list) => {
+        CelValue::List(list) => {
             let mut fault = None;
             for (index, item) in list.iter().enumerate() {
                 let is_of_object = list.is_of_object(index);
@@ -208,7 +217,7 @@ fn contains<'a>(value: &Value<'a>, container: &Value<'a>, budget: &mut Budget) -
             }
             fault.map_or(Ok(false), Err)
         }
-        Value::Map(map) => find(map, value).map(|found| found.is_some()),
-        _ => Err(Fault::no_such_overload()),
+        CelValue::Map(map) => find(map, value).map(|found| found.is_some()),
+        _ => Err(EvaluationError::no_such_overload()),
     }
 }

@@ -3,10 +3,10 @@
 //! The grammar is small, and this parser exists because it must not crash the process: the nesting depth is limited,
 //! and anything that can be repeated without nesting is parsed in a loop.
 
-use super::ast::{Expr, Literal, Operator, Step};
-use super::lexer::{Kind, Token, tokens};
+use super::ast::{BinaryOperator, Expr, Literal, SelectionStep};
+use super::lexer::{CelToken, TokenKind, tokens};
 use super::macros;
-use super::problem::{Parsed, Problem};
+use super::problem::{ExpressionError, ExpressionResult};
 use super::types::RESERVED;
 
 /// The maximum nesting of brackets, calls and macros. The rules of real CRDs stay below twenty.
@@ -17,26 +17,26 @@ const MAX_STEPS: usize = 256;
 const MAX_CHARS: usize = 100_000;
 
 /// The precedences below the unary operators, from loosest to tightest.
-const BINARY: &[&[(&str, Operator)]] = &[
+const BINARY: &[&[(&str, BinaryOperator)]] = &[
     &[
-        ("==", Operator::Equal),
-        ("!=", Operator::NotEqual),
-        ("<", Operator::Less),
-        ("<=", Operator::LessEqual),
-        (">", Operator::Greater),
-        (">=", Operator::GreaterEqual),
-        ("in", Operator::In),
+        ("==", BinaryOperator::Equal),
+        ("!=", BinaryOperator::NotEqual),
+        ("<", BinaryOperator::Less),
+        ("<=", BinaryOperator::LessEqual),
+        (">", BinaryOperator::Greater),
+        (">=", BinaryOperator::GreaterEqual),
+        ("in", BinaryOperator::In),
     ],
-    &[("+", Operator::Add), ("-", Operator::Subtract)],
-    &[("*", Operator::Multiply), ("/", Operator::Divide), ("%", Operator::Modulo)],
+    &[("+", BinaryOperator::Add), ("-", BinaryOperator::Subtract)],
+    &[("*", BinaryOperator::Multiply), ("/", BinaryOperator::Divide), ("%", BinaryOperator::Modulo)],
 ];
 
 /// Parses `source`; the error includes the position.
-pub(crate) fn parse(source: &str) -> Parsed<Expr> {
+pub(crate) fn parse(source: &str) -> ExpressionResult<Expr> {
     if source.chars().count() > MAX_CHARS {
-        return Err(Problem::limit(format!("the expression is longer than {MAX_CHARS} characters")));
+        return Err(ExpressionError::limit(format!("the expression is longer than {MAX_CHARS} characters")));
     }
-    let mut parser = Parser { tokens: tokens(source)?, at: 0, depth: 0 };
+    let mut parser = CelParser { tokens: tokens(source)?, at: 0, depth: 0 };
     let expr = parser.expression()?;
     match parser.tokens.get(parser.at) {
         None => Ok(expr),
@@ -44,27 +44,27 @@ pub(crate) fn parse(source: &str) -> Parsed<Expr> {
     }
 }
 
-fn describe(kind: &Kind) -> String {
+fn describe(kind: &TokenKind) -> String {
     match kind {
-        Kind::Ident(name) => format!("{name:?}"),
-        Kind::Mark(mark) => format!("{mark:?}"),
-        Kind::Literal(_) | Kind::MinInt => "literal".to_owned(),
+        TokenKind::Ident(name) => format!("{name:?}"),
+        TokenKind::Mark(mark) => format!("{mark:?}"),
+        TokenKind::Literal(_) | TokenKind::MinInt => "literal".to_owned(),
     }
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct CelParser {
+    tokens: Vec<CelToken>,
     at: usize,
     depth: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<&Kind> {
+impl CelParser {
+    fn peek(&self) -> Option<&TokenKind> {
         self.tokens.get(self.at).map(|token| &token.kind)
     }
 
     fn is(&self, mark: &str) -> bool {
-        matches!(self.peek(), Some(Kind::Mark(found)) if *found == mark)
+        matches!(self.peek(), Some(TokenKind::Mark(found)) if *found == mark)
     }
 
     fn accept(&mut self, mark: &str) -> bool {
@@ -73,7 +73,7 @@ impl Parser {
         found
     }
 
-    fn expect(&mut self, mark: &str) -> Parsed<()> {
+    fn expect(&mut self, mark: &str) -> ExpressionResult<()> {
         if self.accept(mark) { Ok(()) } else { Err(self.unexpected(&format!("{mark:?}")).into()) }
     }
 
@@ -85,9 +85,9 @@ impl Parser {
     }
 
     /// Runs `parse` one level deeper.
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> ExpressionResult<T>) -> ExpressionResult<T> {
         if self.depth == MAX_DEPTH {
-            return Err(Problem::limit(format!("the expression nests deeper than {MAX_DEPTH} levels")));
+            return Err(ExpressionError::limit(format!("the expression nests deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;
         let result = parse(self);
@@ -95,7 +95,7 @@ impl Parser {
         result
     }
 
-    fn expression(&mut self) -> Parsed<Expr> {
+    fn expression(&mut self) -> ExpressionResult<Expr> {
         self.nested(|parser| {
             let mut cases = Vec::new();
             loop {
@@ -113,20 +113,20 @@ impl Parser {
         })
     }
 
-    fn disjunction(&mut self) -> Parsed<Expr> {
+    fn disjunction(&mut self) -> ExpressionResult<Expr> {
         self.joined("||", Self::conjunction, Expr::Or)
     }
 
-    fn conjunction(&mut self) -> Parsed<Expr> {
+    fn conjunction(&mut self) -> ExpressionResult<Expr> {
         self.joined("&&", |parser| parser.binary(BINARY), Expr::And)
     }
 
     fn joined(
         &mut self,
         mark: &str,
-        operand: fn(&mut Self) -> Parsed<Expr>,
+        operand: fn(&mut Self) -> ExpressionResult<Expr>,
         join: fn(Vec<Expr>) -> Expr,
-    ) -> Parsed<Expr> {
+    ) -> ExpressionResult<Expr> {
         let first = operand(self)?;
         if !self.is(mark) {
             return Ok(first);
@@ -138,7 +138,7 @@ impl Parser {
         Ok(join(operands))
     }
 
-    fn binary(&mut self, levels: &[&[(&str, Operator)]]) -> Parsed<Expr> {
+    fn binary(&mut self, levels: &[&[(&str, BinaryOperator)]]) -> ExpressionResult<Expr> {
         let Some((level, tighter)) = levels.split_first() else { return self.unary() };
         let first = self.binary(tighter)?;
         let mut rest = Vec::new();
@@ -148,10 +148,10 @@ impl Parser {
         Ok(if rest.is_empty() { first } else { Expr::Binary { first: Box::new(first), rest } })
     }
 
-    fn operator(&mut self, level: &[(&str, Operator)]) -> Option<Operator> {
+    fn operator(&mut self, level: &[(&str, BinaryOperator)]) -> Option<BinaryOperator> {
         let word = match self.peek()? {
-            Kind::Mark(mark) => mark,
-            Kind::Ident(name) => name.as_str(),
+            TokenKind::Mark(mark) => mark,
+            TokenKind::Ident(name) => name.as_str(),
             _ => return None,
         };
         let (_, operator) = level.iter().find(|(known, _)| *known == word)?;
@@ -160,7 +160,7 @@ impl Parser {
         Some(operator)
     }
 
-    fn unary(&mut self) -> Parsed<Expr> {
+    fn unary(&mut self) -> ExpressionResult<Expr> {
         let mut nots = 0;
         while self.accept("!") {
             nots += 1;
@@ -180,9 +180,9 @@ impl Parser {
         // not.
         let negative = match self.peek() {
             _ if minuses > 1 => None,
-            Some(Kind::MinInt) => Some(Literal::Int(i64::MIN)),
-            Some(Kind::Literal(Literal::Int(value))) => Some(Literal::Int(-value)),
-            Some(Kind::Literal(Literal::Double(value))) => Some(Literal::Double(-value)),
+            Some(TokenKind::MinInt) => Some(Literal::Int(i64::MIN)),
+            Some(TokenKind::Literal(Literal::Int(value))) => Some(Literal::Int(-value)),
+            Some(TokenKind::Literal(Literal::Double(value))) => Some(Literal::Double(-value)),
             _ => None,
         };
         if let Some(literal) = negative {
@@ -193,12 +193,12 @@ impl Parser {
         Ok(if minuses % 2 == 0 { operand } else { Expr::Negate(Box::new(operand)) })
     }
 
-    fn postfix(&mut self) -> Parsed<Expr> {
+    fn postfix(&mut self) -> ExpressionResult<Expr> {
         let primary = self.primary()?;
         self.selections(primary)
     }
 
-    fn selections(&mut self, mut expr: Expr) -> Parsed<Expr> {
+    fn selections(&mut self, mut expr: Expr) -> ExpressionResult<Expr> {
         let depth = self.depth;
         loop {
             if self.is("{")
@@ -213,18 +213,18 @@ impl Parser {
                     // Each call nests the chain before it.
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
-                        return Err(Problem::limit(format!("more than {MAX_DEPTH} calls in one chain")));
+                        return Err(ExpressionError::limit(format!("more than {MAX_DEPTH} calls in one chain")));
                     }
                     let args = self.arguments()?;
                     expr = macros::member_call(expr, name, args)?;
                 } else {
-                    expr = extend(expr, Step::Field { name, optional })?;
+                    expr = extend(expr, SelectionStep::Field { name, optional })?;
                 }
             } else if self.accept("[") {
                 let optional = self.accept("?");
                 let index = self.expression()?;
                 self.expect("]")?;
-                expr = extend(expr, Step::Index { index, optional })?;
+                expr = extend(expr, SelectionStep::Index { index, optional })?;
             } else {
                 self.depth = depth;
                 return Ok(expr);
@@ -232,10 +232,10 @@ impl Parser {
         }
     }
 
-    fn identifier(&mut self) -> Parsed<String> {
+    fn identifier(&mut self) -> ExpressionResult<String> {
         match self.peek() {
             // These four are never identifiers; other reserved words can be field names.
-            Some(Kind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
+            Some(TokenKind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
                 let name = name.clone();
                 self.at += 1;
                 Ok(name)
@@ -244,7 +244,7 @@ impl Parser {
         }
     }
 
-    fn arguments(&mut self) -> Parsed<Vec<Expr>> {
+    fn arguments(&mut self) -> ExpressionResult<Vec<Expr>> {
         self.expect("(")?;
         let mut args = Vec::new();
         if self.accept(")") {
@@ -259,7 +259,7 @@ impl Parser {
         }
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> ExpressionResult<Expr> {
         if self.accept("(") {
             let inner = self.expression()?;
             self.expect(")")?;
@@ -274,11 +274,11 @@ impl Parser {
         // A leading dot makes a name absolute, but every name is absolute anyway.
         let absolute = self.accept(".");
         match self.peek().cloned() {
-            Some(Kind::Literal(literal)) if !absolute => {
+            Some(TokenKind::Literal(literal)) if !absolute => {
                 self.at += 1;
                 Ok(Expr::Literal(literal))
             }
-            Some(Kind::Ident(name)) => {
+            Some(TokenKind::Ident(name)) => {
                 let word = match name.as_str() {
                     "true" => Some(Literal::Bool(true)),
                     "false" => Some(Literal::Bool(false)),
@@ -303,7 +303,7 @@ impl Parser {
         }
     }
 
-    fn list(&mut self) -> Parsed<Expr> {
+    fn list(&mut self) -> ExpressionResult<Expr> {
         let mut items = Vec::new();
         while !self.accept("]") {
             let optional = self.accept("?");
@@ -315,7 +315,7 @@ impl Parser {
         Ok(Expr::List(items))
     }
 
-    fn map(&mut self) -> Parsed<Expr> {
+    fn map(&mut self) -> ExpressionResult<Expr> {
         let mut entries = Vec::new();
         while !self.accept("}") {
             let optional = self.accept("?");
@@ -337,7 +337,7 @@ fn type_name(expr: &Expr) -> Option<String> {
         Expr::Path { root, steps } => {
             let Expr::Variable(name) = &**root else { return None };
             let names = steps.iter().map(|step| match step {
-                Step::Field { name, optional: false } => Some(name.as_str()),
+                SelectionStep::Field { name, optional: false } => Some(name.as_str()),
                 _ => None,
             });
             let names: Option<Vec<&str>> = std::iter::once(Some(name.as_str())).chain(names).collect();
@@ -368,20 +368,20 @@ const MESSAGES: &[&str] = &[
     "Value",
 ];
 
-fn message_literal(name: &str) -> Problem {
+fn message_literal(name: &str) -> ExpressionError {
     match name.strip_prefix("google.protobuf.") {
         Some(message) if MESSAGES.contains(&message) => {
-            Problem::limit(format!("message literals such as {name}{{}} are not supported"))
+            ExpressionError::limit(format!("message literals such as {name}{{}} are not supported"))
         }
         _ => format!("undeclared reference to '{name}'").into(),
     }
 }
 
 /// Appends a selection to `expr` if it is a path, or begins a path.
-fn extend(expr: Expr, step: Step) -> Parsed<Expr> {
+fn extend(expr: Expr, step: SelectionStep) -> ExpressionResult<Expr> {
     match expr {
         Expr::Path { steps, .. } if steps.len() == MAX_STEPS => {
-            Err(Problem::limit(format!("more than {MAX_STEPS} selections in one path")))
+            Err(ExpressionError::limit(format!("more than {MAX_STEPS} selections in one path")))
         }
         Expr::Path { root, mut steps } => {
             steps.push(step);

@@ -4,28 +4,28 @@ use std::fmt;
 
 /// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ExpressionError {
     pub text: String,
     /// Whether the expression exceeds this implementation, although the server might accept it. Otherwise the server
     /// rejects it.
     pub is_limit: bool,
 }
 
-pub(crate) type Parsed<T> = Result<T, Problem>;
+pub(crate) type ExpressionResult<T> = Result<T, ExpressionError>;
 
-impl Problem {
+impl ExpressionError {
     pub(crate) fn limit(text: String) -> Self {
-        Problem { text, is_limit: true }
+        ExpressionError { text, is_limit: true }
     }
 }
 
-impl From<String> for Problem {
+impl From<String> for ExpressionError {
     fn from(text: String) -> Self {
-        Problem { text, is_limit: false }
+        ExpressionError { text, is_limit: false }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -2,9 +2,9 @@
 //!
 //! The server rejects a CRD with an expression that contains an unknown name.
 
-use super::ast::{Expr, Literal, Step};
+use super::ast::{Expr, Literal, SelectionStep};
 use super::library;
-use super::problem::{Parsed, Problem};
+use super::problem::{ExpressionError, ExpressionResult};
 use crate::Patterns;
 use crate::re2::{self, syntax};
 
@@ -29,7 +29,7 @@ const TYPES: &[&str] = &[
 
 /// The results of name resolution.
 #[derive(Debug)]
-pub(crate) struct Names<'v> {
+pub(crate) struct ResolvedNames<'v> {
     /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
     /// The first pattern that prevents the server from compiling a program.
@@ -46,28 +46,37 @@ const OF_A_RULE: &[&str] = &["self", OLD];
 const OLD: &str = "oldSelf";
 
 /// Resolves the names in `expr`, a rule of a schema.
-pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> Parsed<Names<'static>> {
+pub(crate) fn resolve(expr: &mut Expr, patterns: &Patterns) -> ExpressionResult<ResolvedNames<'static>> {
     resolve_in(expr, OF_A_RULE, patterns)
 }
 
 /// Resolves the names in `expr`, which can use these variables.
-pub(crate) fn resolve_in<'v>(expr: &mut Expr, variables: &'v [&'static str], patterns: &Patterns) -> Parsed<Names<'v>> {
-    let mut names =
-        Names { uses_old: false, program_error: None, variables, scope: Vec::new(), patterns: patterns.clone() };
+pub(crate) fn resolve_in<'v>(
+    expr: &mut Expr,
+    variables: &'v [&'static str],
+    patterns: &Patterns,
+) -> ExpressionResult<ResolvedNames<'v>> {
+    let mut names = ResolvedNames {
+        uses_old: false,
+        program_error: None,
+        variables,
+        scope: Vec::new(),
+        patterns: patterns.clone(),
+    };
     names.visit(expr)?;
     Ok(names)
 }
 
-impl Names<'_> {
+impl ResolvedNames<'_> {
     /// `self`, or the reason why the server cannot compile the expression to a program.
-    pub(crate) fn working(self) -> Parsed<Self> {
+    pub(crate) fn working(self) -> ExpressionResult<Self> {
         match self.program_error {
             Some(problem) => Err(problem.into()),
             None => Ok(self),
         }
     }
 
-    fn visit(&mut self, expr: &mut Expr) -> Parsed<()> {
+    fn visit(&mut self, expr: &mut Expr) -> ExpressionResult<()> {
         match expr {
             Expr::Literal(_) | Expr::TypeName(_) => Ok(()),
             Expr::Variable(name) => {
@@ -91,7 +100,7 @@ impl Names<'_> {
                 }
                 self.visit(root)?;
                 for step in steps {
-                    if let Step::Index { index, .. } = step {
+                    if let SelectionStep::Index { index, .. } = step {
                         self.visit(index)?;
                     }
                 }
@@ -129,7 +138,7 @@ impl Names<'_> {
                 if let ("matches" | "find" | "findAll", Some(Expr::Literal(Literal::String(pattern)))) =
                     (call.function.as_str(), call.args.get(1))
                 {
-                    if let Err(syntax::Problem::Refused(text)) = syntax::check(pattern) {
+                    if let Err(syntax::PatternError::Refused(text)) = syntax::check(pattern) {
                         // The server checks the patterns of `matches` before it compiles the program.
                         if call.function == "matches" {
                             return Err(text.into());
@@ -137,7 +146,7 @@ impl Names<'_> {
                         self.program_error.get_or_insert(text);
                         return Ok(());
                     }
-                    re2::check(pattern).map_err(Problem::limit)?;
+                    re2::check(pattern).map_err(ExpressionError::limit)?;
                     call.pattern = Some(self.patterns.get(pattern));
                 }
                 Ok(())
@@ -155,14 +164,14 @@ impl Names<'_> {
     }
 
     /// The type that a path of plain selections refers to, such as `google.protobuf.Duration`.
-    fn type_name(&self, root: &Expr, steps: &[Step]) -> Option<&'static str> {
+    fn type_name(&self, root: &Expr, steps: &[SelectionStep]) -> Option<&'static str> {
         let Expr::Variable(first) = root else { return None };
         if self.scope.contains(first) {
             return None;
         }
         let mut name = first.clone();
         for step in steps {
-            let Step::Field { name: next, optional: false } = step else { return None };
+            let SelectionStep::Field { name: next, optional: false } = step else { return None };
             name.push('.');
             name.push_str(next);
         }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::ast::Expr;
-use super::budget::{Budget, EXHAUSTED};
+use super::budget::{CelBudget, EXHAUSTED};
 use super::check::{Analysis, analyze, check};
 use super::convert::{misfit, typed};
 use super::eval::Evaluation;
-use super::fault::Fault;
+use super::fault::EvaluationError;
 use super::field_path::{FieldPath, normalized};
 use super::parser::parse;
-use super::problem::Parsed;
+use super::problem::ExpressionResult;
 use super::resolve::resolve;
-use super::types::Type;
+use super::types::CelType;
 use super::typing::{BOOL, STRING, Ty};
-use super::value::Value;
+use super::value::CelValue;
 use crate::Patterns;
 
 /// The maximum length of a message from a `messageExpression`.
@@ -24,11 +24,11 @@ const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 /// The result of a rule for a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum CelRuleResult {
     /// The rule is true.
     Holds,
     /// The rule is false, or its evaluation fails.
-    Fails(Failure),
+    Fails(FailedCelRule),
     /// The rule is a transition rule, and there is no old value.
     NotApplicable,
     /// The result is unknown; the string is the reason.
@@ -37,11 +37,11 @@ pub enum Answer {
 
 /// The server's report of a failing rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedCelRule {
     /// The message of the rule, or of the error.
     pub message: String,
     /// The reason that the rule declares.
-    pub reason: Reason,
+    pub reason: RuleFailureReason,
     /// The field that the failure is attributed to.
     pub field_path: Option<FieldPath>,
     /// Whether the evaluation failed, which it does in the server too. Then the server prints the name of the value's
@@ -51,7 +51,7 @@ pub struct Failure {
 
 /// The kind of error that a failure is reported as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum RuleFailureReason {
     /// `FieldValueInvalid`, which is the default.
     Invalid,
     /// `FieldValueForbidden`
@@ -64,23 +64,23 @@ pub enum Reason {
 
 /// A compiled rule.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct CompiledRule {
     source: String,
-    node: Arc<Node>,
+    node: Arc<NodeRules>,
     /// `Ok(None)` for an empty rule, which holds. The error is the reason why the rule cannot be evaluated.
     expr: Result<Option<Expr>, String>,
     uses_old: bool,
     optional_old: bool,
     message: Option<String>,
     message_expr: Option<Expr>,
-    reason: Reason,
+    reason: RuleFailureReason,
     field_path: Option<FieldPath>,
 }
 
 /// The data shared by all rules of one schema node.
 #[derive(Debug)]
-struct Node {
-    of: Arc<Type>,
+struct NodeRules {
+    of: Arc<CelType>,
     /// Whether one of the rules uses `oldSelf`: otherwise message expressions cannot use it either.
     uses_old: bool,
 }
@@ -88,26 +88,31 @@ struct Node {
 /// Compiles the rules of a schema node. `resource` is whether the node is the root of a custom resource.
 ///
 /// The result includes rules that cannot be compiled: their result is always [`Answer::Undecided`].
-pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec<Rule> {
+pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec<CompiledRule> {
     compile_rules_sharing(schema, validations, resource, &Patterns::default())
 }
 
 /// [`compile_rules`] with literal patterns shared with others: each is compiled once, on first use.
-pub fn compile_rules_sharing(schema: &Json, validations: &[Json], resource: bool, patterns: &Patterns) -> Vec<Rule> {
-    let of = Type::compile(schema, resource);
-    let mut rules: Vec<Rule> = Vec::with_capacity(validations.len());
-    let placeholder = Arc::new(Node { of: Arc::clone(&of), uses_old: false });
+pub fn compile_rules_sharing(
+    schema: &Json,
+    validations: &[Json],
+    resource: bool,
+    patterns: &Patterns,
+) -> Vec<CompiledRule> {
+    let of = CelType::compile(schema, resource);
+    let mut rules: Vec<CompiledRule> = Vec::with_capacity(validations.len());
+    let placeholder = Arc::new(NodeRules { of: Arc::clone(&of), uses_old: false });
     for validation in validations {
         rules.push(compile(schema, validation, Arc::clone(&placeholder), patterns));
     }
-    let node = Arc::new(Node { of, uses_old: rules.iter().any(|rule| rule.uses_old) });
+    let node = Arc::new(NodeRules { of, uses_old: rules.iter().any(|rule| rule.uses_old) });
     for rule in &mut rules {
         rule.node = Arc::clone(&node);
     }
     rules
 }
 
-fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Patterns) -> Rule {
+fn compile(schema: &Json, validation: &Json, node: Arc<NodeRules>, patterns: &Patterns) -> CompiledRule {
     let text = |key: &str| validation.get(key).and_then(Json::as_str);
     let source = text("rule").unwrap_or_default();
     let optional_old = validation.get("optionalOldSelf") == Some(&Json::Bool(true));
@@ -126,7 +131,7 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Pattern
         .filter(|source| !source.trim().is_empty())
         .and_then(|source| expression(source, &node.of, optional_old, &STRING, patterns).ok())
         .map(|(expr, _)| expr);
-    Rule {
+    CompiledRule {
         source: source.to_owned(),
         node,
         expr,
@@ -135,10 +140,10 @@ fn compile(schema: &Json, validation: &Json, node: Arc<Node>, patterns: &Pattern
         message: text("message").filter(|message| !message.is_empty()).map(|message| message.trim().to_owned()),
         message_expr,
         reason: match text("reason") {
-            Some("FieldValueForbidden") => Reason::Forbidden,
-            Some("FieldValueRequired") => Reason::Required,
-            Some("FieldValueDuplicate") => Reason::Duplicate,
-            _ => Reason::Invalid,
+            Some("FieldValueForbidden") => RuleFailureReason::Forbidden,
+            Some("FieldValueRequired") => RuleFailureReason::Required,
+            Some("FieldValueDuplicate") => RuleFailureReason::Duplicate,
+            _ => RuleFailureReason::Invalid,
         },
         field_path: text("fieldPath").and_then(|path| normalized(path, schema)),
     }
@@ -149,7 +154,7 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
     if source.trim().is_empty() {
         return Ok(None);
     }
-    let resolved = |source| -> Parsed<Expr> {
+    let resolved = |source| -> ExpressionResult<Expr> {
         let mut expr = parse(source)?;
         resolve(&mut expr, &Patterns::default())?.working()?;
         Ok(expr)
@@ -158,16 +163,16 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
 }
 
 /// A well-typed expression, with the results that the server computes when a CRD is written.
-pub(crate) struct Compiled {
+pub(crate) struct CompiledExpression {
     ty: Ty,
     pub uses_old: bool,
     /// The reason why the server cannot compile it to a program, if any.
     pub program_error: Option<String>,
     /// The server's estimate of its maximum cost.
-    pub cost: Parsed<u64>,
+    pub cost: ExpressionResult<u64>,
 }
 
-impl Compiled {
+impl CompiledExpression {
     /// Whether it is boolean, as required for a rule.
     pub(crate) fn is_condition(&self) -> bool {
         self.ty == BOOL
@@ -180,22 +185,26 @@ impl Compiled {
 }
 
 /// Compiles an expression for a value of type `of`. `optional_old` is whether `oldSelf` is an optional.
-pub(crate) fn compile_expression(source: &str, of: &Arc<Type>, optional_old: bool) -> Parsed<Compiled> {
+pub(crate) fn compile_expression(
+    source: &str,
+    of: &Arc<CelType>,
+    optional_old: bool,
+) -> ExpressionResult<CompiledExpression> {
     let mut expr = parse(source)?;
     let names = resolve(&mut expr, &Patterns::default())?;
     let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old)?;
-    Ok(Compiled { ty, uses_old: names.uses_old, program_error: names.program_error.or(program_error), cost })
+    Ok(CompiledExpression { ty, uses_old: names.uses_old, program_error: names.program_error.or(program_error), cost })
 }
 
 /// Compiles an expression that must have the type `wanted`; also returns whether it uses `oldSelf`.
 fn expression(
     source: &str,
-    of: &Arc<Type>,
+    of: &Arc<CelType>,
     optional_old: bool,
     wanted: &Ty,
     patterns: &Patterns,
 ) -> Result<(Expr, bool), String> {
-    let checked = || -> Parsed<(Expr, Ty, bool)> {
+    let checked = || -> ExpressionResult<(Expr, Ty, bool)> {
         let mut expr = parse(source)?;
         let uses_old = resolve(&mut expr, patterns)?.working()?.uses_old;
         let ty = check(&expr, of, optional_old)?;
@@ -208,7 +217,7 @@ fn expression(
     }
 }
 
-impl Rule {
+impl CompiledRule {
     /// The rule as written.
     pub fn source(&self) -> &str {
         &self.source
@@ -230,35 +239,35 @@ impl Rule {
     }
 
     /// Evaluates the rule for `this`, a value of the node's schema. `old` is the value that it replaces.
-    pub fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut Budget) -> Answer {
+    pub fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut CelBudget) -> CelRuleResult {
         let expr = match &self.expr {
             Ok(Some(expr)) => expr,
-            Ok(None) => return Answer::Holds,
-            Err(reason) => return Answer::Undecided(reason.clone()),
+            Ok(None) => return CelRuleResult::Holds,
+            Err(reason) => return CelRuleResult::Undecided(reason.clone()),
         };
         // Rules do not apply to null values; only the rules of a parent can access them.
         if this.is_null() {
-            return Answer::Holds;
+            return CelRuleResult::Holds;
         }
         let old = old.filter(|old| !old.is_null());
         if self.uses_old && old.is_none() && !self.optional_old {
-            return Answer::NotApplicable;
+            return CelRuleResult::NotApplicable;
         }
         budget.next_rule();
         match self.run(expr, this, old, budget) {
-            _ if budget.is_exhausted() => Answer::Undecided(EXHAUSTED.to_owned()),
-            Ok(Value::Bool(true)) => Answer::Holds,
-            Ok(Value::Bool(false)) => Answer::Fails(Failure {
+            _ if budget.is_exhausted() => CelRuleResult::Undecided(EXHAUSTED.to_owned()),
+            Ok(CelValue::Bool(true)) => CelRuleResult::Holds,
+            Ok(CelValue::Bool(false)) => CelRuleResult::Fails(FailedCelRule {
                 message: self.failure_message(this, old, budget),
                 reason: self.reason,
                 field_path: self.field_path.clone(),
                 is_error: false,
             }),
-            Ok(_) => Answer::Undecided("the rule does not evaluate to a bool".to_owned()),
-            Err(Fault::Undecided(reason)) => Answer::Undecided(reason),
-            Err(Fault::Error(text) | Fault::Abort(text)) => Answer::Fails(Failure {
+            Ok(_) => CelRuleResult::Undecided("the rule does not evaluate to a bool".to_owned()),
+            Err(EvaluationError::Undecided(reason)) => CelRuleResult::Undecided(reason),
+            Err(EvaluationError::Error(text) | EvaluationError::Abort(text)) => CelRuleResult::Fails(FailedCelRule {
                 message: self.error_message(&text),
-                reason: Reason::Invalid,
+                reason: RuleFailureReason::Invalid,
                 field_path: None,
                 is_error: true,
             }),
@@ -270,17 +279,17 @@ impl Rule {
         expr: &'a Expr,
         this: &'a Json,
         old: Option<&'a Json>,
-        budget: &mut Budget,
-    ) -> super::fault::Result<Value<'a>> {
+        budget: &mut CelBudget,
+    ) -> super::fault::CelResult<CelValue<'a>> {
         let of = &*self.node.of;
         let mut variables = Vec::with_capacity(2);
         variables.push(("self", typed(this, of)));
         if self.node.uses_old {
             match (old, self.optional_old) {
                 // The optional has a value even if that does not match the schema.
-                (Some(old), true) => variables.push(("oldSelf", misfit(typed(old, of)).map(Value::some))),
+                (Some(old), true) => variables.push(("oldSelf", misfit(typed(old, of)).map(CelValue::some))),
                 (Some(old), false) => variables.push(("oldSelf", typed(old, of))),
-                (None, true) => variables.push(("oldSelf", Ok(Value::Optional(None)))),
+                (None, true) => variables.push(("oldSelf", Ok(CelValue::Optional(None)))),
                 (None, false) => {}
             }
         }
@@ -302,11 +311,11 @@ impl Rule {
         format!("{text} evaluating rule: {}", self.name())
     }
 
-    fn failure_message(&self, this: &Json, old: Option<&Json>, budget: &mut Budget) -> String {
+    fn failure_message(&self, this: &Json, old: Option<&Json>, budget: &mut CelBudget) -> String {
         if let Some(expr) = &self.message_expr {
             budget.next_rule();
             // If the expression fails or returns an unprintable message, the fixed message is used.
-            if let Ok(Value::String(text)) = self.run(expr, this, old, budget) {
+            if let Ok(CelValue::String(text)) = self.run(expr, this, old, budget) {
                 let text = text.trim();
                 if !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n') {
                     return text.to_owned();

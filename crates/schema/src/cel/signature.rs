@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::equal::find;
 use super::typing::Ty;
-use super::value::Value;
+use super::value::CelValue;
 
 /// Generated from the server's packages; see docs/internals/testing.md.
 const TEXT: &str = include_str!("signatures.txt");
@@ -29,7 +29,7 @@ const UNGUARDED: &[&str] = &["contains", "dyn", "endsWith", "flatten", "matches"
 impl Signature {
     /// Whether the server calls the overload with these arguments. For lists and maps it checks only the first
     /// element.
-    pub(crate) fn fits(&self, args: &[Value]) -> bool {
+    pub(crate) fn fits(&self, args: &[CelValue]) -> bool {
         !self.is_guarded
             || self.args.len() == args.len() && self.args.iter().zip(args).all(|(ty, arg)| fits(ty, Some(arg)))
     }
@@ -37,7 +37,7 @@ impl Signature {
 
 /// Whether a value is accepted for a type. A value that does not match its schema is accepted only for `dyn` and type
 /// variables.
-fn fits(ty: &Ty, value: Option<&Value>) -> bool {
+fn fits(ty: &Ty, value: Option<&CelValue>) -> bool {
     let of = match ty {
         Ty::Dyn | Ty::Variable(_) => return true,
         Ty::Null | Ty::Object(_) => return false,
@@ -46,9 +46,9 @@ fn fits(ty: &Ty, value: Option<&Value>) -> bool {
         Ty::Of(..) => return false,
     };
     match (value, &**of) {
-        (Some(Value::List(list)), [element]) => list.len() == 0 || fits(element, list.get(0).ok().as_ref()),
-        (Some(Value::Map(map)), [key, value]) => map.keys().first().is_none_or(|first| {
-            let found = find(map, first).map(|found| found.unwrap_or(Value::Null));
+        (Some(CelValue::List(list)), [element]) => list.len() == 0 || fits(element, list.get(0).ok().as_ref()),
+        (Some(CelValue::Map(map)), [key, value]) => map.keys().first().is_none_or(|first| {
+            let found = find(map, first).map(|found| found.unwrap_or(CelValue::Null));
             fits(key, Some(first)) && fits(value, found.ok().as_ref())
         }),
         _ => true,
@@ -74,7 +74,7 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     let (call, result) = line.rsplit_once(") ")?;
     let (function, args) = call.split_once('(')?;
     let mut variables = Vec::new();
-    let mut scan = Scan { rest: function, variables: &mut variables };
+    let mut scan = SignatureScan { rest: function, variables: &mut variables };
     // A target is a type; namespaces such as `sets` are part of the name.
     let target = function.rsplit_once('.').and_then(|(target, name)| {
         let is_type = target.contains('<') || TYPES.contains(&target);
@@ -114,12 +114,12 @@ const TYPES: &[&str] = &[
     "string",
 ];
 
-struct Scan<'v> {
+struct SignatureScan<'v> {
     rest: &'static str,
     variables: &'v mut Vec<&'static str>,
 }
 
-impl Scan<'_> {
+impl SignatureScan<'_> {
     fn ty(&mut self) -> Option<Ty> {
         let end = self.rest.find(['<', '>', ',']).unwrap_or(self.rest.len());
         let (name, rest) = self.rest.split_at(end);

@@ -2,16 +2,16 @@
 
 use serde_json::Value as Json;
 
-use super::budget::Budget;
+use super::budget::CelBudget;
 use super::check::{Analysis, analyze};
 use super::convert::typed;
 use super::eval::Evaluation;
-use super::fault::Fault;
+use super::fault::EvaluationError;
 use super::lib_convert::text;
 use super::parser::parse;
 use super::resolve::resolve;
-use super::types::Type;
-use super::value::Value;
+use super::types::CelType;
+use super::value::CelValue;
 use crate::Patterns;
 
 /// Expressions that are undecided here.
@@ -25,41 +25,41 @@ fn read(folder: &str, name: &str) -> String {
 }
 
 /// A value in the format of the tables.
-fn show(value: &Value) -> Result<String, Fault> {
+fn show(value: &CelValue) -> Result<String, EvaluationError> {
     Ok(match value {
-        Value::Uint(value) => format!("{value}u"),
-        Value::Double(_) => format!("double {}", text(value).unwrap_or_default()),
-        Value::String(value) => go_quote(value),
-        Value::Bytes(bytes) => format!("bytes {}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()),
-        Value::Duration(nanos) => format!("duration {nanos}ns"),
-        Value::Timestamp(time) => format!("timestamp {time}"),
-        Value::Null => "null".to_owned(),
-        Value::Type(name) => format!("type {name}"),
-        Value::Optional(None) => "none".to_owned(),
-        Value::Optional(Some(value)) => format!("optional {}", show(value)?),
-        Value::List(list) => {
+        CelValue::Uint(value) => format!("{value}u"),
+        CelValue::Double(_) => format!("double {}", text(value).unwrap_or_default()),
+        CelValue::String(value) => go_quote(value),
+        CelValue::Bytes(bytes) => format!("bytes {}", bytes.iter().map(|b| format!("{b:02x}")).collect::<String>()),
+        CelValue::Duration(nanos) => format!("duration {nanos}ns"),
+        CelValue::Timestamp(time) => format!("timestamp {time}"),
+        CelValue::Null => "null".to_owned(),
+        CelValue::Type(name) => format!("type {name}"),
+        CelValue::Optional(None) => "none".to_owned(),
+        CelValue::Optional(Some(value)) => format!("optional {}", show(value)?),
+        CelValue::List(list) => {
             let items = list.iter().map(part).collect::<Result<Vec<_>, _>>()?;
             format!("[{}]", items.join(", "))
         }
-        Value::Map(map) => {
-            let entry = |key: &Value| -> Result<String, Fault> {
-                let value = super::equal::find(map, key).map(|value| value.unwrap_or(Value::Null));
+        CelValue::Map(map) => {
+            let entry = |key: &CelValue| -> Result<String, EvaluationError> {
+                let value = super::equal::find(map, key).map(|value| value.unwrap_or(CelValue::Null));
                 Ok(format!("{}: {}", show(key)?, part(value)?))
             };
             let mut entries = map.keys().iter().map(entry).collect::<Result<Vec<_>, _>>()?;
             entries.sort();
             format!("{{{}}}", entries.join(", "))
         }
-        Value::Bool(_) | Value::Int(_) => text(value).unwrap_or_default(),
-        Value::Misfit(_) => "error".to_owned(),
+        CelValue::Bool(_) | CelValue::Int(_) => text(value).unwrap_or_default(),
+        CelValue::Misfit(_) => "error".to_owned(),
         other => other.type_name().to_owned(),
     })
 }
 
 /// An element of a list or map: it can be a fault without making the whole value a fault.
-fn part(value: Result<Value, Fault>) -> Result<String, Fault> {
+fn part(value: Result<CelValue, EvaluationError>) -> Result<String, EvaluationError> {
     match value {
-        Err(Fault::Error(_)) => Ok("error".to_owned()),
+        Err(EvaluationError::Error(_)) => Ok("error".to_owned()),
         value => show(&value?),
     }
 }
@@ -76,7 +76,7 @@ fn go_quote(text: &str) -> String {
 
 /// Our result for an expression, the number of steps, and the estimated maximum cost.
 fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
-    let of = Type::compile(schema, false);
+    let of = CelType::compile(schema, false);
     let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.working().map(|_| expr));
     let checked = parsed.and_then(|expr| analyze(&expr, &of, optional_old).map(|analysis| (expr, analysis)));
     let (expr, estimate) = match checked {
@@ -85,18 +85,18 @@ fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (
         Err(why) => return (format!("refused: {why}"), 0, String::new()),
     };
     let estimate = estimate.map_or_else(|problem| problem.text, |cost| cost.to_string());
-    let mut budget = Budget::new(STEPS);
-    let run = |budget: &mut Budget| {
+    let mut budget = CelBudget::new(STEPS);
+    let run = |budget: &mut CelBudget| {
         let this = typed(object, &of);
-        let old = if optional_old { this.clone().map(Value::some) } else { this.clone() };
+        let old = if optional_old { this.clone().map(CelValue::some) } else { this.clone() };
         let variables = vec![("self", this), ("oldSelf", old)];
         let value = Evaluation::new(variables, budget).eval(&expr)?;
         show(&value)
     };
     let said = match run(&mut budget) {
         Ok(value) => value,
-        Err(Fault::Error(why) | Fault::Abort(why)) => format!("error: {}", why.replace('\n', " ")),
-        Err(Fault::Undecided(why)) => format!("undecided: {why}"),
+        Err(EvaluationError::Error(why) | EvaluationError::Abort(why)) => format!("error: {}", why.replace('\n', " ")),
+        Err(EvaluationError::Undecided(why)) => format!("undecided: {why}"),
     };
     (said, STEPS - budget.remaining(), estimate)
 }

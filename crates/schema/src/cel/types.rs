@@ -12,8 +12,8 @@ use super::estimate::Extent;
 
 /// The type of a schema node in CEL.
 #[derive(Debug, Clone)]
-pub(crate) struct Type {
-    pub(crate) kind: Kind,
+pub(crate) struct CelType {
+    pub(crate) kind: CelTypeKind,
     pub(crate) nullable: bool,
     /// The node's `type`, which the server prints in messages; empty if it has none.
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Type {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum CelTypeKind {
     IntOrString,
     Bool,
     Int,
@@ -33,13 +33,13 @@ pub(crate) enum Kind {
     Date,
     DateTime,
     List {
-        items: Arc<Type>,
+        items: Arc<CelType>,
         kind: ListKind,
     },
     /// An object with declared properties, keyed by unescaped name.
-    Object(BTreeMap<String, Arc<Type>>),
+    Object(BTreeMap<String, Arc<CelType>>),
     /// An object with `additionalProperties`.
-    Map(Arc<Type>),
+    Map(Arc<CelType>),
     /// `x-kubernetes-preserve-unknown-fields` without a type: only comparison is possible.
     Unknown,
     /// A node without a CEL type.
@@ -57,10 +57,10 @@ pub(crate) enum ListKind {
     Map(Vec<String>),
 }
 
-impl Type {
+impl CelType {
     /// The type of a schema node. `resource` is whether the node is the root of a custom resource; embedded resources
     /// are detected automatically.
-    pub(crate) fn compile(schema: &Json, resource: bool) -> Arc<Type> {
+    pub(crate) fn compile(schema: &Json, resource: bool) -> Arc<CelType> {
         let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
         let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let embedded = flag("x-kubernetes-embedded-resource");
@@ -69,60 +69,60 @@ impl Type {
             false => &[],
         };
         let kind = if flag("x-kubernetes-int-or-string") {
-            Kind::IntOrString
+            CelTypeKind::IntOrString
         } else {
             match name.as_str() {
-                "boolean" => Kind::Bool,
-                "integer" => Kind::Int,
-                "number" => Kind::Double,
+                "boolean" => CelTypeKind::Bool,
+                "integer" => CelTypeKind::Int,
+                "number" => CelTypeKind::Double,
                 "string" => string(schema.get("format").and_then(Json::as_str)),
                 "array" => list(schema),
                 "object" => object(schema, resource || embedded, !implied.is_empty()),
-                _ if flag("x-kubernetes-preserve-unknown-fields") => Kind::Unknown,
-                _ => Kind::Untyped,
+                _ if flag("x-kubernetes-preserve-unknown-fields") => CelTypeKind::Unknown,
+                _ => CelTypeKind::Untyped,
             }
         };
         let extent = Extent::of(&kind, schema, implied);
-        Arc::new(Type { kind, nullable: flag("nullable"), name, extent })
+        Arc::new(CelType { kind, nullable: flag("nullable"), name, extent })
     }
 
     /// A string without further keywords.
-    fn text() -> Arc<Type> {
-        Type::compile(&json!({"type": "string"}), false)
+    fn text() -> Arc<CelType> {
+        CelType::compile(&json!({"type": "string"}), false)
     }
 
     /// Whether rules can access values of this type. Fields of other types do not exist for them.
     pub(crate) fn is_declared(&self) -> bool {
         match &self.kind {
-            Kind::List { items, .. } => items.is_declared(),
-            Kind::Map(values) => values.is_declared(),
-            Kind::Unknown | Kind::Untyped => false,
+            CelTypeKind::List { items, .. } => items.is_declared(),
+            CelTypeKind::Map(values) => values.is_declared(),
+            CelTypeKind::Unknown | CelTypeKind::Untyped => false,
             _ => true,
         }
     }
 
     /// The declared property `name` (unescaped).
-    pub(crate) fn property(&self, name: &str) -> Option<&Type> {
+    pub(crate) fn property(&self, name: &str) -> Option<&CelType> {
         match &self.kind {
-            Kind::Object(properties) => properties.get(name).map(Arc::as_ref),
-            Kind::Map(values) => Some(values),
+            CelTypeKind::Object(properties) => properties.get(name).map(Arc::as_ref),
+            CelTypeKind::Map(values) => Some(values),
             _ => None,
         }
     }
 }
 
-fn string(format: Option<&str>) -> Kind {
+fn string(format: Option<&str>) -> CelTypeKind {
     match format {
-        Some("byte") => Kind::Bytes,
-        Some("duration") => Kind::Duration,
-        Some("date") => Kind::Date,
-        Some("date-time") => Kind::DateTime,
-        _ => Kind::String,
+        Some("byte") => CelTypeKind::Bytes,
+        Some("duration") => CelTypeKind::Duration,
+        Some("date") => CelTypeKind::Date,
+        Some("date-time") => CelTypeKind::DateTime,
+        _ => CelTypeKind::String,
     }
 }
 
-fn list(schema: &Json) -> Kind {
-    let Some(items) = schema.get("items") else { return Kind::Untyped };
+fn list(schema: &Json) -> CelTypeKind {
+    let Some(items) = schema.get("items") else { return CelTypeKind::Untyped };
     let kind = match schema.get("x-kubernetes-list-type").and_then(Json::as_str) {
         Some("set") => ListKind::Set,
         Some("map") => {
@@ -132,31 +132,31 @@ fn list(schema: &Json) -> Kind {
         }
         _ => ListKind::Atomic,
     };
-    Kind::List { items: Type::compile(items, false), kind }
+    CelTypeKind::List { items: CelType::compile(items, false), kind }
 }
 
-fn object(schema: &Json, resource: bool, implied: bool) -> Kind {
+fn object(schema: &Json, resource: bool, implied: bool) -> CelTypeKind {
     let properties = schema.get("properties").and_then(Json::as_object);
     if !resource
         && properties.is_none_or(|properties| properties.is_empty())
         && let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object())
     {
-        return Kind::Map(Type::compile(values, false));
+        return CelTypeKind::Map(CelType::compile(values, false));
     }
-    let mut types: BTreeMap<String, Arc<Type>> = properties
+    let mut types: BTreeMap<String, Arc<CelType>> = properties
         .into_iter()
         .flatten()
-        .map(|(name, property)| (name.clone(), Type::compile(property, false)))
+        .map(|(name, property)| (name.clone(), CelType::compile(property, false)))
         .collect();
     if implied {
         // Rules see only these two fields of the metadata, regardless of the schema.
         let metadata = json!({"type": "object", "properties":
             {"name": {"type": "string"}, "generateName": {"type": "string"}}});
-        types.insert("apiVersion".to_owned(), Type::text());
-        types.insert("kind".to_owned(), Type::text());
-        types.insert("metadata".to_owned(), Type::compile(&metadata, false));
+        types.insert("apiVersion".to_owned(), CelType::text());
+        types.insert("kind".to_owned(), CelType::text());
+        types.insert("metadata".to_owned(), CelType::compile(&metadata, false));
     }
-    Kind::Object(types)
+    CelTypeKind::Object(types)
 }
 
 /// The fields of every resource that rules can access.

@@ -22,7 +22,7 @@ pub(crate) enum Ty {
     /// All other types, with their parameters: `list<int>`, `net.IP`, `google.protobuf.Duration`.
     Of(&'static str, Arc<[Ty]>),
     /// An object with declared properties. Each node of a schema is a type of its own.
-    Object(Arc<types::Type>),
+    Object(Arc<types::CelType>),
     /// A type variable.
     Variable(usize),
 }
@@ -102,20 +102,20 @@ impl Ty {
     }
 
     /// The type of the values of a schema node.
-    pub(crate) fn of_schema(of: &Arc<types::Type>) -> Ty {
+    pub(crate) fn of_schema(of: &Arc<types::CelType>) -> Ty {
         match &of.kind {
-            types::Kind::Bool => BOOL,
-            types::Kind::Int => INT,
-            types::Kind::Double => Ty::Scalar("double"),
-            types::Kind::String => STRING,
-            types::Kind::Bytes => Ty::Scalar("bytes"),
-            types::Kind::Duration => Ty::plain("google.protobuf.Duration"),
-            types::Kind::Date | types::Kind::DateTime => Ty::plain("google.protobuf.Timestamp"),
-            types::Kind::List { items, .. } => Ty::list(Ty::of_schema(items)),
-            types::Kind::Map(values) => Ty::map(STRING, Ty::of_schema(values)),
-            types::Kind::Object(_) => Ty::Object(Arc::clone(of)),
+            types::CelTypeKind::Bool => BOOL,
+            types::CelTypeKind::Int => INT,
+            types::CelTypeKind::Double => Ty::Scalar("double"),
+            types::CelTypeKind::String => STRING,
+            types::CelTypeKind::Bytes => Ty::Scalar("bytes"),
+            types::CelTypeKind::Duration => Ty::plain("google.protobuf.Duration"),
+            types::CelTypeKind::Date | types::CelTypeKind::DateTime => Ty::plain("google.protobuf.Timestamp"),
+            types::CelTypeKind::List { items, .. } => Ty::list(Ty::of_schema(items)),
+            types::CelTypeKind::Map(values) => Ty::map(STRING, Ty::of_schema(values)),
+            types::CelTypeKind::Object(_) => Ty::Object(Arc::clone(of)),
             // Rules cannot access untyped fields.
-            types::Kind::IntOrString | types::Kind::Unknown | types::Kind::Untyped => Ty::Dyn,
+            types::CelTypeKind::IntOrString | types::CelTypeKind::Unknown | types::CelTypeKind::Untyped => Ty::Dyn,
         }
     }
 
@@ -130,14 +130,14 @@ impl Ty {
 
 /// The values of type variables.
 #[derive(Debug, Default)]
-pub(crate) struct Bindings {
+pub(crate) struct TypeBindings {
     bound: Vec<Option<Ty>>,
     /// The previous value for each change, so that changes can be undone.
     journal: Vec<(usize, Option<Ty>)>,
     steps: usize,
 }
 
-impl Bindings {
+impl TypeBindings {
     /// A new type variable.
     pub(crate) fn fresh(&mut self) -> Ty {
         self.bound.push(None);
@@ -253,7 +253,7 @@ impl Bindings {
         }
     }
 
-    /// [`Bindings::resolve`], with unbound variables replaced by `dyn`.
+    /// [`TypeBindings::resolve`], with unbound variables replaced by `dyn`.
     pub(crate) fn close(&mut self, ty: &Ty) -> Ty {
         match self.resolve(ty) {
             Ty::Variable(_) => Ty::Dyn,

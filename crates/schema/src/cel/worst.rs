@@ -7,12 +7,12 @@
 use serde_json::Value as Json;
 
 use super::rule::compile_expression;
-use super::types::Type;
+use super::types::CelType;
 
 /// The maximum cost of each rule for one value of the node `schema`. `None` if it cannot be estimated. `is_resource` is
 /// whether the node is the root of a custom resource.
 pub fn most_costs(schema: &Json, validations: &[Json], is_resource: bool) -> Vec<Option<u64>> {
-    let of = Type::compile(schema, is_resource);
+    let of = CelType::compile(schema, is_resource);
     let most = |validation: &Json| {
         let source = validation.get("rule").and_then(Json::as_str).unwrap_or_default();
         if source.trim().is_empty() {
@@ -30,7 +30,7 @@ mod tests {
 
     use super::*;
     use crate::cel::{COST_PER_CALL, Engine};
-    use crate::{CompileRules, Verdict};
+    use crate::{CompileRules, RuleVerdict};
 
     #[test]
     fn a_rule_whose_estimate_is_below_the_limit_is_evaluated_to_the_end() {
@@ -43,7 +43,7 @@ mod tests {
             let mut budget = 10 * COST_PER_CALL;
             let compiled = Engine::default().compile(&schema, false, &rules);
             let verdicts = compiled.evaluate(&list, None, &mut budget);
-            assert_eq!(verdicts[0].1 == Verdict::Holds, is_cheap, "{items}: {:?}", verdicts[0].1);
+            assert_eq!(verdicts[0].1 == RuleVerdict::Holds, is_cheap, "{items}: {:?}", verdicts[0].1);
         }
     }
 }

@@ -4,24 +4,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::found::Errors;
-use super::model::{ClientConfig, Conversion, Service};
-use super::options::Options;
+use super::model::{ConversionModel, CrdClientConfig, ServiceModel};
+use super::options::CrdRequirements;
 use super::show;
 use crate::golang::url::Url;
 use crate::names as texts;
-use crate::path::Path;
+use crate::path::LinkedPath;
 
 /// The ConversionReview versions that the server supports.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-pub fn check(conversion: &Conversion, options: &Options, path: &Path, errors: &mut Errors) {
+pub fn check(conversion: &ConversionModel, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     match conversion.strategy {
         "None" | "Webhook" => {}
-        "" => errors.required(&Path::Name(path, "strategy"), ""),
-        other => errors.unsupported(&Path::Name(path, "strategy"), other, &["None", "Webhook"]),
+        "" => errors.required(&LinkedPath::Name(path, "strategy"), ""),
+        other => errors.unsupported(&LinkedPath::Name(path, "strategy"), other, &["None", "Webhook"]),
     }
-    let client_path = &Path::Name(path, "webhookClientConfig");
-    let versions_path = &Path::Name(path, "conversionReviewVersions");
+    let client_path = &LinkedPath::Name(path, "webhookClientConfig");
+    let versions_path = &LinkedPath::Name(path, "conversionReviewVersions");
     if conversion.strategy != "Webhook" {
         let detail = "should not be set when strategy is not set to Webhook";
         if conversion.client.is_some() {
@@ -39,21 +39,21 @@ pub fn check(conversion: &Conversion, options: &Options, path: &Path, errors: &m
     review_versions(&conversion.review_versions, options, versions_path, errors);
 }
 
-fn client(config: &ClientConfig, options: &Options, path: &Path, errors: &mut Errors) {
+fn client(config: &CrdClientConfig, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     match (config.url, &config.service) {
-        (Some(url), None) => self::url(url, &Path::Name(path, "url"), errors),
-        (None, Some(service)) => self::service(service, &Path::Name(path, "service"), errors),
+        (Some(url), None) => self::url(url, &LinkedPath::Name(path, "url"), errors),
+        (None, Some(service)) => self::service(service, &LinkedPath::Name(path, "service"), errors),
         _ => errors.required(path, "exactly one of url or service is required"),
     }
     if !config.ca_bundle.is_empty()
         && !options.allow_invalid_ca
         && let Some(problem) = ca_problem(config.ca_bundle)
     {
-        errors.invalid(&Path::Name(path, "caBundle"), config.ca_bundle, problem);
+        errors.invalid(&LinkedPath::Name(path, "caBundle"), config.ca_bundle, problem);
     }
 }
 
-fn url(text: &str, path: &Path, errors: &mut Errors) {
+fn url(text: &str, path: &LinkedPath, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -77,19 +77,19 @@ fn url(text: &str, path: &Path, errors: &mut Errors) {
 }
 
 /// The server checks the name and the namespace in swapped order.
-fn service(service: &Service, path: &Path, errors: &mut Errors) {
+fn service(service: &ServiceModel, path: &LinkedPath, errors: &mut Errors) {
     if service.namespace.is_empty() {
-        errors.required(&Path::Name(path, "name"), "");
+        errors.required(&LinkedPath::Name(path, "name"), "");
     }
     if service.name.is_empty() {
-        errors.required(&Path::Name(path, "namespace"), "");
+        errors.required(&LinkedPath::Name(path, "namespace"), "");
     }
     if !(1..=65_535).contains(&service.port) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&Path::Name(path, "port"), service.port, detail);
+        errors.invalid(&LinkedPath::Name(path, "port"), service.port, detail);
     }
     let Some(url_path) = service.path.filter(|path| !matches!(*path, "" | "/")) else { return };
-    let path = &Path::Name(path, "path");
+    let path = &LinkedPath::Name(path, "path");
     if url_path == "//" {
         return errors.invalid(path, url_path, "segment[0] may not be empty");
     }
@@ -111,12 +111,12 @@ fn service(service: &Service, path: &Path, errors: &mut Errors) {
     }
 }
 
-fn review_versions(versions: &[&str], options: &Options, path: &Path, errors: &mut Errors) {
+fn review_versions(versions: &[&str], options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     if versions.is_empty() {
         return errors.required(path, "");
     }
     for (at, version) in versions.iter().enumerate() {
-        let path = &Path::Index(path, at);
+        let path = &LinkedPath::Index(path, at);
         if versions[..at].contains(version) {
             errors.invalid(path, *version, "duplicate version");
             continue;

@@ -2,8 +2,8 @@
 
 use super::found::{self, Errors};
 use super::props::Props;
-use crate::error::{FieldError, Kind};
-use crate::path::Path;
+use crate::error::{FieldError, FieldErrorKind};
+use crate::path::LinkedPath;
 
 /// The cost limit of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -33,20 +33,20 @@ pub struct Costs {
 
 impl Costs {
     /// Adds the cost of a rule or message expression.
-    pub fn count(&mut self, cost: u64, path: &Path) {
+    pub fn count(&mut self, cost: u64, path: &LinkedPath) {
         self.total = self.total.saturating_add(cost);
         if cost < SCHEMA_LIMIT / 100 {
             return;
         }
         let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        let error = found::error(path, Kind::Forbidden, None, detail.to_owned());
+        let error = found::error(path, FieldErrorKind::Forbidden, None, detail.to_owned());
         let at = self.most.partition_point(|(before, _)| *before >= cost);
         self.most.insert(at, (cost, error));
         self.most.truncate(NAMED);
     }
 
     /// Adds the server's errors if the total exceeds the limit. `path` is that of the schema.
-    pub fn check_total(self, path: &Path, errors: &mut Errors) {
+    pub fn check_total(self, path: &LinkedPath, errors: &mut Errors) {
         if self.total <= SCHEMA_LIMIT {
             return;
         }
@@ -57,7 +57,7 @@ impl Costs {
 }
 
 /// Adds an error if the cost of a single expression exceeds the limit. `of` describes the cost.
-pub fn check(of: &str, cost: u64, path: &Path, errors: &mut Errors) {
+pub fn check(of: &str, cost: u64, path: &LinkedPath, errors: &mut Errors) {
     if cost > RULE_LIMIT {
         errors.forbidden(path, too_much(of, cost, RULE_LIMIT));
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::Undecodable;
+use super::UndecodableCrd;
 use crate::tree;
 
 /// A list or map that can be omitted. The server treats an empty one as missing in comparisons, but not everywhere.
@@ -35,27 +35,27 @@ impl<T> std::ops::Deref for Given<T> {
     }
 }
 
-pub type Decoded<T> = Result<T, Undecodable>;
+pub type Decoded<T> = Result<T, UndecodableCrd>;
 
 /// An object that is being decoded.
 #[derive(Clone, Copy)]
-pub struct Object<'v> {
+pub struct DecodedObject<'v> {
     map: &'v Map<String, Value>,
 }
 
 pub fn wrong_type<T>(wanted: &str) -> Decoded<T> {
-    Err(Undecodable { path: String::new(), reason: format!("must be {wanted}") })
+    Err(UndecodableCrd { path: String::new(), reason: format!("must be {wanted}") })
 }
 
 /// Prepends a step to the path of a decoding error.
 pub fn within<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
     decoded.map_err(|error| {
         let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
-        Undecodable { path: format!("{step}{separator}{}", error.path), reason: error.reason }
+        UndecodableCrd { path: format!("{step}{separator}{}", error.path), reason: error.reason }
     })
 }
 
-impl<'v> Object<'v> {
+impl<'v> DecodedObject<'v> {
     pub fn of(value: &'v Value) -> Decoded<Self> {
         match value {
             Value::Object(map) => Ok(Self { map }),
@@ -83,8 +83,8 @@ impl<'v> Object<'v> {
         self.read(key, integer)
     }
 
-    pub fn object<T>(self, key: &str, read: impl FnOnce(Object<'v>) -> Decoded<T>) -> Decoded<Option<T>> {
-        self.read(key, |value| read(Object::of(value)?))
+    pub fn object<T>(self, key: &str, read: impl FnOnce(DecodedObject<'v>) -> Decoded<T>) -> Decoded<Option<T>> {
+        self.read(key, |value| read(DecodedObject::of(value)?))
     }
 
     /// Decodes a list item by item.

@@ -3,22 +3,22 @@
 use serde_json::{Map, Value};
 
 use super::found::Errors;
-use super::options::Options;
+use super::options::CrdRequirements;
 use super::props::Props;
 use super::structural;
 use crate::Patterns;
 use crate::cel::Engine;
-use crate::check::Checker;
+use crate::check::ValueChecker;
 use crate::compile::Compiler;
 use crate::error::FieldError;
-use crate::node::Node;
-use crate::objectmeta::{self, Malformed};
-use crate::path::Path;
+use crate::node::SchemaNode;
+use crate::objectmeta::{self, MalformedFieldPolicy};
+use crate::path::LinkedPath;
 use crate::prune;
 use crate::rules::{NoEngine, RuleWalk};
 
 /// Checks the defaults of a structural schema.
-pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors) {
+pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     if !schema.has(&mut |schema| schema.default.is_some()) {
         return;
     }
@@ -31,8 +31,8 @@ pub fn check(schema: &Props, options: &Options, path: &Path, errors: &mut Errors
     };
     // The root of a resource is validated like an embedded resource.
     (node.embedded, node.has_embedded) = (true, true);
-    let mut walk = Walk { require_pruned: options.require_pruned_defaults, errors };
-    let root = Resource { node: &node, path: Vec::new() };
+    let mut walk = DefaultsWalk { require_pruned: options.require_pruned_defaults, errors };
+    let root = EnclosingResource { node: &node, path: Vec::new() };
     walk.node(schema, &node, &root, true, false, path);
 }
 
@@ -45,7 +45,7 @@ pub fn has_unpruned(schema: &Props) -> bool {
     Compiler::new(&NoEngine, &Patterns::default()).root(raw).is_ok_and(|node| unpruned(schema, &node))
 }
 
-fn unpruned(schema: &Props, node: &Node) -> bool {
+fn unpruned(schema: &Props, node: &SchemaNode) -> bool {
     let is_unpruned = |default: &Value| {
         let mut pruned = default.clone();
         objectmeta::coerce_part(&mut pruned, node);
@@ -63,19 +63,19 @@ fn unpruned(schema: &Props, node: &Node) -> bool {
 
 /// The closest enclosing resource, and the path from it.
 #[derive(Clone)]
-struct Resource<'n> {
-    node: &'n Node,
-    path: Vec<Step<'n>>,
+struct EnclosingResource<'n> {
+    node: &'n SchemaNode,
+    path: Vec<ResourceStep<'n>>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'n> {
+enum ResourceStep<'n> {
     Child(&'n str),
     Index,
 }
 
-impl<'n> Resource<'n> {
-    fn below(&self, step: Step<'n>) -> Self {
+impl<'n> EnclosingResource<'n> {
+    fn below(&self, step: ResourceStep<'n>) -> Self {
         let mut path = self.path.clone();
         path.push(step);
         Self { node: self.node, path }
@@ -83,9 +83,9 @@ impl<'n> Resource<'n> {
 
     /// A resource that contains only `value`, at the end of the path.
     fn around(&self, value: &Value) -> Value {
-        let around = |value, step: &Step| match step {
-            Step::Child(name) => Value::Object(Map::from_iter([((*name).to_owned(), value)])),
-            Step::Index => Value::Array(vec![value]),
+        let around = |value, step: &ResourceStep| match step {
+            ResourceStep::Child(name) => Value::Object(Map::from_iter([((*name).to_owned(), value)])),
+            ResourceStep::Index => Value::Array(vec![value]),
         };
         let mut object = self.path.iter().rev().fold(value.clone(), around);
         for (key, value) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
@@ -97,41 +97,47 @@ impl<'n> Resource<'n> {
     }
 }
 
-struct Walk<'w> {
+struct DefaultsWalk<'w> {
     require_pruned: bool,
     errors: &'w mut Errors,
 }
 
-impl Walk<'_> {
+impl DefaultsWalk<'_> {
     fn node<'n>(
         &mut self,
         schema: &'n Props,
-        node: &'n Node,
-        above: &Resource<'n>,
+        node: &'n SchemaNode,
+        above: &EnclosingResource<'n>,
         is_root: bool,
         in_metadata: bool,
-        path: &Path,
+        path: &LinkedPath,
     ) {
         let is_resource = is_root || schema.embedded;
-        let own = Resource { node, path: Vec::new() };
+        let own = EnclosingResource { node, path: Vec::new() };
         let (above, in_metadata) = if is_resource { (&own, false) } else { (above, in_metadata) };
         if let Some(default) = schema.default {
-            self.default(default, node, in_metadata.then_some(above), &Path::Name(path, "default"));
+            self.default(default, node, in_metadata.then_some(above), &LinkedPath::Name(path, "default"));
         }
         if let Some((item, item_node)) = schema.item().zip(node.items.as_deref()) {
-            let above = above.below(Step::Index);
-            self.node(item, item_node, &above, false, in_metadata, &Path::Name(path, "items"));
+            let above = above.below(ResourceStep::Index);
+            self.node(item, item_node, &above, false, in_metadata, &LinkedPath::Name(path, "items"));
         }
-        let properties = &Path::Name(path, "properties");
+        let properties = &LinkedPath::Name(path, "properties");
         for (name, property) in schema.properties.iter() {
             let Some(child) = node.properties.get(name) else { continue };
             let is_metadata = is_resource && matches!(name, "metadata" | "apiVersion" | "kind");
-            let above = above.below(Step::Child(name));
-            self.node(property, child, &above, false, in_metadata || is_metadata, &Path::Key(properties, name));
+            let above = above.below(ResourceStep::Child(name));
+            self.node(property, child, &above, false, in_metadata || is_metadata, &LinkedPath::Key(properties, name));
         }
     }
 
-    fn default(&mut self, default: &Value, node: &Node, in_metadata_of: Option<&Resource>, path: &Path) {
+    fn default(
+        &mut self,
+        default: &Value,
+        node: &SchemaNode,
+        in_metadata_of: Option<&EnclosingResource>,
+        path: &LinkedPath,
+    ) {
         let normalized;
         let default = match in_metadata_of {
             Some(resource) if self.in_metadata(default, resource, path) => default,
@@ -144,8 +150,8 @@ impl Walk<'_> {
                 None => return,
             },
         };
-        let mut checker = Checker::default();
-        let found = checker.value(node, default, &Path::Root, None).errors;
+        let mut checker = ValueChecker::default();
+        let found = checker.value(node, default, &LinkedPath::Root, None).errors;
         self.errors.undecided.extend(checker.undecided.into_iter().map(|open| below(open, path)));
         if !found.is_empty() {
             let base = path.field();
@@ -173,7 +179,7 @@ impl Walk<'_> {
 
     /// Validates a default that is not part of metadata. If its embedded metadata is valid, returns the default with
     /// that metadata normalized.
-    fn outside_metadata(&mut self, default: &Value, node: &Node, path: &Path) -> Option<Value> {
+    fn outside_metadata(&mut self, default: &Value, node: &SchemaNode, path: &LinkedPath) -> Option<Value> {
         if self.require_pruned {
             let mut pruned = default.clone();
             prune::prune_part(&mut pruned, node);
@@ -182,7 +188,7 @@ impl Walk<'_> {
             }
         }
         let mut coerced = default.clone();
-        if let Err(error) = objectmeta::coerce(&mut coerced, node, false, Malformed::Refused) {
+        if let Err(error) = objectmeta::coerce(&mut coerced, node, false, MalformedFieldPolicy::Refused) {
             self.extend(vec![*error], path);
             return None;
         }
@@ -193,9 +199,9 @@ impl Walk<'_> {
     }
 
     /// Validates a default inside the metadata of a resource.
-    fn in_metadata(&mut self, default: &Value, resource: &Resource, path: &Path) -> bool {
+    fn in_metadata(&mut self, default: &Value, resource: &EnclosingResource, path: &LinkedPath) -> bool {
         let mut object = resource.around(default);
-        let problem = match objectmeta::coerce(&mut object, resource.node, false, Malformed::Refused) {
+        let problem = match objectmeta::coerce(&mut object, resource.node, false, MalformedFieldPolicy::Refused) {
             Err(error) => Some(error.to_string()),
             Ok(_) => aggregate(&objectmeta::check_embedded(&object, resource.node)),
         };
@@ -205,7 +211,7 @@ impl Walk<'_> {
     }
 
     /// Adds errors about parts of the default at `path`.
-    fn extend(&mut self, found: Vec<FieldError>, path: &Path) {
+    fn extend(&mut self, found: Vec<FieldError>, path: &LinkedPath) {
         let base = path.field();
         for error in found {
             self.errors.add(path, FieldError { path: join(&base, &error.path), ..error });
@@ -237,6 +243,6 @@ fn join(base: &str, path: &str) -> String {
     }
 }
 
-fn below(open: crate::Undecided, path: &Path) -> crate::Undecided {
+fn below(open: crate::Undecided, path: &LinkedPath) -> crate::Undecided {
     crate::Undecided { path: join(&path.field(), &open.path), ..open }
 }

@@ -18,7 +18,7 @@
 //! - The description of an error in a CEL expression, after "compilation failed: ", is worded differently.
 //! - So is the reason why a certificate cannot be parsed.
 //!
-//! Whatever cannot be decided here is in [`Outcome::undecided`], never among the refusals.
+//! Whatever cannot be decided here is in [`CrdValidationResult::undecided`], never among the refusals.
 
 mod approval;
 mod conversion;
@@ -41,22 +41,22 @@ use std::fmt;
 use serde_json::Value;
 
 use self::found::Errors;
-use self::model::Crd;
-use self::options::Options;
+use self::model::CrdModel;
+use self::options::CrdRequirements;
 use super::error::{FieldError, Undecided};
 use super::objectmeta;
-use super::path::Path;
+use super::path::LinkedPath;
 
 /// A CRD that the server cannot decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undecodable {
+pub struct UndecodableCrd {
     /// The path of the faulty value, such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
     pub path: String,
     /// The reason, with the server's text.
     pub reason: String,
 }
 
-impl fmt::Display for Undecodable {
+impl fmt::Display for UndecodableCrd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", if self.path.is_empty() { "the CRD" } else { &self.path }, self.reason)
     }
@@ -64,7 +64,7 @@ impl fmt::Display for Undecodable {
 
 /// The result of validating a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct CrdValidationResult {
     /// The errors in a stable order; the server's order varies between responses. Their steps begin at the root of the
     /// CRD and follow the server's model: parts common to all versions are at the top level.
     pub refusals: Vec<FieldError>,
@@ -77,17 +77,17 @@ pub struct Outcome {
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate(new: &Value, old: Option<&Value>) -> Result<Outcome, Undecodable> {
+pub fn validate(new: &Value, old: Option<&Value>) -> Result<CrdValidationResult, UndecodableCrd> {
     // The server could decode the live CRD.
-    check(new, old.map(Crd::decode).transpose()?)
+    check(new, old.map(CrdModel::decode).transpose()?)
 }
 
 /// Validates an update that does not change `spec.versions`, which is most of a CRD: `old` can omit that field.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undecodable> {
-    check(new, Some(Crd::decode_with(old, new["spec"].get("versions"))?))
+pub fn validate_same_versions(new: &Value, old: &Value) -> Result<CrdValidationResult, UndecodableCrd> {
+    check(new, Some(CrdModel::decode_with(old, new["spec"].get("versions"))?))
 }
 
 /// Validates an update without the versions of the old CRD, which `old` can omit. Returns `None` if this decides
@@ -98,8 +98,8 @@ pub fn validate_same_versions(new: &Value, old: &Value) -> Result<Outcome, Undec
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<Outcome>, Undecodable> {
-    let old = Crd::decode_with(old, None)?;
+pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<CrdValidationResult>, UndecodableCrd> {
+    let old = CrdModel::decode_with(old, None)?;
     // Without them, the stored versions would be derived from the missing versions.
     if old.status.stored_versions.is_empty() {
         return Ok(None);
@@ -117,22 +117,22 @@ pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_same_spec(new: &Value, old: &Value) -> Result<Outcome, Undecodable> {
-    let old = Crd::decode(old)?;
-    let mut crd = Crd::decode(new)?;
+pub fn validate_same_spec(new: &Value, old: &Value) -> Result<CrdValidationResult, UndecodableCrd> {
+    let old = CrdModel::decode(old)?;
+    let mut crd = CrdModel::decode(new)?;
     crd.take_status(Some(&old));
     let mut errors = Errors::default();
     metadata(new, &crd, true, &mut errors);
     approval::check(&crd, Some(&old), &mut errors);
-    Ok(Outcome { refusals: errors.list, undecided: errors.undecided })
+    Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
 }
 
-fn check(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Outcome, Undecodable> {
-    let mut crd = Crd::decode(new)?;
+fn check(new: &Value, old_crd: Option<CrdModel<'_>>) -> Result<CrdValidationResult, UndecodableCrd> {
+    let mut crd = CrdModel::decode(new)?;
     crd.take_status(old_crd.as_ref());
     let options = match &old_crd {
-        None => Options::of_create(),
-        Some(old) => Options::of_update(&crd, old),
+        None => CrdRequirements::of_create(),
+        Some(old) => CrdRequirements::of_update(&crd, old),
     };
     let mut errors = Errors::default();
     metadata(new, &crd, old_crd.is_some(), &mut errors);
@@ -140,49 +140,49 @@ fn check(new: &Value, old_crd: Option<Crd<'_>>) -> Result<Outcome, Undecodable> 
     if let Some(old) = &old_crd {
         immutable(&crd, old, &options, &mut errors);
     }
-    let status = &Path::Name(&Path::Root, "status");
-    spec::names(&crd.status.accepted, &Path::Name(status, "acceptedNames"), &mut errors);
-    stored_versions(&crd, &Path::Name(status, "storedVersions"), &mut errors);
+    let status = &LinkedPath::Name(&LinkedPath::Root, "status");
+    spec::names(&crd.status.accepted, &LinkedPath::Name(status, "acceptedNames"), &mut errors);
+    stored_versions(&crd, &LinkedPath::Name(status, "storedVersions"), &mut errors);
     approval::check(&crd, old_crd.as_ref(), &mut errors);
     if crd.preserve_unknown && !old_crd.as_ref().is_some_and(|old| old.preserve_unknown) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                       spec.versions[*].schema instead";
-        let spec = Path::Name(&Path::Root, "spec");
-        errors.invalid(&Path::Name(&spec, "preserveUnknownFields"), true, detail);
+        let spec = LinkedPath::Name(&LinkedPath::Root, "spec");
+        errors.invalid(&LinkedPath::Name(&spec, "preserveUnknownFields"), true, detail);
     }
-    Ok(Outcome { refusals: errors.list, undecided: errors.undecided })
+    Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
 }
 
-fn metadata(new: &Value, crd: &Crd, is_update: bool, errors: &mut Errors) {
-    let path = Path::Name(&Path::Root, "metadata");
+fn metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
+    let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
     for error in objectmeta::check_root(new, is_update) {
         errors.add(&path, error);
     }
     let wanted = format!("{}.{}", crd.names.plural, crd.group);
     if !is_update && !crd.name.is_empty() && crd.name != wanted {
-        errors.invalid(&Path::Name(&path, "name"), crd.name, "must be spec.names.plural+\".\"+spec.group");
+        errors.invalid(&LinkedPath::Name(&path, "name"), crd.name, "must be spec.names.plural+\".\"+spec.group");
     }
 }
 
 /// Checks the fields that an update must not change.
-fn immutable(new: &Crd, old: &Crd, options: &Options, errors: &mut Errors) {
-    let spec = &Path::Name(&Path::Root, "spec");
-    let names = &Path::Name(spec, "names");
-    let mut same = |path: Path, new: &str, old: &str| {
+fn immutable(new: &CrdModel, old: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
+    let spec = &LinkedPath::Name(&LinkedPath::Root, "spec");
+    let names = &LinkedPath::Name(spec, "names");
+    let mut same = |path: LinkedPath, new: &str, old: &str| {
         if new != old {
             errors.invalid(&path, new, "field is immutable");
         }
     };
     if options.require_immutable_names {
-        same(Path::Name(spec, "scope"), new.scope, old.scope);
-        same(Path::Name(names, "kind"), new.names.kind, old.names.kind);
+        same(LinkedPath::Name(spec, "scope"), new.scope, old.scope);
+        same(LinkedPath::Name(names, "kind"), new.names.kind, old.names.kind);
     }
-    same(Path::Name(spec, "group"), new.group, old.group);
-    same(Path::Name(names, "plural"), new.names.plural, old.names.plural);
+    same(LinkedPath::Name(spec, "group"), new.group, old.group);
+    same(LinkedPath::Name(names, "plural"), new.names.plural, old.names.plural);
 }
 
 /// Checks that the versions in which objects might be stored are still declared.
-fn stored_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
+fn stored_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
     let stored = &crd.status.stored_versions;
     if stored.is_empty() {
         return errors.invalid_as(path, "null", "must have at least one stored version");
@@ -205,7 +205,7 @@ fn stored_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
              until a storage migration ensures no data remains persisted in {name} and removes {name} from \
              status.storedVersions"
         );
-        errors.invalid(&Path::Index(path, at), *name, detail);
+        errors.invalid(&LinkedPath::Index(path, at), *name, detail);
     }
 }
 

@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use super::decode::{Decoded, Given, Object, list, within};
+use super::decode::{Decoded, DecodedObject, Given, list, within};
 use super::props::Props;
 use crate::gotext;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Names<'v> {
+pub struct CrdNamesModel<'v> {
     pub plural: &'v str,
     pub singular: String,
     pub short_names: Vec<&'v str>,
@@ -29,39 +29,39 @@ pub struct Column<'v> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scale<'v> {
+pub struct ScaleDeclaration<'v> {
     pub spec_replicas: &'v str,
     pub status_replicas: &'v str,
     pub label_selector: Option<&'v str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Subresources<'v> {
+pub struct VersionSubresources<'v> {
     pub status: bool,
-    pub scale: Option<Scale<'v>>,
+    pub scale: Option<ScaleDeclaration<'v>>,
 }
 
 /// The `schema` of a version; the schema inside can be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Validation<'v> {
+pub struct CrdVersionSchema<'v> {
     pub schema: Option<Props<'v>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Version<'v> {
+pub struct CrdVersionModel<'v> {
     pub name: &'v str,
     pub served: bool,
     pub storage: bool,
     pub deprecated: bool,
     pub deprecation_warning: Option<&'v str>,
-    pub validation: Option<Validation<'v>>,
-    pub subresources: Option<Subresources<'v>>,
+    pub validation: Option<CrdVersionSchema<'v>>,
+    pub subresources: Option<VersionSubresources<'v>>,
     pub columns: Given<Vec<Column<'v>>>,
     pub selectable: Given<Vec<&'v str>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Service<'v> {
+pub struct ServiceModel<'v> {
     pub namespace: &'v str,
     pub name: &'v str,
     pub path: Option<&'v str>,
@@ -69,57 +69,57 @@ pub struct Service<'v> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClientConfig<'v> {
+pub struct CrdClientConfig<'v> {
     pub url: Option<&'v str>,
-    pub service: Option<Service<'v>>,
+    pub service: Option<ServiceModel<'v>>,
     /// As written, in base64.
     pub ca_bundle: &'v str,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Conversion<'v> {
+pub struct ConversionModel<'v> {
     pub strategy: &'v str,
-    pub client: Option<ClientConfig<'v>>,
+    pub client: Option<CrdClientConfig<'v>>,
     pub review_versions: Vec<&'v str>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Crd<'v> {
+pub struct CrdModel<'v> {
     pub raw: Option<&'v Value>,
     pub name: &'v str,
     pub group: &'v str,
     /// The name of the first version.
     pub version: &'v str,
-    pub names: Names<'v>,
+    pub names: CrdNamesModel<'v>,
     pub scope: &'v str,
-    pub validation: Option<Validation<'v>>,
-    pub subresources: Option<Subresources<'v>>,
-    pub versions: Vec<Version<'v>>,
+    pub validation: Option<CrdVersionSchema<'v>>,
+    pub subresources: Option<VersionSubresources<'v>>,
+    pub versions: Vec<CrdVersionModel<'v>>,
     pub columns: Given<Vec<Column<'v>>>,
     pub selectable: Given<Vec<&'v str>>,
-    pub conversion: Conversion<'v>,
+    pub conversion: ConversionModel<'v>,
     pub preserve_unknown: bool,
-    pub status: Status<'v>,
+    pub status: CrdStatusModel<'v>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Status<'v> {
+pub struct CrdStatusModel<'v> {
     pub is_established: bool,
-    pub accepted: Names<'v>,
+    pub accepted: CrdNamesModel<'v>,
     pub stored_versions: Vec<&'v str>,
 }
 
-impl<'v> Crd<'v> {
+impl<'v> CrdModel<'v> {
     pub fn decode(value: &'v Value) -> Decoded<Self> {
         Self::decode_with(value, value["spec"].get("versions"))
     }
 
-    /// [`Crd::decode`] with these versions instead of those in `value`.
+    /// [`CrdModel::decode`] with these versions instead of those in `value`.
     pub fn decode_with(value: &'v Value, versions: Option<&'v Value>) -> Decoded<Self> {
-        let object = Object::of(value)?;
+        let object = DecodedObject::of(value)?;
         let mut crd = object.object("spec", |spec| Self::spec(spec, versions))?.unwrap_or_default();
         crd.raw = Some(value);
-        let name = |metadata: Object<'v>| metadata.text("name").map(Option::unwrap_or_default);
+        let name = |metadata: DecodedObject<'v>| metadata.text("name").map(Option::unwrap_or_default);
         crd.name = object.object("metadata", name)?.unwrap_or_default();
         crd.status = object.object("status", status)?.unwrap_or_default();
         crd.apply_defaults();
@@ -127,7 +127,7 @@ impl<'v> Crd<'v> {
         Ok(crd)
     }
 
-    fn spec(spec: Object<'v>, versions: Option<&'v Value>) -> Decoded<Self> {
+    fn spec(spec: DecodedObject<'v>, versions: Option<&'v Value>) -> Decoded<Self> {
         let versions = versions.filter(|versions| !versions.is_null()).map(|versions| list(versions, version));
         let conversion = spec.object("conversion", conversion)?;
         Ok(Self {
@@ -135,7 +135,7 @@ impl<'v> Crd<'v> {
             names: spec.object("names", names)?.unwrap_or_default(),
             scope: spec.text("scope")?.unwrap_or_default(),
             versions: within("versions", versions.transpose())?.unwrap_or_default().items,
-            conversion: conversion.unwrap_or(Conversion { strategy: "None", ..Conversion::default() }),
+            conversion: conversion.unwrap_or(ConversionModel { strategy: "None", ..ConversionModel::default() }),
             preserve_unknown: spec.flag("preserveUnknownFields")?.unwrap_or_default(),
             ..Self::default()
         })
@@ -186,8 +186,8 @@ impl<'v> Crd<'v> {
 
     /// Sets the status as the server does before validation: a create starts with an empty status, and an update keeps
     /// the old one. A new storage version is added.
-    pub fn take_status(&mut self, old: Option<&Crd<'v>>) {
-        self.status = old.map_or_else(Status::default, |old| old.status.clone());
+    pub fn take_status(&mut self, old: Option<&CrdModel<'v>>) {
+        self.status = old.map_or_else(CrdStatusModel::default, |old| old.status.clone());
         if let Some(storage) = self.storage().filter(|name| !self.status.stored_versions.contains(name)) {
             self.status.stored_versions.push(storage);
         }
@@ -205,7 +205,7 @@ impl<'v> Crd<'v> {
 
     /// The schema of the named version. A schema common to all versions also applies to a version that does not exist;
     /// otherwise the result is `None` for such a version.
-    pub fn schema_of(&self, version: &str) -> Option<Option<&Validation<'v>>> {
+    pub fn schema_of(&self, version: &str) -> Option<Option<&CrdVersionSchema<'v>>> {
         if !self.versions.iter().any(|version| version.validation.is_some()) {
             return Some(self.validation.as_ref());
         }
@@ -216,7 +216,7 @@ impl<'v> Crd<'v> {
         self.versions.iter().any(|version| version.subresources.is_some())
     }
 
-    pub fn subresources_of(&self, version: &str) -> Option<&Subresources<'v>> {
+    pub fn subresources_of(&self, version: &str) -> Option<&VersionSubresources<'v>> {
         if !self.has_own_subresources() {
             return self.subresources.as_ref();
         }
@@ -224,9 +224,9 @@ impl<'v> Crd<'v> {
     }
 }
 
-fn names(object: Object<'_>) -> Decoded<Names<'_>> {
+fn names(object: DecodedObject<'_>) -> Decoded<CrdNamesModel<'_>> {
     let text = |key| object.text(key).map(Option::unwrap_or_default);
-    Ok(Names {
+    Ok(CrdNamesModel {
         plural: text("plural")?,
         singular: text("singular")?.to_owned(),
         short_names: object.texts("shortNames")?.items,
@@ -236,13 +236,13 @@ fn names(object: Object<'_>) -> Decoded<Names<'_>> {
     })
 }
 
-fn version(value: &Value) -> Decoded<Version<'_>> {
+fn version(value: &Value) -> Decoded<CrdVersionModel<'_>> {
     if value.is_null() {
-        return Ok(Version::default());
+        return Ok(CrdVersionModel::default());
     }
-    let object = Object::of(value)?;
+    let object = DecodedObject::of(value)?;
     let flag = |key| object.flag(key).map(Option::unwrap_or_default);
-    Ok(Version {
+    Ok(CrdVersionModel {
         name: object.text("name")?.unwrap_or_default(),
         served: flag("served")?,
         storage: flag("storage")?,
@@ -250,7 +250,7 @@ fn version(value: &Value) -> Decoded<Version<'_>> {
         deprecation_warning: object.text("deprecationWarning")?,
         validation: object.object("schema", |schema| {
             let schema = schema.get("openAPIV3Schema").map(Props::decode).transpose();
-            Ok(Validation { schema: within("openAPIV3Schema", schema)? })
+            Ok(CrdVersionSchema { schema: within("openAPIV3Schema", schema)? })
         })?,
         subresources: object.object("subresources", subresources)?,
         columns: object.list("additionalPrinterColumns", column)?,
@@ -258,16 +258,16 @@ fn version(value: &Value) -> Decoded<Version<'_>> {
             if field.is_null() {
                 return Ok("");
             }
-            Object::of(field)?.text("jsonPath").map(Option::unwrap_or_default)
+            DecodedObject::of(field)?.text("jsonPath").map(Option::unwrap_or_default)
         })?,
     })
 }
 
-fn subresources(object: Object<'_>) -> Decoded<Subresources<'_>> {
-    Ok(Subresources {
+fn subresources(object: DecodedObject<'_>) -> Decoded<VersionSubresources<'_>> {
+    Ok(VersionSubresources {
         status: object.object("status", |_| Ok(()))?.is_some(),
         scale: object.object("scale", |scale| {
-            Ok(Scale {
+            Ok(ScaleDeclaration {
                 spec_replicas: scale.text("specReplicasPath")?.unwrap_or_default(),
                 status_replicas: scale.text("statusReplicasPath")?.unwrap_or_default(),
                 label_selector: scale.text("labelSelectorPath")?,
@@ -280,7 +280,7 @@ fn column(value: &Value) -> Decoded<Column<'_>> {
     if value.is_null() {
         return Ok(Column::default());
     }
-    let object = Object::of(value)?;
+    let object = DecodedObject::of(value)?;
     let text = |key| object.text(key).map(Option::unwrap_or_default);
     Ok(Column {
         name: text("name")?,
@@ -292,14 +292,14 @@ fn column(value: &Value) -> Decoded<Column<'_>> {
     })
 }
 
-fn conversion(object: Object<'_>) -> Decoded<Conversion<'_>> {
+fn conversion(object: DecodedObject<'_>) -> Decoded<ConversionModel<'_>> {
     let webhook = object.object("webhook", |webhook| {
         let client = webhook.object("clientConfig", |client| {
-            Ok(ClientConfig {
+            Ok(CrdClientConfig {
                 url: client.text("url")?,
                 service: client.object("service", |service| {
                     let text = |key| service.text(key).map(Option::unwrap_or_default);
-                    Ok(Service {
+                    Ok(ServiceModel {
                         namespace: text("namespace")?,
                         name: text("name")?,
                         path: service.text("path")?,
@@ -312,16 +312,16 @@ fn conversion(object: Object<'_>) -> Decoded<Conversion<'_>> {
         Ok((client, webhook.texts("conversionReviewVersions")?.items))
     })?;
     let (client, review_versions) = webhook.unwrap_or_default();
-    Ok(Conversion { strategy: object.text("strategy")?.unwrap_or_default(), client, review_versions })
+    Ok(ConversionModel { strategy: object.text("strategy")?.unwrap_or_default(), client, review_versions })
 }
 
-fn status(object: Object<'_>) -> Decoded<Status<'_>> {
-    let conditions = object.list("conditions", Object::of)?;
-    let is_true = |condition: &Object<'_>| {
+fn status(object: DecodedObject<'_>) -> Decoded<CrdStatusModel<'_>> {
+    let conditions = object.list("conditions", DecodedObject::of)?;
+    let is_true = |condition: &DecodedObject<'_>| {
         let text = |key| condition.get(key).and_then(Value::as_str);
         text("type") == Some("Established") && text("status") == Some("True")
     };
-    Ok(Status {
+    Ok(CrdStatusModel {
         is_established: conditions.iter().any(is_true),
         accepted: object.object("acceptedNames", names)?.unwrap_or_default(),
         stored_versions: object.texts("storedVersions")?.items,

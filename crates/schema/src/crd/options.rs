@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::model::Crd;
+use super::model::CrdModel;
 use super::{conversion, defaults, schema, structural};
 
 /// The requirements of the server.
 #[derive(Clone, Debug)]
-pub struct Options<'o> {
+pub struct CrdRequirements<'o> {
     pub require_recognized_review: bool,
     pub require_immutable_names: bool,
     /// Whether every version must have a schema.
@@ -29,7 +29,7 @@ pub struct Options<'o> {
     many_selectable: BTreeSet<&'o str>,
 }
 
-impl<'o> Options<'o> {
+impl<'o> CrdRequirements<'o> {
     pub fn of_create() -> Self {
         Self {
             require_recognized_review: true,
@@ -47,7 +47,7 @@ impl<'o> Options<'o> {
         }
     }
 
-    pub fn of_update(new: &'o Crd, old: &Crd) -> Self {
+    pub fn of_update(new: &'o CrdModel, old: &CrdModel) -> Self {
         let old_versions = &old.conversion.review_versions;
         Self {
             require_recognized_review: old_versions.is_empty() || conversion::has_recognized(old_versions),
@@ -76,14 +76,14 @@ impl<'o> Options<'o> {
     }
 }
 
-fn all_have_schemas(crd: &Crd) -> bool {
-    let has = |validation: &Option<super::model::Validation>| {
+fn all_have_schemas(crd: &CrdModel) -> bool {
+    let has = |validation: &Option<super::model::CrdVersionSchema>| {
         validation.as_ref().is_some_and(|validation| validation.schema.is_some())
     };
     has(&crd.validation) || crd.versions.iter().all(|version| has(&version.validation))
 }
 
-fn allows_invalid_ca(old: &Crd) -> bool {
+fn allows_invalid_ca(old: &CrdModel) -> bool {
     if !old.status.is_established {
         return true;
     }
@@ -91,7 +91,7 @@ fn allows_invalid_ca(old: &Crd) -> bool {
     !bundle.is_empty() && conversion::ca_problem(bundle).is_some()
 }
 
-fn unchanged<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
+fn unchanged<'o>(new: &CrdModel<'o>, old: &CrdModel) -> BTreeSet<&'o str> {
     // Unchanged schemas matter only for the cost of rules, and comparing long schemas is expensive.
     if !new.has_schema_with(&mut |schema| !schema.rules.is_empty()) {
         return BTreeSet::new();
@@ -104,7 +104,7 @@ fn unchanged<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
     names.filter(is_unchanged).collect()
 }
 
-fn many_selectable<'o>(new: &Crd<'o>, old: &Crd) -> BTreeSet<&'o str> {
+fn many_selectable<'o>(new: &CrdModel<'o>, old: &CrdModel) -> BTreeSet<&'o str> {
     let mut many = BTreeSet::new();
     if old.selectable.len() > 8 && new.selectable == old.selectable {
         many.insert("");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::by_name::ByName;
 
-use super::decode::{Decoded, Given, Object, flag, integer, list, number, text, texts, within, wrong_type};
+use super::decode::{Decoded, DecodedObject, Given, flag, integer, list, number, text, texts, within, wrong_type};
 
 /// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and are accessed through `Deref`, so a schema
 /// without them takes a quarter of the memory.
@@ -19,9 +19,9 @@ pub struct Props<'v> {
     pub format: &'v str,
     pub default: Option<&'v Value>,
     pub required: Given<Vec<&'v str>>,
-    pub items: Option<Box<Items<'v>>>,
+    pub items: Option<Box<ItemsSchema<'v>>>,
     pub properties: Given<ByName<&'v str, Props<'v>>>,
-    pub additional: Option<Box<Additional<'v>>>,
+    pub additional: Option<Box<AdditionalSchema<'v>>>,
     pub preserve_unknown: Option<bool>,
     pub embedded: bool,
     pub int_or_string: bool,
@@ -29,7 +29,7 @@ pub struct Props<'v> {
     pub map_type: Option<&'v str>,
     uncommon: Sparse<'v>,
     /// The schema as written, for code that reads it directly.
-    pub raw: Raw<'v>,
+    pub raw: IgnoredValue<'v>,
 }
 
 /// The members that most schemas lack.
@@ -59,12 +59,12 @@ pub struct Uncommon<'v> {
     pub not: Option<Box<Props<'v>>>,
     pub pattern_properties: Given<ByName<&'v str, Props<'v>>>,
     pub dependencies: Given<ByName<&'v str, Dependency<'v>>>,
-    pub additional_items: Option<Box<Additional<'v>>>,
+    pub additional_items: Option<Box<AdditionalSchema<'v>>>,
     pub definitions: Given<ByName<&'v str, Props<'v>>>,
     pub external_docs: Option<(&'v str, &'v str)>,
     pub example: Option<&'v Value>,
     pub map_keys: Given<Vec<&'v str>>,
-    pub rules: Given<Vec<Rule<'v>>>,
+    pub rules: Given<Vec<ValidationRule<'v>>>,
 }
 
 /// [`Uncommon`] members, which take no memory in a schema that has none.
@@ -103,9 +103,9 @@ impl DerefMut for Props<'_> {
 
 /// Data that is ignored when schemas are compared.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Raw<'v>(pub Option<&'v Value>);
+pub struct IgnoredValue<'v>(pub Option<&'v Value>);
 
-impl PartialEq for Raw<'_> {
+impl PartialEq for IgnoredValue<'_> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -113,14 +113,14 @@ impl PartialEq for Raw<'_> {
 
 /// `items`: a schema, or a list of schemas, which is rejected.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Items<'v> {
+pub struct ItemsSchema<'v> {
     pub schema: Option<Props<'v>>,
     pub schemas: Given<Vec<Props<'v>>>,
 }
 
 /// `additionalProperties`
 #[derive(Clone, Debug, PartialEq)]
-pub struct Additional<'v> {
+pub struct AdditionalSchema<'v> {
     pub allows: bool,
     pub schema: Option<Props<'v>>,
 }
@@ -134,7 +134,7 @@ pub struct Dependency<'v> {
 
 /// An entry of `x-kubernetes-validations`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rule<'v> {
+pub struct ValidationRule<'v> {
     pub rule: &'v str,
     pub message: &'v str,
     pub message_expression: &'v str,
@@ -149,9 +149,9 @@ impl<'v> Props<'v> {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let mut props = Self { raw: Raw(Some(value)), ..Self::default() };
+        let mut props = Self { raw: IgnoredValue(Some(value)), ..Self::default() };
         // Iterate over the members, because there are more keywords than any schema has members.
-        for (key, value) in Object::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
+        for (key, value) in DecodedObject::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
             within(key, props.member(key, value))?;
         }
         Ok(props)
@@ -196,7 +196,7 @@ impl<'v> Props<'v> {
             "additionalItems" => self.additional_items = Some(additional(value)?),
             "definitions" => self.definitions = map(value, Props::decode)?,
             "externalDocs" => {
-                let docs = Object::of(value)?;
+                let docs = DecodedObject::of(value)?;
                 let text = |key| docs.text(key).map(Option::unwrap_or_default);
                 self.external_docs = Some((text("description")?, text("url")?));
             }
@@ -245,7 +245,7 @@ impl<'v> Props<'v> {
 }
 
 fn map<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<ByName<&'v str, T>>> {
-    let map = Object::of(value)?;
+    let map = DecodedObject::of(value)?;
     let mut items = Vec::with_capacity(map.len());
     for (name, value) in map.entries() {
         items.push((name, within(format_args!("[{name}]"), read(value))?));
@@ -253,22 +253,22 @@ fn map<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decod
     Ok(Given { items: items.into_iter().collect(), is_given: true })
 }
 
-fn items(value: &Value) -> Decoded<Box<Items<'_>>> {
+fn items(value: &Value) -> Decoded<Box<ItemsSchema<'_>>> {
     Ok(Box::new(match value {
-        Value::Object(_) => Items { schema: Some(Props::decode(value)?), schemas: Given::default() },
+        Value::Object(_) => ItemsSchema { schema: Some(Props::decode(value)?), schemas: Given::default() },
         Value::Array(items) => {
             let items = items.iter().enumerate();
             let schemas = items.map(|(at, item)| within(format_args!("[{at}]"), Props::decode(item)));
-            Items { schema: None, schemas: Given { items: schemas.collect::<Decoded<_>>()?, is_given: true } }
+            ItemsSchema { schema: None, schemas: Given { items: schemas.collect::<Decoded<_>>()?, is_given: true } }
         }
-        _ => Items::default(),
+        _ => ItemsSchema::default(),
     }))
 }
 
-fn additional(value: &Value) -> Decoded<Box<Additional<'_>>> {
+fn additional(value: &Value) -> Decoded<Box<AdditionalSchema<'_>>> {
     Ok(Box::new(match value {
-        Value::Bool(allows) => Additional { allows: *allows, schema: None },
-        Value::Object(_) => Additional { allows: true, schema: Some(Props::decode(value)?) },
+        Value::Bool(allows) => AdditionalSchema { allows: *allows, schema: None },
+        Value::Object(_) => AdditionalSchema { allows: true, schema: Some(Props::decode(value)?) },
         _ => return wrong_type("true, false or a schema"),
     }))
 }
@@ -281,13 +281,13 @@ fn dependency(value: &Value) -> Decoded<Dependency<'_>> {
     }
 }
 
-fn rule(value: &Value) -> Decoded<Rule<'_>> {
+fn rule(value: &Value) -> Decoded<ValidationRule<'_>> {
     if value.is_null() {
-        return Ok(Rule::default());
+        return Ok(ValidationRule::default());
     }
-    let object = Object::of(value)?;
+    let object = DecodedObject::of(value)?;
     let text = |key| object.text(key).map(Option::unwrap_or_default);
-    Ok(Rule {
+    Ok(ValidationRule {
         rule: text("rule")?,
         message: text("message")?,
         message_expression: text("messageExpression")?,

@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::cost::{self, Costs};
 use super::found::Errors;
-use super::props::{Props, Rule};
+use super::props::{Props, ValidationRule};
 use super::show;
-use crate::cel::{Compiled, Kind, Problem, Type, compile_expression, escape};
-use crate::path::Path;
+use crate::cel::{CelType, CelTypeKind, CompiledExpression, ExpressionError, compile_expression, escape};
+use crate::path::LinkedPath;
 
 /// The CEL type of a node's values.
 #[derive(Clone)]
-enum Seen {
+enum NodeCelType {
     /// Neither the node nor an ancestor has rules.
     Outside,
-    Typed(Arc<Type>),
+    Typed(Arc<CelType>),
     /// Values without a CEL type, which cannot have rules.
     Untyped,
     /// The same for a node whose type came from list items or map values.
@@ -25,23 +25,23 @@ enum Seen {
 
 /// The context for rules at a node; `None` where no rules are compiled.
 #[derive(Clone)]
-pub struct Scope(Option<Node>);
+pub struct RuleScope(Option<RuleContext>);
 
 #[derive(Clone)]
-struct Node {
-    seen: Seen,
+struct RuleContext {
+    seen: NodeCelType,
     /// The maximum number of values of the node in an object, if it is limited.
     cardinality: Option<u64>,
 }
 
-impl Scope {
+impl RuleScope {
     pub fn none() -> Self {
-        Scope(None)
+        RuleScope(None)
     }
 
     pub fn of_root(schema: &Props) -> Self {
-        let seen = if schema.rules.is_empty() { Seen::Outside } else { own(schema, true) };
-        Scope(Some(Node { seen, cardinality: Some(1) }))
+        let seen = if schema.rules.is_empty() { NodeCelType::Outside } else { own(schema, true) };
+        RuleScope(Some(RuleContext { seen, cardinality: Some(1) }))
     }
 
     pub fn is_some(&self) -> bool {
@@ -50,48 +50,48 @@ impl Scope {
 
     pub fn property(&self, schema: &Props, name: &str, child: &Props) -> Self {
         self.below(schema, child, |of| {
-            let Kind::Object(properties) = &of.kind else { return None };
+            let CelTypeKind::Object(properties) = &of.kind else { return None };
             let property = properties.get(name).filter(|of| of.is_declared() && escape(name).is_some())?;
-            Some(Seen::Typed(Arc::clone(property)))
+            Some(NodeCelType::Typed(Arc::clone(property)))
         })
     }
 
     pub fn item(&self, schema: &Props, child: &Props) -> Self {
         self.below(schema, child, |of| {
-            let Kind::List { items, .. } = &of.kind else { return Some(Seen::UntypedPart) };
-            Some(if items.is_declared() { Seen::Typed(Arc::clone(items)) } else { Seen::UntypedPart })
+            let CelTypeKind::List { items, .. } = &of.kind else { return Some(NodeCelType::UntypedPart) };
+            Some(if items.is_declared() { NodeCelType::Typed(Arc::clone(items)) } else { NodeCelType::UntypedPart })
         })
     }
 
     pub fn entry(&self, schema: &Props, child: &Props) -> Self {
         self.below(schema, child, |of| {
-            let Kind::Map(values) = &of.kind else { return Some(Seen::UntypedPart) };
-            Some(if values.is_declared() { Seen::Typed(Arc::clone(values)) } else { Seen::UntypedPart })
+            let CelTypeKind::Map(values) = &of.kind else { return Some(NodeCelType::UntypedPart) };
+            Some(if values.is_declared() { NodeCelType::Typed(Arc::clone(values)) } else { NodeCelType::UntypedPart })
         })
     }
 
     /// The scope of a child of the node with the schema `schema`.
-    fn below(&self, schema: &Props, child: &Props, part: impl FnOnce(&Type) -> Option<Seen>) -> Self {
-        let Some(Node { seen, cardinality }) = &self.0 else { return Scope(None) };
+    fn below(&self, schema: &Props, child: &Props, part: impl FnOnce(&CelType) -> Option<NodeCelType>) -> Self {
+        let Some(RuleContext { seen, cardinality }) = &self.0 else { return RuleScope(None) };
         let seen = match seen {
-            Seen::Outside if child.rules.is_empty() => Seen::Outside,
-            Seen::Outside => own(child, child.embedded),
-            Seen::Typed(of) => part(of).unwrap_or_else(|| own(child, child.embedded)),
-            Seen::Untyped | Seen::UntypedPart => Seen::Untyped,
+            NodeCelType::Outside if child.rules.is_empty() => NodeCelType::Outside,
+            NodeCelType::Outside => own(child, child.embedded),
+            NodeCelType::Typed(of) => part(of).unwrap_or_else(|| own(child, child.embedded)),
+            NodeCelType::Untyped | NodeCelType::UntypedPart => NodeCelType::Untyped,
         };
         let cardinality = cardinality.zip(cost::parts(schema)).map(|(above, parts)| above.saturating_mul(parts));
-        Scope(Some(Node { seen, cardinality }))
+        RuleScope(Some(RuleContext { seen, cardinality }))
     }
 }
 
 /// The CEL type of a node without regard to its ancestors.
-fn own(schema: &Props, is_resource: bool) -> Seen {
-    let of = Type::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
-    if of.is_declared() { Seen::Typed(of) } else { Seen::Untyped }
+fn own(schema: &Props, is_resource: bool) -> NodeCelType {
+    let of = CelType::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
+    if of.is_declared() { NodeCelType::Typed(of) } else { NodeCelType::Untyped }
 }
 
 /// Checks rules.
-pub struct Rules<'r> {
+pub struct CrdRuleChecker<'r> {
     /// The path of the topmost ancestor whose old and new values cannot be correlated.
     pub uncorrelated: Option<&'r str>,
     /// Whether the cost of a single rule is unlimited.
@@ -100,17 +100,17 @@ pub struct Rules<'r> {
     pub errors: &'r mut Errors,
 }
 
-impl Rules<'_> {
+impl CrdRuleChecker<'_> {
     /// Checks the rules of a node that has some.
-    pub fn check(&mut self, schema: &Props, scope: &Scope, path: &Path) {
+    pub fn check(&mut self, schema: &Props, scope: &RuleScope, path: &LinkedPath) {
         let Some(node) = &scope.0 else { return };
         let of = match &node.seen {
-            Seen::Typed(of) => of,
-            Seen::UntypedPart => {
+            NodeCelType::Typed(of) => of,
+            NodeCelType::UntypedPart => {
                 let problem = "failed to convert to declType for CEL validation rules";
                 return self.errors.internal(path, problem);
             }
-            Seen::Outside | Seen::Untyped => {
+            NodeCelType::Outside | NodeCelType::Untyped => {
                 let problem = "internal error: failed to construct type information for x-kubernetes-validations \
                                rules: unable to convert structural schema to CEL declarations";
                 return self.errors.internal(path, problem);
@@ -119,15 +119,15 @@ impl Rules<'_> {
         // Without a limit, assume as many values as fit into a request.
         let times = node.cardinality.unwrap_or_else(|| of.extent.max_cardinality());
         for (at, rule) in schema.rules.iter().enumerate() {
-            self.rule(rule, of, times, &Path::Index(path, at));
+            self.rule(rule, of, times, &LinkedPath::Index(path, at));
         }
     }
 
-    fn rule(&mut self, rule: &Rule, of: &Arc<Type>, times: u64, path: &Path) {
+    fn rule(&mut self, rule: &ValidationRule, of: &Arc<CelType>, times: u64, path: &LinkedPath) {
         if rule.rule.trim().is_empty() {
             return;
         }
-        let rule_path = &Path::Name(path, "rule");
+        let rule_path = &LinkedPath::Name(path, "rule");
         let optional_old = rule.optional_old_self == Some(true);
         let mut uses_old = false;
         match compile_expression(rule.rule, of, optional_old) {
@@ -138,7 +138,7 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_condition() => {
                 self.errors.invalid_as(rule_path, &show::rule(rule), "cel expression must evaluate to a bool");
             }
-            Ok(Compiled { program_error: Some(problem), uses_old: uses, .. }) => {
+            Ok(CompiledExpression { program_error: Some(problem), uses_old: uses, .. }) => {
                 uses_old = uses;
                 let detail = format!("program instantiation failed: {problem}");
                 self.errors.invalid_as(rule_path, &show::rule(rule), &detail);
@@ -147,7 +147,7 @@ impl Rules<'_> {
                 uses_old = compiled.uses_old;
                 let cost = compiled.cost.map(|cost| cost.saturating_mul(times));
                 self.cost("estimated rule cost", cost, rule.rule, rule_path);
-                self.message(rule, of, optional_old, &Path::Name(path, "messageExpression"));
+                self.message(rule, of, optional_old, &LinkedPath::Name(path, "messageExpression"));
             }
         }
         if uses_old {
@@ -158,11 +158,11 @@ impl Rules<'_> {
             }
         } else if let Some(optional) = rule.optional_old_self {
             let detail = "may not be set if oldSelf is not used in rule";
-            self.errors.invalid(&Path::Name(path, "optionalOldSelf"), optional, detail);
+            self.errors.invalid(&LinkedPath::Name(path, "optionalOldSelf"), optional, detail);
         }
     }
 
-    fn message(&mut self, rule: &Rule, of: &Arc<Type>, optional_old: bool, path: &Path) {
+    fn message(&mut self, rule: &ValidationRule, of: &Arc<CelType>, optional_old: bool, path: &LinkedPath) {
         let source = rule.message_expression;
         if source.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl Rules<'_> {
             Ok(compiled) if !compiled.is_text() => {
                 self.errors.invalid_as(path, &show::rule(rule), "messageExpression must evaluate to a string");
             }
-            Ok(Compiled { program_error: Some(problem), .. }) => {
+            Ok(CompiledExpression { program_error: Some(problem), .. }) => {
                 let detail = format!("messageExpression instantiation failed: {problem}");
                 self.errors.invalid_as(path, &show::rule(rule), &detail);
             }
@@ -185,7 +185,7 @@ impl Rules<'_> {
         }
     }
 
-    fn cost(&mut self, of: &str, cost: Result<u64, Problem>, source: &str, path: &Path) {
+    fn cost(&mut self, of: &str, cost: Result<u64, ExpressionError>, source: &str, path: &LinkedPath) {
         match cost {
             Ok(cost) => {
                 if !self.any_cost {

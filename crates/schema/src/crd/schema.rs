@@ -2,28 +2,34 @@
 
 use super::cost::Costs;
 use super::found::Errors;
-use super::model::Validation;
-use super::options::Options;
+use super::model::CrdVersionSchema;
+use super::options::CrdRequirements;
 use super::props::Props;
-use super::rules::{Rules, Scope};
+use super::rules::{CrdRuleChecker, RuleScope};
 use super::{defaults, selectable, show, structural};
-use crate::path::Path;
+use crate::path::LinkedPath;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-pub fn check(validation: &Validation, has_status: bool, options: &Options, path: &Path, errors: &mut Errors) {
+pub fn check(
+    validation: &CrdVersionSchema,
+    has_status: bool,
+    options: &CrdRequirements,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) {
     let Some(schema) = &validation.schema else { return };
     let before = errors.list.len();
     if has_status {
         root_of_status(schema, path, errors);
     }
-    let root = &Path::Name(path, "openAPIV3Schema");
+    let root = &LinkedPath::Name(path, "openAPIV3Schema");
     if schema.nullable {
-        errors.forbidden(&Path::Name(path, "openAPIV3Schema.nullable"), "nullable cannot be true at the root");
+        errors.forbidden(&LinkedPath::Name(path, "openAPIV3Schema.nullable"), "nullable cannot be true at the root");
     }
     let mut unsupported = None;
-    let mut scope = Scope::none();
+    let mut scope = RuleScope::none();
     if options.require_structural {
         let so_far = errors.list.len();
         match structural::unsupported(schema) {
@@ -34,15 +40,15 @@ pub fn check(validation: &Validation, has_status: bool, options: &Options, path:
                     defaults::check(schema, options, root, errors);
                 }
                 if errors.list.len() == so_far {
-                    scope = Scope::of_root(schema);
+                    scope = RuleScope::of_root(schema);
                 }
             }
         }
     }
-    let mut walk = Walk { options, errors, rule_errors: Errors::default(), costs: Costs::default() };
-    let place = Place { allows_defaults: true, ..Place::default() };
+    let mut walk = StructuralWalk { options, errors, rule_errors: Errors::default(), costs: Costs::default() };
+    let place = InheritedContext { allows_defaults: true, ..InheritedContext::default() };
     walk.node(schema, true, root, &place, &scope);
-    let Walk { rule_errors, costs, .. } = walk;
+    let StructuralWalk { rule_errors, costs, .. } = walk;
     errors.append(rule_errors);
     if errors.list.len() == before
         && let Some(problem) = unsupported
@@ -54,7 +60,7 @@ pub fn check(validation: &Validation, has_status: bool, options: &Options, path:
 
 /// With a status subresource, the root of the schema must be limited to a few keywords, because the status is
 /// validated separately.
-fn root_of_status(schema: &Props, path: &Path, errors: &mut Errors) {
+fn root_of_status(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
     const ALLOWED: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
                            MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties \
                            ExternalDocs Example XPreserveUnknownFields XValidations";
@@ -62,7 +68,7 @@ fn root_of_status(schema: &Props, path: &Path, errors: &mut Errors) {
     if !before_type && !schema.kind.is_empty() && schema.kind != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is \
                       enabled";
-        return errors.invalid(&Path::Name(path, "openAPIV3Schema.type"), schema.kind, detail);
+        return errors.invalid(&LinkedPath::Name(path, "openAPIV3Schema.type"), schema.kind, detail);
     }
     let more = schema.nullable
         || schema.default.is_some()
@@ -87,7 +93,7 @@ fn root_of_status(schema: &Props, path: &Path, errors: &mut Errors) {
         let detail = format!(
             "only [{ALLOWED}] fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.invalid_as(&Path::Name(path, "openAPIV3Schema"), &show::props(schema), &detail);
+        errors.invalid_as(&LinkedPath::Name(path, "openAPIV3Schema"), &show::props(schema), &detail);
     }
 }
 
@@ -107,39 +113,39 @@ pub fn non_atomic_set(schema: &Props) -> Option<&'static str> {
 
 pub fn has_bad_map_keys(schema: &Props) -> bool {
     let mut errors = Errors::default();
-    map_keys(schema, &Path::Root, &mut errors);
+    map_keys(schema, &LinkedPath::Root, &mut errors);
     !errors.list.is_empty()
 }
 
-fn map_keys(schema: &Props, path: &Path, errors: &mut Errors) {
+fn map_keys(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
     let (Some(item), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type) else { return };
-    let items = &Path::Name(path, "items");
+    let items = &LinkedPath::Name(path, "items");
     if item.nullable {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.forbidden(&Path::Name(items, "nullable"), detail);
+        errors.forbidden(&LinkedPath::Name(items, "nullable"), detail);
     }
     if list_type == "set" {
         return;
     }
-    let properties = &Path::Name(items, "properties");
+    let properties = &LinkedPath::Name(items, "properties");
     for key in schema.map_keys.iter() {
         let Some(property) = item.properties.get(key) else { continue };
-        let path = &Path::Key(properties, key);
+        let path = &LinkedPath::Key(properties, key);
         if !item.required.contains(key) && property.default.is_none() {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required \
                           property";
-            errors.required(&Path::Name(path, "default"), detail);
+            errors.required(&LinkedPath::Name(path, "default"), detail);
         }
         if property.nullable {
             let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.forbidden(&Path::Name(path, "nullable"), detail);
+            errors.forbidden(&LinkedPath::Name(path, "nullable"), detail);
         }
     }
 }
 
 /// The context that a node inherits from its ancestors.
 #[derive(Clone, Default)]
-struct Place {
+struct InheritedContext {
     allows_defaults: bool,
     /// The reason why defaults are not allowed.
     because: String,
@@ -148,39 +154,39 @@ struct Place {
     uncorrelated: Option<String>,
 }
 
-impl Place {
+impl InheritedContext {
     fn without_defaults(&self, because: String) -> Self {
         Self { allows_defaults: false, because, ..self.clone() }
     }
 
-    fn uncorrelated(&self, path: &Path) -> Self {
+    fn uncorrelated(&self, path: &LinkedPath) -> Self {
         let mut place = self.clone();
         place.uncorrelated.get_or_insert_with(|| path.field());
         place
     }
 }
 
-struct Walk<'w, 'o> {
-    options: &'w Options<'o>,
+struct StructuralWalk<'w, 'o> {
+    options: &'w CrdRequirements<'o>,
     errors: &'w mut Errors,
     rule_errors: Errors,
     costs: Costs,
 }
 
-impl Walk<'_, '_> {
-    fn node(&mut self, schema: &Props, is_root: bool, path: &Path, place: &Place, scope: &Scope) {
+impl StructuralWalk<'_, '_> {
+    fn node(&mut self, schema: &Props, is_root: bool, path: &LinkedPath, place: &InheritedContext, scope: &RuleScope) {
         let before = self.errors.list.len();
         self.keywords(schema, path, place);
         self.below(schema, is_root, path, place, scope);
         self.types(schema, path);
         for (at, rule) in schema.rules.iter().enumerate() {
-            let path = &Path::Index(&Path::Name(path, "x-kubernetes-validations"), at);
+            let path = &LinkedPath::Index(&LinkedPath::Name(path, "x-kubernetes-validations"), at);
             rule_texts(rule, schema, path, self.errors);
         }
         // Rules are checked only if the schema is valid: otherwise its errors would be reported for them again.
         if self.errors.list.len() == before && !schema.rules.is_empty() && scope.is_some() {
-            let path = &Path::Name(path, "x-kubernetes-validations");
-            let mut rules = Rules {
+            let path = &LinkedPath::Name(path, "x-kubernetes-validations");
+            let mut rules = CrdRuleChecker {
                 uncorrelated: place.uncorrelated.as_deref(),
                 any_cost: self.options.any_rule_cost,
                 costs: &mut self.costs,
@@ -190,9 +196,9 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn keywords(&mut self, schema: &Props, path: &Path, place: &Place) {
+    fn keywords(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
         let errors = &mut *self.errors;
-        let at = |keyword| Path::Name(path, keyword);
+        let at = |keyword| LinkedPath::Name(path, keyword);
         if self.options.require_valid_types && !has_valid_type(schema) {
             errors.unsupported(&at("type"), schema.kind, &TYPES);
         }
@@ -227,9 +233,9 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn below(&mut self, schema: &Props, is_root: bool, path: &Path, place: &Place, scope: &Scope) {
+    fn below(&mut self, schema: &Props, is_root: bool, path: &LinkedPath, place: &InheritedContext, scope: &RuleScope) {
         if let Some(additional) = &schema.additional {
-            let path = &Path::Name(path, "additionalProperties");
+            let path = &LinkedPath::Name(path, "additionalProperties");
             if !schema.properties.is_empty() && (!additional.allows || additional.schema.is_some()) {
                 self.errors.forbidden(path, "additionalProperties and properties are mutual exclusive");
             }
@@ -239,16 +245,16 @@ impl Walk<'_, '_> {
                 self.node(entry, false, path, &inner, &scope.entry(schema, entry));
             }
         }
-        let properties = &Path::Name(path, "properties");
+        let properties = &LinkedPath::Name(path, "properties");
         let inner = match schema.map_type {
             None | Some("granular" | "atomic") => place.clone(),
             Some(_) => place.uncorrelated(path),
         };
         for (name, property) in schema.properties.iter() {
-            let path = &Path::Key(properties, name);
+            let path = &LinkedPath::Key(properties, name);
             let scope = &scope.property(schema, name, property);
             if (is_root || schema.embedded) && matches!(name, "metadata" | "kind" | "apiVersion") {
-                let mut inner = Place { in_metadata: true, ..inner.clone() };
+                let mut inner = InheritedContext { in_metadata: true, ..inner.clone() };
                 if is_root {
                     inner = inner.without_defaults(format!("in top-level {name}"));
                 }
@@ -260,41 +266,41 @@ impl Walk<'_, '_> {
         self.combined(schema, path, place);
         if let Some(items) = &schema.items {
             let inner = if schema.list_type == Some("map") { place.clone() } else { place.uncorrelated(path) };
-            let path = &Path::Name(path, "items");
+            let path = &LinkedPath::Name(path, "items");
             if let Some(item) = &items.schema {
                 self.node(item, false, path, &inner, &scope.item(schema, item));
             }
             for (at, item) in items.schemas.iter().enumerate() {
-                self.node(item, false, &Path::Index(path, at), &inner, &Scope::none());
+                self.node(item, false, &LinkedPath::Index(path, at), &inner, &RuleScope::none());
             }
         }
         for (name, dependency) in schema.dependencies.iter() {
             if let Some(schema) = &dependency.schema {
-                let path = &Path::Name(path, "dependencies");
-                self.node(schema, false, &Path::Key(path, name), place, &Scope::none());
+                let path = &LinkedPath::Name(path, "dependencies");
+                self.node(schema, false, &LinkedPath::Key(path, name), place, &RuleScope::none());
             }
         }
     }
 
-    fn combined(&mut self, schema: &Props, path: &Path, place: &Place) {
-        let none = &Scope::none();
+    fn combined(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
+        let none = &RuleScope::none();
         if let Some(not) = &schema.not {
-            self.node(not, false, &Path::Name(path, "not"), place, none);
+            self.node(not, false, &LinkedPath::Name(path, "not"), place, none);
         }
         for (keyword, schemas) in [("allOf", &schema.all_of), ("oneOf", &schema.one_of), ("anyOf", &schema.any_of)] {
             for (at, schema) in schemas.iter().enumerate() {
-                self.node(schema, false, &Path::Index(&Path::Name(path, keyword), at), place, none);
+                self.node(schema, false, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), place, none);
             }
         }
         for (name, schema) in schema.definitions.iter() {
-            self.node(schema, false, &Path::Key(&Path::Name(path, "definitions"), name), place, none);
+            self.node(schema, false, &LinkedPath::Key(&LinkedPath::Name(path, "definitions"), name), place, none);
         }
     }
 
     /// Checks the type and the `x-kubernetes-*` keywords.
-    fn types(&mut self, schema: &Props, path: &Path) {
+    fn types(&mut self, schema: &Props, path: &LinkedPath) {
         let errors = &mut *self.errors;
-        let at = |keyword| Path::Name(path, keyword);
+        let at = |keyword| LinkedPath::Name(path, keyword);
         if schema.preserve_unknown == Some(false) {
             errors.invalid(&at("x-kubernetes-preserve-unknown-fields"), false, "must be true or undefined");
         }
@@ -321,7 +327,7 @@ impl Walk<'_, '_> {
             // The server prints the list type of the items for both keywords.
             let shown = item.list_type.map_or_else(|| "null".to_owned(), |of| format!("\"{of}\""));
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            errors.invalid_as(&Path::Name(&at("items"), keyword), &shown, detail);
+            errors.invalid_as(&LinkedPath::Name(&at("items"), keyword), &shown, detail);
         }
         if let Some(list_type) = schema.list_type.filter(|of| !matches!(*of, "atomic" | "set" | "map")) {
             errors.unsupported(&at("x-kubernetes-list-type"), list_type, &["atomic", "set", "map"]);
@@ -343,8 +349,9 @@ impl Walk<'_, '_> {
     }
 }
 
-fn list_map(schema: &Props, path: &Path, errors: &mut Errors) {
-    let (keys_path, items_path) = (&Path::Name(path, "x-kubernetes-list-map-keys"), &Path::Name(path, "items"));
+fn list_map(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
+    let (keys_path, items_path) =
+        (&LinkedPath::Name(path, "x-kubernetes-list-map-keys"), &LinkedPath::Name(path, "items"));
     if schema.map_keys.is_empty() {
         errors.required(keys_path, "must not be empty if x-kubernetes-list-type is map");
     }
@@ -357,16 +364,16 @@ fn list_map(schema: &Props, path: &Path, errors: &mut Errors) {
     };
     if item.kind != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        return errors.invalid(&Path::Name(items_path, "type"), item.kind, detail);
+        return errors.invalid(&LinkedPath::Name(items_path, "type"), item.kind, detail);
     }
     let keys = || show::texts(&schema.map_keys, true);
     for (at, key) in schema.map_keys.iter().enumerate() {
         match item.properties.get(key) {
             None => errors.invalid_as(keys_path, &keys(), "entries must all be names of item properties"),
             Some(property) if matches!(property.kind, "array" | "object") => {
-                let path = &Path::Key(&Path::Name(items_path, "properties"), key);
+                let path = &LinkedPath::Key(&LinkedPath::Name(items_path, "properties"), key);
                 let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                errors.invalid(&Path::Name(path, "type"), item.kind, detail);
+                errors.invalid(&LinkedPath::Name(path, "type"), item.kind, detail);
             }
             Some(_) => {}
         }
@@ -377,8 +384,8 @@ fn list_map(schema: &Props, path: &Path, errors: &mut Errors) {
 }
 
 /// Checks the strings of a rule without compiling it.
-fn rule_texts(rule: &super::props::Rule, schema: &Props, path: &Path, errors: &mut Errors) {
-    let at = |field| Path::Name(path, field);
+fn rule_texts(rule: &super::props::ValidationRule, schema: &Props, path: &LinkedPath, errors: &mut Errors) {
+    let at = |field| LinkedPath::Name(path, field);
     let has_breaks = |text: &str| text.contains(['\n', '\r']);
     let (trimmed, message) = (go_trim(rule.rule), go_trim(rule.message));
     if trimmed.is_empty() {

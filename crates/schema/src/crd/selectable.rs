@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use super::found::Errors;
 use super::props::Props;
 use super::structural;
-use crate::path::Path;
+use crate::path::LinkedPath;
 
 const MAX_FIELDS: usize = 8;
 
 /// The schema if it can be converted to a structural one; otherwise the error is reported at `path`.
-pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &mut Errors) -> Option<&'s Props<'v>> {
+pub fn structural<'s, 'v>(
+    schema: Option<&'s Props<'v>>,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) -> Option<&'s Props<'v>> {
     let schema = schema?;
     match structural::unsupported(schema) {
         Some(problem) => {
@@ -23,11 +27,11 @@ pub fn structural<'s, 'v>(schema: Option<&'s Props<'v>>, path: &Path, errors: &m
 
 /// Checks the paths of `selectableFields`. Without a schema, the server does not continue after the first name in a
 /// path, so only errors before it are reported.
-pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &Path, errors: &mut Errors) {
+pub fn check(fields: &[&str], schema: Option<&Props>, many: bool, path: &LinkedPath, errors: &mut Errors) {
     let mut known = BTreeSet::new();
     for (at, field) in fields.iter().enumerate() {
-        let path = &Path::Index(path, at);
-        let path = &Path::Name(path, "jsonPath");
+        let path = &LinkedPath::Index(path, at);
+        let path = &LinkedPath::Name(path, "jsonPath");
         if field.is_empty() {
             errors.required(path, "");
             continue;

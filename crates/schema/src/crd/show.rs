@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::model::{Column, Subresources, Validation, Version};
-use super::props::{Additional, Dependency, Items, Props, Rule};
+use super::model::{Column, CrdVersionModel, CrdVersionSchema, VersionSubresources};
+use super::props::{AdditionalSchema, Dependency, ItemsSchema, Props, ValidationRule};
 use crate::gotext;
 
 /// Writes the fields of a structure in order.
-struct Fields(String);
+struct StructPrinter(String);
 
-impl Fields {
+impl StructPrinter {
     fn new() -> Self {
-        Fields("{".to_owned())
+        StructPrinter("{".to_owned())
     }
 
     fn raw(mut self, name: &str, value: &str) -> Self {
@@ -65,9 +65,9 @@ pub fn texts(texts: &[&str], is_given: bool) -> String {
     given(texts, is_given, text)
 }
 
-pub fn versions(versions: &[Version]) -> String {
+pub fn versions(versions: &[CrdVersionModel]) -> String {
     given(versions, !versions.is_empty(), |version| {
-        Fields::new()
+        StructPrinter::new()
             .value("Name", version.name)
             .value("Served", version.served)
             .value("Storage", version.storage)
@@ -79,31 +79,31 @@ pub fn versions(versions: &[Version]) -> String {
             .raw(
                 "SelectableFields",
                 &given(&version.selectable, version.selectable.is_given, |path| {
-                    Fields::new().value("JSONPath", *path).end()
+                    StructPrinter::new().value("JSONPath", *path).end()
                 }),
             )
             .end()
     })
 }
 
-fn validation(validation: &Validation) -> String {
-    Fields::new().raw("OpenAPIV3Schema", &or_null(validation.schema.as_ref(), props)).end()
+fn validation(validation: &CrdVersionSchema) -> String {
+    StructPrinter::new().raw("OpenAPIV3Schema", &or_null(validation.schema.as_ref(), props)).end()
 }
 
-fn subresources(subresources: &Subresources) -> String {
+fn subresources(subresources: &VersionSubresources) -> String {
     let scale = or_null(subresources.scale.as_ref(), |scale| {
-        Fields::new()
+        StructPrinter::new()
             .value("SpecReplicasPath", scale.spec_replicas)
             .value("StatusReplicasPath", scale.status_replicas)
             .value("LabelSelectorPath", scale.label_selector)
             .end()
     });
     let status = if subresources.status { "{}" } else { "null" };
-    Fields::new().raw("Status", status).raw("Scale", &scale).end()
+    StructPrinter::new().raw("Status", status).raw("Scale", &scale).end()
 }
 
 fn column(column: &Column) -> String {
-    Fields::new()
+    StructPrinter::new()
         .value("Name", column.name)
         .value("Type", column.kind)
         .value("Format", column.format)
@@ -118,7 +118,7 @@ pub fn props(schema: &Props) -> String {
     let json = |value: &&Value| gotext::json(value);
     let schemas = |schemas: &super::decode::Given<Vec<Props>>| given(schemas, schemas.is_given, props);
     let map_of = |schemas: &super::decode::Given<ByName<&str, Props>>| map(schemas, schemas.is_given, props);
-    Fields::new()
+    StructPrinter::new()
         .value("ID", schema.id)
         .value("Schema", schema.schema)
         .value("Ref", schema.reference)
@@ -157,7 +157,7 @@ pub fn props(schema: &Props) -> String {
         .raw(
             "ExternalDocs",
             &or_null(schema.external_docs, |(description, url)| {
-                Fields::new().value("Description", description).value("URL", url).end()
+                StructPrinter::new().value("Description", description).value("URL", url).end()
             }),
         )
         .raw("Example", &or_null(schema.example, gotext::json))
@@ -171,27 +171,30 @@ pub fn props(schema: &Props) -> String {
         .end()
 }
 
-pub fn items(items: &Items) -> String {
-    Fields::new()
+pub fn items(items: &ItemsSchema) -> String {
+    StructPrinter::new()
         .raw("Schema", &or_null(items.schema.as_ref(), props))
         .raw("JSONSchemas", &given(&items.schemas, items.schemas.is_given, props))
         .end()
 }
 
-fn additional(additional: &Additional) -> String {
-    Fields::new().value("Allows", additional.allows).raw("Schema", &or_null(additional.schema.as_ref(), props)).end()
+fn additional(additional: &AdditionalSchema) -> String {
+    StructPrinter::new()
+        .value("Allows", additional.allows)
+        .raw("Schema", &or_null(additional.schema.as_ref(), props))
+        .end()
 }
 
 fn dependency(dependency: &Dependency) -> String {
-    Fields::new()
+    StructPrinter::new()
         .raw("Schema", &or_null(dependency.schema.as_ref(), props))
         .raw("Property", &texts(&dependency.names, dependency.schema.is_none()))
         .end()
 }
 
 /// A rule of `x-kubernetes-validations`.
-pub fn rule(rule: &Rule) -> String {
-    Fields::new()
+pub fn rule(rule: &ValidationRule) -> String {
+    StructPrinter::new()
         .value("Rule", rule.rule)
         .value("Message", rule.message)
         .value("MessageExpression", rule.message_expression)

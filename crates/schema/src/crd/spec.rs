@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 
 use super::found::Errors;
-use super::model::{Column, Crd, Names, Scale, Subresources, Version};
-use super::options::Options;
+use super::model::{Column, CrdModel, CrdNamesModel, CrdVersionModel, ScaleDeclaration, VersionSubresources};
+use super::options::CrdRequirements;
 use super::{conversion, schema, selectable, show};
-use crate::path::Path;
+use crate::path::LinkedPath;
 use crate::{gotext, names as texts};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-pub fn check(crd: &Crd, options: &Options, errors: &mut Errors) {
-    let path = &Path::Name(&Path::Root, "spec");
+pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
+    let path = &LinkedPath::Name(&LinkedPath::Root, "spec");
     group(crd, path, errors);
     match crd.scope {
         "Cluster" | "Namespaced" => {}
-        "" => errors.required(&Path::Name(path, "scope"), ""),
-        other => errors.unsupported(&Path::Name(path, "scope"), other, &["Cluster", "Namespaced"]),
+        "" => errors.required(&LinkedPath::Name(path, "scope"), ""),
+        other => errors.unsupported(&LinkedPath::Name(path, "scope"), other, &["Cluster", "Namespaced"]),
     }
     let mut options = options.clone();
     options.require_structural |= !crd.preserve_unknown;
@@ -26,7 +26,7 @@ pub fn check(crd: &Crd, options: &Options, errors: &mut Errors) {
     if crd.has_schema_with(&mut |schema| schema.default.is_some()) {
         options.require_structural = true;
         if crd.preserve_unknown {
-            let path = Path::Name(path, "preserveUnknownFields");
+            let path = LinkedPath::Name(path, "preserveUnknownFields");
             errors.invalid(&path, true, "must be false in order to use defaults in the schema");
         }
     }
@@ -38,15 +38,15 @@ pub fn check(crd: &Crd, options: &Options, errors: &mut Errors) {
             || schema.list_type.is_some()
             || !schema.rules.is_empty()
     });
-    let versions = &Path::Name(path, "versions");
+    let versions = &LinkedPath::Name(path, "versions");
     for (at, version) in crd.versions.iter().enumerate() {
-        let path = &Path::Index(versions, at);
-        errors.complaints(&Path::Name(path, "name"), version.name, &texts::dns_1035_label(version.name));
+        let path = &LinkedPath::Index(versions, at);
+        errors.complaints(&LinkedPath::Name(path, "name"), version.name, &texts::dns_1035_label(version.name));
         let has_status = crd.subresources_of(version.name).is_some_and(|of| of.status);
         self::version(version, has_status, &options, path, errors);
     }
     check_versions(crd, path, errors);
-    let names = &Path::Name(path, "names");
+    let names = &LinkedPath::Name(path, "names");
     for (name, value) in [
         ("plural", crd.names.plural),
         ("singular", &crd.names.singular),
@@ -54,44 +54,44 @@ pub fn check(crd: &Crd, options: &Options, errors: &mut Errors) {
         ("listKind", &crd.names.list_kind),
     ] {
         if value.is_empty() {
-            errors.required(&Path::Name(names, name), "");
+            errors.required(&LinkedPath::Name(names, name), "");
         }
     }
     self::names(&crd.names, names, errors);
     let has_status = crd.subresources.iter().chain(crd.versions.iter().filter_map(|v| v.subresources.as_ref()));
     let has_status = has_status.into_iter().any(|of| of.status);
     if let Some(validation) = &crd.validation {
-        let path = &Path::Name(path, "validation");
+        let path = &LinkedPath::Name(path, "validation");
         schema::check(validation, has_status, &options.of_version(crd.version), path, errors);
     }
-    subresources(crd.subresources.as_ref(), &Path::Name(path, "subresources"), errors);
+    subresources(crd.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
     for (at, column) in crd.columns.iter().enumerate() {
-        self::column(column, &Path::Index(&Path::Name(path, "additionalPrinterColumns"), at), errors);
+        self::column(column, &LinkedPath::Index(&LinkedPath::Name(path, "additionalPrinterColumns"), at), errors);
     }
     if !crd.selectable.is_empty() {
-        let fields = Path::Name(path, "selectableFields");
+        let fields = LinkedPath::Name(path, "selectableFields");
         match &crd.validation {
             None => errors.invalid(&fields, "", "may only be set when validations.schema is included"),
             Some(validation) => {
                 let schema = selectable::structural(
                     validation.schema.as_ref(),
-                    &Path::Name(path, "schema.openAPIV3Schema"),
+                    &LinkedPath::Name(path, "schema.openAPIV3Schema"),
                     errors,
                 );
                 selectable::check(&crd.selectable, schema, options.may_have_many_selectable(""), &fields, errors);
             }
         }
     }
-    let conversion = &Path::Name(path, "conversion");
+    let conversion = &LinkedPath::Name(path, "conversion");
     if crd.conversion.strategy != "None" && crd.preserve_unknown {
-        let path = Path::Name(conversion, "strategy");
+        let path = LinkedPath::Name(conversion, "strategy");
         errors.invalid(&path, crd.conversion.strategy, "must be None if spec.preserveUnknownFields is true");
     }
     conversion::check(&crd.conversion, &options, conversion, errors);
 }
 
-fn group(crd: &Crd, path: &Path, errors: &mut Errors) {
-    let path = &Path::Name(path, "group");
+fn group(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
+    let path = &LinkedPath::Name(path, "group");
     let complaints = texts::subdomain(crd.group);
     if crd.group.is_empty() {
         errors.required(path, "");
@@ -102,18 +102,18 @@ fn group(crd: &Crd, path: &Path, errors: &mut Errors) {
     }
 }
 
-fn missing_schemas(crd: &Crd, options: &Options, path: &Path, errors: &mut Errors) {
+fn missing_schemas(crd: &CrdModel, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     if crd.validation.as_ref().is_some_and(|validation| validation.schema.is_some()) {
         return;
     }
-    let versions = &Path::Name(path, "versions");
+    let versions = &LinkedPath::Name(path, "versions");
     for (at, version) in crd.versions.iter().enumerate() {
         if version.validation.as_ref().is_some_and(|validation| validation.schema.is_some()) {
             continue;
         }
-        let path = Path::Index(versions, at);
-        let path = Path::Name(&path, "schema");
-        let path = Path::Name(&path, "openAPIV3Schema");
+        let path = LinkedPath::Index(versions, at);
+        let path = LinkedPath::Name(&path, "schema");
+        let path = LinkedPath::Name(&path, "openAPIV3Schema");
         if options.require_schema {
             errors.required(&path, "");
         } else if !crd.preserve_unknown && version.served {
@@ -122,24 +122,36 @@ fn missing_schemas(crd: &Crd, options: &Options, path: &Path, errors: &mut Error
     }
 }
 
-fn version(version: &Version, has_status: bool, options: &Options, path: &Path, errors: &mut Errors) {
-    deprecation_warning(version, &Path::Name(path, "deprecationWarning"), errors);
+fn version(
+    version: &CrdVersionModel,
+    has_status: bool,
+    options: &CrdRequirements,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) {
+    deprecation_warning(version, &LinkedPath::Name(path, "deprecationWarning"), errors);
     if let Some(validation) = &version.validation {
-        schema::check(validation, has_status, &options.of_version(version.name), &Path::Name(path, "schema"), errors);
+        schema::check(
+            validation,
+            has_status,
+            &options.of_version(version.name),
+            &LinkedPath::Name(path, "schema"),
+            errors,
+        );
     }
-    subresources(version.subresources.as_ref(), &Path::Name(path, "subresources"), errors);
-    let columns = &Path::Name(path, "additionalPrinterColumns");
+    subresources(version.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
+    let columns = &LinkedPath::Name(path, "additionalPrinterColumns");
     for (at, column) in version.columns.iter().enumerate() {
-        self::column(column, &Path::Index(columns, at), errors);
+        self::column(column, &LinkedPath::Index(columns, at), errors);
     }
     if !version.selectable.is_empty() {
-        let fields = Path::Name(path, "selectableFields");
+        let fields = LinkedPath::Name(path, "selectableFields");
         match version.validation.as_ref().and_then(|validation| validation.schema.as_ref()) {
             None => {
                 errors.invalid(&fields, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
             }
             schema => {
-                let schema = selectable::structural(schema, &Path::Name(path, "schema.openAPIV3Schema"), errors);
+                let schema = selectable::structural(schema, &LinkedPath::Name(path, "schema.openAPIV3Schema"), errors);
                 let many = options.may_have_many_selectable(version.name);
                 selectable::check(&version.selectable, schema, many, &fields, errors);
             }
@@ -147,7 +159,7 @@ fn version(version: &Version, has_status: bool, options: &Options, path: &Path, 
     }
 }
 
-fn deprecation_warning(version: &Version, path: &Path, errors: &mut Errors) {
+fn deprecation_warning(version: &CrdVersionModel, path: &LinkedPath, errors: &mut Errors) {
     let Some(warning) = version.deprecation_warning else { return };
     let mut invalid = |detail: &str| errors.invalid_as(path, &gotext::json(&warning.into()), detail);
     if !version.deprecated {
@@ -167,9 +179,9 @@ fn deprecation_warning(version: &Version, path: &Path, errors: &mut Errors) {
 }
 
 /// Checks the versions as a whole.
-fn check_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
+fn check_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
     let versions = &crd.versions;
-    let every = Path::Name(path, "versions");
+    let every = LinkedPath::Name(path, "versions");
     let shown = || show::versions(versions);
     // Fields common to several versions have already been moved to the top level.
     let names: BTreeSet<&str> = versions.iter().map(|version| version.name).collect();
@@ -180,15 +192,15 @@ fn check_versions(crd: &Crd, path: &Path, errors: &mut Errors) {
         errors.invalid_as(&every, &shown(), "must have exactly one version marked as storage version");
     }
     if !crd.version.is_empty() {
-        errors.complaints(&Path::Name(path, "version"), crd.version, &texts::dns_1035_label(crd.version));
+        errors.complaints(&LinkedPath::Name(path, "version"), crd.version, &texts::dns_1035_label(crd.version));
     }
 }
 
 /// Checks the names of a resource that are set.
-pub fn names(names: &Names, path: &Path, errors: &mut Errors) {
+pub fn names(names: &CrdNamesModel, path: &LinkedPath, errors: &mut Errors) {
     let label = |name, value: &str, errors: &mut Errors| {
         if !value.is_empty() {
-            errors.complaints(&Path::Name(path, name), value, &texts::dns_1035_label(value));
+            errors.complaints(&LinkedPath::Name(path, name), value, &texts::dns_1035_label(value));
         }
     };
     label("plural", names.plural, errors);
@@ -197,37 +209,41 @@ pub fn names(names: &Names, path: &Path, errors: &mut Errors) {
         let complaints = texts::dns_1035_label(&gotext::lower(kind));
         if !kind.is_empty() && !complaints.is_empty() {
             let detail = format!("may have mixed case, but should otherwise match: {}", complaints.join(","));
-            errors.invalid(&Path::Name(path, name), kind, detail);
+            errors.invalid(&LinkedPath::Name(path, name), kind, detail);
         }
     }
     let each = |name, values: &[&str], errors: &mut Errors| {
         for (at, value) in values.iter().enumerate() {
-            errors.complaints(&Path::Index(&Path::Name(path, name), at), value, &texts::dns_1035_label(value));
+            errors.complaints(
+                &LinkedPath::Index(&LinkedPath::Name(path, name), at),
+                value,
+                &texts::dns_1035_label(value),
+            );
         }
     };
     each("shortNames", &names.short_names, errors);
     if !names.kind.is_empty() && names.kind == names.list_kind {
-        let path = Path::Name(path, "listKind");
+        let path = LinkedPath::Name(path, "listKind");
         errors.invalid(&path, names.list_kind.as_str(), "kind and listKind may not be the same");
     }
     each("categories", &names.categories, errors);
 }
 
-fn column(column: &Column, path: &Path, errors: &mut Errors) {
+fn column(column: &Column, path: &LinkedPath, errors: &mut Errors) {
     if column.name.is_empty() {
-        errors.required(&Path::Name(path, "name"), "");
+        errors.required(&LinkedPath::Name(path, "name"), "");
     }
     let detail = || format!("must be one of {}", COLUMN_TYPES.join(","));
     if column.kind.is_empty() {
-        errors.required(&Path::Name(path, "type"), detail());
+        errors.required(&LinkedPath::Name(path, "type"), detail());
     } else if !COLUMN_TYPES.contains(&column.kind) {
-        errors.invalid(&Path::Name(path, "type"), column.kind, detail());
+        errors.invalid(&LinkedPath::Name(path, "type"), column.kind, detail());
     }
     if !column.format.is_empty() && !COLUMN_FORMATS.contains(&column.format) {
         let detail = format!("must be one of {}", COLUMN_FORMATS.join(","));
-        errors.invalid(&Path::Name(path, "format"), column.format, detail);
+        errors.invalid(&LinkedPath::Name(path, "format"), column.format, detail);
     }
-    let path = &Path::Name(path, "JSONPath");
+    let path = &LinkedPath::Name(path, "JSONPath");
     if column.json_path.is_empty() {
         errors.required(path, "");
     } else {
@@ -236,7 +252,7 @@ fn column(column: &Column, path: &Path, errors: &mut Errors) {
 }
 
 /// Whether a path has the form required for columns and the scale subresource.
-fn is_simple_path(text: &str, path: &Path, errors: &mut Errors) -> bool {
+fn is_simple_path(text: &str, path: &LinkedPath, errors: &mut Errors) -> bool {
     let is_simple = text.starts_with('.');
     if !is_simple {
         errors.invalid(path, text, "must be a simple json path starting with .");
@@ -244,8 +260,8 @@ fn is_simple_path(text: &str, path: &Path, errors: &mut Errors) -> bool {
     is_simple
 }
 
-fn subresources(subresources: Option<&Subresources>, path: &Path, errors: &mut Errors) {
-    let Some(Scale { spec_replicas, status_replicas, label_selector }) =
+fn subresources(subresources: Option<&VersionSubresources>, path: &LinkedPath, errors: &mut Errors) {
+    let Some(ScaleDeclaration { spec_replicas, status_replicas, label_selector }) =
         subresources.and_then(|subresources| subresources.scale.as_ref())
     else {
         return;
@@ -253,14 +269,14 @@ fn subresources(subresources: Option<&Subresources>, path: &Path, errors: &mut E
     for (name, value, prefix) in
         [("scale.specReplicasPath", spec_replicas, ".spec"), ("scale.statusReplicasPath", status_replicas, ".status")]
     {
-        let path = &Path::Name(path, name);
+        let path = &LinkedPath::Name(path, name);
         if value.is_empty() {
             errors.required(path, "");
         } else if is_simple_path(value, path, errors) && !value.starts_with(&format!("{prefix}.")) {
             errors.invalid(path, *value, format!("should be a json path under {prefix}"));
         }
     }
-    let path = &Path::Name(path, "scale.labelSelectorPath");
+    let path = &LinkedPath::Name(path, "scale.labelSelectorPath");
     if let Some(selector) = label_selector.filter(|path| !path.is_empty())
         && is_simple_path(selector, path, errors)
         && !selector.starts_with(".spec.")

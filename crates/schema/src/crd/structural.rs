@@ -3,8 +3,8 @@
 
 use super::found::Errors;
 use super::props::Props;
-use crate::path::Path;
-use crate::re2::syntax::{self, Problem};
+use crate::path::LinkedPath;
+use crate::re2::syntax::{self, PatternError};
 
 /// The reason why a schema cannot be converted to a structural one, if any: the first one found.
 pub fn unsupported(schema: &Props) -> Option<String> {
@@ -44,7 +44,7 @@ fn convert(schema: &Props) -> Result<(), String> {
 
 /// The position of a schema in a structural schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum StructuralPosition {
     Root,
     Item,
     Field,
@@ -54,36 +54,36 @@ enum Level {
 pub fn is_structural(schema: &Props) -> bool {
     let mut errors = Errors::default();
     if unsupported(schema).is_none() {
-        check(schema, &Path::Root, &mut errors);
+        check(schema, &LinkedPath::Root, &mut errors);
         return errors.list.is_empty();
     }
     false
 }
 
 /// Checks a schema that can be converted to a structural one.
-pub fn check(schema: &Props, path: &Path, errors: &mut Errors) {
-    invariants(schema, Level::Root, path, errors);
+pub fn check(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
+    invariants(schema, StructuralPosition::Root, path, errors);
     complete(schema, Some(schema), path, path, errors);
 }
 
-fn invariants(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
+fn invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
     if schema.kind == "array" && schema.item().is_none() {
-        errors.required(&Path::Name(path, "items"), "must be specified");
+        errors.required(&LinkedPath::Name(path, "items"), "must be specified");
     }
     if let Some(item) = schema.item() {
-        invariants(item, Level::Item, &Path::Name(path, "items"), errors);
+        invariants(item, StructuralPosition::Item, &LinkedPath::Name(path, "items"), errors);
     }
-    let properties = &Path::Name(path, "properties");
+    let properties = &LinkedPath::Name(path, "properties");
     for (name, property) in schema.properties.iter() {
-        invariants(property, Level::Field, &Path::Key(properties, name), errors);
+        invariants(property, StructuralPosition::Field, &LinkedPath::Key(properties, name), errors);
     }
     if schema.additional.is_some() {
-        let path = &Path::Name(path, "additionalProperties");
-        if level == Level::Root {
+        let path = &LinkedPath::Name(path, "additionalProperties");
+        if level == StructuralPosition::Root {
             errors.forbidden(path, "must not be used at the root");
         }
         if let Some(entry) = schema.entry() {
-            invariants(entry, Level::Field, path, errors);
+            invariants(entry, StructuralPosition::Field, path, errors);
         }
     }
     extensions(schema, path, errors);
@@ -92,11 +92,11 @@ fn invariants(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
     values(schema, skip_any_of, skip_in_all_of, path, errors);
     typed(schema, level, path, errors);
     if schema.embedded && schema.additional.is_some() {
-        let path = Path::Name(path, "additionalProperties");
+        let path = LinkedPath::Name(path, "additionalProperties");
         errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
     }
-    if level == Level::Root && !schema.kind.is_empty() && schema.kind != "object" {
-        errors.invalid(&Path::Name(path, "type"), schema.kind, "must be object at the root");
+    if level == StructuralPosition::Root && !schema.kind.is_empty() && schema.kind != "object" {
+        errors.invalid(&LinkedPath::Name(path, "type"), schema.kind, "must be object at the root");
     }
     metadata(schema, level, properties, errors);
     if schema.embedded && schema.preserve_unknown.is_none() && schema.properties.is_empty() {
@@ -106,8 +106,8 @@ fn invariants(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
     }
 }
 
-fn typed(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
-    let path = &Path::Name(path, "type");
+fn typed(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
+    let path = &LinkedPath::Name(path, "type");
     if schema.embedded && schema.kind != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
         match schema.kind {
@@ -118,38 +118,42 @@ fn typed(schema: &Props, level: Level, path: &Path, errors: &mut Errors) {
         errors.required(
             path,
             match level {
-                Level::Root => "must not be empty at the root",
-                Level::Item => "must not be empty for specified array items",
-                Level::Field => "must not be empty for specified object fields",
+                StructuralPosition::Root => "must not be empty at the root",
+                StructuralPosition::Item => "must not be empty for specified array items",
+                StructuralPosition::Field => "must not be empty for specified object fields",
             },
         );
     }
 }
 
-fn extensions(schema: &Props, path: &Path, errors: &mut Errors) {
+fn extensions(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
     let detail = "must be false if x-kubernetes-int-or-string is true";
     if schema.int_or_string && schema.preserve_unknown.is_some() {
-        errors.invalid(&Path::Name(path, "x-kubernetes-preserve-unknown-fields"), true, detail);
+        errors.invalid(&LinkedPath::Name(path, "x-kubernetes-preserve-unknown-fields"), true, detail);
     }
     if schema.int_or_string && schema.embedded {
-        errors.invalid(&Path::Name(path, "x-kubernetes-embedded-resource"), true, detail);
+        errors.invalid(&LinkedPath::Name(path, "x-kubernetes-embedded-resource"), true, detail);
     }
 }
 
 /// Checks the schemas of kind, version and metadata in a resource.
-fn metadata(schema: &Props, level: Level, properties: &Path, errors: &mut Errors) {
-    let is_resource = level == Level::Root || schema.embedded;
+fn metadata(schema: &Props, level: StructuralPosition, properties: &LinkedPath, errors: &mut Errors) {
+    let is_resource = level == StructuralPosition::Root || schema.embedded;
     for name in ["kind", "apiVersion"] {
         if let Some(property) = schema.properties.get(name).filter(|of| is_resource && of.kind != "string") {
-            errors.invalid(&Path::Name(&Path::Key(properties, name), "type"), property.kind, "must be string");
+            errors.invalid(
+                &LinkedPath::Name(&LinkedPath::Key(properties, name), "type"),
+                property.kind,
+                "must be string",
+            );
         }
     }
     let Some(metadata) = schema.properties.get("metadata") else { return };
-    let path = &Path::Key(properties, "metadata");
+    let path = &LinkedPath::Key(properties, "metadata");
     if is_resource && metadata.kind != "object" {
-        errors.invalid(&Path::Name(path, "type"), metadata.kind, "must be object");
+        errors.invalid(&LinkedPath::Name(path, "type"), metadata.kind, "must be object");
     }
-    if level == Level::Root && !allows_only_names(metadata) {
+    if level == StructuralPosition::Root && !allows_only_names(metadata) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.forbidden(path, detail);
     }
@@ -193,10 +197,10 @@ fn is_int_or_string(any_of: &[Props]) -> bool {
 }
 
 /// Checks the value validations of a schema, including combined schemas.
-fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Path, errors: &mut Errors) {
+fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &LinkedPath, errors: &mut Errors) {
     let each = |keyword, schemas: &[Props], skip_first: bool, errors: &mut Errors| {
         for (at, schema) in schemas.iter().enumerate() {
-            nested(schema, skip_first && at == 0, &Path::Index(&Path::Name(path, keyword), at), errors);
+            nested(schema, skip_first && at == 0, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), errors);
         }
     };
     if !skip_any_of {
@@ -205,24 +209,24 @@ fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Path, 
     each("allOf", &schema.all_of, skip_in_all_of, errors);
     each("oneOf", &schema.one_of, false, errors);
     if let Some(not) = &schema.not {
-        nested(not, false, &Path::Name(path, "not"), errors);
+        nested(not, false, &LinkedPath::Name(path, "not"), errors);
     }
     if !schema.pattern.is_empty()
-        && let Err(Problem::Refused(problem)) = syntax::check(schema.pattern)
+        && let Err(PatternError::Refused(problem)) = syntax::check(schema.pattern)
     {
         let detail = format!("must be a valid regular expression, but isn't: {problem}");
-        errors.invalid(&Path::Name(path, "pattern"), schema.pattern, detail);
+        errors.invalid(&LinkedPath::Name(path, "pattern"), schema.pattern, detail);
     }
 }
 
-fn nested(schema: &Props, skip_any_of: bool, path: &Path, errors: &mut Errors) {
+fn nested(schema: &Props, skip_any_of: bool, path: &LinkedPath, errors: &mut Errors) {
     values(schema, skip_any_of, false, path, errors);
     if let Some(item) = schema.item() {
-        nested(item, false, &Path::Name(path, "items"), errors);
+        nested(item, false, &LinkedPath::Name(path, "items"), errors);
     }
-    let properties = &Path::Name(path, "properties");
+    let properties = &LinkedPath::Name(path, "properties");
     for (name, property) in schema.properties.iter() {
-        nested(property, false, &Path::Key(properties, name), errors);
+        nested(property, false, &LinkedPath::Key(properties, name), errors);
     }
     let (empty, undefined, unset) =
         ("must be empty to be structural", "must be undefined to be structural", "must be false to be structural");
@@ -243,19 +247,25 @@ fn nested(schema: &Props, skip_any_of: bool, path: &Path, errors: &mut Errors) {
         (!schema.rules.is_empty(), "x-kubernetes-validations", empty),
     ] {
         if is_there {
-            errors.forbidden(&Path::Name(path, keyword), detail);
+            errors.forbidden(&LinkedPath::Name(path, keyword), detail);
         }
     }
     if schema.properties.contains_key("metadata") {
-        errors.forbidden(&Path::Key(properties, "metadata"), "must not be specified in a nested context");
+        errors.forbidden(&LinkedPath::Key(properties, "metadata"), "must not be specified in a nested context");
     }
 }
 
 /// Checks that everything with value validations is also declared outside, at `declared_path`.
-fn complete(schema: &Props, declared: Option<&Props>, declared_path: &Path, path: &Path, errors: &mut Errors) {
+fn complete(
+    schema: &Props,
+    declared: Option<&Props>,
+    declared_path: &LinkedPath,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) {
     let mut each = |keyword, schemas: &[Props]| {
         for (at, schema) in schemas.iter().enumerate() {
-            let path = &Path::Index(&Path::Name(path, keyword), at);
+            let path = &LinkedPath::Index(&LinkedPath::Name(path, keyword), at);
             complete_nested(schema, declared, declared_path, path, errors);
         }
     };
@@ -263,22 +273,29 @@ fn complete(schema: &Props, declared: Option<&Props>, declared_path: &Path, path
     each("anyOf", &schema.any_of);
     each("oneOf", &schema.one_of);
     if let Some(not) = &schema.not {
-        complete_nested(not, declared, declared_path, &Path::Name(path, "not"), errors);
+        complete_nested(not, declared, declared_path, &LinkedPath::Name(path, "not"), errors);
     }
 }
 
-fn complete_nested(schema: &Props, declared: Option<&Props>, declared_path: &Path, path: &Path, errors: &mut Errors) {
+fn complete_nested(
+    schema: &Props,
+    declared: Option<&Props>,
+    declared_path: &LinkedPath,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) {
     let Some(declared) = declared else {
         return errors.required(declared_path, format!("because it is defined in {}", path.field()));
     };
     complete(schema, Some(declared), declared_path, path, errors);
     if let Some(item) = schema.item() {
-        let (declared_path, path) = (&Path::Name(declared_path, "items"), &Path::Name(path, "items"));
+        let (declared_path, path) = (&LinkedPath::Name(declared_path, "items"), &LinkedPath::Name(path, "items"));
         complete_nested(item, declared.item(), declared_path, path, errors);
     }
     for (name, property) in schema.properties.iter() {
-        let (declared_path, path) = (&Path::Name(declared_path, "properties"), &Path::Name(path, "properties"));
-        let (declared_path, path) = (&Path::Key(declared_path, name), &Path::Key(path, name));
+        let (declared_path, path) =
+            (&LinkedPath::Name(declared_path, "properties"), &LinkedPath::Name(path, "properties"));
+        let (declared_path, path) = (&LinkedPath::Key(declared_path, name), &LinkedPath::Key(path, name));
         complete_nested(property, declared.properties.get(name), declared_path, path, errors);
     }
 }

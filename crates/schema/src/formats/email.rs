@@ -4,12 +4,12 @@ use super::net;
 
 /// Whether `text` is exactly one address.
 pub fn is_email(text: &str) -> bool {
-    let mut reader = Reader { rest: text };
+    let mut reader = AddressReader { rest: text };
     reader.address(true) == Some(1) && reader.skip_comments() && reader.rest.is_empty()
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'a> {
+struct AddressReader<'a> {
     rest: &'a str,
 }
 
@@ -21,7 +21,7 @@ fn is_atom(c: char) -> bool {
     is_visible(c) && !"()<>[]:;@\\,\"".contains(c)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> AddressReader<'a> {
     fn skip_space(&mut self) {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }

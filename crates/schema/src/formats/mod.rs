@@ -14,25 +14,25 @@ use regex::Regex;
 pub use time::{is_date, is_date_time};
 
 use super::golang::{duration, url};
-use super::node::{Type, Types};
+use super::node::{JsonType, Types};
 
 /// An enforced format.
 #[derive(Clone, Debug)]
-pub struct Format {
+pub struct EnforcedFormat {
     /// As spelled in the schema, because messages quote it: `date-time` and `datetime` are the same format.
     name: Box<str>,
     check: Option<fn(&str) -> bool>,
 }
 
-impl Format {
+impl EnforcedFormat {
     /// The format `name` on a schema of these types, if the server enforces it there.
     pub fn of(name: &str, types: Types) -> Option<Self> {
         let check = match types {
-            Types::Any | Types::Unknown | Types::IntOrString | Types::One(Type::String) => {
+            Types::Any | Types::Unknown | Types::IntOrString | Types::One(JsonType::String) => {
                 Some(check_of(&name.replace('-', ""))?)
             }
-            Types::One(Type::Integer) if matches!(name, "int32" | "int64") => None,
-            Types::One(Type::Number) if matches!(name, "float" | "double") => None,
+            Types::One(JsonType::Integer) if matches!(name, "int32" | "int64") => None,
+            Types::One(JsonType::Number) if matches!(name, "float" | "double") => None,
             _ => return None,
         };
         Some(Self { name: name.into(), check })
@@ -237,12 +237,12 @@ mod tests {
             ("k8s-short-name", "a-b", "A"),
             ("k8s-long-name", "a.b", "a..b"),
         ] {
-            let format = Format::of(format, Types::One(Type::String)).expect(format);
+            let format = EnforcedFormat::of(format, Types::One(JsonType::String)).expect(format);
             assert!(format.accepts(good), "{} {good}", format.name());
             assert!(!format.accepts(bad), "{} {bad}", format.name());
         }
-        assert!(Format::of("quantity", Types::One(Type::String)).is_none());
-        assert!(Format::of("email", Types::One(Type::Object)).is_none());
-        assert!(Format::of("int32", Types::One(Type::Number)).is_none());
+        assert!(EnforcedFormat::of("quantity", Types::One(JsonType::String)).is_none());
+        assert!(EnforcedFormat::of("email", Types::One(JsonType::Object)).is_none());
+        assert!(EnforcedFormat::of("int32", Types::One(JsonType::Number)).is_none());
     }
 }

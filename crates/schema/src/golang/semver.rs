@@ -6,9 +6,9 @@ use std::fmt;
 
 use crate::gotext::quote;
 
-/// A semantic version. Equality compares the text; [`Version::precedence`] ignores build metadata.
+/// A semantic version. Equality compares the text; [`SemanticVersion::precedence`] ignores build metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Version {
+pub struct SemanticVersion {
     /// The major version.
     pub major: u64,
     /// The minor version.
@@ -30,12 +30,12 @@ pub enum Identifier {
     Word(String),
 }
 
-impl Version {
+impl SemanticVersion {
     /// Parses a version.
     ///
     /// # Errors
     /// The text is not a complete version; the error is the library's text.
-    pub fn parse(text: &str) -> Result<Version, String> {
+    pub fn parse(text: &str) -> Result<SemanticVersion, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }
@@ -49,11 +49,11 @@ impl Version {
         let patch = core(patch, "Patch", "patch")?;
         let pre = pre.into_iter().flat_map(|pre| pre.split('.')).map(Identifier::parse).collect::<Result<_, _>>()?;
         let build = build.into_iter().flat_map(|build| build.split('.')).map(metadata).collect::<Result<_, _>>()?;
-        Ok(Version { major, minor, patch, pre, build })
+        Ok(SemanticVersion { major, minor, patch, pre, build })
     }
 
     /// The order of two versions: a pre-release sorts before its release, and build metadata is ignored.
-    pub fn precedence(&self, other: &Version) -> Ordering {
+    pub fn precedence(&self, other: &SemanticVersion) -> Ordering {
         [self.major, self.minor, self.patch]
             .cmp(&[other.major, other.minor, other.patch])
             // A release sorts last.
@@ -72,7 +72,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for SemanticVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
         if !self.pre.is_empty() {

@@ -24,7 +24,7 @@ const NANOS: i128 = 1_000_000_000;
 
 /// The parts of a timestamp that rules can access.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parts {
+pub(crate) struct TimestampParts {
     pub year: i64,
     /// 1 to 12.
     pub month: i64,
@@ -42,7 +42,7 @@ pub(crate) struct Parts {
 impl Timestamp {
     /// Parses `2006-01-02`.
     pub(crate) fn from_date(text: &str) -> Option<Timestamp> {
-        let mut scan = Scan(text);
+        let mut scan = TimeScan(text);
         let days = scan.date()?;
         scan.0.is_empty().then_some(Timestamp { seconds: days * 86_400, nanos: 0, offset: 0 })
     }
@@ -61,7 +61,7 @@ impl Timestamp {
     }
 
     fn read(text: &str, zone_is_optional: bool) -> Option<Timestamp> {
-        let mut scan = Scan(text);
+        let mut scan = TimeScan(text);
         let days = scan.date()?;
         scan.mark("T")?;
         let hour = scan.number(1, 2).filter(|hour| *hour < 24)?;
@@ -113,12 +113,12 @@ impl Timestamp {
     }
 
     /// The parts as shown by a clock `offset` seconds east of UTC.
-    pub(crate) fn parts(self, offset: i64) -> Parts {
+    pub(crate) fn parts(self, offset: i64) -> TimestampParts {
         let local = self.seconds + offset;
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
         // The calendar repeats every 400 years; the local time can already be in the year 10000.
         let date = EPOCH + SignedDuration::from_hours(days.rem_euclid(DAYS_OF_400_YEARS) * 24);
-        Parts {
+        TimestampParts {
             year: i64::from(date.year()) + days.div_euclid(DAYS_OF_400_YEARS) * 400,
             month: date.month().into(),
             day: date.day().into(),
@@ -148,9 +148,9 @@ impl std::fmt::Display for Timestamp {
 }
 
 /// The remaining text.
-struct Scan<'a>(&'a str);
+struct TimeScan<'a>(&'a str);
 
-impl Scan<'_> {
+impl TimeScan<'_> {
     fn mark(&mut self, mark: &str) -> Option<()> {
         self.0 = self.0.strip_prefix(mark)?;
         Some(())

@@ -25,7 +25,7 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(rest, false).map_err(|why| format!("parse {}: {why}", quote(rest)))?;
-        unescape(fragment, Part::Other).map_err(|why| format!("parse {}: {why}", quote(text)))?;
+        unescape(fragment, UrlComponent::Other).map_err(|why| format!("parse {}: {why}", quote(text)))?;
         url.fragment = fragment.to_owned();
         Ok(url)
     }
@@ -135,7 +135,7 @@ fn check_user(user: &str) -> Result<(), String> {
     if !user.chars().all(|c| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c)) {
         return Err("net/url: invalid userinfo".to_owned());
     }
-    unescape(user, Part::Other).map(|_| ())
+    unescape(user, UrlComponent::Other).map(|_| ())
 }
 
 fn check_port(port: &str) -> Result<(), String> {
@@ -153,8 +153,8 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
             check_port(&host[end + 1..])?;
             let name = &host[1..end];
             let name = match name.find("%25") {
-                Some(at) => unescape(&name[..at], Part::Host)? + &unescape(&name[at..], Part::Zone)?,
-                None => unescape(name, Part::Host)?,
+                Some(at) => unescape(&name[..at], UrlComponent::Host)? + &unescape(&name[at..], UrlComponent::Zone)?,
+                None => unescape(name, UrlComponent::Host)?,
             };
             // The zone is not part of the address.
             match Ip::parse(name.split('%').next().unwrap_or_default()) {
@@ -175,12 +175,12 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
     if let Some(colon) = colon {
         check_port(&host[colon..])?;
     }
-    unescape(host, Part::Host)
+    unescape(host, UrlComponent::Host)
 }
 
 /// The part of a URL that a text belongs to: the allowed characters differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum UrlComponent {
     Host,
     Zone,
     Query,
@@ -193,7 +193,7 @@ fn is_host_byte(b: u8) -> bool {
 }
 
 /// Decodes escapes such as `%41`. Invalid UTF-8 is replaced.
-pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
+pub(crate) fn unescape(text: &str, part: UrlComponent) -> Result<String, String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -207,8 +207,8 @@ pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
                     digits.filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit())).ok_or_else(invalid)?;
                 let value = u8::from_str_radix(digits, 16).map_err(|_| invalid())?;
                 let forbidden = match part {
-                    Part::Host => value < 0x80 && digits != "25",
-                    Part::Zone => digits != "25" && value != b' ' && !is_host_byte(value),
+                    UrlComponent::Host => value < 0x80 && digits != "25",
+                    UrlComponent::Zone => digits != "25" && value != b' ' && !is_host_byte(value),
                     _ => false,
                 };
                 if forbidden {
@@ -217,12 +217,12 @@ pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
                 out.push(value);
                 at += 3;
             }
-            b'+' if part == Part::Query => {
+            b'+' if part == UrlComponent::Query => {
                 out.push(b' ');
                 at += 1;
             }
             _ => {
-                if matches!(part, Part::Host | Part::Zone) && b < 0x80 && !is_host_byte(b) {
+                if matches!(part, UrlComponent::Host | UrlComponent::Zone) && b < 0x80 && !is_host_byte(b) {
                     return Err(format!("invalid character {} in host name", quote(&char::from(b).to_string())));
                 }
                 out.push(b);
@@ -235,7 +235,7 @@ pub(crate) fn unescape(text: &str, part: Part) -> Result<String, String> {
 
 /// A path as `getEscapedPath` returns it: unchanged if it is validly escaped, otherwise escaped again.
 fn escape_path(path: &str) -> Result<String, String> {
-    unescape(path, Part::Other)?;
+    unescape(path, UrlComponent::Other)?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&b);
     if path.bytes().all(|b| plain(b) || b"!'()*[]%".contains(&b)) {
         return Ok(path.to_owned());

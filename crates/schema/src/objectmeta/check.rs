@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::super::error::{FieldError, Kind, RefusedBy};
-use super::super::node::Node;
-use super::super::path::Path;
+use super::super::error::{FieldError, FieldErrorKind, RefusedBy};
+use super::super::node::SchemaNode;
+use super::super::path::LinkedPath;
 use super::super::{gotext, names};
 use super::invalid;
 
@@ -14,7 +14,7 @@ use super::invalid;
 /// generation and the managed fields itself.
 pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let path = Path::Name(&Path::Root, "metadata");
+    let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
     let text = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or("");
     let (name, generate_name) = (text("name"), text("generateName"));
     // An update neither changes nor generates the name.
@@ -25,7 +25,7 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
     };
     if !generate_name.is_empty() {
         for message in complaints(generate_name, true) {
-            errors.push(invalid(&Path::Name(&path, "generateName"), json!(generate_name), &message));
+            errors.push(invalid(&LinkedPath::Name(&path, "generateName"), json!(generate_name), &message));
         }
     }
     let name = match (name, generate_name) {
@@ -34,11 +34,11 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
     };
     if !name.is_empty() {
         for message in complaints(&name, false) {
-            errors.push(invalid(&Path::Name(&path, "name"), json!(name), &message));
+            errors.push(invalid(&LinkedPath::Name(&path, "name"), json!(name), &message));
         }
     } else {
         let detail = "name or generateName is required".to_owned();
-        errors.push(FieldError::object_meta(&Path::Name(&path, "name"), Kind::Required, None, detail));
+        errors.push(FieldError::object_meta(&LinkedPath::Name(&path, "name"), FieldErrorKind::Required, None, detail));
     }
     if let Some(metadata) = object.get("metadata") {
         common(metadata, &path, &mut errors);
@@ -47,13 +47,13 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
 }
 
 /// Validates the kind, version and metadata of each embedded resource.
-pub fn check_embedded(object: &Value, node: &Node) -> Vec<FieldError> {
+pub fn check_embedded(object: &Value, node: &SchemaNode) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(object, node, &Path::Root, &mut errors);
+    walk(object, node, &LinkedPath::Root, &mut errors);
     errors
 }
 
-fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
+fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     if !node.has_embedded {
         return;
     }
@@ -67,16 +67,16 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
             for key in keys {
                 let Some(value) = map.get(key) else { continue };
                 if let Some(child) = node.properties.get(key) {
-                    walk(value, child, &Path::Name(path, key), errors);
+                    walk(value, child, &LinkedPath::Name(path, key), errors);
                 } else if let Some(entry) = node.additional.schema() {
-                    walk(value, entry, &Path::Key(path, key), errors);
+                    walk(value, entry, &LinkedPath::Key(path, key), errors);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter().enumerate() {
-                    walk(item, item_node, &Path::Index(path, at), errors);
+                    walk(item, item_node, &LinkedPath::Index(path, at), errors);
                 }
             }
         }
@@ -84,11 +84,11 @@ fn walk(value: &Value, node: &Node, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>) {
+fn resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     for key in ["apiVersion", "kind"] {
-        let path = Path::Name(path, key);
+        let path = LinkedPath::Name(path, key);
         match map.get(key) {
-            None => errors.push(FieldError::object_meta(&path, Kind::Required, None, String::new())),
+            None => errors.push(FieldError::object_meta(&path, FieldErrorKind::Required, None, String::new())),
             Some(Value::String(text)) if text.is_empty() => errors.push(invalid(&path, json!(""), "must not be empty")),
             Some(Value::String(text)) if key == "apiVersion" => {
                 if text.matches('/').count() > 1 {
@@ -107,27 +107,31 @@ fn resource(map: &Map<String, Value>, path: &Path, errors: &mut Vec<FieldError>)
         }
     }
     let Some(metadata) = map.get("metadata") else { return };
-    let path = Path::Name(path, "metadata");
+    let path = LinkedPath::Name(path, "metadata");
     for (field, is_prefix) in [("generateName", true), ("name", false)] {
         let text = metadata.get(field).and_then(Value::as_str).unwrap_or("");
         for message in names::path_segment(text, is_prefix) {
-            errors.push(invalid(&Path::Name(&path, field), json!(text), &message));
+            errors.push(invalid(&LinkedPath::Name(&path, field), json!(text), &message));
         }
     }
     if let Some(namespace) = metadata.get("namespace").and_then(Value::as_str) {
         for message in names::dns_1123_label(namespace) {
-            errors.push(invalid(&Path::Name(&path, "namespace"), json!(namespace), &message));
+            errors.push(invalid(&LinkedPath::Name(&path, "namespace"), json!(namespace), &message));
         }
     }
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|g| *g < 0) {
-        errors.push(invalid(&Path::Name(&path, "generation"), json!(generation), "must be greater than or equal to 0"));
+        errors.push(invalid(
+            &LinkedPath::Name(&path, "generation"),
+            json!(generation),
+            "must be greater than or equal to 0",
+        ));
     }
     common(metadata, &path, errors);
-    managed_fields(metadata, &Path::Name(&path, "managedFields"), errors);
+    managed_fields(metadata, &LinkedPath::Name(&path, "managedFields"), errors);
 }
 
 /// Validates labels, annotations, owners and finalizers.
-fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+fn common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let entries = |field: &str| {
         let map = metadata.get(field).and_then(Value::as_object);
         let mut entries: Vec<(&str, &str)> =
@@ -135,7 +139,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
         entries.sort_unstable();
         entries
     };
-    let labels = Path::Name(path, "labels");
+    let labels = LinkedPath::Name(path, "labels");
     for (key, value) in entries("labels") {
         for message in names::qualified(key) {
             errors.push(invalid(&labels, json!(key), &message));
@@ -144,7 +148,7 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(invalid(&labels, json!(value), &message));
         }
     }
-    let annotations = Path::Name(path, "annotations");
+    let annotations = LinkedPath::Name(path, "annotations");
     let mut size = 0;
     for (key, value) in entries("annotations") {
         size += key.len() + value.len();
@@ -155,13 +159,13 @@ fn common(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     const LARGEST: usize = 256 << 10;
     if size > LARGEST {
         let detail = format!("may not be more than {LARGEST} bytes");
-        errors.push(FieldError::object_meta(&annotations, Kind::TooLong, None, detail));
+        errors.push(FieldError::object_meta(&annotations, FieldErrorKind::TooLong, None, detail));
     }
-    owners(metadata, &Path::Name(path, "ownerReferences"), errors);
-    finalizers(metadata, &Path::Name(path, "finalizers"), errors);
+    owners(metadata, &LinkedPath::Name(path, "ownerReferences"), errors);
+    finalizers(metadata, &LinkedPath::Name(path, "finalizers"), errors);
 }
 
-fn finalizers(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+fn finalizers(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let all = metadata.get("finalizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for finalizer in all {
         for message in names::qualified(finalizer.as_str().unwrap_or("")) {
@@ -175,7 +179,7 @@ fn finalizers(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+fn owners(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let owners = metadata.get("ownerReferences").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
     for owner in owners {
@@ -188,16 +192,20 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
             Some((group, version)) => (group, version),
         };
         if version.is_empty() {
-            errors.push(invalid(&Path::Name(path, "apiVersion"), json!(api_version), "version must not be empty"));
+            errors.push(invalid(
+                &LinkedPath::Name(path, "apiVersion"),
+                json!(api_version),
+                "version must not be empty",
+            ));
         }
         for field in ["kind", "name", "uid"] {
             if text(field).is_empty() {
-                errors.push(invalid(&Path::Name(path, field), json!(""), "must not be empty"));
+                errors.push(invalid(&LinkedPath::Name(path, field), json!(""), "must not be empty"));
             }
         }
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
-            let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
+            let error = FieldError::object_meta(path, FieldErrorKind::Invalid, None, detail);
             errors.push(without_values(error, "an Event is disallowed from being an owner"));
         }
         if owner.get("controller") == Some(&json!(true)) {
@@ -212,7 +220,7 @@ fn owners(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
                  {name}",
                 all.join(",")
             );
-            let error = FieldError::object_meta(path, Kind::Invalid, None, detail);
+            let error = FieldError::object_meta(path, FieldErrorKind::Invalid, None, detail);
             errors.push(without_values(error, "Only one reference can have Controller set to true"));
         }
     }
@@ -231,23 +239,27 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
-    let too_long = |path: &Path, max: usize| {
-        FieldError::object_meta(path, Kind::TooLong, None, format!("may not be more than {max} bytes"))
+fn managed_fields(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+    let too_long = |path: &LinkedPath, max: usize| {
+        FieldError::object_meta(path, FieldErrorKind::TooLong, None, format!("may not be more than {max} bytes"))
     };
     let entries = metadata.get("managedFields").and_then(Value::as_array);
     for (at, entry) in entries.into_iter().flatten().enumerate() {
-        let path = Path::Index(path, at);
+        let path = LinkedPath::Index(path, at);
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
         if !matches!(text("operation"), "Apply" | "Update") {
-            let path = Path::Name(&path, "operation");
+            let path = LinkedPath::Name(&path, "operation");
             errors.push(invalid(&path, json!(text("operation")), "must be `Apply` or `Update`"));
         }
         if !matches!(text("fieldsType"), "" | "FieldsV1") {
-            errors.push(invalid(&Path::Name(&path, "fieldsType"), json!(text("fieldsType")), "must be `FieldsV1`"));
+            errors.push(invalid(
+                &LinkedPath::Name(&path, "fieldsType"),
+                json!(text("fieldsType")),
+                "must be `FieldsV1`",
+            ));
         }
         let manager = text("manager");
-        let manager_path = Path::Name(&path, "manager");
+        let manager_path = LinkedPath::Name(&path, "manager");
         if manager.len() > 128 {
             errors.push(too_long(&manager_path, 128));
         }
@@ -256,7 +268,7 @@ fn managed_fields(metadata: &Value, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(without_values(invalid(&manager_path, json!(manager), &detail), "invalid character"));
         }
         if text("subresource").len() > 256 {
-            errors.push(too_long(&Path::Name(&path, "subresource"), 256));
+            errors.push(too_long(&LinkedPath::Name(&path, "subresource"), 256));
         }
     }
 }

@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 pub use check::{check_embedded, check_root};
 
-use super::error::{FieldError, Kind};
+use super::error::{FieldError, FieldErrorKind};
 use super::golang::Timestamp;
 use super::gotext;
-use super::node::Node;
-use super::path::Path;
-use super::prune::Pruned;
+use super::node::SchemaNode;
+use super::path::LinkedPath;
+use super::prune::PrunedField;
 
 /// The type of a metadata field.
 #[derive(Clone, Copy)]
-enum Shape {
+enum MetadataFieldType {
     Text,
     /// A string that is written even if it is empty.
     Always,
@@ -35,48 +35,48 @@ enum Shape {
 }
 
 /// The fields of a structure.
-type Shapes = &'static [(&'static str, Shape)];
+type Shapes = &'static [(&'static str, MetadataFieldType)];
 
 const OWNER: Shapes = &[
-    ("apiVersion", Shape::Always),
-    ("blockOwnerDeletion", Shape::Flag),
-    ("controller", Shape::Flag),
-    ("kind", Shape::Always),
-    ("name", Shape::Always),
-    ("uid", Shape::Always),
+    ("apiVersion", MetadataFieldType::Always),
+    ("blockOwnerDeletion", MetadataFieldType::Flag),
+    ("controller", MetadataFieldType::Flag),
+    ("kind", MetadataFieldType::Always),
+    ("name", MetadataFieldType::Always),
+    ("uid", MetadataFieldType::Always),
 ];
 
 const MANAGED: Shapes = &[
-    ("apiVersion", Shape::Text),
-    ("fieldsType", Shape::Text),
-    ("fieldsV1", Shape::Opaque),
-    ("manager", Shape::Text),
-    ("operation", Shape::Text),
-    ("subresource", Shape::Text),
-    ("time", Shape::Time),
+    ("apiVersion", MetadataFieldType::Text),
+    ("fieldsType", MetadataFieldType::Text),
+    ("fieldsV1", MetadataFieldType::Opaque),
+    ("manager", MetadataFieldType::Text),
+    ("operation", MetadataFieldType::Text),
+    ("subresource", MetadataFieldType::Text),
+    ("time", MetadataFieldType::Time),
 ];
 
 const METADATA: Shapes = &[
-    ("annotations", Shape::TextMap),
-    ("creationTimestamp", Shape::Time),
-    ("deletionGracePeriodSeconds", Shape::Optional),
-    ("deletionTimestamp", Shape::Time),
-    ("finalizers", Shape::Texts),
-    ("generateName", Shape::Text),
-    ("generation", Shape::Integer),
-    ("labels", Shape::TextMap),
-    ("managedFields", Shape::List(MANAGED)),
-    ("name", Shape::Text),
-    ("namespace", Shape::Text),
-    ("ownerReferences", Shape::List(OWNER)),
-    ("resourceVersion", Shape::Text),
-    ("selfLink", Shape::Text),
-    ("uid", Shape::Text),
+    ("annotations", MetadataFieldType::TextMap),
+    ("creationTimestamp", MetadataFieldType::Time),
+    ("deletionGracePeriodSeconds", MetadataFieldType::Optional),
+    ("deletionTimestamp", MetadataFieldType::Time),
+    ("finalizers", MetadataFieldType::Texts),
+    ("generateName", MetadataFieldType::Text),
+    ("generation", MetadataFieldType::Integer),
+    ("labels", MetadataFieldType::TextMap),
+    ("managedFields", MetadataFieldType::List(MANAGED)),
+    ("name", MetadataFieldType::Text),
+    ("namespace", MetadataFieldType::Text),
+    ("ownerReferences", MetadataFieldType::List(OWNER)),
+    ("resourceVersion", MetadataFieldType::Text),
+    ("selfLink", MetadataFieldType::Text),
+    ("uid", MetadataFieldType::Text),
 ];
 
 /// How to handle a metadata field that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum MalformedFieldPolicy {
     /// The request is rejected.
     Refused,
     /// The field is dropped when the object is read from storage.
@@ -85,8 +85,8 @@ pub enum Malformed {
 
 /// The state of a walk through an object.
 struct Coercion {
-    malformed: Malformed,
-    dropped: Vec<Pruned>,
+    malformed: MalformedFieldPolicy,
+    dropped: Vec<PrunedField>,
 }
 
 type Coerced<T = ()> = Result<T, Box<FieldError>>;
@@ -94,15 +94,20 @@ type Coerced<T = ()> = Result<T, Box<FieldError>>;
 /// Normalizes the metadata of embedded resources and, with `own`, of the object itself.
 ///
 /// Returns the dropped fields. An error means that the server cannot decode the object at all.
-pub fn coerce(object: &mut Value, node: &Node, own: bool, malformed: Malformed) -> Coerced<Vec<Pruned>> {
+pub fn coerce(
+    object: &mut Value,
+    node: &SchemaNode,
+    own: bool,
+    malformed: MalformedFieldPolicy,
+) -> Coerced<Vec<PrunedField>> {
     let mut coercion = Coercion { malformed, dropped: Vec::new() };
     if let Some(map) = object.as_object_mut().filter(|_| own) {
-        coercion.resource(map, &Path::Root)?;
-        if malformed == Malformed::Refused {
+        coercion.resource(map, &LinkedPath::Root)?;
+        if malformed == MalformedFieldPolicy::Refused {
             drop_repeated_owners(map);
         }
     }
-    coercion.embedded(object, node, &Path::Root)?;
+    coercion.embedded(object, node, &LinkedPath::Root)?;
     Ok(coercion.dropped)
 }
 
@@ -123,13 +128,13 @@ fn drop_repeated_owners(map: &mut Map<String, Value>) {
 }
 
 /// [`coerce`] for a value that is not the whole object, such as a default.
-pub fn coerce_part(value: &mut Value, node: &Node) {
+pub fn coerce_part(value: &mut Value, node: &SchemaNode) {
     // The server rejects a CRD whose defaults do not decode.
-    let _ = coerce(value, node, false, Malformed::Dropped);
+    let _ = coerce(value, node, false, MalformedFieldPolicy::Dropped);
 }
 
 impl Coercion {
-    fn embedded(&mut self, value: &mut Value, node: &Node, path: &Path) -> Coerced {
+    fn embedded(&mut self, value: &mut Value, node: &SchemaNode, path: &LinkedPath) -> Coerced {
         if !node.has_embedded {
             return Ok(());
         }
@@ -140,16 +145,16 @@ impl Coercion {
                 }
                 for (key, value) in map.iter_mut() {
                     if let Some(child) = node.properties.get(key) {
-                        self.embedded(value, child, &Path::Name(path, key))?;
+                        self.embedded(value, child, &LinkedPath::Name(path, key))?;
                     } else if let Some(entry) = node.additional.schema() {
-                        self.embedded(value, entry, &Path::Key(path, key))?;
+                        self.embedded(value, entry, &LinkedPath::Key(path, key))?;
                     }
                 }
             }
             Value::Array(items) => {
                 if let Some(item_node) = node.items.as_deref() {
                     for (at, item) in items.iter_mut().enumerate() {
-                        self.embedded(item, item_node, &Path::Index(path, at))?;
+                        self.embedded(item, item_node, &LinkedPath::Index(path, at))?;
                     }
                 }
             }
@@ -158,42 +163,48 @@ impl Coercion {
         Ok(())
     }
 
-    fn resource(&mut self, map: &mut Map<String, Value>, path: &Path) -> Coerced {
+    fn resource(&mut self, map: &mut Map<String, Value>, path: &LinkedPath) -> Coerced {
         for key in ["apiVersion", "kind"] {
             let Some(value) = map.get(key).filter(|value| !value.is_string()) else { continue };
-            let path = Path::Name(path, key);
-            if self.malformed == Malformed::Refused {
+            let path = LinkedPath::Name(path, key);
+            if self.malformed == MalformedFieldPolicy::Refused {
                 return Err(Box::new(invalid(&path, value.clone(), "must be a string")));
             }
             if let Some(value) = map.shift_remove(key) {
-                self.dropped.push(Pruned::new(&path, value));
+                self.dropped.push(PrunedField::new(&path, value));
             }
         }
         let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
         if metadata.is_null() {
             *metadata = json!({});
         }
-        self.fields(metadata, METADATA, &Path::Name(path, "metadata"), self.malformed)
+        self.fields(metadata, METADATA, &LinkedPath::Name(path, "metadata"), self.malformed)
     }
 
-    fn fields(&mut self, value: &mut Value, shapes: Shapes, path: &Path, malformed: Malformed) -> Coerced {
+    fn fields(
+        &mut self,
+        value: &mut Value,
+        shapes: Shapes,
+        path: &LinkedPath,
+        malformed: MalformedFieldPolicy,
+    ) -> Coerced {
         let Value::Object(map) = value else {
             return Err(Box::new(invalid(path, value.clone(), "must be an object")));
         };
         let mut failure = None;
         map.retain(|key, value| {
-            let path = Path::Name(path, key);
+            let path = LinkedPath::Name(path, key);
             let Some((_, shape)) = shapes.iter().find(|(name, _)| name == key) else {
-                self.dropped.push(Pruned::new(&path, value.take()));
+                self.dropped.push(PrunedField::new(&path, value.take()));
                 return false;
             };
             let dropped = self.dropped.len();
             match self.field(value, *shape, &path) {
                 Ok(keep) => keep,
-                Err(_) if malformed == Malformed::Dropped => {
+                Err(_) if malformed == MalformedFieldPolicy::Dropped => {
                     // The whole field is dropped, which includes what was dropped inside it.
                     self.dropped.truncate(dropped);
-                    self.dropped.push(Pruned::new(&path, value.take()));
+                    self.dropped.push(PrunedField::new(&path, value.take()));
                     false
                 }
                 Err(error) => {
@@ -202,7 +213,7 @@ impl Coercion {
                 }
             }
         });
-        for (name, _) in shapes.iter().filter(|(_, shape)| matches!(shape, Shape::Always)) {
+        for (name, _) in shapes.iter().filter(|(_, shape)| matches!(shape, MetadataFieldType::Always)) {
             if !map.contains_key(*name) {
                 map.insert((*name).to_owned(), json!(""));
             }
@@ -211,32 +222,34 @@ impl Coercion {
     }
 
     /// Normalizes a field and returns whether it is kept: an empty field is equivalent to a missing one.
-    fn field(&mut self, value: &mut Value, shape: Shape, path: &Path) -> Coerced<bool> {
+    fn field(&mut self, value: &mut Value, shape: MetadataFieldType, path: &LinkedPath) -> Coerced<bool> {
         if value.is_null() {
             return Ok(false);
         }
         let wrong =
             |value: &Value, wanted: &str| Err(Box::new(invalid(path, value.clone(), &format!("must be {wanted}"))));
         match (shape, &mut *value) {
-            (Shape::Opaque, _) => Ok(true),
-            (Shape::Text, Value::String(text)) => Ok(!text.is_empty()),
-            (Shape::Always, Value::String(_)) => Ok(true),
-            (Shape::Flag, Value::Bool(_)) => Ok(true),
-            (Shape::Integer | Shape::Optional, Value::Number(_)) => {
+            (MetadataFieldType::Opaque, _) => Ok(true),
+            (MetadataFieldType::Text, Value::String(text)) => Ok(!text.is_empty()),
+            (MetadataFieldType::Always, Value::String(_)) => Ok(true),
+            (MetadataFieldType::Flag, Value::Bool(_)) => Ok(true),
+            (MetadataFieldType::Integer | MetadataFieldType::Optional, Value::Number(_)) => {
                 // The server encodes it as JSON once more: 1.0 becomes 1.
                 let Ok(integer) = gotext::json(value).parse::<i64>() else { return wrong(value, "an integer") };
                 *value = json!(integer);
-                Ok(integer != 0 || matches!(shape, Shape::Optional))
+                Ok(integer != 0 || matches!(shape, MetadataFieldType::Optional))
             }
-            (Shape::Time, Value::String(text)) => match Timestamp::from_rfc3339(text).map(Timestamp::to_the_second) {
-                // Conversion to UTC can lead to a year that cannot be written.
-                Some(time) if (0..=9999).contains(&time.parts(0).year) => {
-                    *text = time.to_string();
-                    Ok(!time.is_zero())
+            (MetadataFieldType::Time, Value::String(text)) => {
+                match Timestamp::from_rfc3339(text).map(Timestamp::to_the_second) {
+                    // Conversion to UTC can lead to a year that cannot be written.
+                    Some(time) if (0..=9999).contains(&time.parts(0).year) => {
+                        *text = time.to_string();
+                        Ok(!time.is_zero())
+                    }
+                    _ => wrong(value, "an RFC 3339 time"),
                 }
-                _ => wrong(value, "an RFC 3339 time"),
-            },
-            (Shape::Texts, Value::Array(items)) => {
+            }
+            (MetadataFieldType::Texts, Value::Array(items)) => {
                 for item in items.iter_mut() {
                     match item {
                         Value::String(_) => {}
@@ -246,7 +259,7 @@ impl Coercion {
                 }
                 Ok(!items.is_empty())
             }
-            (Shape::TextMap, Value::Object(entries)) => {
+            (MetadataFieldType::TextMap, Value::Object(entries)) => {
                 for entry in entries.values_mut() {
                     match entry {
                         Value::String(_) => {}
@@ -256,28 +269,28 @@ impl Coercion {
                 }
                 Ok(!entries.is_empty())
             }
-            (Shape::List(shapes), Value::Array(items)) => {
+            (MetadataFieldType::List(shapes), Value::Array(items)) => {
                 for (at, item) in items.iter_mut().enumerate() {
                     if item.is_null() {
                         *item = json!({});
                     }
-                    self.fields(item, shapes, &Path::Index(path, at), Malformed::Refused)?;
+                    self.fields(item, shapes, &LinkedPath::Index(path, at), MalformedFieldPolicy::Refused)?;
                 }
                 Ok(!items.is_empty())
             }
-            (Shape::Text | Shape::Always, value) => wrong(value, "a string"),
-            (Shape::Flag, value) => wrong(value, "true or false"),
-            (Shape::Integer | Shape::Optional, value) => wrong(value, "an integer"),
-            (Shape::Time, value) => wrong(value, "an RFC 3339 time"),
-            (Shape::Texts, value) => wrong(value, "a list of strings"),
-            (Shape::TextMap, value) => wrong(value, "a map of strings"),
-            (Shape::List(_), value) => wrong(value, "a list"),
+            (MetadataFieldType::Text | MetadataFieldType::Always, value) => wrong(value, "a string"),
+            (MetadataFieldType::Flag, value) => wrong(value, "true or false"),
+            (MetadataFieldType::Integer | MetadataFieldType::Optional, value) => wrong(value, "an integer"),
+            (MetadataFieldType::Time, value) => wrong(value, "an RFC 3339 time"),
+            (MetadataFieldType::Texts, value) => wrong(value, "a list of strings"),
+            (MetadataFieldType::TextMap, value) => wrong(value, "a map of strings"),
+            (MetadataFieldType::List(_), value) => wrong(value, "a list"),
         }
     }
 }
 
-fn invalid(path: &Path, value: Value, detail: &str) -> FieldError {
-    FieldError::object_meta(path, Kind::Invalid, Some(value), detail.to_owned())
+fn invalid(path: &LinkedPath, value: Value, detail: &str) -> FieldError {
+    FieldError::object_meta(path, FieldErrorKind::Invalid, Some(value), detail.to_owned())
 }
 
 #[cfg(test)]

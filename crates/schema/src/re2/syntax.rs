@@ -16,17 +16,17 @@ const SURE_SIZE: u64 = 1_000_000;
 
 /// The reason a pattern is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Problem {
+pub enum PatternError {
     /// Go rejects the pattern with this text.
     Refused(String),
     /// The pattern is so large that only counting exactly like Go could decide.
     Undecided,
 }
 
-type Parsed<T> = Result<T, Problem>;
+type PatternResult<T> = Result<T, PatternError>;
 
-fn refused<T>(what: &str, expression: &str) -> Parsed<T> {
-    Err(Problem::Refused(format!("error parsing regexp: {what}: `{expression}`")))
+fn refused<T>(what: &str, expression: &str) -> PatternResult<T> {
+    Err(PatternError::Refused(format!("error parsing regexp: {what}: `{expression}`")))
 }
 
 const INVALID_RANGE: &str = "invalid character class range";
@@ -34,7 +34,7 @@ const INVALID_ESCAPE: &str = "invalid escape sequence";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
 
 /// An entry of the parser's stack.
-enum Part {
+enum RegexStackEntry {
     Open,
     Bar,
     /// An expression and its measure.
@@ -52,15 +52,15 @@ struct Measure {
 const LEAF: Measure = Measure { repeats: 1, height: 1, size: 1 };
 
 /// Checks a pattern.
-pub fn check(pattern: &str) -> Parsed<()> {
-    let mut parser = Parser { whole: pattern, rest: pattern, stack: Vec::new() };
+pub fn check(pattern: &str) -> PatternResult<()> {
+    let mut parser = RegexParser { whole: pattern, rest: pattern, stack: Vec::new() };
     parser.run()
 }
 
-struct Parser<'p> {
+struct RegexParser<'p> {
     whole: &'p str,
     rest: &'p str,
-    stack: Vec<Part>,
+    stack: Vec<RegexStackEntry>,
 }
 
 /// The part of `from` before `rest`, which is a suffix of it.
@@ -75,8 +75,8 @@ fn next(rest: &mut &str) -> Option<char> {
     c
 }
 
-impl Parser<'_> {
-    fn run(&mut self) -> Parsed<()> {
+impl RegexParser<'_> {
+    fn run(&mut self) -> PatternResult<()> {
         let mut last_repeat = "";
         while let Some(c) = self.rest.chars().next() {
             let before = self.rest;
@@ -84,12 +84,12 @@ impl Parser<'_> {
             match c {
                 '(' if before.starts_with("(?") => self.perl_group()?,
                 '(' => {
-                    self.stack.push(Part::Open);
+                    self.stack.push(RegexStackEntry::Open);
                     self.rest = &before[1..];
                 }
                 '|' => {
                     self.concatenate();
-                    self.stack.push(Part::Bar);
+                    self.stack.push(RegexStackEntry::Bar);
                     self.rest = &before[1..];
                 }
                 ')' => {
@@ -136,30 +136,30 @@ impl Parser<'_> {
         }
     }
 
-    fn push(&mut self, measure: Measure) -> Parsed<()> {
+    fn push(&mut self, measure: Measure) -> PatternResult<()> {
         if measure.height > SURE_HEIGHT || measure.size > SURE_SIZE {
-            return Err(Problem::Undecided);
+            return Err(PatternError::Undecided);
         }
-        self.stack.push(Part::Whole(measure));
+        self.stack.push(RegexStackEntry::Whole(measure));
         Ok(())
     }
 
     /// Merges the expressions above the last `(` or `|` into one.
     fn concatenate(&mut self) {
-        self.gather(|part| matches!(part, Part::Whole(_)));
+        self.gather(|part| matches!(part, RegexStackEntry::Whole(_)));
     }
 
     /// Merges the alternatives above the last `(` into one.
     fn alternate(&mut self) {
-        self.gather(|part| !matches!(part, Part::Open));
+        self.gather(|part| !matches!(part, RegexStackEntry::Open));
     }
 
-    fn gather(&mut self, is_part: impl Fn(&Part) -> bool) {
+    fn gather(&mut self, is_part: impl Fn(&RegexStackEntry) -> bool) {
         let from = self.stack.iter().rposition(|part| !is_part(part)).map_or(0, |at| at + 1);
         let parts: Vec<Measure> = self
             .stack
             .drain(from..)
-            .filter_map(|part| if let Part::Whole(measure) = part { Some(measure) } else { None })
+            .filter_map(|part| if let RegexStackEntry::Whole(measure) = part { Some(measure) } else { None })
             .collect();
         let measure = match parts.as_slice() {
             [] => LEAF,
@@ -170,15 +170,15 @@ impl Parser<'_> {
                 size: many.iter().map(|of| of.size + 1).fold(0, u64::saturating_add),
             },
         };
-        self.stack.push(Part::Whole(measure));
+        self.stack.push(RegexStackEntry::Whole(measure));
     }
 
-    fn close(&mut self) -> Parsed<()> {
+    fn close(&mut self) -> PatternResult<()> {
         self.concatenate();
         self.alternate();
         let inner = self.stack.pop();
         match (self.stack.pop(), inner) {
-            (Some(Part::Open), Some(Part::Whole(of))) => {
+            (Some(RegexStackEntry::Open), Some(RegexStackEntry::Whole(of))) => {
                 self.push(Measure { height: of.height + 1, size: of.size + 2, ..of })
             }
             _ => refused("unexpected )", self.whole),
@@ -192,12 +192,12 @@ impl Parser<'_> {
         bounds: Option<(u64, Option<u64>)>,
         before: &str,
         last_repeat: &str,
-    ) -> Parsed<()> {
+    ) -> PatternResult<()> {
         self.rest = self.rest.strip_prefix('?').unwrap_or(self.rest);
         if !last_repeat.is_empty() {
             return refused("invalid nested repetition operator", until(last_repeat, self.rest));
         }
-        let Some(Part::Whole(of)) = self.stack.last() else {
+        let Some(RegexStackEntry::Whole(of)) = self.stack.last() else {
             return refused(MISSING_ARGUMENT, until(before, self.rest));
         };
         let mut measure = Measure { height: of.height + 1, size: of.size.saturating_add(2), ..*of };
@@ -213,7 +213,7 @@ impl Parser<'_> {
     }
 
     /// Parses `(?…`: a named group, flags, or a non-capturing group.
-    fn perl_group(&mut self) -> Parsed<()> {
+    fn perl_group(&mut self) -> PatternResult<()> {
         let all = self.rest;
         let name = (all.len() > 4).then(|| all.strip_prefix("(?P<")).flatten();
         if let Some(named) = name.or_else(|| (all.len() > 3).then(|| all.strip_prefix("(?<")).flatten()) {
@@ -222,7 +222,7 @@ impl Parser<'_> {
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 return refused("invalid named capture", until(all, rest));
             }
-            self.stack.push(Part::Open);
+            self.stack.push(RegexStackEntry::Open);
             self.rest = rest;
             return Ok(());
         }
@@ -237,7 +237,7 @@ impl Parser<'_> {
                 }
                 ':' | ')' if !is_negated || has_flag => {
                     if c == ':' {
-                        self.stack.push(Part::Open);
+                        self.stack.push(RegexStackEntry::Open);
                     }
                     self.rest = rest;
                     return Ok(());
@@ -249,7 +249,7 @@ impl Parser<'_> {
     }
 
     /// Parses an escape outside a class.
-    fn escape(&mut self) -> Parsed<()> {
+    fn escape(&mut self) -> PatternResult<()> {
         let all = self.rest;
         match all.as_bytes().get(1) {
             Some(b'A' | b'b' | b'B' | b'z') => {
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 
     /// Parses a class in brackets.
-    fn class(&mut self) -> Parsed<()> {
+    fn class(&mut self) -> PatternResult<()> {
         let all = self.rest;
         let mut rest = &all[1..];
         rest = rest.strip_prefix('^').unwrap_or(rest);
@@ -338,7 +338,7 @@ fn is_posix_class(name: &str) -> bool {
 }
 
 /// Consumes a class escape such as `\d` or `\pN`. False if there is none.
-fn class_escape(rest: &mut &str) -> Parsed<bool> {
+fn class_escape(rest: &mut &str) -> PatternResult<bool> {
     let all = *rest;
     match all.strip_prefix('\\').and_then(|after| after.chars().next()) {
         Some('d' | 'D' | 's' | 'S' | 'w' | 'W') => {
@@ -368,7 +368,7 @@ fn class_escape(rest: &mut &str) -> Parsed<bool> {
     if CLASSES.contains(plain.as_str()) { Ok(true) } else { refused(INVALID_RANGE, sequence) }
 }
 
-fn class_character(rest: &mut &str, class: &str) -> Parsed<char> {
+fn class_character(rest: &mut &str, class: &str) -> PatternResult<char> {
     if rest.starts_with('\\') {
         return character_escape(rest);
     }
@@ -376,7 +376,7 @@ fn class_character(rest: &mut &str, class: &str) -> Parsed<char> {
 }
 
 /// Parses an escape for a single character.
-fn character_escape(rest: &mut &str) -> Parsed<char> {
+fn character_escape(rest: &mut &str) -> PatternResult<char> {
     let all = *rest;
     *rest = &all[1..];
     let Some(c) = next(rest) else {
@@ -411,7 +411,7 @@ fn character_escape(rest: &mut &str) -> Parsed<char> {
 }
 
 /// Parses the digits after `\x`. `None` if they are invalid; the inspected characters are consumed.
-fn hexadecimal(rest: &mut &str) -> Parsed<Option<char>> {
+fn hexadecimal(rest: &mut &str) -> PatternResult<Option<char>> {
     let Some(first) = next(rest) else { return Ok(None) };
     if first != '{' {
         // Go reads two characters before it validates them.
@@ -472,12 +472,12 @@ mod tests {
             ("a\\", "trailing backslash at end of expression: ``"),
         ] {
             let words = format!("error parsing regexp: {words}");
-            assert_eq!(check(pattern), Err(Problem::Refused(words)), "{pattern}");
+            assert_eq!(check(pattern), Err(PatternError::Refused(words)), "{pattern}");
         }
         for pattern in ["", "a|b", "(?i)a", "(?i:a)", "[]a]", "a{,2}", r"\p{greek}", r"\Q*\E", "(a{10}){0}", "a{2}?"] {
             assert_eq!(check(pattern), Ok(()), "{pattern}");
         }
         assert_eq!(check(&"(".repeat(500).replace('(', "(a")), refused("missing closing )", &"(a".repeat(500)));
-        assert_eq!(check(&format!("{}{}", "(a".repeat(500), ")".repeat(500))), Err(Problem::Undecided));
+        assert_eq!(check(&format!("{}{}", "(a".repeat(500), ")".repeat(500))), Err(PatternError::Undecided));
     }
 }

@@ -21,8 +21,8 @@ fn an_object_is_pruned_then_defaulted_then_validated() {
     let mut written = object(json!({"a": null, "n": null, "m": null, "list": [{"x": 1}]}));
     let processed = schema.process(&mut written, None);
     assert_eq!(written["spec"], json!({"a": "d", "m": null}));
-    let spec = Path::Name(&Path::Root, "spec");
-    assert_eq!(processed.pruned, [Pruned::new(&Path::Name(&spec, "list"), json!([{"x": 1}]))]);
+    let spec = LinkedPath::Name(&LinkedPath::Root, "spec");
+    assert_eq!(processed.pruned, [PrunedField::new(&LinkedPath::Name(&spec, "list"), json!([{"x": 1}]))]);
     assert_eq!(processed.defaulted, [Defaulted { path: "spec.a".to_owned(), at: vec!["spec".into(), "a".into()] }]);
     assert!(processed.outcome.is_accepted());
 }

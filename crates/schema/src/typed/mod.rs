@@ -19,7 +19,7 @@ const MOST_REFERENCES: usize = 8;
 
 /// A value that cannot be parsed. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct TypedValueError {
     /// The path in the object.
     pub at: Vec<Step>,
     /// The index of the faulty element, if the error is about an element of the list at `at`.
@@ -45,7 +45,7 @@ pub enum UnreadableKind {
     Duplicate,
 }
 
-impl Unreadable {
+impl TypedValueError {
     /// The path to the faulty element or, if there is none, to the faulty value.
     pub fn steps(&self) -> Vec<Step> {
         self.at.iter().cloned().chain(self.element.map(Step::Index)).collect()
@@ -61,7 +61,7 @@ impl Unreadable {
     }
 }
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for TypedValueError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.path.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.path, self.message) }
     }
@@ -77,16 +77,21 @@ pub enum Duplicates {
 }
 
 /// The values of a custom resource that cannot be parsed by its `openAPIV3Schema`, in the order of the object.
-pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
-    Walk::of(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
+pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<TypedValueError> {
+    TypedWalk::of(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
 }
 
 /// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3
 /// document, in the order of the object. `definitions` is `components.schemas` of the document, which `$ref`s lead to.
-pub fn unreadable_by(schema: &Value, definitions: &Value, object: &Value, duplicates: Duplicates) -> Vec<Unreadable> {
+pub fn unreadable_by(
+    schema: &Value,
+    definitions: &Value,
+    object: &Value,
+    duplicates: Duplicates,
+) -> Vec<TypedValueError> {
     // Such a document describes the metadata too.
     let inherited = Inherited { is_resource: false, keeps_unknown: false };
-    Walk::of(schema, Some(definitions), object, duplicates, inherited)
+    TypedWalk::of(schema, Some(definitions), object, duplicates, inherited)
 }
 
 /// The fields that the schema declares beside the one at `at`, which it does not declare: see [`unreadable_by`].
@@ -103,10 +108,10 @@ pub fn declared_beside<'s>(schema: &'s Value, definitions: &'s Value, at: &[Step
 
 /// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the
 /// order of the manifest. The fields are those of the newest API server that is known here.
-pub fn unreadable_crd(crd: &Value) -> Vec<Unreadable> {
+pub fn unreadable_crd(crd: &Value) -> Vec<TypedValueError> {
     let (root, definitions) = (&tables::CRD["CustomResourceDefinition"], &*tables::CRD);
     let inherited = Inherited { is_resource: true, keeps_unknown: false };
-    Walk::of(root, Some(definitions), crd, Duplicates::Refused, inherited)
+    TypedWalk::of(root, Some(definitions), crd, Duplicates::Refused, inherited)
 }
 
 /// Whether a node is a list of type `set` whose items can be objects or lists. The server accepts such a schema, but
@@ -137,7 +142,7 @@ struct Inherited {
     keeps_unknown: bool,
 }
 
-enum Element<'o> {
+enum TypedPathElement<'o> {
     Field(&'o str),
     Index(usize),
     /// An item of a set.
@@ -146,23 +151,23 @@ enum Element<'o> {
     Keys(Vec<(&'o str, &'o Value)>),
 }
 
-struct Walk<'o> {
+struct TypedWalk<'o> {
     /// What `$ref`s lead to. The schema of a custom resource has none.
     definitions: Option<&'o Value>,
     duplicates: Duplicates,
-    place: Vec<(Element<'o>, Step)>,
-    found: Vec<Unreadable>,
+    place: Vec<(TypedPathElement<'o>, Step)>,
+    found: Vec<TypedValueError>,
 }
 
-impl<'o> Walk<'o> {
+impl<'o> TypedWalk<'o> {
     fn of(
         schema: &'o Value,
         definitions: Option<&'o Value>,
         object: &'o Value,
         duplicates: Duplicates,
         inherited: Inherited,
-    ) -> Vec<Unreadable> {
-        let mut walk = Walk { definitions, duplicates, place: Vec::new(), found: Vec::new() };
+    ) -> Vec<TypedValueError> {
+        let mut walk = TypedWalk { definitions, duplicates, place: Vec::new(), found: Vec::new() };
         walk.value(schema, object, inherited);
         walk.found
     }
@@ -217,7 +222,7 @@ impl<'o> Walk<'o> {
         let entries = schema.get("additionalProperties");
         let below = Inherited { is_resource: false, ..inherited };
         for (key, value) in map {
-            self.place.push((Element::Field(key), Step::from(key.as_str())));
+            self.place.push((TypedPathElement::Field(key), Step::from(key.as_str())));
             let of_resource = inherited.is_resource.then(|| tables::RESOURCE["properties"].get(key)).flatten();
             if let Some(property) = of_resource {
                 self.value(property, value, Inherited { is_resource: false, keeps_unknown: false });
@@ -243,14 +248,16 @@ impl<'o> Walk<'o> {
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
             let element = match list_type {
-                Some("map") => keys_of(schema, resolve(self.definitions, &schema["items"]), item).map(Element::Keys),
+                Some("map") => {
+                    keys_of(schema, resolve(self.definitions, &schema["items"]), item).map(TypedPathElement::Keys)
+                }
                 Some("set") => match item {
                     Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
                     Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
                     Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
-                    item => Ok(Element::Value(item)),
+                    item => Ok(TypedPathElement::Value(item)),
                 },
-                _ => Ok(Element::Index(index)),
+                _ => Ok(TypedPathElement::Index(index)),
             };
             let element = match element {
                 Ok(element) => element,
@@ -275,7 +282,7 @@ impl<'o> Walk<'o> {
     fn refuse(&mut self, kind: UnreadableKind, element: Option<usize>, message: String) {
         let path = self.place.iter().map(|(element, _)| element.text()).collect();
         let at = self.place.iter().map(|(_, step)| step.clone()).collect();
-        self.found.push(Unreadable { at, element, kind, path, message });
+        self.found.push(TypedValueError { at, element, kind, path, message });
     }
 }
 
@@ -317,7 +324,7 @@ fn keys_of<'o>(schema: &'o Value, of_items: &'o Value, item: &'o Value) -> Resul
     Ok(keys)
 }
 
-impl Element<'_> {
+impl TypedPathElement<'_> {
     fn text(&self) -> String {
         match self {
             Self::Field(name) => format!(".{name}"),
@@ -397,7 +404,7 @@ fn go_syntax(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn said(found: Vec<Unreadable>) -> Vec<String> {
+    fn said(found: Vec<TypedValueError>) -> Vec<String> {
         found.iter().map(ToString::to_string).collect()
     }
 

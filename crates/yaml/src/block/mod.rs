@@ -15,20 +15,28 @@ mod tests;
 
 use std::borrow::Cow;
 
-use super::document::{Document, Kind, Place, Raw};
+use super::document::{NodeStart, RawYamlNode, YamlDocument, YamlNodeKind};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
 /// libyaml searches for the colon of a key within 1,024 bytes.
 pub(super) const LONGEST_KEY: usize = 1000;
 
 /// Reads a block-style document; `None` for everything else, including an empty document.
-pub(super) fn compose(text: &str) -> Option<Document<'_>> {
+pub(super) fn compose(text: &str) -> Option<YamlDocument<'_>> {
     if text.len() > MAX_BYTES || !text.ends_with('\n') || !is_ordinary(text) {
         return None;
     }
     let nodes = Vec::with_capacity(text.len() / 32);
-    let reader =
-        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, nodes, open: Vec::new(), pending_value: None, end: 0 };
+    let reader = BlockReader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        line: 0,
+        nodes,
+        open: Vec::new(),
+        pending_value: None,
+        end: 0,
+    };
     reader.run()
 }
 
@@ -47,29 +55,29 @@ pub(super) fn is_ordinary(text: &str) -> bool {
     })
 }
 
-struct Reader<'t> {
+struct BlockReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     /// The start of the current line, and its number from 0.
     at: usize,
     line: u32,
-    nodes: Vec<Raw<'t>>,
-    open: Vec<Open>,
+    nodes: Vec<RawYamlNode<'t>>,
+    open: Vec<OpenBlockCollection>,
     /// After a key or a dash whose value has not been read yet: the position of the value if it is missing.
-    pending_value: Option<Place>,
+    pending_value: Option<NodeStart>,
     /// The end of the last scalar or bracket.
     end: usize,
 }
 
 /// A collection that is still open.
-struct Open {
+struct OpenBlockCollection {
     node: u32,
     column: usize,
     is_list: bool,
 }
 
 /// A scalar and the offset after it.
-struct Scalar<'t> {
+struct ScannedScalar<'t> {
     value: Cow<'t, str>,
     plain: bool,
     end: usize,
@@ -83,8 +91,8 @@ enum Stop {
     LineBreak,
 }
 
-impl<'t> Reader<'t> {
-    fn run(mut self) -> Option<Document<'t>> {
+impl<'t> BlockReader<'t> {
+    fn run(mut self) -> Option<YamlDocument<'t>> {
         if self.bytes.starts_with(b"---") {
             (self.bytes[3] == b'\n').then_some(())?;
             self.start_line(4);
@@ -100,7 +108,7 @@ impl<'t> Reader<'t> {
         }
         self.finish_value();
         while self.close() {}
-        Document::of(self.nodes)
+        YamlDocument::of(self.nodes)
     }
 
     /// Continues at the next line, which starts at `start`.
@@ -128,8 +136,8 @@ impl<'t> Reader<'t> {
         self.bytes[start] == b'-' && matches!(self.bytes[start + 1], b' ' | b'\n')
     }
 
-    fn place(&self, start: usize) -> Place {
-        Place { line: self.line, column: (start - self.at) as u32, start: start as u32 }
+    fn place(&self, start: usize) -> NodeStart {
+        NodeStart { line: self.line, column: (start - self.at) as u32, start: start as u32 }
     }
 
     /// Reads the content that begins on this line; its text starts at `start`.
@@ -148,7 +156,7 @@ impl<'t> Reader<'t> {
         while self.open.last().is_some_and(|o| o.column > column || (o.column == column && o.is_list && !is_dash)) {
             self.close();
         }
-        let Open { column: expected, is_list, .. } = *self.open.last()?;
+        let OpenBlockCollection { column: expected, is_list, .. } = *self.open.last()?;
         match (expected == column, is_list, is_dash) {
             (true, true, true) => self.item(start),
             (true, false, false) => {
@@ -184,7 +192,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the rest of an entry after its key.
-    fn entry(&mut self, start: usize, key: Scalar<'t>) -> Option<()> {
+    fn entry(&mut self, start: usize, key: ScannedScalar<'t>) -> Option<()> {
         let after = key.end + 1;
         let place = self.place(start);
         self.scalar(place, key)?;
@@ -206,39 +214,39 @@ impl<'t> Reader<'t> {
     fn finish_value(&mut self) {
         if let Some(at) = self.pending_value.take() {
             self.end = at.start as usize;
-            self.nodes.push(Raw::scalar(Cow::Borrowed(""), true, at, at.start));
+            self.nodes.push(RawYamlNode::scalar(Cow::Borrowed(""), true, at, at.start));
         }
     }
 
     fn open(&mut self, start: usize, is_list: bool) -> Option<()> {
         let at = self.place(start);
-        self.open.push(Open { node: self.nodes.len() as u32, column: start - self.at, is_list });
-        let kind = if is_list { Kind::Sequence { next: 0 } } else { Kind::Mapping { next: 0 } };
-        self.nodes.push(Raw { kind, at, end: at.start });
+        self.open.push(OpenBlockCollection { node: self.nodes.len() as u32, column: start - self.at, is_list });
+        let kind = if is_list { YamlNodeKind::Sequence { next: 0 } } else { YamlNodeKind::Mapping { next: 0 } };
+        self.nodes.push(RawYamlNode { kind, at, end: at.start });
         (self.open.len() <= MAX_DEPTH && self.nodes.len() < MAX_NODES).then_some(())
     }
 
     /// Closes the innermost collection, if any.
     fn close(&mut self) -> bool {
-        let Some(Open { node, .. }) = self.open.pop() else { return false };
+        let Some(OpenBlockCollection { node, .. }) = self.open.pop() else { return false };
         let following = self.nodes.len() as u32;
         let raw = &mut self.nodes[node as usize];
         raw.end = raw.end.max(self.end as u32);
-        if let Kind::Sequence { next } | Kind::Mapping { next } = &mut raw.kind {
+        if let YamlNodeKind::Sequence { next } | YamlNodeKind::Mapping { next } = &mut raw.kind {
             *next = following;
         }
         true
     }
 
-    fn scalar(&mut self, at: Place, Scalar { value, plain, end }: Scalar<'t>) -> Option<()> {
+    fn scalar(&mut self, at: NodeStart, ScannedScalar { value, plain, end }: ScannedScalar<'t>) -> Option<()> {
         self.end = end;
-        self.nodes.push(Raw::scalar(value, plain, at, end as u32));
+        self.nodes.push(RawYamlNode::scalar(value, plain, at, end as u32));
         (self.nodes.len() < MAX_NODES).then_some(())
     }
 
     /// Reads the key at `start`; `None` if there is no key. A key must be on one line and be ASCII, so that the column
     /// of its value can be computed from bytes.
-    fn key(&self, start: usize) -> Option<Scalar<'t>> {
+    fn key(&self, start: usize) -> Option<ScannedScalar<'t>> {
         let quote = self.bytes[start];
         let (from, end) = if matches!(quote, b'"' | b'\'') {
             let inner = &self.bytes[start + 1..];
@@ -253,7 +261,7 @@ impl<'t> Reader<'t> {
         let text = &self.text[from..end];
         let is_key = self.bytes[after] == b':' && matches!(self.bytes[after + 1], b' ' | b'\n');
         (is_key && text.is_ascii() && text.len() <= LONGEST_KEY).then_some(())?;
-        Some(Scalar { value: Cow::Borrowed(text), plain: from == start, end: after })
+        Some(ScannedScalar { value: Cow::Borrowed(text), plain: from == start, end: after })
     }
 
     /// Reads a scalar or an empty collection, and the rest of its last line.
@@ -270,15 +278,15 @@ impl<'t> Reader<'t> {
         self.scalar(place, scalar)
     }
 
-    fn empty(&mut self, start: usize, at: Place) -> Option<()> {
+    fn empty(&mut self, start: usize, at: NodeStart) -> Option<()> {
         let next = self.nodes.len() as u32 + 1;
         let kind = match &self.bytes[start..start + 2] {
-            b"{}" => Kind::Mapping { next },
-            b"[]" => Kind::Sequence { next },
+            b"{}" => YamlNodeKind::Mapping { next },
+            b"[]" => YamlNodeKind::Sequence { next },
             _ => return None,
         };
         self.end = start + 2;
-        self.nodes.push(Raw { kind, at, end: self.end as u32 });
+        self.nodes.push(RawYamlNode { kind, at, end: self.end as u32 });
         self.rest(self.end)
     }
 

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::{Reader, Scalar, Stop};
+use super::{BlockReader, ScannedScalar, Stop};
 
 /// The end of a plain scalar's part on one line.
-pub(super) struct PlainLine {
+pub(super) struct PlainScalarLine {
     pub(super) end: usize,
     pub(super) stop: Stop,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> BlockReader<'t> {
     pub(super) fn starts_plain(&self, start: usize) -> bool {
         !matches!(
             self.bytes[start],
@@ -36,7 +36,7 @@ impl<'t> Reader<'t> {
     }
 
     /// `None` if there is a tab.
-    pub(super) fn plain_line(&self, start: usize) -> Option<PlainLine> {
+    pub(super) fn plain_line(&self, start: usize) -> Option<PlainScalarLine> {
         let mut at = start;
         let stop = loop {
             match self.bytes[at] {
@@ -48,11 +48,11 @@ impl<'t> Reader<'t> {
             }
         };
         let length = self.text[start..at].trim_end_matches(' ').len();
-        Some(PlainLine { end: start + length, stop })
+        Some(PlainScalarLine { end: start + length, stop })
     }
 
     /// Reads a plain scalar, which continues as long as the following lines are indented more than its parent.
-    pub(super) fn plain(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
+    pub(super) fn plain(&mut self, start: usize, parent: usize) -> Option<ScannedScalar<'t>> {
         if !self.starts_plain(start) {
             return None;
         }
@@ -72,13 +72,13 @@ impl<'t> Reader<'t> {
                     Some(b'\n') => next += column + 1,
                     Some(b'\t') => return None,
                     Some(_) => break column,
-                    None => return Some(Scalar { value, plain: true, end }),
+                    None => return Some(ScannedScalar { value, plain: true, end }),
                 }
                 blank_lines += 1;
             };
             let start = next + column;
             if line.stop == Stop::Comment || column <= parent || self.bytes[start] == b'#' {
-                return Some(Scalar { value, plain: true, end });
+                return Some(ScannedScalar { value, plain: true, end });
             }
             self.line += blank_lines;
             self.at = next;
@@ -90,7 +90,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    pub(super) fn quoted(&mut self, start: usize) -> Option<Scalar<'t>> {
+    pub(super) fn quoted(&mut self, start: usize) -> Option<ScannedScalar<'t>> {
         let quote = self.bytes[start];
         let mut out: Option<String> = None;
         let mut at = start + 1;
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
                         None => Cow::Borrowed(run),
                         Some(out) => Cow::Owned(out + run),
                     };
-                    return Some(Scalar { value, plain: false, end: at + 1 });
+                    return Some(ScannedScalar { value, plain: false, end: at + 1 });
                 }
                 _ => return None,
             }
@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a literal or folded scalar whose header is at `start`; its lines are indented more than `parent`.
-    pub(super) fn block(&mut self, start: usize, parent: usize) -> Option<Scalar<'t>> {
+    pub(super) fn block(&mut self, start: usize, parent: usize) -> Option<ScannedScalar<'t>> {
         let is_literal = self.bytes[start] == b'|';
         let chomping = match self.bytes[start + 1] {
             chomping @ (b'-' | b'+') => chomping,
@@ -217,7 +217,7 @@ impl<'t> Reader<'t> {
             _ => 1,
         };
         out.extend((0..line_breaks).map(|_| '\n'));
-        Some(Scalar { value: Cow::Owned(out), plain: false, end: self.at })
+        Some(ScannedScalar { value: Cow::Owned(out), plain: false, end: self.at })
     }
 }
 

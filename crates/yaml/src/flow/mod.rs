@@ -10,11 +10,11 @@
 use std::borrow::Cow;
 
 use super::block::{LONGEST_KEY, is_ordinary};
-use super::document::{Document, Kind, Place, Raw};
+use super::document::{NodeStart, RawYamlNode, YamlDocument, YamlNodeKind};
 use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
 /// Reads a document that is a JSON object or array; `None` for everything else.
-pub(super) fn compose(text: &str) -> Option<Document<'_>> {
+pub(super) fn compose(text: &str) -> Option<YamlDocument<'_>> {
     let is_bracket = |byte: &u8| matches!(byte, b'{' | b'[');
     let first = text.bytes().find(|byte| !matches!(byte, b' ' | b'\n'))?;
     if !is_bracket(&first) || text.len() > MAX_BYTES || !is_ordinary(text) {
@@ -22,12 +22,12 @@ pub(super) fn compose(text: &str) -> Option<Document<'_>> {
     }
     let nodes = Vec::with_capacity(text.len() / 32);
     let mut reader =
-        Reader { text, bytes: text.as_bytes(), at: 0, line: 0, line_start: 0, wide: 0, nodes, open: Vec::new() };
+        FlowReader { text, bytes: text.as_bytes(), at: 0, line: 0, line_start: 0, wide: 0, nodes, open: Vec::new() };
     reader.run()?;
-    Document::of(reader.nodes)
+    YamlDocument::of(reader.nodes)
 }
 
-struct Reader<'t> {
+struct FlowReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
@@ -36,17 +36,17 @@ struct Reader<'t> {
     line_start: usize,
     /// The number of bytes so far in the line that do not begin a character: columns count characters.
     wide: usize,
-    nodes: Vec<Raw<'t>>,
-    open: Vec<Open>,
+    nodes: Vec<RawYamlNode<'t>>,
+    open: Vec<OpenFlowCollection>,
 }
 
 /// A collection that is still open.
-struct Open {
+struct OpenFlowCollection {
     node: u32,
     is_list: bool,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> FlowReader<'t> {
     fn run(&mut self) -> Option<()> {
         self.blanks();
         loop {
@@ -55,9 +55,10 @@ impl<'t> Reader<'t> {
                 bracket @ (b'{' | b'[') => {
                     let is_list = bracket == b'[';
                     let at = self.place();
-                    self.open.push(Open { node: u32::try_from(self.nodes.len()).ok()?, is_list });
+                    self.open.push(OpenFlowCollection { node: u32::try_from(self.nodes.len()).ok()?, is_list });
                     (self.open.len() <= MAX_DEPTH).then_some(())?;
-                    let kind = if is_list { Kind::Sequence { next: 0 } } else { Kind::Mapping { next: 0 } };
+                    let kind =
+                        if is_list { YamlNodeKind::Sequence { next: 0 } } else { YamlNodeKind::Mapping { next: 0 } };
                     self.push(kind, at, self.at)?;
                     self.at += 1;
                     self.blanks();
@@ -100,7 +101,7 @@ impl<'t> Reader<'t> {
         let next_index = u32::try_from(self.nodes.len()).ok()?;
         let raw = &mut self.nodes[opened.node as usize];
         raw.end = u32::try_from(self.at).ok()?;
-        if let Kind::Sequence { next } | Kind::Mapping { next } = &mut raw.kind {
+        if let YamlNodeKind::Sequence { next } | YamlNodeKind::Mapping { next } = &mut raw.kind {
             *next = next_index;
         }
         Some(())
@@ -150,7 +151,7 @@ impl<'t> Reader<'t> {
         };
         self.at = at + 1;
         self.wide += self.bytes[start..self.at].iter().filter(|byte| (0x80..0xc0).contains(*byte)).count();
-        self.push(Kind::Scalar { value, tag: None, plain: false }, place, self.at)
+        self.push(YamlNodeKind::Scalar { value, tag: None, plain: false }, place, self.at)
     }
 
     /// Reads a number, `true`, `false` or `null`.
@@ -161,12 +162,12 @@ impl<'t> Reader<'t> {
         let text = &self.text[start..start + length];
         (matches!(text, "true" | "false" | "null") || is_number(text.as_bytes())).then_some(())?;
         self.at = start + length;
-        self.push(Kind::Scalar { value: Cow::Borrowed(text), tag: None, plain: true }, place, self.at)
+        self.push(YamlNodeKind::Scalar { value: Cow::Borrowed(text), tag: None, plain: true }, place, self.at)
     }
 
-    fn push(&mut self, kind: Kind<'t>, at: Place, end: usize) -> Option<()> {
+    fn push(&mut self, kind: YamlNodeKind<'t>, at: NodeStart, end: usize) -> Option<()> {
         (self.nodes.len() < MAX_NODES).then_some(())?;
-        self.nodes.push(Raw { kind, at, end: u32::try_from(end).ok()? });
+        self.nodes.push(RawYamlNode { kind, at, end: u32::try_from(end).ok()? });
         Some(())
     }
 
@@ -183,9 +184,9 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> NodeStart {
         // The length of the text has been checked, so the casts do not truncate.
-        Place { line: self.line, column: (self.at - self.line_start - self.wide) as u32, start: self.at as u32 }
+        NodeStart { line: self.line, column: (self.at - self.line_start - self.wide) as u32, start: self.at as u32 }
     }
 }
 

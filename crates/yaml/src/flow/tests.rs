@@ -84,8 +84,8 @@ fn a_surrogate_pair_is_one_character_as_json_has_it_and_what_follows_keeps_its_p
         "b": 1}"#;
     let json = crate::to_json(text).unwrap().unwrap().text;
     assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), serde_json::from_str::<Value>(text).unwrap());
-    let document = crate::Document::read(text).unwrap().unwrap();
-    let (_, span) = document.locate([crate::Step::Key("b")]);
+    let document = crate::YamlDocument::read(text).unwrap().unwrap();
+    let (_, span) = document.locate([crate::YamlStep::Key("b")]);
     assert_eq!((span.line, span.column), (2, 9));
 }
 

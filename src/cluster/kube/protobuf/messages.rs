@@ -5,38 +5,38 @@
 //! `k8s.io/apimachinery/pkg/apis/meta/v1` in Kubernetes 1.36. A field that a later version adds is not in these tables;
 //! a message that has one is not decoded, so that it cannot be lost.
 
-use super::transcode::{Field, Kind, Message};
-use Kind::{Base64, Bool, Double, Integer, Json, Text, Time};
+use super::transcode::{Message, ProtobufField, WireValueKind};
+use WireValueKind::{Base64, Bool, Double, Integer, Json, Text, Time};
 
 /// A field that is always in the JSON, also if it is empty.
-const fn always(number: u32, name: &'static str, kind: Kind) -> Field {
-    Field::new(number, name, kind).always()
+const fn always(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+    ProtobufField::new(number, name, kind).always()
 }
 
 /// A field that is left out of the JSON if it is empty: `omitempty`.
-const fn filled(number: u32, name: &'static str, kind: Kind) -> Field {
-    Field::new(number, name, kind)
+const fn filled(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+    ProtobufField::new(number, name, kind)
 }
 
 /// A pointer in Go: in the JSON if it is set, also if the value is empty.
-const fn set(number: u32, name: &'static str, kind: Kind) -> Field {
-    Field::new(number, name, kind).if_sent()
+const fn set(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+    ProtobufField::new(number, name, kind).if_sent()
 }
 
 /// A list that is left out of the JSON if it is empty.
-const fn list(number: u32, name: &'static str, kind: Kind) -> Field {
-    Field::new(number, name, kind).list()
+const fn list(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+    ProtobufField::new(number, name, kind).list()
 }
 
 /// A map from texts that is left out of the JSON if it is empty.
-const fn map(number: u32, name: &'static str, kind: Kind) -> Field {
-    Field::new(number, name, kind).map()
+const fn map(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+    ProtobufField::new(number, name, kind).map()
 }
 
 pub static CRD: Message = &[
-    always(1, "metadata", Kind::Message(&METADATA)),
-    always(2, "spec", Kind::Message(&SPEC)),
-    always(3, "status", Kind::Message(&STATUS)),
+    always(1, "metadata", WireValueKind::Message(&METADATA)),
+    always(2, "spec", WireValueKind::Message(&SPEC)),
+    always(3, "status", WireValueKind::Message(&STATUS)),
 ];
 
 static METADATA: Message = &[
@@ -52,9 +52,9 @@ static METADATA: Message = &[
     set(10, "deletionGracePeriodSeconds", Integer),
     map(11, "labels", Text),
     map(12, "annotations", Text),
-    list(13, "ownerReferences", Kind::Message(&OWNER_REFERENCE)),
+    list(13, "ownerReferences", WireValueKind::Message(&OWNER_REFERENCE)),
     list(14, "finalizers", Text),
-    list(17, "managedFields", Kind::Message(&MANAGED_FIELDS_ENTRY)),
+    list(17, "managedFields", WireValueKind::Message(&MANAGED_FIELDS_ENTRY)),
 ];
 
 static OWNER_REFERENCE: Message = &[
@@ -78,10 +78,10 @@ static MANAGED_FIELDS_ENTRY: Message = &[
 
 static SPEC: Message = &[
     always(1, "group", Text),
-    always(3, "names", Kind::Message(&NAMES)),
+    always(3, "names", WireValueKind::Message(&NAMES)),
     always(4, "scope", Text),
-    list(7, "versions", Kind::Message(&VERSION)).always(),
-    set(9, "conversion", Kind::Message(&CONVERSION)),
+    list(7, "versions", WireValueKind::Message(&VERSION)).always(),
+    set(9, "conversion", WireValueKind::Message(&CONVERSION)),
     filled(10, "preserveUnknownFields", Bool),
 ];
 
@@ -94,13 +94,18 @@ static NAMES: Message = &[
     list(6, "categories", Text),
 ];
 
-static CONVERSION: Message = &[always(1, "strategy", Text), set(2, "webhook", Kind::Message(&WEBHOOK))];
+static CONVERSION: Message = &[always(1, "strategy", Text), set(2, "webhook", WireValueKind::Message(&WEBHOOK))];
 
-static WEBHOOK: Message =
-    &[set(2, "clientConfig", Kind::Message(&CLIENT_CONFIG)), list(3, "conversionReviewVersions", Text).always()];
+static WEBHOOK: Message = &[
+    set(2, "clientConfig", WireValueKind::Message(&CLIENT_CONFIG)),
+    list(3, "conversionReviewVersions", Text).always(),
+];
 
-static CLIENT_CONFIG: Message =
-    &[set(1, "service", Kind::Message(&SERVICE_REFERENCE)), filled(2, "caBundle", Base64), set(3, "url", Text)];
+static CLIENT_CONFIG: Message = &[
+    set(1, "service", WireValueKind::Message(&SERVICE_REFERENCE)),
+    filled(2, "caBundle", Base64),
+    set(3, "url", Text),
+];
 
 static SERVICE_REFERENCE: Message =
     &[always(1, "namespace", Text), always(2, "name", Text), set(3, "path", Text), set(4, "port", Integer)];
@@ -109,17 +114,18 @@ static VERSION: Message = &[
     always(1, "name", Text),
     always(2, "served", Bool),
     always(3, "storage", Bool),
-    set(4, "schema", Kind::Message(&VALIDATION)),
-    set(5, "subresources", Kind::Message(&SUBRESOURCES)),
-    list(6, "additionalPrinterColumns", Kind::Message(&PRINTER_COLUMN)),
+    set(4, "schema", WireValueKind::Message(&VALIDATION)),
+    set(5, "subresources", WireValueKind::Message(&SUBRESOURCES)),
+    list(6, "additionalPrinterColumns", WireValueKind::Message(&PRINTER_COLUMN)),
     filled(7, "deprecated", Bool),
     set(8, "deprecationWarning", Text),
-    list(9, "selectableFields", Kind::Message(&SELECTABLE_FIELD)),
+    list(9, "selectableFields", WireValueKind::Message(&SELECTABLE_FIELD)),
 ];
 
-static VALIDATION: Message = &[set(1, "openAPIV3Schema", Kind::Message(&SCHEMA))];
+static VALIDATION: Message = &[set(1, "openAPIV3Schema", WireValueKind::Message(&SCHEMA))];
 
-static SUBRESOURCES: Message = &[set(1, "status", Kind::Message(&NOTHING)), set(2, "scale", Kind::Message(&SCALE))];
+static SUBRESOURCES: Message =
+    &[set(1, "status", WireValueKind::Message(&NOTHING)), set(2, "scale", WireValueKind::Message(&SCALE))];
 
 /// `CustomResourceSubresourceStatus`
 static NOTHING: Message = &[];
@@ -139,8 +145,8 @@ static PRINTER_COLUMN: Message = &[
 static SELECTABLE_FIELD: Message = &[always(1, "jsonPath", Text)];
 
 static STATUS: Message = &[
-    list(1, "conditions", Kind::Message(&CONDITION)).always(),
-    always(2, "acceptedNames", Kind::Message(&NAMES)),
+    list(1, "conditions", WireValueKind::Message(&CONDITION)).always(),
+    always(2, "acceptedNames", WireValueKind::Message(&NAMES)),
     list(3, "storedVersions", Text).always(),
     filled(4, "observedGeneration", Integer),
 ];
@@ -179,18 +185,18 @@ pub static SCHEMA: Message = &[
     set(21, "maxProperties", Integer),
     set(22, "minProperties", Integer),
     list(23, "required", Text),
-    set(24, "items", Kind::OrList(&SCHEMA)),
-    list(25, "allOf", Kind::Message(&SCHEMA)),
-    list(26, "oneOf", Kind::Message(&SCHEMA)),
-    list(27, "anyOf", Kind::Message(&SCHEMA)),
-    set(28, "not", Kind::Message(&SCHEMA)),
-    map(29, "properties", Kind::Message(&SCHEMA)),
-    set(30, "additionalProperties", Kind::OrBool(&SCHEMA)),
-    map(31, "patternProperties", Kind::Message(&SCHEMA)),
-    map(32, "dependencies", Kind::OrTexts(&SCHEMA)),
-    set(33, "additionalItems", Kind::OrBool(&SCHEMA)),
-    map(34, "definitions", Kind::Message(&SCHEMA)),
-    set(35, "externalDocs", Kind::Message(&EXTERNAL_DOCS)),
+    set(24, "items", WireValueKind::OrList(&SCHEMA)),
+    list(25, "allOf", WireValueKind::Message(&SCHEMA)),
+    list(26, "oneOf", WireValueKind::Message(&SCHEMA)),
+    list(27, "anyOf", WireValueKind::Message(&SCHEMA)),
+    set(28, "not", WireValueKind::Message(&SCHEMA)),
+    map(29, "properties", WireValueKind::Message(&SCHEMA)),
+    set(30, "additionalProperties", WireValueKind::OrBool(&SCHEMA)),
+    map(31, "patternProperties", WireValueKind::Message(&SCHEMA)),
+    map(32, "dependencies", WireValueKind::OrTexts(&SCHEMA)),
+    set(33, "additionalItems", WireValueKind::OrBool(&SCHEMA)),
+    map(34, "definitions", WireValueKind::Message(&SCHEMA)),
+    set(35, "externalDocs", WireValueKind::Message(&EXTERNAL_DOCS)),
     set(36, "example", Json),
     filled(37, "nullable", Bool),
     set(38, "x-kubernetes-preserve-unknown-fields", Bool),
@@ -199,7 +205,7 @@ pub static SCHEMA: Message = &[
     list(41, "x-kubernetes-list-map-keys", Text),
     set(42, "x-kubernetes-list-type", Text),
     set(43, "x-kubernetes-map-type", Text),
-    list(44, "x-kubernetes-validations", Kind::Message(&VALIDATION_RULE)),
+    list(44, "x-kubernetes-validations", WireValueKind::Message(&VALIDATION_RULE)),
 ];
 
 static EXTERNAL_DOCS: Message = &[filled(1, "description", Text), filled(2, "url", Text)];
@@ -215,11 +221,11 @@ static VALIDATION_RULE: Message = &[
 
 /// `Status`, a refusal of the server.
 pub static REFUSAL: Message = &[
-    always(1, "metadata", Kind::Message(&LIST_METADATA)),
+    always(1, "metadata", WireValueKind::Message(&LIST_METADATA)),
     filled(2, "status", Text),
     filled(3, "message", Text),
     filled(4, "reason", Text),
-    set(5, "details", Kind::Message(&DETAILS)),
+    set(5, "details", WireValueKind::Message(&DETAILS)),
     filled(6, "code", Integer),
 ];
 
@@ -234,7 +240,7 @@ static DETAILS: Message = &[
     filled(1, "name", Text),
     filled(2, "group", Text),
     filled(3, "kind", Text),
-    list(4, "causes", Kind::Message(&CAUSE)),
+    list(4, "causes", WireValueKind::Message(&CAUSE)),
     filled(5, "retryAfterSeconds", Integer),
     filled(6, "uid", Text),
 ];

@@ -38,9 +38,9 @@ fn enveloped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [b"k8s\0".to_vec(), bytes(1, type_meta), bytes(2, raw), bytes(3, ""), bytes(4, "")].concat()
 }
 
-fn schema_of(schema: &[u8]) -> Result<String, Undecodable> {
+fn schema_of(schema: &[u8]) -> Result<String, UndecodableMessage> {
     let crd = crd("a", schema);
-    let live = Item::read(&crd)?.live()?;
+    let live = EncodedCrd::read(&crd)?.live()?;
     let crd: serde_json::Value = serde_json::from_str(&live.raw.json()).unwrap();
     Ok(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].to_string())
 }
@@ -59,7 +59,7 @@ fn a_list_is_read_as_the_json_of_its_crds() {
         assert_eq!(items, [crd("a", &bytes(5, "object")), crd("b", &[])]);
     }
     let item = crd("a", &bytes(5, "object"));
-    let live = Item::read(&item).unwrap().live().unwrap();
+    let live = EncodedCrd::read(&item).unwrap().live().unwrap();
     assert_eq!((live.uid.as_str(), live.resource_version.as_str()), ("u", "7"));
     assert_eq!(
         live.raw.json(),
@@ -120,7 +120,7 @@ fn what_is_unknown_is_not_lost() {
     let broken = bytes(8, bytes(1, "{"));
     let mistyped = varint(5 << 3, 1);
     for schema in [unknown, out_of_order, twice, broken, mistyped, nested] {
-        assert_eq!(schema_of(&schema), Err(Undecodable), "{schema:?}");
+        assert_eq!(schema_of(&schema), Err(UndecodableMessage), "{schema:?}");
     }
     let json = b"{\"metadata\":{},\"items\":[]}";
     let other = enveloped("v1", "PodList", &bytes(1, []));

@@ -7,28 +7,28 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
-use super::wire::{Fields, Undecodable, Value};
+use super::wire::{UndecodableMessage, WireFields, WireValue};
 use crate::cluster::kube::json;
 
 /// The maximum nesting depth of the JSON, as for a response in JSON.
 const MAX_DEPTH: usize = json::MAX_DEPTH;
 
 /// The fields of a message, in the order of their numbers, which is also the order in which a server sends them.
-pub type Message = &'static [Field];
+pub type Message = &'static [ProtobufField];
 
 /// A field of a message.
-pub struct Field {
+pub struct ProtobufField {
     number: u32,
     /// The name in JSON.
     name: &'static str,
-    kind: Kind,
-    shape: Shape,
+    kind: WireValueKind,
+    shape: WireCardinality,
     presence: Presence,
 }
 
 /// The type of a value.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum WireValueKind {
     Text,
     Bool,
     Integer,
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum WireCardinality {
     One,
     List,
     Map,
@@ -65,59 +65,59 @@ enum Presence {
     Sent,
 }
 
-impl Field {
-    pub const fn new(number: u32, name: &'static str, kind: Kind) -> Self {
-        Field { number, name, kind, shape: Shape::One, presence: Presence::Filled }
+impl ProtobufField {
+    pub const fn new(number: u32, name: &'static str, kind: WireValueKind) -> Self {
+        ProtobufField { number, name, kind, shape: WireCardinality::One, presence: Presence::Filled }
     }
 
     pub const fn always(self) -> Self {
-        Field { presence: Presence::Always, ..self }
+        ProtobufField { presence: Presence::Always, ..self }
     }
 
     pub const fn if_sent(self) -> Self {
-        Field { presence: Presence::Sent, ..self }
+        ProtobufField { presence: Presence::Sent, ..self }
     }
 
     pub const fn list(self) -> Self {
-        Field { shape: Shape::List, ..self }
+        ProtobufField { shape: WireCardinality::List, ..self }
     }
 
     pub const fn map(self) -> Self {
-        Field { shape: Shape::Map, ..self }
+        ProtobufField { shape: WireCardinality::Map, ..self }
     }
 }
 
-type Outcome = Result<(), Undecodable>;
+type TranscodeResult = Result<(), UndecodableMessage>;
 
 /// The members of a message as JSON, without the braces.
-pub fn members(bytes: &[u8], message: Message, into: &mut Vec<u8>) -> Outcome {
-    Writer { json: into, depth: 1, found: Vec::new() }.members(bytes, message)
+pub fn members(bytes: &[u8], message: Message, into: &mut Vec<u8>) -> TranscodeResult {
+    WireJsonWriter { json: into, depth: 1, found: Vec::new() }.members(bytes, message)
 }
 
-struct Writer<'j, 'b> {
+struct WireJsonWriter<'j, 'b> {
     json: &'j mut Vec<u8>,
     depth: usize,
     /// The members to write of the current message, after those of the messages around it.
-    found: Vec<Found<'b>>,
+    found: Vec<JsonMember<'b>>,
 }
 
 /// A member of the JSON of a message.
 #[derive(Clone, Copy)]
-struct Found<'b> {
-    field: &'static Field,
+struct JsonMember<'b> {
+    field: &'static ProtobufField,
     /// `None` if the message does not have the field.
-    value: Option<Value<'b>>,
+    value: Option<WireValue<'b>>,
     /// What follows in the message: for a list or a map first the other values.
-    rest: Fields<'b>,
+    rest: WireFields<'b>,
 }
 
-impl<'b> Writer<'_, 'b> {
+impl<'b> WireJsonWriter<'_, 'b> {
     fn push(&mut self, text: &str) {
         self.json.extend_from_slice(text.as_bytes());
     }
 
-    fn text(&mut self, text: &str) -> Outcome {
-        serde_json::to_writer(&mut *self.json, text).map_err(|_| Undecodable)
+    fn text(&mut self, text: &str) -> TranscodeResult {
+        serde_json::to_writer(&mut *self.json, text).map_err(|_| UndecodableMessage)
     }
 
     fn comma(&mut self) {
@@ -134,10 +134,10 @@ impl<'b> Writer<'_, 'b> {
     }
 
     /// Writes something between two brackets, one level deeper.
-    fn nested(&mut self, brackets: [u8; 2], content: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+    fn nested(&mut self, brackets: [u8; 2], content: impl FnOnce(&mut Self) -> TranscodeResult) -> TranscodeResult {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Undecodable);
+            return Err(UndecodableMessage);
         }
         self.json.push(brackets[0]);
         content(self)?;
@@ -146,19 +146,19 @@ impl<'b> Writer<'_, 'b> {
         Ok(())
     }
 
-    fn message(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
+    fn message(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
         self.nested(*b"{}", |writer| writer.members(bytes, message))
     }
 
-    fn members(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
+    fn members(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
         let start = self.found.len();
         self.find(bytes, message)?;
         self.found[start..].sort_unstable_by_key(|found| found.field.name);
         for index in start..self.found.len() {
-            let Found { field, value, rest } = self.found[index];
+            let JsonMember { field, value, rest } = self.found[index];
             match value {
                 None => self.absent(field)?,
-                Some(value) if field.shape == Shape::One => self.one(field, value)?,
+                Some(value) if field.shape == WireCardinality::One => self.one(field, value)?,
                 Some(value) => self.several(field, value, rest)?,
             }
         }
@@ -167,9 +167,9 @@ impl<'b> Writer<'_, 'b> {
     }
 
     /// Finds the members to write of a message.
-    fn find(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
+    fn find(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
         let mut known = message.iter();
-        let mut fields = Fields(bytes);
+        let mut fields = WireFields(bytes);
         let mut last = None;
         while let Some(field) = fields.next() {
             let (number, value) = field?;
@@ -178,36 +178,36 @@ impl<'b> Writer<'_, 'b> {
             }
             // An unknown field, or one that is out of order, is not found here.
             let field = loop {
-                let field = known.next().ok_or(Undecodable)?;
+                let field = known.next().ok_or(UndecodableMessage)?;
                 if field.number == number {
                     break field;
                 }
                 self.find_absent(field);
             };
             // A field that has one value is not found a second time.
-            last = (field.shape != Shape::One).then_some(number);
-            self.found.push(Found { field, value: Some(value), rest: fields });
+            last = (field.shape != WireCardinality::One).then_some(number);
+            self.found.push(JsonMember { field, value: Some(value), rest: fields });
         }
         known.for_each(|field| self.find_absent(field));
         Ok(())
     }
 
-    fn find_absent(&mut self, field: &'static Field) {
+    fn find_absent(&mut self, field: &'static ProtobufField) {
         if field.presence == Presence::Always {
-            self.found.push(Found { field, value: None, rest: Fields(&[]) });
+            self.found.push(JsonMember { field, value: None, rest: WireFields(&[]) });
         }
     }
 
     /// Writes a list or a map: `value` and all values of the same field at the start of `rest`.
-    fn several(&mut self, field: &Field, value: Value<'b>, rest: Fields<'b>) -> Outcome {
+    fn several(&mut self, field: &ProtobufField, value: WireValue<'b>, rest: WireFields<'b>) -> TranscodeResult {
         let others = rest.map_while(|next| next.ok().filter(|(number, _)| *number == field.number));
         let values = iter::once(value).chain(others.map(|(_, value)| value));
         self.key(field.name);
-        let brackets = if field.shape == Shape::List { *b"[]" } else { *b"{}" };
+        let brackets = if field.shape == WireCardinality::List { *b"[]" } else { *b"{}" };
         self.nested(brackets, |writer| {
             for value in values {
                 match field.shape {
-                    Shape::Map => writer.entry(value.bytes()?, field.kind)?,
+                    WireCardinality::Map => writer.entry(value.bytes()?, field.kind)?,
                     _ => {
                         writer.comma();
                         writer.value(value, field.kind)?;
@@ -219,20 +219,20 @@ impl<'b> Writer<'_, 'b> {
     }
 
     /// Writes a field that the message does not have.
-    fn absent(&mut self, field: &Field) -> Outcome {
+    fn absent(&mut self, field: &ProtobufField) -> TranscodeResult {
         self.key(field.name);
         match (field.shape, field.kind) {
-            (Shape::One, Kind::Text) => self.push("\"\""),
-            (Shape::One, Kind::Bool) => self.push("false"),
-            (Shape::One, Kind::Integer) => self.push("0"),
-            (Shape::One, Kind::Message(message)) => self.message(&[], message)?,
+            (WireCardinality::One, WireValueKind::Text) => self.push("\"\""),
+            (WireCardinality::One, WireValueKind::Bool) => self.push("false"),
+            (WireCardinality::One, WireValueKind::Integer) => self.push("0"),
+            (WireCardinality::One, WireValueKind::Message(message)) => self.message(&[], message)?,
             _ => self.push("null"),
         }
         Ok(())
     }
 
-    fn one(&mut self, field: &Field, value: Value<'b>) -> Outcome {
-        let is_empty = matches!(value, Value::Varint(0) | Value::Bytes([]));
+    fn one(&mut self, field: &ProtobufField, value: WireValue<'b>) -> TranscodeResult {
+        let is_empty = matches!(value, WireValue::Varint(0) | WireValue::Bytes([]));
         if is_empty && field.presence == Presence::Filled {
             return Ok(());
         }
@@ -241,13 +241,13 @@ impl<'b> Writer<'_, 'b> {
     }
 
     /// An entry of a map: a message of a key and a value.
-    fn entry(&mut self, bytes: &'b [u8], kind: Kind) -> Outcome {
-        let (mut key, mut value) = ("", Value::Bytes(&[]));
-        for field in Fields(bytes) {
+    fn entry(&mut self, bytes: &'b [u8], kind: WireValueKind) -> TranscodeResult {
+        let (mut key, mut value) = ("", WireValue::Bytes(&[]));
+        for field in WireFields(bytes) {
             match field? {
                 (1, text) => key = text.text()?,
                 (2, found) => value = found,
-                _ => return Err(Undecodable),
+                _ => return Err(UndecodableMessage),
             }
         }
         self.comma();
@@ -256,35 +256,37 @@ impl<'b> Writer<'_, 'b> {
         self.value(value, kind)
     }
 
-    fn value(&mut self, value: Value<'b>, kind: Kind) -> Outcome {
+    fn value(&mut self, value: WireValue<'b>, kind: WireValueKind) -> TranscodeResult {
         match kind {
-            Kind::Text => self.text(value.text()?),
-            Kind::Bool => {
+            WireValueKind::Text => self.text(value.text()?),
+            WireValueKind::Bool => {
                 self.push(if value.integer()? == 0 { "false" } else { "true" });
                 Ok(())
             }
-            Kind::Integer => {
+            WireValueKind::Integer => {
                 self.push(&value.integer()?.to_string());
                 Ok(())
             }
-            Kind::Double => self.double(value.double()?),
-            Kind::Base64 => {
+            WireValueKind::Double => self.double(value.double()?),
+            WireValueKind::Base64 => {
                 let text = Base64Display::new(value.bytes()?, &STANDARD).to_string();
                 self.text(&text)
             }
-            Kind::Time => self.time(value.bytes()?),
-            Kind::Json => self.raw(value.bytes()?),
-            Kind::Message(message) => self.message(value.bytes()?, message),
-            Kind::OrBool(message) => self.message_or_bool(value.bytes()?, message),
-            Kind::OrList(message) => self.message_or_list(value.bytes()?, message, Kind::Message(message)),
-            Kind::OrTexts(message) => self.message_or_list(value.bytes()?, message, Kind::Text),
+            WireValueKind::Time => self.time(value.bytes()?),
+            WireValueKind::Json => self.raw(value.bytes()?),
+            WireValueKind::Message(message) => self.message(value.bytes()?, message),
+            WireValueKind::OrBool(message) => self.message_or_bool(value.bytes()?, message),
+            WireValueKind::OrList(message) => {
+                self.message_or_list(value.bytes()?, message, WireValueKind::Message(message))
+            }
+            WireValueKind::OrTexts(message) => self.message_or_list(value.bytes()?, message, WireValueKind::Text),
         }
     }
 
     /// A number as Go writes it: without a fraction if it has none, and with an exponent only if it is long.
-    fn double(&mut self, number: f64) -> Outcome {
+    fn double(&mut self, number: f64) -> TranscodeResult {
         if !number.is_finite() {
-            return Err(Undecodable);
+            return Err(UndecodableMessage);
         }
         let size = number.abs();
         let is_long = size != 0.0 && !(1e-6..1e21).contains(&size);
@@ -292,31 +294,31 @@ impl<'b> Writer<'_, 'b> {
         Ok(())
     }
 
-    fn time(&mut self, bytes: &[u8]) -> Outcome {
+    fn time(&mut self, bytes: &[u8]) -> TranscodeResult {
         if bytes.is_empty() {
             self.push("null");
             return Ok(());
         }
         let mut seconds = 0;
-        for field in Fields(bytes) {
+        for field in WireFields(bytes) {
             match field? {
                 (1, value) => seconds = value.integer()?,
                 // The server's JSON has whole seconds.
                 (2, _) => {}
-                _ => return Err(Undecodable),
+                _ => return Err(UndecodableMessage),
             }
         }
-        let time = Timestamp::from_second(seconds).map_err(|_| Undecodable)?;
+        let time = Timestamp::from_second(seconds).map_err(|_| UndecodableMessage)?;
         self.text(&time.to_string())
     }
 
     /// JSON text as a client once sent it, without the space between its parts.
-    fn raw(&mut self, bytes: &[u8]) -> Outcome {
+    fn raw(&mut self, bytes: &[u8]) -> TranscodeResult {
         let mut raw = "";
-        for field in Fields(bytes) {
+        for field in WireFields(bytes) {
             match field? {
                 (1, value) => raw = value.text()?,
-                _ => return Err(Undecodable),
+                _ => return Err(UndecodableMessage),
             }
         }
         if raw.is_empty() {
@@ -324,7 +326,7 @@ impl<'b> Writer<'_, 'b> {
             return Ok(());
         }
         if !json::is_sound(raw) {
-            return Err(Undecodable);
+            return Err(UndecodableMessage);
         }
         let (mut is_text, mut is_escaped) = (false, false);
         for &byte in raw.as_bytes() {
@@ -341,13 +343,13 @@ impl<'b> Writer<'_, 'b> {
         Ok(())
     }
 
-    fn message_or_bool(&mut self, bytes: &'b [u8], message: Message) -> Outcome {
+    fn message_or_bool(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
         let (mut allows, mut found) = (false, None);
-        for field in Fields(bytes) {
+        for field in WireFields(bytes) {
             match field? {
                 (1, value) => allows = value.integer()? != 0,
                 (2, value) => found = Some(value.bytes()?),
-                _ => return Err(Undecodable),
+                _ => return Err(UndecodableMessage),
             }
         }
         match found {
@@ -358,13 +360,13 @@ impl<'b> Writer<'_, 'b> {
     }
 
     /// A message, or a list of values of the type `items`.
-    fn message_or_list(&mut self, bytes: &'b [u8], message: Message, items: Kind) -> Outcome {
+    fn message_or_list(&mut self, bytes: &'b [u8], message: Message, items: WireValueKind) -> TranscodeResult {
         let (mut found, mut list) = (None, Vec::new());
-        for field in Fields(bytes) {
+        for field in WireFields(bytes) {
             match field? {
                 (1, value) => found = Some(value.bytes()?),
                 (2, value) => list.push(value),
-                _ => return Err(Undecodable),
+                _ => return Err(UndecodableMessage),
             }
         }
         match found {

@@ -1,7 +1,7 @@
 use super::*;
 
-fn named(name: &str) -> Group {
-    Group::Named(name.to_owned())
+fn named(name: &str) -> OrderGroup {
+    OrderGroup::Named(name.to_owned())
 }
 
 /// `groups | rules`, as in `a b | after c, before d`; `?` marks a rule that is ignored if it would close a cycle.
@@ -13,9 +13,9 @@ fn ordering(text: &str) -> Ordering {
             None => (text.trim(), false),
         };
         let (side, group) = words.split_once(' ').unwrap();
-        let side = if side == "after" { Side::After } else { Side::Before };
-        let (operation, source) = (Operation::Upsert, Source::Annotation(words.to_owned()));
-        Rule { operation, side, other: operation, group: named(group), source, is_optional }
+        let side = if side == "after" { OrderSide::After } else { OrderSide::Before };
+        let (operation, source) = (RuleOperation::Upsert, OrderRuleSource::Annotation(words.to_owned()));
+        OrderRule { operation, side, other: operation, group: named(group), source, is_optional }
     };
     Ordering {
         groups: groups.split_whitespace().map(named).collect(),
@@ -25,31 +25,33 @@ fn ordering(text: &str) -> Ordering {
 }
 
 /// Each set is after all lower ones.
-fn sort(nodes: &[Node<'_>], operation: Operation) -> Result<Sorted, Disorder> {
+fn sort(nodes: &[OrderedObject<'_>], operation: RuleOperation) -> Result<Sorted, Disorder> {
     let used: BTreeSet<usize> = nodes.iter().map(|node| node.set).collect();
     let used: Vec<usize> = used.into_iter().collect();
-    let wait = |set| Wait { set, until: Until::Written, is_general: true };
+    let wait = |set| SetWait { set, until: Until::Written, is_general: true };
     let set = |(index, rank): (usize, &usize)| Set { rank: *rank as u8, after: (0..index).map(wait).collect() };
     let sets: Vec<Set> = used.iter().enumerate().map(set).collect();
-    let node = |node: &Node<'_>| used.binary_search(&node.set).expect("a set");
-    let nodes: Vec<Node<'_>> =
-        nodes.iter().map(|one| Node { set: node(one), ordering: one.ordering, is_written: one.is_written }).collect();
+    let node = |node: &OrderedObject<'_>| used.binary_search(&node.set).expect("a set");
+    let nodes: Vec<OrderedObject<'_>> = nodes
+        .iter()
+        .map(|one| OrderedObject { set: node(one), ordering: one.ordering, is_written: one.is_written })
+        .collect();
     super::sort(&nodes, &sets, operation)
 }
 
-fn sorted(nodes: &[(usize, &str)]) -> Result<Vec<Step>, Disorder> {
+fn sorted(nodes: &[(usize, &str)]) -> Result<Vec<ApplyStep>, Disorder> {
     let orderings: Vec<Ordering> = nodes.iter().map(|(_, text)| ordering(text)).collect();
-    let nodes: Vec<Node<'_>> = nodes
+    let nodes: Vec<OrderedObject<'_>> = nodes
         .iter()
         .zip(&orderings)
-        .map(|((set, _), ordering)| Node { set: *set, ordering: Some(ordering), is_written: true })
+        .map(|((set, _), ordering)| OrderedObject { set: *set, ordering: Some(ordering), is_written: true })
         .collect();
-    sort(&nodes, Operation::Upsert).map(|sorted| sorted.steps)
+    sort(&nodes, RuleOperation::Upsert).map(|sorted| sorted.steps)
 }
 
 /// Steps as `members < steps that it waits for`.
 fn shown(nodes: &[(usize, &str)]) -> Vec<String> {
-    let step = |step: Step| match step.after[..] {
+    let step = |step: ApplyStep| match step.after[..] {
         [] => format!("{:?}", step.members),
         _ => format!("{:?} < {:?}", step.members, step.after),
     };
@@ -92,22 +94,23 @@ fn a_written_rule_is_stronger_than_the_default_order_and_the_rest_of_it_stays() 
 #[test]
 fn what_a_rule_turns_round_is_known() {
     let orderings = ["", "| after late", "", "late", ""].map(ordering);
-    let nodes: Vec<Node<'_>> = [1, 2, 3, 5, 6]
+    let nodes: Vec<OrderedObject<'_>> = [1, 2, 3, 5, 6]
         .into_iter()
         .zip(&orderings)
-        .map(|(set, ordering)| Node { set, ordering: Some(ordering), is_written: true })
+        .map(|(set, ordering)| OrderedObject { set, ordering: Some(ordering), is_written: true })
         .collect();
     // By default both would go after the second one, which waits for one of them.
-    assert_eq!(sort(&nodes, Operation::Upsert).unwrap().turned, [(2, 1), (3, 1)]);
-    assert_eq!(sort(&nodes[2..], Operation::Upsert).unwrap().turned, []);
+    assert_eq!(sort(&nodes, RuleOperation::Upsert).unwrap().turned, [(2, 1), (3, 1)]);
+    assert_eq!(sort(&nodes[2..], RuleOperation::Upsert).unwrap().turned, []);
 }
 
 #[test]
 fn a_free_object_waits_for_nothing_by_default() {
     let free = Ordering { is_free: true, ..ordering("a") };
     let waits = ordering("| after a");
-    let node = |set, ordering| Node { set, ordering, is_written: true };
-    let steps = sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], Operation::Upsert).unwrap().steps;
+    let node = |set, ordering| OrderedObject { set, ordering, is_written: true };
+    let steps =
+        sort(&[node(9, Some(&free)), node(1, None), node(1, Some(&waits))], RuleOperation::Upsert).unwrap().steps;
     let after = |member: usize| {
         let step = steps.iter().find(|step| step.members == [member]).unwrap();
         step.after.iter().flat_map(|after| steps[*after].members.clone()).collect::<Vec<usize>>()
@@ -157,8 +160,8 @@ fn only_what_is_written_makes_others_be_awaited() {
     let [first, between, last] = ["a", "b | after a", "| after b"].map(ordering);
     let awaited = |is_written: [bool; 3]| -> Vec<bool> {
         let nodes = [(&first, is_written[0]), (&between, is_written[1]), (&last, is_written[2])];
-        let nodes = nodes.map(|(ordering, is_written)| Node { set: 5, ordering: Some(ordering), is_written });
-        sort(&nodes, Operation::Upsert).unwrap().steps.iter().map(|step| step.is_awaited).collect()
+        let nodes = nodes.map(|(ordering, is_written)| OrderedObject { set: 5, ordering: Some(ordering), is_written });
+        sort(&nodes, RuleOperation::Upsert).unwrap().steps.iter().map(|step| step.is_awaited).collect()
     };
     assert_eq!(awaited([true, true, true]), [true, true, false]);
     assert_eq!(awaited([false, false, true]), [true, true, false]);
@@ -169,38 +172,39 @@ fn only_what_is_written_makes_others_be_awaited() {
 #[test]
 fn only_rules_about_the_operation_count() {
     let mut later = ordering("| after a");
-    later.rules[0].operation = Operation::Delete;
+    later.rules[0].operation = RuleOperation::Delete;
     let group = ordering("a");
     let nodes = [
-        Node { set: 1, ordering: Some(&later), is_written: true },
-        Node { set: 1, ordering: Some(&group), is_written: true },
+        OrderedObject { set: 1, ordering: Some(&later), is_written: true },
+        OrderedObject { set: 1, ordering: Some(&group), is_written: true },
     ];
-    assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 1);
-    assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 1, "deleted after what is written");
-    later.rules[0].other = Operation::Delete;
+    assert_eq!(sort(&nodes, RuleOperation::Upsert).unwrap().steps.len(), 1);
+    assert_eq!(sort(&nodes, RuleOperation::Delete).unwrap().steps.len(), 1, "deleted after what is written");
+    later.rules[0].other = RuleOperation::Delete;
     let nodes = [
-        Node { set: 1, ordering: Some(&later), is_written: true },
-        Node { set: 1, ordering: Some(&group), is_written: true },
+        OrderedObject { set: 1, ordering: Some(&later), is_written: true },
+        OrderedObject { set: 1, ordering: Some(&group), is_written: true },
     ];
-    assert_eq!(sort(&nodes, Operation::Delete).unwrap().steps.len(), 2);
+    assert_eq!(sort(&nodes, RuleOperation::Delete).unwrap().steps.len(), 2);
 }
 
 #[test]
 fn very_many_objects_are_few_steps_and_too_many_rules_are_refused() {
     let (one, other) = (ordering("a"), ordering("| after a"));
-    let node = |ordering| Node { set: 1, ordering: Some(ordering), is_written: true };
-    let nodes: Vec<Node<'_>> = (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
-    assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 2);
+    let node = |ordering| OrderedObject { set: 1, ordering: Some(ordering), is_written: true };
+    let nodes: Vec<OrderedObject<'_>> =
+        (0..50_000).map(|index| node(if index % 2 == 0 { &one } else { &other })).collect();
+    assert_eq!(sort(&nodes, RuleOperation::Upsert).unwrap().steps.len(), 2);
     let chain: Vec<Ordering> = (0..5000).map(|index| ordering(&format!("g{index} | after g{}", index + 1))).collect();
-    let nodes: Vec<Node<'_>> = chain.iter().map(node).collect();
-    assert_eq!(sort(&nodes, Operation::Upsert).unwrap().steps.len(), 5000);
+    let nodes: Vec<OrderedObject<'_>> = chain.iter().map(node).collect();
+    assert_eq!(sort(&nodes, RuleOperation::Upsert).unwrap().steps.len(), 5000);
     // Each of these waits for each of those.
     let those = (0..1000).map(|index| ordering(&format!("all g{index}")));
     let these = (0..1001).map(|index| ordering(&format!("| after all, after g{index}")));
     let many: Vec<Ordering> = those.chain(these).collect();
     for (count, is_refused) in [(1900, false), (2001, true)] {
-        let nodes: Vec<Node<'_>> = many[..count].iter().map(node).collect();
-        let sorted = sort(&nodes, Operation::Upsert);
+        let nodes: Vec<OrderedObject<'_>> = many[..count].iter().map(node).collect();
+        let sorted = sort(&nodes, RuleOperation::Upsert);
         assert_eq!(sorted == Err(Disorder::TooMany(MAX_PAIRS)), is_refused, "{count}");
     }
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::amount::Amount;
 use self::scope::Scopes;
 pub use self::usage::is_measured;
-use super::{Found, rules};
+use super::{ViolationsFound, rules};
 use crate::cluster::{ListError, ListRequest};
 use crate::finding::Severity;
 use crate::plan::{Action, Change};
@@ -34,21 +34,21 @@ const AT_ONCE: usize = 4;
 /// The parts of a ResourceQuota that matter here.
 #[derive(Deserialize)]
 struct Quota {
-    metadata: Named,
+    metadata: QuotaName,
     #[serde(default)]
     spec: Scopes,
     #[serde(default)]
-    status: Status,
+    status: QuotaStatus,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct QuotaName {
     name: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Status {
+struct QuotaStatus {
     hard: BTreeMap<String, String>,
     used: BTreeMap<String, String>,
 }
@@ -69,9 +69,9 @@ pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
 }
 
 /// Adds up the new objects. `admitted` holds objects as the server would store them, by their index in the plan.
-pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> Found {
+pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> ViolationsFound {
     let changes = &context.plan.changes;
-    let mut found = Found { violations: planned::exceeded(changes, admitted), ..Found::default() };
+    let mut found = ViolationsFound { violations: planned::exceeded(changes, admitted), ..ViolationsFound::default() };
     for Limited { namespace, created, quotas } in limited {
         match quotas {
             Ok(quotas) => {

@@ -7,22 +7,22 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::amount::Amount;
-use super::{Measured, Named, Quota, Scopes, Status, Stored};
+use super::{Measured, Quota, QuotaName, QuotaStatus, Scopes, Stored};
 use crate::finding::Severity;
 use crate::plan::{Action, Change};
 use crate::preflight::Violation;
 
 /// The parts of a manifest of a quota that matter here.
 #[derive(Deserialize)]
-struct Desired {
-    metadata: Named,
+struct DesiredQuota {
+    metadata: QuotaName,
     #[serde(default)]
-    spec: Spec,
+    spec: PlannedQuotaSpec,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Spec {
+struct PlannedQuotaSpec {
     hard: BTreeMap<String, Value>,
     #[serde(flatten)]
     scopes: Scopes,
@@ -64,9 +64,9 @@ pub fn exceeded(changes: &[Change], admitted: &BTreeMap<usize, Value>) -> Vec<Vi
 
 /// The quota with the limits that this deploy adds or lowers.
 fn quota(change: &Change) -> Option<Quota> {
-    let Desired { metadata, spec } = serde_json::from_str(&change.desired.raw.json()).ok()?;
+    let DesiredQuota { metadata, spec } = serde_json::from_str(&change.desired.raw.json()).ok()?;
     let live = change.live.as_ref().and_then(|live| serde_json::from_str::<Quota>(&live.raw.json()).ok());
-    let Status { hard: before, used } = live.map(|live| live.status).unwrap_or_default();
+    let QuotaStatus { hard: before, used } = live.map(|live| live.status).unwrap_or_default();
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -81,5 +81,5 @@ fn quota(change: &Change) -> Option<Quota> {
     hard.retain(|key, text| is_lower(key, text));
     // Nothing is known about the usage of what no live quota limits.
     let used = hard.keys().map(|key| (key.clone(), used.get(key).cloned().unwrap_or_else(|| "0".to_owned()))).collect();
-    Some(Quota { metadata, spec: spec.scopes, status: Status { hard, used } })
+    Some(Quota { metadata, spec: spec.scopes, status: QuotaStatus { hard, used } })
 }

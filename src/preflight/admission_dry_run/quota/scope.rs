@@ -10,18 +10,18 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase", default)]
 pub struct Scopes {
     scopes: Vec<String>,
-    scope_selector: Option<Selector>,
+    scope_selector: Option<QuotaScopeSelector>,
 }
 
 #[derive(Debug, Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Selector {
-    match_expressions: Vec<Requirement>,
+struct QuotaScopeSelector {
+    match_expressions: Vec<QuotaScopeRequirement>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Requirement {
+struct QuotaScopeRequirement {
     scope_name: String,
     operator: String,
     #[serde(default)]

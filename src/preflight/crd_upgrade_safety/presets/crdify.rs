@@ -1,11 +1,11 @@
 //! The verdict of crdify, and of OLM v1, which runs crdify with its own settings.
 
 use super::flatten::{Flat, Naming, flatten};
-use super::options::{Conversion, Options, UNHANDLED};
-use super::validations::{self, Failure};
-use super::{Flagged, Schemas};
+use super::options::{ConversionPolicy, CrdifyOptions, UNHANDLED};
+use super::validations::{self, FailedValidation};
+use super::{Flagged, SchemasByVersion};
 use crate::crd::{CrdPair, steps, versions};
-use crate::preflight::crd_upgrade_safety::json::Map;
+use crate::preflight::crd_upgrade_safety::json::JsonMap;
 use gantry_schema::gotext;
 
 pub const SCOPE: &str = "scope";
@@ -13,18 +13,18 @@ pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";
 pub const EXISTING_FIELD_REMOVAL: &str = "existingFieldRemoval";
 
 /// All findings of crdify; those that its settings switch off are marked.
-pub fn judge(pair: &CrdPair, schemas: &Schemas, options: &Options) -> Vec<Flagged> {
+pub fn judge(pair: &CrdPair, schemas: &SchemasByVersion, options: &CrdifyOptions) -> Vec<Flagged> {
     let mut found = of_crd(pair);
     for (live_version, desired_version) in pair.common_versions() {
         let live = flatten(schemas.live(&live_version.name), Naming::Crdify);
         let desired = flatten(schemas.desired(&desired_version.name), Naming::Crdify);
-        let place = Place { version: live_version.name.to_string(), index: desired_version.index };
+        let place = CrdifyVersionPlace { version: live_version.name.to_string(), index: desired_version.index };
         removed(&live, &desired, &place, &mut found);
         for (path, failure) in of_schemas(&live, &desired, options) {
             found.push(place.flagged(&desired, path, failure));
         }
     }
-    if options.conversion == Conversion::None || !pair.desired.converts_by_webhook() {
+    if options.conversion == ConversionPolicy::None || !pair.desired.converts_by_webhook() {
         served_versions(pair, schemas, options, &mut found);
     }
     for flagged in &mut found {
@@ -60,14 +60,14 @@ fn of_crd(pair: &CrdPair) -> Vec<Flagged> {
 }
 
 /// The place of the findings of one version, or of a pair of versions.
-struct Place {
+struct CrdifyVersionPlace {
     version: String,
     /// The index of the version in the desired CRD to point at.
     index: usize,
 }
 
-impl Place {
-    fn flagged(&self, desired: &Flat, path: String, failure: Failure) -> Flagged {
+impl CrdifyVersionPlace {
+    fn flagged(&self, desired: &Flat, path: String, failure: FailedValidation) -> Flagged {
         let mut at = nearest(desired, &path).steps(self.index);
         if failure.validation != UNHANDLED {
             at.push(failure.validation.into());
@@ -82,7 +82,7 @@ impl Place {
 }
 
 /// The node at `path`, or its nearest ancestor. Every table has the root.
-fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::Node<'n, 'a> {
+fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::FlatNode<'n, 'a> {
     let mut path = path;
     loop {
         if let Some(node) = flat.get(path) {
@@ -93,7 +93,7 @@ fn nearest<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten
 }
 
 /// Reports each live path that desired lacks, whether it is a field or a node of an alternative.
-fn removed(live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>) {
+fn removed(live: &Flat, desired: &Flat, place: &CrdifyVersionPlace, found: &mut Vec<Flagged>) {
     for path in live.keys().filter(|path| !desired.contains_key(*path)) {
         let text = format!("removed field : {}.{path}", place.version);
         found.push(Flagged {
@@ -105,8 +105,8 @@ fn removed(live: &Flat, desired: &Flat, place: &Place, found: &mut Vec<Flagged>)
 }
 
 /// Compares every live node with the desired node at the same path.
-fn of_schemas(live: &Flat, desired: &Flat, options: &Options) -> Vec<(String, Failure)> {
-    let empty = Map::default();
+fn of_schemas(live: &Flat, desired: &Flat, options: &CrdifyOptions) -> Vec<(String, FailedValidation)> {
+    let empty = JsonMap::default();
     let mut failures = Vec::new();
     for (path, node) in live {
         let other = desired.get(path).map_or(&empty, |node| node.schema);
@@ -116,7 +116,7 @@ fn of_schemas(live: &Flat, desired: &Flat, options: &Options) -> Vec<(String, Fa
 }
 
 /// Compares the pairs of served versions within each CRD. A difference that the live pair has too is not a finding.
-fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: &mut Vec<Flagged>) {
+fn served_versions(pair: &CrdPair, schemas: &SchemasByVersion, options: &CrdifyOptions, found: &mut Vec<Flagged>) {
     let known = versions::served_pairs(&pair.live);
     for (lower, higher) in versions::served_pairs(&pair.desired) {
         let name = format!("{lower} -> {higher}");
@@ -127,7 +127,7 @@ fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: 
             let before = flatten(schemas.live(lower), Naming::Crdify);
             let after = flatten(schemas.live(higher), Naming::Crdify);
             let had = of_schemas(&before, &after, options);
-            let same = |(path, failure): &(String, Failure), (p, f): &(String, Failure)| {
+            let same = |(path, failure): &(String, FailedValidation), (p, f): &(String, FailedValidation)| {
                 path == p && failure.validation == f.validation && failure.whole == f.whole
             };
             // Both lists are sorted by path, so only the failures with the same path are searched.
@@ -137,7 +137,7 @@ fn served_versions(pair: &CrdPair, schemas: &Schemas, options: &Options, found: 
             });
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
-        let place = Place { version: name, index };
+        let place = CrdifyVersionPlace { version: name, index };
         found.extend(failures.into_iter().map(|(path, failure)| place.flagged(&other, path, failure)));
     }
 }

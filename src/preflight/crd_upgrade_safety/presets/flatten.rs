@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::crd::steps;
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::resource::Step;
 use gantry_schema::keywords;
 
@@ -19,7 +19,7 @@ pub enum Naming {
 
 /// One step down a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Down<'n> {
+enum FlattenStep<'n> {
     /// `items`, `not`, `additionalProperties`, …
     Keyword(&'static str),
     /// An item of `allOf`, `anyOf`, `oneOf` or `items`.
@@ -30,30 +30,30 @@ enum Down<'n> {
 
 /// A node of a schema and the steps to it.
 #[derive(Debug, Clone)]
-pub struct Node<'n, 'a> {
-    pub schema: &'n Map<'a>,
-    way: Vec<Down<'n>>,
+pub struct FlatNode<'n, 'a> {
+    pub schema: &'n JsonMap<'a>,
+    way: Vec<FlattenStep<'n>>,
 }
 
 /// The nodes by their path.
-pub type Flat<'n, 'a> = BTreeMap<String, Node<'n, 'a>>;
+pub type Flat<'n, 'a> = BTreeMap<String, FlatNode<'n, 'a>>;
 
 /// Flattens the schema of one version.
-pub fn flatten<'n, 'a>(root: &'n Map<'a>, naming: Naming) -> Flat<'n, 'a> {
+pub fn flatten<'n, 'a>(root: &'n JsonMap<'a>, naming: Naming) -> Flat<'n, 'a> {
     let mut flattening = Flattening { naming, path: "^".to_owned(), way: Vec::new(), flat: BTreeMap::new() };
     flattening.node(root);
     flattening.flat
 }
 
-impl Node<'_, '_> {
+impl FlatNode<'_, '_> {
     /// The steps from the root of a CRD to this node, if this is the schema of the version at `index`.
     pub fn steps(&self, index: usize) -> Vec<Step> {
         let mut steps = steps::schema(index);
         for down in &self.way {
             match *down {
-                Down::Keyword(keyword) => steps.push(keyword.into()),
-                Down::Item(keyword, at) => steps.extend([keyword.into(), at.into()]),
-                Down::Entry(keyword, name) => steps.extend([keyword.into(), name.into()]),
+                FlattenStep::Keyword(keyword) => steps.push(keyword.into()),
+                FlattenStep::Item(keyword, at) => steps.extend([keyword.into(), at.into()]),
+                FlattenStep::Entry(keyword, name) => steps.extend([keyword.into(), name.into()]),
             }
         }
         steps
@@ -63,27 +63,27 @@ impl Node<'_, '_> {
 struct Flattening<'n, 'a> {
     naming: Naming,
     path: String,
-    way: Vec<Down<'n>>,
+    way: Vec<FlattenStep<'n>>,
     flat: Flat<'n, 'a>,
 }
 
 impl<'n, 'a> Flattening<'n, 'a> {
     /// The order is that of the tools: it decides which of several nodes with one path is kept.
-    fn node(&mut self, schema: &'n Map<'a>) {
-        self.flat.insert(self.path.clone(), Node { schema, way: self.way.clone() });
+    fn node(&mut self, schema: &'n JsonMap<'a>) {
+        self.flat.insert(self.path.clone(), FlatNode { schema, way: self.way.clone() });
         match keywords::get(schema, "items") {
             Some(Json::List(items)) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.below(Down::Item("items", at), item);
+                    self.below(FlattenStep::Item("items", at), item);
                 }
             }
-            Some(item) => self.below(Down::Keyword("items"), item),
+            Some(item) => self.below(FlattenStep::Keyword("items"), item),
             None => {}
         }
         for keyword in ["allOf", "anyOf", "oneOf"] {
             let items = keywords::get(schema, keyword).and_then(Json::list).unwrap_or_default();
             for (at, item) in items.iter().enumerate() {
-                self.below(Down::Item(keyword, at), item);
+                self.below(FlattenStep::Item(keyword, at), item);
             }
         }
         self.keyword(schema, "not");
@@ -95,22 +95,22 @@ impl<'n, 'a> Flattening<'n, 'a> {
         self.entries(schema, "dependencies");
     }
 
-    fn keyword(&mut self, schema: &'n Map<'a>, keyword: &'static str) {
+    fn keyword(&mut self, schema: &'n JsonMap<'a>, keyword: &'static str) {
         if let Some(child) = keywords::get(schema, keyword) {
-            self.below(Down::Keyword(keyword), child);
+            self.below(FlattenStep::Keyword(keyword), child);
         }
     }
 
-    fn entries(&mut self, schema: &'n Map<'a>, keyword: &'static str) {
+    fn entries(&mut self, schema: &'n JsonMap<'a>, keyword: &'static str) {
         if let Some(entries) = keywords::get(schema, keyword).and_then(Json::map) {
             for (name, child) in entries.iter() {
-                self.below(Down::Entry(keyword, name), child);
+                self.below(FlattenStep::Entry(keyword, name), child);
             }
         }
     }
 
     /// A value that is not a schema (`additionalProperties: true`) is not a node.
-    fn below(&mut self, down: Down<'n>, child: &'n Json<'a>) {
+    fn below(&mut self, down: FlattenStep<'n>, child: &'n Json<'a>) {
         let Some(schema) = child.map() else { return };
         let length = self.path.len();
         let name = match self.naming {
@@ -125,20 +125,20 @@ impl<'n, 'a> Flattening<'n, 'a> {
     }
 }
 
-fn crdify(down: Down) -> String {
+fn crdify(down: FlattenStep) -> String {
     match down {
-        Down::Keyword(keyword) => format!(".{keyword}"),
-        Down::Item(keyword, at) => format!(".{keyword}[{at}]"),
-        Down::Entry("properties", name) => format!(".{name}"),
-        Down::Entry(keyword, name) => format!(".{keyword}[{name}]"),
+        FlattenStep::Keyword(keyword) => format!(".{keyword}"),
+        FlattenStep::Item(keyword, at) => format!(".{keyword}[{at}]"),
+        FlattenStep::Entry("properties", name) => format!(".{name}"),
+        FlattenStep::Entry(keyword, name) => format!(".{keyword}[{name}]"),
     }
 }
 
-fn kapp(down: Down) -> String {
+fn kapp(down: FlattenStep) -> String {
     match down {
-        Down::Keyword("items" | "additionalProperties") => "[*]".to_owned(),
-        Down::Item("items", at) => format!("[{at}]"),
-        Down::Entry("properties", name) => format!(".{name}"),
+        FlattenStep::Keyword("items" | "additionalProperties") => "[*]".to_owned(),
+        FlattenStep::Item("items", at) => format!("[{at}]"),
+        FlattenStep::Entry("properties", name) => format!(".{name}"),
         _ => String::new(),
     }
 }

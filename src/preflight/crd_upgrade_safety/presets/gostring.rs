@@ -5,7 +5,7 @@
 //! address. Two addresses are never equal, so for crdify such a schema differs from its own copy.
 
 use super::typed;
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use gantry_schema::gotext;
 
 /// The CRD that a schema belongs to. The two CRDs never share an address.
@@ -17,7 +17,7 @@ pub enum Memory {
 
 /// How a Go type holds a keyword.
 #[derive(Clone, Copy)]
-enum Held {
+enum GoFieldType {
     Text,
     Flag,
     Texts,
@@ -37,61 +37,61 @@ enum Held {
 }
 
 /// The fields of `JSONSchemaProps`, in order.
-const FIELDS: &[(&str, &str, Held)] = &[
-    ("ID", "id", Held::Text),
-    ("Schema", "$schema", Held::Text),
-    ("Ref", "$ref", Held::TextPointer),
-    ("Description", "description", Held::Text),
-    ("Type", "type", Held::Text),
-    ("Format", "format", Held::Text),
-    ("Title", "title", Held::Text),
-    ("Default", "default", Held::Value),
-    ("Maximum", "maximum", Held::FloatPointer),
-    ("ExclusiveMaximum", "exclusiveMaximum", Held::Flag),
-    ("Minimum", "minimum", Held::FloatPointer),
-    ("ExclusiveMinimum", "exclusiveMinimum", Held::Flag),
-    ("MaxLength", "maxLength", Held::IntPointer),
-    ("MinLength", "minLength", Held::IntPointer),
-    ("Pattern", "pattern", Held::Text),
-    ("MaxItems", "maxItems", Held::IntPointer),
-    ("MinItems", "minItems", Held::IntPointer),
-    ("UniqueItems", "uniqueItems", Held::Flag),
-    ("MultipleOf", "multipleOf", Held::FloatPointer),
-    ("Enum", "enum", Held::Values),
-    ("MaxProperties", "maxProperties", Held::IntPointer),
-    ("MinProperties", "minProperties", Held::IntPointer),
-    ("Required", "required", Held::Texts),
-    ("Items", "items", Held::Items),
-    ("AllOf", "allOf", Held::Schemas),
-    ("OneOf", "oneOf", Held::Schemas),
-    ("AnyOf", "anyOf", Held::Schemas),
-    ("Not", "not", Held::Schema),
-    ("Properties", "properties", Held::Named("map[string]JSONSchemaProps")),
-    ("AdditionalProperties", "additionalProperties", Held::SchemaOrFlag),
-    ("PatternProperties", "patternProperties", Held::Named("map[string]JSONSchemaProps")),
-    ("Dependencies", "dependencies", Held::Named("JSONSchemaDependencies")),
-    ("AdditionalItems", "additionalItems", Held::SchemaOrFlag),
-    ("Definitions", "definitions", Held::Named("JSONSchemaDefinitions")),
-    ("ExternalDocs", "externalDocs", Held::Documentation),
-    ("Example", "example", Held::Value),
-    ("Nullable", "nullable", Held::Flag),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", Held::FlagPointer),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", Held::Flag),
-    ("XIntOrString", "x-kubernetes-int-or-string", Held::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", Held::Texts),
-    ("XListType", "x-kubernetes-list-type", Held::TextPointer),
-    ("XMapType", "x-kubernetes-map-type", Held::TextPointer),
-    ("XValidations", "x-kubernetes-validations", Held::Rules),
+const FIELDS: &[(&str, &str, GoFieldType)] = &[
+    ("ID", "id", GoFieldType::Text),
+    ("Schema", "$schema", GoFieldType::Text),
+    ("Ref", "$ref", GoFieldType::TextPointer),
+    ("Description", "description", GoFieldType::Text),
+    ("Type", "type", GoFieldType::Text),
+    ("Format", "format", GoFieldType::Text),
+    ("Title", "title", GoFieldType::Text),
+    ("Default", "default", GoFieldType::Value),
+    ("Maximum", "maximum", GoFieldType::FloatPointer),
+    ("ExclusiveMaximum", "exclusiveMaximum", GoFieldType::Flag),
+    ("Minimum", "minimum", GoFieldType::FloatPointer),
+    ("ExclusiveMinimum", "exclusiveMinimum", GoFieldType::Flag),
+    ("MaxLength", "maxLength", GoFieldType::IntPointer),
+    ("MinLength", "minLength", GoFieldType::IntPointer),
+    ("Pattern", "pattern", GoFieldType::Text),
+    ("MaxItems", "maxItems", GoFieldType::IntPointer),
+    ("MinItems", "minItems", GoFieldType::IntPointer),
+    ("UniqueItems", "uniqueItems", GoFieldType::Flag),
+    ("MultipleOf", "multipleOf", GoFieldType::FloatPointer),
+    ("Enum", "enum", GoFieldType::Values),
+    ("MaxProperties", "maxProperties", GoFieldType::IntPointer),
+    ("MinProperties", "minProperties", GoFieldType::IntPointer),
+    ("Required", "required", GoFieldType::Texts),
+    ("Items", "items", GoFieldType::Items),
+    ("AllOf", "allOf", GoFieldType::Schemas),
+    ("OneOf", "oneOf", GoFieldType::Schemas),
+    ("AnyOf", "anyOf", GoFieldType::Schemas),
+    ("Not", "not", GoFieldType::Schema),
+    ("Properties", "properties", GoFieldType::Named("map[string]JSONSchemaProps")),
+    ("AdditionalProperties", "additionalProperties", GoFieldType::SchemaOrFlag),
+    ("PatternProperties", "patternProperties", GoFieldType::Named("map[string]JSONSchemaProps")),
+    ("Dependencies", "dependencies", GoFieldType::Named("JSONSchemaDependencies")),
+    ("AdditionalItems", "additionalItems", GoFieldType::SchemaOrFlag),
+    ("Definitions", "definitions", GoFieldType::Named("JSONSchemaDefinitions")),
+    ("ExternalDocs", "externalDocs", GoFieldType::Documentation),
+    ("Example", "example", GoFieldType::Value),
+    ("Nullable", "nullable", GoFieldType::Flag),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", GoFieldType::FlagPointer),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", GoFieldType::Flag),
+    ("XIntOrString", "x-kubernetes-int-or-string", GoFieldType::Flag),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", GoFieldType::Texts),
+    ("XListType", "x-kubernetes-list-type", GoFieldType::TextPointer),
+    ("XMapType", "x-kubernetes-map-type", GoFieldType::TextPointer),
+    ("XValidations", "x-kubernetes-validations", GoFieldType::Rules),
 ];
 
 /// The fields of `ValidationRule`, in order.
-const RULE_FIELDS: &[(&str, &str, Held)] = &[
-    ("Rule", "rule", Held::Text),
-    ("Message", "message", Held::Text),
-    ("MessageExpression", "messageExpression", Held::Text),
-    ("Reason", "reason", Held::TextPointer),
-    ("FieldPath", "fieldPath", Held::Text),
-    ("OptionalOldSelf", "optionalOldSelf", Held::FlagPointer),
+const RULE_FIELDS: &[(&str, &str, GoFieldType)] = &[
+    ("Rule", "rule", GoFieldType::Text),
+    ("Message", "message", GoFieldType::Text),
+    ("MessageExpression", "messageExpression", GoFieldType::Text),
+    ("Reason", "reason", GoFieldType::TextPointer),
+    ("FieldPath", "fieldPath", GoFieldType::Text),
+    ("OptionalOldSelf", "optionalOldSelf", GoFieldType::FlagPointer),
 ];
 
 /// Keywords that crdify clears in the schemas of a `oneOf` before it compares them.
@@ -104,11 +104,11 @@ pub fn of_alternatives(alternatives: Option<&Json>, memory: Memory) -> Vec<Strin
 }
 
 /// The text that a schema would have as one schema of a `oneOf`, without its own `oneOf`.
-pub fn as_alternative(schema: &Map, memory: Memory) -> String {
+pub fn as_alternative(schema: &JsonMap, memory: Memory) -> String {
     alternative(schema, memory, &["oneOf"])
 }
 
-fn alternative(schema: &Map, memory: Memory, without: &[&str]) -> String {
+fn alternative(schema: &JsonMap, memory: Memory, without: &[&str]) -> String {
     let left_out: Vec<&str> = BLANKED.iter().chain(without).copied().collect();
     Printer { memory }.schema(schema, &left_out)
 }
@@ -119,7 +119,7 @@ struct Printer {
 
 impl Printer {
     /// `&JSONSchemaProps{ID:,Schema:,…}`
-    fn schema(&self, schema: &Map, without: &[&str]) -> String {
+    fn schema(&self, schema: &JsonMap, without: &[&str]) -> String {
         let fields = FIELDS.iter().map(|(name, keyword, held)| {
             let value = typed::get(schema, keyword).filter(|_| !without.contains(keyword));
             format!("{name}:{},", self.field(value, *held))
@@ -131,36 +131,39 @@ impl Printer {
         json.map().map_or_else(|| "nil".into(), |schema| self.schema(schema, &[]))
     }
 
-    fn field(&self, value: Option<&Json>, held: Held) -> String {
+    fn field(&self, value: Option<&Json>, held: GoFieldType) -> String {
         let listed = |kind: &str, item: &dyn Fn(&Json) -> String| {
             let items = value.and_then(Json::list).unwrap_or_default().iter();
             format!("[]{kind}{{{}}}", items.map(|value| item(value).replacen('&', "", 1) + ",").collect::<String>())
         };
         match held {
-            Held::Text | Held::Flag | Held::Texts => plain(value, held),
-            Held::TextPointer | Held::FlagPointer | Held::IntPointer | Held::FloatPointer => {
+            GoFieldType::Text | GoFieldType::Flag | GoFieldType::Texts => plain(value, held),
+            GoFieldType::TextPointer
+            | GoFieldType::FlagPointer
+            | GoFieldType::IntPointer
+            | GoFieldType::FloatPointer => {
                 value.map_or_else(|| "nil".into(), |value| format!("*{}", scalar(value, held)))
             }
-            Held::Value => value.map_or_else(|| "nil".into(), raw),
-            Held::Values => listed("JSON", &raw),
-            Held::Schema => value.map_or_else(|| "nil".into(), |value| self.of(value)),
-            Held::Schemas => listed("JSONSchemaProps", &|value| self.of(value)),
-            Held::Items => self.items(value),
-            Held::SchemaOrFlag => self.schema_or_flag(value),
-            Held::Named(kind) => {
+            GoFieldType::Value => value.map_or_else(|| "nil".into(), raw),
+            GoFieldType::Values => listed("JSON", &raw),
+            GoFieldType::Schema => value.map_or_else(|| "nil".into(), |value| self.of(value)),
+            GoFieldType::Schemas => listed("JSONSchemaProps", &|value| self.of(value)),
+            GoFieldType::Items => self.items(value),
+            GoFieldType::SchemaOrFlag => self.schema_or_flag(value),
+            GoFieldType::Named(kind) => {
                 let all = entries(value).map(|(name, value)| format!("{name}: {},", self.as_struct(value)));
                 format!("{kind}{{{}}}", all.collect::<String>())
             }
-            Held::Rules => listed("ValidationRule", &|rule| {
+            GoFieldType::Rules => listed("ValidationRule", &|rule| {
                 let fields = RULE_FIELDS.iter().map(|(name, key, held)| {
                     format!("{name}:{},", self.field(rule.map().and_then(|rule| rule.get(key)), *held))
                 });
                 format!("&ValidationRule{{{}}}", fields.collect::<String>())
             }),
-            Held::Documentation => value.and_then(Json::map).map_or_else(
+            GoFieldType::Documentation => value.and_then(Json::map).map_or_else(
                 || "nil".into(),
                 |docs| {
-                    let text = |key| plain(docs.get(key), Held::Text);
+                    let text = |key| plain(docs.get(key), GoFieldType::Text);
                     format!("&ExternalDocumentation{{Description:{},URL:{},}}", text("description"), text("url"))
                 },
             ),
@@ -197,26 +200,28 @@ impl Printer {
     }
 
     /// A field of such a struct. Pointers to structs have a `String()` method; other pointers are printed as addresses.
-    fn nested(&self, value: Option<&Json>, held: Held) -> String {
+    fn nested(&self, value: Option<&Json>, held: GoFieldType) -> String {
         let listed = |item: &dyn Fn(&Json) -> String| {
             let items: Vec<String> = value.and_then(Json::list).unwrap_or_default().iter().map(item).collect();
             format!("[{}]", items.join(" "))
         };
         match held {
-            Held::TextPointer | Held::FlagPointer | Held::IntPointer | Held::FloatPointer => match (value, self.memory)
-            {
+            GoFieldType::TextPointer
+            | GoFieldType::FlagPointer
+            | GoFieldType::IntPointer
+            | GoFieldType::FloatPointer => match (value, self.memory) {
                 (None, _) => "<nil>".into(),
                 (Some(_), Memory::Live) => "0xc000000001".into(),
                 (Some(_), Memory::Desired) => "0xc000000002".into(),
             },
-            Held::Values => listed(&|value| format!("{{{}}}", bytes(value))),
-            Held::Schemas => listed(&|value| self.as_struct(value)),
-            Held::Named(_) => {
+            GoFieldType::Values => listed(&|value| format!("{{{}}}", bytes(value))),
+            GoFieldType::Schemas => listed(&|value| self.as_struct(value)),
+            GoFieldType::Named(_) => {
                 let all: Vec<String> =
                     entries(value).map(|(name, value)| format!("{name}:{}", self.as_struct(value))).collect();
                 format!("map[{}]", all.join(" "))
             }
-            Held::Rules => listed(&|rule| {
+            GoFieldType::Rules => listed(&|rule| {
                 let fields: Vec<String> = RULE_FIELDS
                     .iter()
                     .map(|(_, key, held)| self.nested(rule.map().and_then(|rule| rule.get(key)), *held))
@@ -228,10 +233,10 @@ impl Printer {
     }
 }
 
-fn plain(value: Option<&Json>, held: Held) -> String {
+fn plain(value: Option<&Json>, held: GoFieldType) -> String {
     match (held, value) {
-        (Held::Flag, value) => (value == Some(&Json::Bool(true))).to_string(),
-        (Held::Texts, value) => {
+        (GoFieldType::Flag, value) => (value == Some(&Json::Bool(true))).to_string(),
+        (GoFieldType::Texts, value) => {
             let texts: Vec<&str> =
                 value.and_then(Json::list).unwrap_or_default().iter().filter_map(Json::text).collect();
             format!("[{}]", texts.join(" "))
@@ -241,9 +246,9 @@ fn plain(value: Option<&Json>, held: Held) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the tool holds these bounds as float64")]
-fn scalar(value: &Json, held: Held) -> String {
+fn scalar(value: &Json, held: GoFieldType) -> String {
     match (value, held) {
-        (Json::Int(int), Held::FloatPointer) => gotext::float(*int as f64),
+        (Json::Int(int), GoFieldType::FloatPointer) => gotext::float(*int as f64),
         (Json::Float(float), _) => gotext::float(*float),
         (Json::Text(text), _) => text.to_string(),
         (value, _) => value.to_string(),

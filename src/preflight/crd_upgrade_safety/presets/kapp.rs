@@ -6,12 +6,12 @@
 
 use super::flatten::{Flat, Naming, flatten};
 use super::typed;
-use super::{Flagged, Schemas};
+use super::{Flagged, SchemasByVersion};
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
-use gantry_schema::keywords::{self, Shape};
+use gantry_schema::keywords::{self, KeywordShape};
 
 pub const NO_SCOPE_CHANGE: &str = "NoScopeChange";
 pub const NO_STORED_VERSION_REMOVED: &str = "NoStoredVersionRemoved";
@@ -36,7 +36,7 @@ const UNKNOWN: &str = "has unknown change, refusing to determine that change is 
 const OF_CHILDREN: &[&str] = &["items", "properties"];
 
 /// Every finding of kapp.
-pub fn judge(pair: &CrdPair, schemas: &Schemas) -> Vec<Flagged> {
+pub fn judge(pair: &CrdPair, schemas: &SchemasByVersion) -> Vec<Flagged> {
     let mut found = Vec::new();
     let mut flag = |validation: &'static str, version: Option<&str>, text: String, step: &str| {
         let flagged = Flagged::new(validation, version.map(str::to_owned), None, text);
@@ -93,7 +93,7 @@ fn fields(crd: &str, version: &str, index: usize, live: &Flat, desired: &Flat, f
     }
 }
 
-fn parent<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::Node<'n, 'a> {
+fn parent<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten::FlatNode<'n, 'a> {
     let mut path = path;
     loop {
         if let Some(node) = flat.get(path) {
@@ -103,7 +103,7 @@ fn parent<'f, 'n, 'a>(flat: &'f Flat<'n, 'a>, path: &str) -> &'f super::flatten:
     }
 }
 
-fn of_node(live: &Map, desired: &Map) -> Vec<String> {
+fn of_node(live: &JsonMap, desired: &JsonMap) -> Vec<String> {
     let own = typed::differences(live, desired, OF_CHILDREN);
     let mut texts: Vec<String> = own
         .iter()
@@ -118,18 +118,22 @@ fn of_node(live: &Map, desired: &Map) -> Vec<String> {
 
 /// Whether a keyword of a manifest's schema or of a schema inside it has an empty list or map, which no live CRD has.
 /// Some keywords of the node itself are not compared.
-fn has_empty(schema: &Map, is_reset: &dyn Fn(&str) -> bool) -> bool {
+fn has_empty(schema: &JsonMap, is_reset: &dyn Fn(&str) -> bool) -> bool {
     let inside = |json: &Json| json.map().is_some_and(|schema| has_empty(schema, &|_| false));
     schema.iter().filter(|(keyword, _)| !is_reset(keyword)).any(|(keyword, value)| {
         match (keywords::shape(keyword), value) {
-            (Some(Shape::Set | Shape::Rules), Json::List(items)) => items.is_empty(),
-            (Some(Shape::Schemas | Shape::Choice), Json::List(items)) => items.is_empty() || items.iter().any(inside),
-            (Some(Shape::Named), Json::Map(entries)) => {
+            (Some(KeywordShape::Set | KeywordShape::Rules), Json::List(items)) => items.is_empty(),
+            (Some(KeywordShape::Schemas | KeywordShape::Choice), Json::List(items)) => {
+                items.is_empty() || items.iter().any(inside)
+            }
+            (Some(KeywordShape::Named), Json::Map(entries)) => {
                 entries.is_empty() || entries.iter().any(|(_, json)| inside(json))
             }
             (_, Json::Map(entries)) if keyword == typed::DEPENDENCIES => entries.is_empty(),
-            (Some(Shape::SchemaOrSchemas), Json::List(items)) => items.iter().any(inside),
-            (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), json) => inside(json),
+            (Some(KeywordShape::SchemaOrSchemas), Json::List(items)) => items.iter().any(inside),
+            (Some(KeywordShape::Schema | KeywordShape::SchemaOrFlag | KeywordShape::SchemaOrSchemas), json) => {
+                inside(json)
+            }
             _ => false,
         }
     })

@@ -19,19 +19,19 @@ pub mod validations;
 
 use std::collections::BTreeMap;
 
-use self::options::{Options, UNHANDLED};
+use self::options::{CrdifyOptions, UNHANDLED};
 use super::compare;
-use super::json::{Json, Map};
-use crate::crd::{Crd, CrdPair, Malformed, Side, steps};
+use super::json::{Json, JsonMap};
+use crate::crd::{Crd, CrdPair, CrdSide, MalformedCrd, steps};
 use crate::finding::Severity;
 use crate::resource::Step;
 
 /// A tool, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tool {
+pub enum PresetTool {
     Kapp,
-    /// Also OLM v1, with [`Options::olm_v1`].
-    Crdify(Options),
+    /// Also OLM v1, with [`CrdifyOptions::olm_v1`].
+    Crdify(CrdifyOptions),
 }
 
 /// A finding of a tool.
@@ -100,41 +100,41 @@ pub fn explained_by(validation: &'static str) -> &'static str {
 }
 
 /// The findings of the tool for a pair of CRDs, including those that its settings switch [off](Flagged::off).
-pub fn judge(pair: &CrdPair, tool: &Tool) -> Result<Vec<Flagged>, Malformed> {
-    let schemas = Schemas::read(pair)?;
+pub fn judge(pair: &CrdPair, tool: &PresetTool) -> Result<Vec<Flagged>, MalformedCrd> {
+    let schemas = SchemasByVersion::read(pair)?;
     Ok(match tool {
-        Tool::Kapp => kapp::judge(pair, &schemas),
-        Tool::Crdify(options) => crdify::judge(pair, &schemas, options),
+        PresetTool::Kapp => kapp::judge(pair, &schemas),
+        PresetTool::Crdify(options) => crdify::judge(pair, &schemas, options),
     })
 }
 
 /// The parsed schemas of both CRDs, by version.
-pub struct Schemas<'a> {
+pub struct SchemasByVersion<'a> {
     live: BTreeMap<&'a str, Json<'a>>,
     desired: BTreeMap<&'a str, Json<'a>>,
-    empty: Map<'a>,
+    empty: JsonMap<'a>,
 }
 
-impl<'a> Schemas<'a> {
-    fn read(pair: &'a CrdPair) -> Result<Self, Malformed> {
+impl<'a> SchemasByVersion<'a> {
+    fn read(pair: &'a CrdPair) -> Result<Self, MalformedCrd> {
         let of = |crd: &'a Crd, side| {
             let versions = crd
                 .versions
                 .iter()
                 .map(|version| Ok((&*version.name, compare::parse(version.schema().unwrap_or("{}"), version, side)?)));
-            versions.collect::<Result<BTreeMap<_, _>, Malformed>>()
+            versions.collect::<Result<BTreeMap<_, _>, MalformedCrd>>()
         };
-        let (live, desired) = (of(&pair.live, Side::Live)?, of(&pair.desired, Side::Desired)?);
-        Ok(Schemas { live, desired, empty: Map::default() })
+        let (live, desired) = (of(&pair.live, CrdSide::Live)?, of(&pair.desired, CrdSide::Desired)?);
+        Ok(SchemasByVersion { live, desired, empty: JsonMap::default() })
     }
 
     /// The live schema of a version; an empty schema if there is none.
-    pub fn live(&self, version: &str) -> &Map<'a> {
+    pub fn live(&self, version: &str) -> &JsonMap<'a> {
         self.live.get(version).and_then(Json::map).unwrap_or(&self.empty)
     }
 
     /// The desired schema of a version; an empty schema if there is none.
-    pub fn desired(&self, version: &str) -> &Map<'a> {
+    pub fn desired(&self, version: &str) -> &JsonMap<'a> {
         self.desired.get(version).and_then(Json::map).unwrap_or(&self.empty)
     }
 }

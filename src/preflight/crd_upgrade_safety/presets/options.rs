@@ -10,7 +10,7 @@ pub type Enforcement = Option<Severity>;
 
 /// Whether served versions are compared if the desired CRD converts with a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Conversion {
+pub enum ConversionPolicy {
     /// They are compared.
     #[default]
     None,
@@ -20,8 +20,8 @@ pub enum Conversion {
 
 /// All settings of crdify that affect its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    pub conversion: Conversion,
+pub struct CrdifyOptions {
+    pub conversion: ConversionPolicy,
     pub unhandled: Enforcement,
     /// `enum`'s `additionPolicy: Allow`.
     pub enum_addition: bool,
@@ -40,10 +40,10 @@ pub struct Options {
 }
 
 /// The defaults of crdify: everything is an error.
-impl Default for Options {
+impl Default for CrdifyOptions {
     fn default() -> Self {
-        Options {
-            conversion: Conversion::None,
+        CrdifyOptions {
+            conversion: ConversionPolicy::None,
             unhandled: Some(Severity::Error),
             enum_addition: false,
             nullable_addition: false,
@@ -56,14 +56,14 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl CrdifyOptions {
     /// The settings that OLM v1 passes to crdify.
     pub fn olm_v1() -> Self {
-        Options {
-            conversion: Conversion::Ignore,
+        CrdifyOptions {
+            conversion: ConversionPolicy::Ignore,
             enum_addition: true,
             enforcement: vec![("description", None)],
-            ..Options::default()
+            ..CrdifyOptions::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::options::Conversion;
+use super::options::ConversionPolicy;
 use super::*;
 
 /// A CRD with these versions: name, served, and the schema of spec.
@@ -27,15 +27,15 @@ fn crd(versions: &[(&str, bool, Value)]) -> Value {
     })
 }
 
-fn lines(live: &Value, desired: &Value, tool: &Tool) -> Vec<String> {
+fn lines(live: &Value, desired: &Value, tool: &PresetTool) -> Vec<String> {
     let flagged = judge(&CrdPair::parse(&live.to_string(), &desired.to_string()).unwrap(), tool).unwrap();
     flagged.into_iter().filter(|f| !f.off).map(|f| f.documented).collect()
 }
 
 /// The lines of crdify for the node `^.spec.x`, without their common prefix.
-fn of_x(live: &Value, desired: &Value, options: &Options) -> Vec<String> {
+fn of_x(live: &Value, desired: &Value, options: &CrdifyOptions) -> Vec<String> {
     let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
-    let lines = lines(&around(live), &around(desired), &Tool::Crdify(options.clone()));
+    let lines = lines(&around(live), &around(desired), &PresetTool::Crdify(options.clone()));
     lines.into_iter().map(|line| line.strip_prefix("v1: ^.spec.x: ").unwrap_or(&line).to_owned()).collect()
 }
 
@@ -62,7 +62,7 @@ fn crdify_says_of_each_keyword_what_it_says() {
         (json!({"type": "integer"}), json!({"type": "string"}), r#"type: type changed : "integer" -> "string""#),
         (json!({"format": "int32"}), json!({}), r#"unhandled: unhandled changes found (Format "int32" -> "")"#),
     ] {
-        assert_eq!(of_x(&live, &desired, &Options::default()), [expected], "{live} {desired}");
+        assert_eq!(of_x(&live, &desired, &CrdifyOptions::default()), [expected], "{live} {desired}");
     }
     for (live, desired) in [
         (json!({"enum": ["a"]}), json!({})),
@@ -71,7 +71,7 @@ fn crdify_says_of_each_keyword_what_it_says() {
         (json!({"maxItems": 1}), json!({})),
         (json!({"required": ["a"]}), json!({})),
     ] {
-        let gone = of_x(&live, &desired, &Options::default());
+        let gone = of_x(&live, &desired, &CrdifyOptions::default());
         let expected =
             if live["enum"].is_null() { vec![] } else { vec![r#"enum: allowed enum values removed : ["a"]"#] };
         assert_eq!(gone, expected, "{live} {desired}");
@@ -103,40 +103,40 @@ fn alternatives_are_compared_as_crdify_prints_them() {
     ];
     assert_eq!(ONE_OF.lines().count(), pairs.len());
     for ((live, desired), expected) in pairs.iter().zip(ONE_OF.lines()) {
-        let said = of_x(live, desired, &Options::default());
+        let said = of_x(live, desired, &CrdifyOptions::default());
         assert!(said.contains(&format!("oneOf: {expected}")), "{live} {desired}: {said:#?}\nexpected {expected}");
     }
     // A bound is printed as an address, so crdify treats equal alternatives as different if anything else in the node
     // changes.
     let bounded =
         |description: &str| json!({"description": description, "oneOf": [{"properties": {"a": {"maxLength": 1}}}]});
-    let said = of_x(&bounded("1"), &bounded("2"), &Options::olm_v1());
+    let said = of_x(&bounded("1"), &bounded("2"), &CrdifyOptions::olm_v1());
     assert!(matches!(&said[..], [only] if only.starts_with("oneOf: allowed oneOf schemas removed: [")), "{said:?}");
-    assert!(of_x(&bounded("1"), &bounded("1"), &Options::olm_v1()).is_empty());
+    assert!(of_x(&bounded("1"), &bounded("1"), &CrdifyOptions::olm_v1()).is_empty());
     // Titles and descriptions are cleared first.
     let told = |title: &str| json!({"oneOf": [{"required": ["a"], "title": title}]});
-    assert!(!of_x(&told("1"), &told("2"), &Options::olm_v1()).iter().any(|line| line.starts_with("oneOf: ")));
+    assert!(!of_x(&told("1"), &told("2"), &CrdifyOptions::olm_v1()).iter().any(|line| line.starts_with("oneOf: ")));
 }
 
 #[test]
 fn values_are_whole() {
     let long = "x".repeat(500);
     assert_eq!(
-        of_x(&json!({"description": long}), &json!({}), &Options::default()),
+        of_x(&json!({"description": long}), &json!({}), &CrdifyOptions::default()),
         [format!("description: description changed : \"{long}\" -> \"\"")]
     );
 }
 
 #[test]
 fn policies_allow_what_they_name() {
-    let options = Options {
+    let options = CrdifyOptions {
         enum_addition: true,
         nullable_addition: true,
         nullable_removal: true,
         one_of_addition: true,
         one_of_removal: true,
         pattern_removal: true,
-        ..Options::default()
+        ..CrdifyOptions::default()
     };
     for (live, desired) in [
         (json!({"enum": ["a"]}), json!({"enum": ["a", "b"]})),
@@ -152,12 +152,12 @@ fn policies_allow_what_they_name() {
     }
     // A node below an alternative is a node of its own.
     let alternatives = |patterns: &[&str]| json!({"oneOf": patterns.iter().map(|pattern| json!({"pattern": pattern})).collect::<Vec<_>>()});
-    for (options, flagged) in [(&options, false), (&Options::default(), true)] {
+    for (options, flagged) in [(&options, false), (&CrdifyOptions::default(), true)] {
         let said = of_x(&alternatives(&["a", "b"]), &alternatives(&["c"]), options);
         assert_eq!(said.iter().any(|line| line.starts_with("oneOf: ")), flagged, "{said:?}");
     }
-    assert_eq!(of_x(&json!({"description": "a"}), &json!({}), &Options::olm_v1()), [""; 0]);
-    let silent = Options { unhandled: None, ..Options::default() };
+    assert_eq!(of_x(&json!({"description": "a"}), &json!({}), &CrdifyOptions::olm_v1()), [""; 0]);
+    let silent = CrdifyOptions { unhandled: None, ..CrdifyOptions::default() };
     assert_eq!(of_x(&json!({"format": "a"}), &json!({}), &silent), [""; 0]);
 }
 
@@ -166,7 +166,7 @@ fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
     let live =
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"title": "t"}});
     let around = |x: &Value| crd(&[("v1", true, json!({"properties": x}))]);
-    let found = lines(&around(&json!({"x": live})), &around(&json!({})), &Tool::Crdify(Options::olm_v1()));
+    let found = lines(&around(&json!({"x": live})), &around(&json!({})), &PresetTool::Crdify(CrdifyOptions::olm_v1()));
     assert_eq!(
         found,
         [
@@ -190,7 +190,7 @@ fn an_empty_list_or_map_is_absent_to_crdify_and_olm() {
     let empty = lists.map(|keyword| (keyword, json!([]))).into_iter().chain(maps.map(|keyword| (keyword, json!({}))));
     for (keyword, empty) in empty {
         let with = json!({ keyword: empty });
-        for options in [Options::default(), Options::olm_v1()] {
+        for options in [CrdifyOptions::default(), CrdifyOptions::olm_v1()] {
             let same = |live: &Value, desired: &Value| {
                 for (live, desired) in [(live, desired), (desired, live)] {
                     assert_eq!(of_x(live, desired, &options), [""; 0], "{live} {desired}");
@@ -223,7 +223,7 @@ fn an_empty_list_or_map_is_absent_to_crdify_and_olm() {
     // Pointers are not lists: an empty schema is not absent.
     for keyword in ["not", "additionalProperties"] {
         assert!(
-            of_x(&json!({}), &json!({ keyword: {} }), &Options::default())[0].starts_with("unhandled: "),
+            of_x(&json!({}), &json!({ keyword: {} }), &CrdifyOptions::default())[0].starts_with("unhandled: "),
             "{keyword}"
         );
     }
@@ -235,7 +235,7 @@ fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
     let alike = crd(&[("v1", true, spec("string")), ("v1beta1", true, spec("string"))]);
     let differing = crd(&[("v1", true, spec("string")), ("v1beta1", true, spec("integer"))]);
     let unserved = crd(&[("v1", true, spec("string")), ("v1beta1", false, spec("integer"))]);
-    let crdify = Tool::Crdify(Options::default());
+    let crdify = PresetTool::Crdify(CrdifyOptions::default());
     let change = r#"v1beta1: ^.spec.x: type: type changed : "string" -> "integer""#.to_owned();
     let pair = r#"v1beta1 -> v1: ^.spec.x: type: type changed : "integer" -> "string""#.to_owned();
     assert_eq!(lines(&alike, &differing, &crdify), [change.clone(), pair.clone()]);
@@ -245,8 +245,8 @@ fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
     let mut by_webhook = differing.clone();
     by_webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(lines(&alike, &by_webhook, &crdify), [change.clone(), pair]);
-    let ignore = Options { conversion: Conversion::Ignore, ..Options::default() };
-    assert_eq!(lines(&alike, &by_webhook, &Tool::Crdify(ignore)), [change]);
+    let ignore = CrdifyOptions { conversion: ConversionPolicy::Ignore, ..CrdifyOptions::default() };
+    assert_eq!(lines(&alike, &by_webhook, &PresetTool::Crdify(ignore)), [change]);
 }
 
 #[test]
@@ -261,12 +261,12 @@ fn stored_versions_and_scope_are_looked_at_on_the_whole_crd() {
         "scope: scope changed : \"Namespaced\" -> \"Cluster\"",
         "storedVersionRemoval: stored versions removed : [v1alpha1 v1beta1]",
     ];
-    assert_eq!(lines(&live, &desired, &Tool::Crdify(Options::default())), crdify);
+    assert_eq!(lines(&live, &desired, &PresetTool::Crdify(CrdifyOptions::default())), crdify);
     let kapp = [
         "\"NoScopeChange\" validation failed: scope changed from \"Namespaced\" to \"Cluster\"",
         "\"NoStoredVersionRemoved\" validation failed: stored version \"v1alpha1\" removed",
     ];
-    assert_eq!(lines(&live, &desired, &Tool::Kapp), kapp);
+    assert_eq!(lines(&live, &desired, &PresetTool::Kapp), kapp);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn explained_by_known(name: &'static str) -> &'static str {
 fn kapp_takes_what_it_judges_and_nothing_else() {
     let of = |live: Value, desired: Value| {
         let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
-        lines(&around(&live), &around(&desired), &Tool::Kapp)
+        lines(&around(&live), &around(&desired), &PresetTool::Kapp)
     };
     let said =
         |text: &str| vec![format!("\"ChangeValidator\" validation failed: version \"v1\", field \"^.spec.x\"{text}")];
@@ -330,7 +330,7 @@ fn kapp_ends_the_comparison_of_a_version_where_a_field_goes() {
         crd(&[("v1", true, json!({"properties": {"list": {"items": {"type": "string"}}, "x": {"minimum": 1}}}))]);
     let desired = crd(&[("v1", true, json!({"properties": {"list": {}, "x": {"minimum": 2}}}))]);
     assert_eq!(
-        lines(&live, &desired, &Tool::Kapp),
+        lines(&live, &desired, &PresetTool::Kapp),
         [
             "\"NoExistingFieldRemoved\" validation failed: crd/samples.test.example.com version/v1 field/^.spec.list[*] may not be removed",
             "\"ChangeValidator\" validation failed: calculating schema diff for CRD version \"v1\"",

@@ -7,9 +7,9 @@
 //! `reflect.DeepEqual`, so `minLength: 0` and `x-kubernetes-list-type: atomic`, which are pointers there, do not equal
 //! absence, and a different order is a change. The dropped keywords come from the same table of keywords.
 
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use gantry_schema::gotext;
-use gantry_schema::keywords::{self, Shape};
+use gantry_schema::keywords::{self, KeywordShape};
 
 /// A map in the API's types. To gantry's table of keywords, it can be any value.
 pub const DEPENDENCIES: &str = "dependencies";
@@ -26,32 +26,36 @@ const RULE_FIELDS: &[(&str, bool)] = &[
 
 /// A keyword whose typed value differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference<'n, 'a> {
+pub struct TypedDifference<'n, 'a> {
     pub keyword: &'n str,
     pub live: Option<&'n Json<'a>>,
     pub desired: Option<&'n Json<'a>>,
 }
 
 /// The typed value of a keyword.
-pub fn get<'n, 'a>(schema: &'n Map<'a>, keyword: &str) -> Option<&'n Json<'a>> {
+pub fn get<'n, 'a>(schema: &'n JsonMap<'a>, keyword: &str) -> Option<&'n Json<'a>> {
     keywords::shape(keyword)?;
-    let is_empty = |value: &Json| value.map().is_some_and(Map::is_empty);
+    let is_empty = |value: &Json| value.map().is_some_and(JsonMap::is_empty);
     keywords::get(schema, keyword).filter(|value| keyword != DEPENDENCIES || !is_empty(value))
 }
 
 /// The keywords that differ, sorted, except those in `without`.
-pub fn differences<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>, without: &[&str]) -> Vec<Difference<'n, 'a>> {
+pub fn differences<'n, 'a>(
+    live: &'n JsonMap<'a>,
+    desired: &'n JsonMap<'a>,
+    without: &[&str],
+) -> Vec<TypedDifference<'n, 'a>> {
     let looked_at = |keyword: &str| !without.contains(&keyword);
     let mut found = Vec::new();
     for (keyword, _) in live.iter().filter(|(keyword, _)| looked_at(keyword)) {
         let (one, other) = (get(live, keyword), get(desired, keyword));
         if !same(keyword, one, other) {
-            found.push(Difference { keyword, live: one, desired: other });
+            found.push(TypedDifference { keyword, live: one, desired: other });
         }
     }
     for (keyword, _) in desired.iter().filter(|(keyword, _)| looked_at(keyword) && live.get(keyword).is_none()) {
         if let other @ Some(_) = get(desired, keyword) {
-            found.push(Difference { keyword, live: None, desired: other });
+            found.push(TypedDifference { keyword, live: None, desired: other });
         }
     }
     found.sort_by_key(|difference| difference.keyword);
@@ -61,16 +65,20 @@ pub fn differences<'n, 'a>(live: &'n Map<'a>, desired: &'n Map<'a>, without: &[&
 fn same(keyword: &str, a: Option<&Json>, b: Option<&Json>) -> bool {
     let (Some(a), Some(b)) = (a, b) else { return a.is_none() && b.is_none() };
     match (keywords::shape(keyword), a, b) {
-        (Some(Shape::Schema | Shape::SchemaOrFlag | Shape::SchemaOrSchemas), Json::Map(_), Json::Map(_)) => {
-            same_schema(a, b)
-        }
-        (Some(Shape::Schemas | Shape::Choice | Shape::SchemaOrSchemas), Json::List(a), Json::List(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b))
-        }
-        (Some(Shape::Named), Json::Map(a), Json::Map(b)) => {
+        (
+            Some(KeywordShape::Schema | KeywordShape::SchemaOrFlag | KeywordShape::SchemaOrSchemas),
+            Json::Map(_),
+            Json::Map(_),
+        ) => same_schema(a, b),
+        (
+            Some(KeywordShape::Schemas | KeywordShape::Choice | KeywordShape::SchemaOrSchemas),
+            Json::List(a),
+            Json::List(b),
+        ) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_schema(a, b)),
+        (Some(KeywordShape::Named), Json::Map(a), Json::Map(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|((k, a), (l, b))| k == l && same_schema(a, b))
         }
-        (Some(Shape::Rules), Json::List(a), Json::List(b)) => {
+        (Some(KeywordShape::Rules), Json::List(a), Json::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_rule(a, b))
         }
         _ => a == b,
@@ -86,7 +94,7 @@ fn same_schema(a: &Json, b: &Json) -> bool {
 
 fn same_rule(a: &Json, b: &Json) -> bool {
     let (Json::Map(a), Json::Map(b)) = (a, b) else { return a == b };
-    fn field<'n, 'a>(rule: &'n Map<'a>, name: &str, empty_is_none: bool) -> Option<&'n Json<'a>> {
+    fn field<'n, 'a>(rule: &'n JsonMap<'a>, name: &str, empty_is_none: bool) -> Option<&'n Json<'a>> {
         let value = rule.get(name).filter(|value| !matches!(value, Json::Null))?;
         (!empty_is_none || value.text() != Some("")).then_some(value)
     }
@@ -94,19 +102,19 @@ fn same_rule(a: &Json, b: &Json) -> bool {
 }
 
 /// `Format "int32" -> ""`: a difference in OLM's short form of crdify's struct diff.
-pub fn short_form(difference: &Difference) -> String {
+pub fn short_form(difference: &TypedDifference) -> String {
     let keyword = difference.keyword;
-    let pointer = matches!(keywords::shape(keyword), Some(Shape::Number | Shape::KeptText))
+    let pointer = matches!(keywords::shape(keyword), Some(KeywordShape::Number | KeywordShape::KeptText))
         || keyword == "x-kubernetes-preserve-unknown-fields";
     let value = |value: Option<&Json>| match (value, keywords::shape(keyword)) {
-        (None, Some(Shape::Text)) => "\"\"".to_owned(),
-        (None, Some(Shape::Flag)) if !pointer => "false".to_owned(),
+        (None, Some(KeywordShape::Text)) => "\"\"".to_owned(),
+        (None, Some(KeywordShape::Flag)) if !pointer => "false".to_owned(),
         (None, _) => "nil".to_owned(),
         (Some(Json::Text(text)), _) => format!("{}{}", if pointer { "&" } else { "" }, gotext::quote(&short(text))),
         (Some(scalar @ (Json::Bool(_) | Json::Int(_) | Json::Float(_))), _) => {
             format!("{}{scalar}", if pointer { "&" } else { "" })
         }
-        (Some(Json::List(items)), Some(Shape::Set)) => {
+        (Some(Json::List(items)), Some(KeywordShape::Set)) => {
             let items: Vec<String> = items.iter().take(10).map(|item| short(&item.to_string())).collect();
             format!("{{{}}}", items.join(", "))
         }
@@ -197,7 +205,7 @@ mod tests {
         ] {
             let live = live.map(|text| Json::parse(text).unwrap());
             let desired = desired.map(|text| Json::parse(text).unwrap());
-            let difference = Difference { keyword, live: live.as_ref(), desired: desired.as_ref() };
+            let difference = TypedDifference { keyword, live: live.as_ref(), desired: desired.as_ref() };
             assert_eq!(short_form(&difference), expected);
         }
     }

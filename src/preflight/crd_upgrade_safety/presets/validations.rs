@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::gostring::{self, Memory};
-use super::options::{Options, UNHANDLED};
-use super::typed::{self, Difference};
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
+use super::options::{CrdifyOptions, UNHANDLED};
+use super::typed::{self, TypedDifference};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::gotext;
 
@@ -34,7 +34,7 @@ const OF_CHILDREN: &[&str] = &["items", "properties"];
 
 /// A failed validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailedValidation {
     pub validation: &'static str,
     pub text: String,
     /// The complete difference, of which `text` can be a short form. Two failures are equal if this is.
@@ -42,7 +42,7 @@ pub struct Failure {
 }
 
 /// Compares a node. If desired lacks it, it is compared with an empty schema.
-pub fn of_node(live: &Map, desired: &Map, options: &Options) -> Vec<Failure> {
+pub fn of_node(live: &JsonMap, desired: &JsonMap, options: &CrdifyOptions) -> Vec<FailedValidation> {
     let own = typed::differences(live, desired, OF_CHILDREN);
     let mut failures = Vec::new();
     for name in OF_NODES {
@@ -54,25 +54,25 @@ pub fn of_node(live: &Map, desired: &Map, options: &Options) -> Vec<Failure> {
             (name, Some(difference)) => judge(name, difference, options),
         };
         if let Some(text) = text {
-            failures.push(Failure { validation: name, whole: text.clone(), text });
+            failures.push(FailedValidation { validation: name, whole: text.clone(), text });
         }
     }
-    let rest: Vec<&Difference> = own.iter().filter(|difference| !OF_NODES.contains(&difference.keyword)).collect();
+    let rest: Vec<&TypedDifference> = own.iter().filter(|difference| !OF_NODES.contains(&difference.keyword)).collect();
     if !rest.is_empty() {
         let changes: Vec<String> = rest.iter().map(|difference| typed::short_form(difference)).collect();
         let text = format!("unhandled changes found ({})", changes.join("; "));
-        failures.push(Failure { validation: UNHANDLED, text, whole: whole(&rest) });
+        failures.push(FailedValidation { validation: UNHANDLED, text, whole: whole(&rest) });
     }
     failures
 }
 
-fn whole(rest: &[&Difference]) -> String {
+fn whole(rest: &[&TypedDifference]) -> String {
     let json = |value: Option<&Json>| value.map(Json::to_string).unwrap_or_default();
     rest.iter().map(|d| format!("{} {} -> {}\n", d.keyword, json(d.live), json(d.desired))).collect()
 }
 
 /// The text of a failed validation of one keyword, as crdify words it and with uncut values.
-fn judge(name: &'static str, difference: &Difference, options: &Options) -> Option<String> {
+fn judge(name: &'static str, difference: &TypedDifference, options: &CrdifyOptions) -> Option<String> {
     let (live, desired) = (difference.live, difference.desired);
     let said = |what: &str, value: String| Some(format!("{what} : {value}"));
     let quoted = |json: &Json| gotext::quote(&json.to_string());
@@ -123,7 +123,7 @@ fn judge(name: &'static str, difference: &Difference, options: &Options) -> Opti
 }
 
 /// The `oneOf` validation, which compares the alternatives by the text that Go prints for them ([`gostring`]).
-fn one_of(live: &Map, desired: &Map, options: &Options) -> Option<String> {
+fn one_of(live: &JsonMap, desired: &JsonMap, options: &CrdifyOptions) -> Option<String> {
     let set = |schema, memory| -> BTreeSet<String> {
         gostring::of_alternatives(typed::get(schema, "oneOf"), memory).into_iter().collect()
     };

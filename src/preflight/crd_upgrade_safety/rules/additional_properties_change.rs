@@ -2,28 +2,28 @@
 
 use crate::finding::Breaks;
 use crate::preflight::crd_upgrade_safety::json::Json;
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use gantry_schema::keywords;
 
 const EFFECTS: Effects = Effects {
     keyword: "additionalProperties",
-    added: Effect {
+    added: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that do not match it; where it pruned unknown fields before, it now keeps them",
         help: "leave additionalProperties out of this version, or add it only in a new version that a webhook \
             converts, or after a migration",
     },
-    changed: Effect {
+    changed: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
         so: "the server may refuse or drop values that it kept until now",
         help: "keep additionalProperties as it is in this version, or change it only in a new version that a webhook \
             converts, or after a migration",
     },
-    removed: Effect {
+    removed: KeywordEffect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",
@@ -34,7 +34,7 @@ const EFFECTS: Effects = Effects {
 
 /// An object without fields that becomes a map. The server pruned every field that clients sent in it, so stored
 /// objects have none.
-const NOW_A_MAP: Effect = Effect {
+const NOW_A_MAP: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Writers],
     verdict: None,
     so: "until now the server pruned every field in it, so stored objects have none; it now keeps values that match, \
@@ -55,7 +55,7 @@ fn was_pruned(pair: &NodePair) -> bool {
     is_object && gets_a_schema && KEEPS.iter().all(|keyword| keywords::get(pair.live, keyword).is_none())
 }
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let added = if was_pruned(pair) { NOW_A_MAP } else { EFFECTS.added };
     keyword_change::judge(pair, &Effects { added, ..EFFECTS })
 }

@@ -1,20 +1,20 @@
 //! `anyOf` added, changed or removed.
 
 use crate::finding::Breaks;
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects, LOOSENS};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, LOOSENS};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 
 const EFFECTS: Effects = Effects {
     keyword: "anyOf",
-    added: Effect {
+    added: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that match none of it",
         help: "leave anyOf out of this version, or add it only in a new version that a webhook converts, or after a \
             migration",
     },
-    changed: Effect {
+    changed: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
@@ -24,7 +24,7 @@ const EFFECTS: Effects = Effects {
     removed: LOOSENS,
 };
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(EFFECTS.keyword)?;
     // The field accepts integers and strings with or without these alternatives.
     let means_nothing = pair.desired("x-kubernetes-int-or-string").is_some()

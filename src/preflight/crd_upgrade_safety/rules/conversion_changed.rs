@@ -1,9 +1,9 @@
 //! The conversion between versions changes.
 
-use crate::crd::{ClientConfig, Crd, CrdPair, ServiceReference, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::crd::{ConversionClientConfig, Crd, CrdPair, ServiceReference, steps};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let config = |crd: &Crd| {
         let config = || crd.webhook().map(|webhook| webhook.client_config.clone()).unwrap_or_default();
         crd.converts_by_webhook().then(config)
@@ -33,20 +33,20 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     };
     // The desired CRD may have no `conversion` to point at.
     let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
-    let diagnosis = Diagnosis {
+    let diagnosis = ViolationText {
         message: message.into(),
         help: help.into(),
         at: steps::spec(at),
         label: Some(label.into()),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    vec![Found { version: None, diagnosis }]
+    vec![CrdRuleViolation { version: None, diagnosis }]
 }
 
 /// Whether both are the same webhook. The CA bundle is often injected by another tool, and the server defaults the
 /// port, so neither is compared.
-fn same(was: &ClientConfig, now: &ClientConfig) -> bool {
-    let service = |config: &ClientConfig| {
+fn same(was: &ConversionClientConfig, now: &ConversionClientConfig) -> bool {
+    let service = |config: &ConversionClientConfig| {
         let service = config.service.clone();
         service.map(|ServiceReference { namespace, name, path, .. }| (namespace, name, path))
     };

@@ -1,7 +1,7 @@
 //! The keywords whose transitions always have the same effects. The rule about such a keyword needs no code.
 
 use crate::finding::{Breaks, Verdict};
-use crate::preflight::crd_upgrade_safety::keyword_change::{Effect, Effects, LOOSENS};
+use crate::preflight::crd_upgrade_safety::keyword_change::{Effects, KeywordEffect, LOOSENS};
 
 /// A keyword by which the server refuses values, with the consequence when it is added and when it changes; without it,
 /// the server refuses less. The help shows it as `shown`.
@@ -12,8 +12,8 @@ macro_rules! refuses {
     ($keyword:literal, shown: $shown:literal, $added:literal, $changed:literal) => {
         Effects {
             keyword: $keyword,
-            added: Effect { breaks: REFUSES, verdict: None, so: $added, help: leave_out!($shown) },
-            changed: Effect { breaks: REFUSES, verdict: None, so: $changed, help: keep!($shown) },
+            added: KeywordEffect { breaks: REFUSES, verdict: None, so: $added, help: leave_out!($shown) },
+            changed: KeywordEffect { breaks: REFUSES, verdict: None, so: $changed, help: keep!($shown) },
             removed: LOOSENS,
         }
     };
@@ -49,19 +49,19 @@ pub const ALL_OF: Effects = refuses!(
 
 pub const EMBEDDED_RESOURCE: Effects = Effects {
     keyword: "x-kubernetes-embedded-resource",
-    added: Effect {
+    added: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
         so: "the server refuses values without apiVersion and kind, and drops unknown metadata",
         help: leave_out!("x-kubernetes-embedded-resource"),
     },
-    changed: Effect {
+    changed: KeywordEffect {
         breaks: REFUSES,
         verdict: None,
         so: "the server may refuse values",
         help: keep!("x-kubernetes-embedded-resource"),
     },
-    removed: Effect {
+    removed: KeywordEffect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server drops apiVersion, kind and metadata unless the schema names or keeps them",
@@ -82,7 +82,7 @@ pub const FORMAT: Effects = refuses!(
 );
 
 /// The list of owners changes, and no value is refused.
-const OWNERS: Effect = Effect {
+const OWNERS: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Behaviour],
     verdict: Some(Verdict::Equal),
     so: "no value is refused; under server-side apply the owners of the fields change",
@@ -119,14 +119,14 @@ pub const PATTERN: Effects = refuses!(
 
 pub const PRESERVE_UNKNOWN_FIELDS: Effects = Effects {
     keyword: "x-kubernetes-preserve-unknown-fields",
-    added: Effect { so: "the server keeps unknown fields that it dropped until now", ..LOOSENS },
-    changed: Effect {
+    added: KeywordEffect { so: "the server keeps unknown fields that it dropped until now", ..LOOSENS },
+    changed: KeywordEffect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server may drop unknown fields",
         help: keep!("x-kubernetes-preserve-unknown-fields"),
     },
-    removed: Effect {
+    removed: KeywordEffect {
         breaks: &[Breaks::Data, Breaks::Readers],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",

@@ -1,14 +1,14 @@
 //! A node whose own keywords did not change for the worse, but which no longer accepts everything that it accepted.
 
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::node::Place;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::node::SchemaNodePlace;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 
 /// The maximum number of causes that the message names.
 const NAMED: usize = 3;
 
 /// The violation at a node, caused by changes of the nodes with these paths; `reason` is the reason that its proof gives.
-pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Diagnosis {
+pub fn diagnosis(place: &SchemaNodePlace, causes: Vec<String>, reason: Option<&str>) -> ViolationText {
     let field = place.field();
     let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
     let names: Vec<&str> = causes.iter().map(|path| path.strip_prefix("^.").unwrap_or(path)).collect();
@@ -19,7 +19,7 @@ pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Di
         all => format!("{} and {} other fields below it change", all[..NAMED - 1].join(", "), all.len() - NAMED + 1),
     };
     let what = if names.is_empty() { format!("the changes around {field}") } else { "this change".to_owned() };
-    Diagnosis {
+    ViolationText {
         message: wording!(
             "{field} may refuse values in ",
             VERSIONS,
@@ -32,6 +32,6 @@ pub fn diagnosis(place: &Place, causes: Vec<String>, reason: Option<&str>) -> Di
         ),
         at: place.steps.clone(),
         caused_by: causes,
-        ..Diagnosis::default()
+        ..ViolationText::default()
     }
 }

@@ -1,13 +1,13 @@
 //! `x-kubernetes-int-or-string` added or removed.
 
 use crate::finding::{Breaks, Verdict};
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect, Effects};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 
 const EFFECTS: Effects = Effects {
     keyword: "x-kubernetes-int-or-string",
-    added: Effect {
+    added: KeywordEffect {
         breaks: &[Breaks::Readers],
         verdict: None,
         so: "the field now accepts both integers and strings",
@@ -18,7 +18,7 @@ const EFFECTS: Effects = Effects {
     removed: NO_LONGER,
 };
 
-const NO_LONGER: Effect = Effect {
+const NO_LONGER: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     verdict: None,
     so: "the server refuses values of the other type",
@@ -26,7 +26,7 @@ const NO_LONGER: Effect = Effect {
         webhook converts, or after a migration",
 };
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(EFFECTS.keyword)?;
     let mut diagnosis = keyword_change::judge(pair, &EFFECTS)?;
     let from_one_type = pair.change("type").is_some_and(|kind| kind.desired.is_none());

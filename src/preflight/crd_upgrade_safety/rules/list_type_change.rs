@@ -1,15 +1,15 @@
 //! `x-kubernetes-list-type` added, changed or removed.
 
 use crate::finding::{Breaks, Verdict};
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use gantry_schema::keywords;
 
 const KEYWORD: &str = "x-kubernetes-list-type";
 
-const UNIQUE: Effect = Effect {
+const UNIQUE: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
     verdict: None,
     so: "the server refuses lists with two equal items (for a map: equal keys)",
@@ -17,14 +17,14 @@ const UNIQUE: Effect = Effect {
         migration",
 };
 
-const OF_STRUCTURES: Effect = Effect {
+const OF_STRUCTURES: KeywordEffect = KeywordEffect {
     so: "the server refuses lists with two equal items, and every server-side apply to an object with an object or a \
         list in this list fails",
     help: "keep the list atomic, or make it a map: a set can only contain scalars under server-side apply",
     ..UNIQUE
 };
 
-const ATOMIC: Effect = Effect {
+const ATOMIC: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Behaviour],
     verdict: Some(Verdict::Widening),
     so: "no value is refused; under server-side apply the list has one owner instead of one for each item",
@@ -32,7 +32,7 @@ const ATOMIC: Effect = Effect {
         other",
 };
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
     let effect = match change.desired.and_then(Json::text).unwrap_or("atomic") {
         "atomic" => ATOMIC,
@@ -43,7 +43,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
 }
 
 /// Whether items with this schema can be objects or lists.
-fn is_structure(items: &Map) -> bool {
+fn is_structure(items: &JsonMap) -> bool {
     match keywords::get(items, "type").and_then(Json::text) {
         Some(name) => matches!(name, "object" | "array"),
         None => keywords::get(items, "x-kubernetes-preserve-unknown-fields").is_some(),

@@ -45,7 +45,7 @@ mod validation_rule_change;
 mod version_deprecated;
 mod version_unserved;
 
-use super::bounds::{self, Bound, Tighter};
+use super::bounds::{self, KeywordBound, Tighter};
 use super::keyword_change;
 use super::node::Transition;
 use super::rule::Weight::{Forbidden, Unknown};
@@ -78,7 +78,7 @@ macro_rules! bound {
             [Claim::all($keyword)],
             Judge::Node(|pair| bounds::judge(
                 pair,
-                &Bound { keyword: $keyword, words: $words, tighter: Tighter::$tighter }
+                &KeywordBound { keyword: $keyword, words: $words, tighter: Tighter::$tighter }
             ))
         )
     };

@@ -1,10 +1,10 @@
 //! A short name or category is removed, or the singular or list kind changes.
 
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let (was, now) = (&pair.live.names, &pair.desired.names);
     let mut found = Vec::new();
     let lists = [
@@ -33,13 +33,13 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     found
 }
 
-fn found_at(key: &str, message: String, help: String, was: &str) -> Found {
-    let diagnosis = Diagnosis {
+fn found_at(key: &str, message: String, help: String, was: &str) -> CrdRuleViolation {
+    let diagnosis = ViolationText {
         message: message.into(),
         help: help.into(),
         at: steps::name(key),
         label: Some(format!("the live CRD has {was}")),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    Found { version: None, diagnosis }
+    CrdRuleViolation { version: None, diagnosis }
 }

@@ -2,16 +2,16 @@
 
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Added)?;
     let (place, field) = (pair.place, pair.place.field());
     let now = words::value(change.desired?);
     let text = format!("new value added as default when previously no default value existed: {now}");
     Some(
-        Diagnosis::of_field(place, "default", &text)
+        ViolationText::of_field(place, "default", &text)
             .message(wording!("default of {field} may not be added to ", VERSIONS, ": {now}"))
             .fact(format!("default added: {now}"))
             .label("no default in the live CRD".into())

@@ -2,15 +2,15 @@
 
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Changed)?;
     let (place, field) = (pair.place, pair.place.field());
     let (was, now) = (words::value(change.live?), words::value(change.desired?));
     Some(
-        Diagnosis::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
+        ViolationText::of_field(place, "default", &format!("default value has been changed from {was} to {now}"))
             .message(wording!("default of {field} may not be changed from {was} to {now} in ", VERSIONS))
             .fact(format!("default changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))

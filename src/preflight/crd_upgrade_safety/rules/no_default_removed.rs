@@ -2,16 +2,16 @@
 
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("default").filter(|change| change.transition() == Transition::Removed)?;
     let (place, field) = (pair.place, pair.place.field());
     let was = words::value(change.live?);
     let text = format!("default value has been removed when previously a default value existed: {was}");
     Some(
-        Diagnosis::of_field(place, "default", &text)
+        ViolationText::of_field(place, "default", &text)
             .message(wording!("default of {field} may not be removed from ", VERSIONS, ": {was}"))
             .fact(format!("default removed: {was}"))
             .label(format!("the live CRD has default {was} here"))

@@ -3,16 +3,16 @@
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::{NodePair, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("enum").filter(|change| change.transition() == Transition::Added)?;
     let (place, field) = (pair.place, pair.place.field());
     let values: Vec<String> = change.desired.and_then(Json::list)?.iter().map(words::value).collect();
     let values = words::listed(&values);
     Some(
-        Diagnosis::of_field(place, "enum", "enums added when there were no enum restrictions previously")
+        ViolationText::of_field(place, "enum", "enums added when there were no enum restrictions previously")
             .message(wording!("{field} may not be restricted to an enum in ", VERSIONS, ": {values}"))
             .fact(format!("enum added: {values}"))
             .label("the live CRD allows any value".into())

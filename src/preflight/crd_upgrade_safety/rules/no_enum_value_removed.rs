@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("enum")?;
     let kept: BTreeSet<&Json> = change.desired.and_then(Json::list)?.iter().collect();
     let before: BTreeSet<&Json> = change.live.and_then(Json::list)?.iter().collect();
@@ -19,7 +19,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let (place, field) = (pair.place, pair.place.field());
     let values = words::listed(&removed);
     Some(
-        Diagnosis::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
+        ViolationText::of_field(place, "enum", &format!("enum values removed: {}", words::bracketed(&removed)))
             .message(wording!("{values} may not be removed from the enum of {field} in ", VERSIONS))
             .label(format!("the live CRD also allows {values}"))
             .help(wording!(

@@ -3,15 +3,15 @@
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::RemovedNode;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use gantry_schema::keywords;
 
-pub fn judge(node: &RemovedNode) -> Diagnosis {
+pub fn judge(node: &RemovedNode) -> ViolationText {
     let place = node.place;
     let (field, version) = (place.field(), &place.version);
     let name = field.rsplit('.').next().unwrap_or(field);
     let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
-    Diagnosis {
+    ViolationText {
         message: wording!("field {field} may not be removed from ", VERSIONS),
         fact: Some("removed".into()),
         documented: Some(format!(
@@ -26,6 +26,6 @@ pub fn judge(node: &RemovedNode) -> Diagnosis {
         ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::keywords;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("required")?;
     let before: BTreeSet<&Json> = change.live.and_then(Json::list).unwrap_or_default().iter().collect();
     let after = change.desired.and_then(Json::list)?;
@@ -24,7 +24,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
         keywords::get(pair.live, "properties").and_then(Json::map).is_some_and(|fields| fields.get(name).is_some())
     });
     let mut diagnosis =
-        Diagnosis::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
+        ViolationText::of_field(place, "required", &format!("new required fields added: {}", words::bracketed(&added)))
             .message(wording!("{names} may not become required{inside} in ", VERSIONS))
             .fact(format!("now required: {names}"))
             .label(if known { "optional in the live CRD".into() } else { "not in the live CRD".into() })

@@ -1,20 +1,20 @@
 //! `scope` changed.
 
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let (was, now) = (&pair.live.scope, &pair.desired.scope);
     if was == now {
         return Vec::new();
     }
-    let diagnosis = Diagnosis {
+    let diagnosis = ViolationText {
         message: format!("scope may not be changed from {was} to {now}").into(),
         documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
         at: steps::spec("scope"),
         label: Some(format!("was {was} in the live CRD")),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    vec![Found { version: None, diagnosis }]
+    vec![CrdRuleViolation { version: None, diagnosis }]
 }

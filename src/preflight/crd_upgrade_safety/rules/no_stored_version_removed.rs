@@ -2,13 +2,13 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::preflight::crd_upgrade_safety::migration;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let removed = pair.live.stored_versions().into_iter().filter(|name| pair.desired.version(name).is_none());
     removed
         .map(|name| {
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: format!("stored version {name} may not be removed").into(),
                 documented: Some(format!(
                     "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
@@ -21,9 +21,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
                 steps: migration::plan(pair),
                 at: steps::versions(),
                 label: Some(format!("the cluster may have objects that are stored at {name}")),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            Found { version: Some(name.to_owned()), diagnosis }
+            CrdRuleViolation { version: Some(name.to_owned()), diagnosis }
         })
         .collect()
 }

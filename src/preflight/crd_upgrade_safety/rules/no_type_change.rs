@@ -3,9 +3,9 @@
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change("type")?;
     let was = change.live.and_then(Json::text).unwrap_or_default();
     let now = change.desired.and_then(Json::text).unwrap_or_default();
@@ -19,7 +19,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let name = |kind: &str| if kind.is_empty() { "any".to_owned() } else { kind.to_owned() };
     let (from, to) = (name(was), name(now));
     Some(
-        Diagnosis::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
+        ViolationText::of_field(place, "type", &format!("type changed from \"{was}\" to \"{now}\""))
             .message(wording!("type of {field} may not be changed from {from} to {to} in ", VERSIONS))
             .label(format!("was {from} in the live CRD"))
             .help(wording!(

@@ -2,14 +2,14 @@
 
 use crate::crd::steps;
 use crate::finding::Breaks;
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
-use crate::preflight::crd_upgrade_safety::node::{NodePair, Place, Transition};
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
+use crate::preflight::crd_upgrade_safety::node::{NodePair, SchemaNodePlace, Transition};
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::resource::Step;
 
 const KEYWORD: &str = "nullable";
 
-const ADDED: Effect = Effect {
+const ADDED: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Readers, Breaks::Behaviour],
     verdict: None,
     so: "the server keeps a null that it dropped until now",
@@ -17,9 +17,10 @@ const ADDED: Effect = Effect {
         or after a migration",
 };
 
-const ADDED_TO_ITEMS: Effect = Effect { so: "the server keeps a null that it refused until now", ..ADDED };
+const ADDED_TO_ITEMS: KeywordEffect =
+    KeywordEffect { so: "the server keeps a null that it refused until now", ..ADDED };
 
-const REMOVED: Effect = Effect {
+const REMOVED: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Data],
     verdict: None,
     so: "the server drops a null from now on",
@@ -27,20 +28,20 @@ const REMOVED: Effect = Effect {
         migration",
 };
 
-const REMOVED_WITH_DEFAULT: Effect = Effect {
+const REMOVED_WITH_DEFAULT: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Data, Breaks::Behaviour],
     so: "the server drops a null from now on and fills in the default",
     ..REMOVED
 };
 
-const REMOVED_FROM_ITEMS: Effect = Effect {
+const REMOVED_FROM_ITEMS: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     so: "the server refuses a null from now on",
     ..REMOVED
 };
 
 /// The server drops a null only from the field of an object, and fills in a default only where there is one.
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
     let effect = match (change.transition(), is_item(pair.place)) {
         (Transition::Added, true) => ADDED_TO_ITEMS,
@@ -53,7 +54,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
 }
 
 /// Whether the node describes the items of a list. A field can have the name `items`.
-fn is_item(place: &Place) -> bool {
+fn is_item(place: &SchemaNodePlace) -> bool {
     let mut steps = steps::below_schema(&place.steps).into_iter().flatten();
     let mut last = None;
     while let Some(step) = steps.next() {
@@ -69,7 +70,7 @@ fn is_item(place: &Place) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::preflight::crd_upgrade_safety::{CrdUpgradeSafety, Options};
+    use crate::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety};
 
     /// The message about a change of the fields of `spec`.
     fn message(live: &Value, desired: &Value) -> String {
@@ -82,7 +83,7 @@ mod tests {
                 "metadata": {"name": "ks.g.io"}, "spec": spec})
             .to_string()
         };
-        let check = CrdUpgradeSafety::new(Options::default());
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
         let found = check.judge(&crd(live), &crd(desired)).expect("valid CRDs");
         let of_rule = found.into_iter().find(|violation| violation.rule == "NullableChange");
         of_rule.expect("a violation").message

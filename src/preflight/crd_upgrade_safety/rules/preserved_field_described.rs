@@ -3,16 +3,16 @@
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::json::Json;
 use crate::preflight::crd_upgrade_safety::node::AddedNode;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use gantry_schema::keywords;
 
-pub fn judge(node: &AddedNode) -> Diagnosis {
+pub fn judge(node: &AddedNode) -> ViolationText {
     let place = node.place;
     let field = place.field();
     let name = field.rsplit('.').next().unwrap_or(field);
     let kind = keywords::get(node.desired, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     let kind = kind.unwrap_or_default();
-    Diagnosis {
+    ViolationText {
         message: wording!("field {field} gets a schema{kind} in ", VERSIONS, ", which kept any value there until now"),
         fact: Some(format!("described{kind}")),
         help: wording!(
@@ -22,6 +22,6 @@ pub fn judge(node: &AddedNode) -> Diagnosis {
         ),
         at: place.steps.clone(),
         label: Some(format!("the live CRD keeps {name} as an unknown field")),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     }
 }

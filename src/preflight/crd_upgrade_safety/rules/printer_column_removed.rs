@@ -2,10 +2,10 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let kept = &desired.printer_columns;
@@ -15,14 +15,14 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let columns = words::listed(&gone);
-        let diagnosis = Diagnosis {
+        let diagnosis = ViolationText {
             message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
             help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
             at: steps::of_version(desired.index, "additionalPrinterColumns"),
             label: Some(format!("the live CRD has {columns}")),
-            ..Diagnosis::default()
+            ..ViolationText::default()
         };
-        found.push(Found { version: Some(live.name.to_string()), diagnosis });
+        found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
     }
     found
 }

@@ -2,14 +2,14 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::Verdict;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     if !pair.live.preserve_unknown_fields || pair.desired.preserve_unknown_fields {
         return Vec::new();
     }
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
-    let diagnosis = Diagnosis {
+    let diagnosis = ViolationText {
         message: "the server prunes unknown fields of every version from now on".into(),
         documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
         help: "name every field that is in use in the schemas, or keep unknown fields there with \
@@ -18,7 +18,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
         at: steps::spec("preserveUnknownFields"),
         label: Some("the live CRD keeps every field".into()),
         verdict: Some(Verdict::DataLoss),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    vec![Found { version: None, diagnosis }]
+    vec![CrdRuleViolation { version: None, diagnosis }]
 }

@@ -2,10 +2,10 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::resource::Step;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let added = desired.scale_paths().beside(&live.scale_paths());
@@ -23,7 +23,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             };
             let mut at = steps::subresource(desired.index, "scale");
             at.push(role.into());
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: wording!(
                     "{role} of ",
                     VERSIONS,
@@ -38,9 +38,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
                 at,
                 label: Some("the live CRD does not have this path".to_owned()),
                 node: Some((path, node)),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            found.push(Found { version: Some(live.name.to_string()), diagnosis });
+            found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }
     found

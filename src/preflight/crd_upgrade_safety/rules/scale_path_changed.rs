@@ -2,9 +2,9 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let (Some(was), Some(now)) = (&live.scale, &desired.scale) else { continue };
@@ -15,14 +15,14 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             let (was, now) = (shown(was), shown(now));
             let mut at = steps::subresource(desired.index, "scale");
             at.push(path.into());
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
                 help: wording!("keep {path}: {was} in ", VERSIONS),
                 at,
                 label: Some(format!("was {was} in the live CRD")),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            found.push(Found { version: Some(live.name.to_string()), diagnosis });
+            found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }
     found

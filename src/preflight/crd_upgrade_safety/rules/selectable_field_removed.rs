@@ -2,10 +2,10 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let kept = &desired.selectable_fields;
@@ -15,14 +15,14 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let fields = words::listed(&gone);
-        let diagnosis = Diagnosis {
+        let diagnosis = ViolationText {
             message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
             help: wording!("keep {fields} in selectableFields of ", VERSIONS),
             at: steps::of_version(desired.index, "selectableFields"),
             label: Some(format!("the live CRD has {fields}")),
-            ..Diagnosis::default()
+            ..ViolationText::default()
         };
-        found.push(Found { version: Some(live.name.to_string()), diagnosis });
+        found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
     }
     found
 }

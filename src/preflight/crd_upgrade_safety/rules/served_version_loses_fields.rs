@@ -1,16 +1,16 @@
 //! A served version has fields that the storage version lacks, or lacks fields that the storage version has.
 
 use super::storage_version_loses_fields;
-use crate::crd::{Crd, CrdPair, Version, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::crd::{Crd, CrdPair, CrdVersion, steps};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::objects::lost_fields;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     if pair.converts_by_webhook() {
         return Vec::new();
     }
-    let not_stored = |version: &Version| {
+    let not_stored = |version: &CrdVersion| {
         let mut lost = lost_fields::lost_in_storage(&pair.desired, version);
         if lost.is_empty() {
             return lost;
@@ -25,25 +25,25 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
         lost
     };
     let live = (!pair.live.converts_by_webhook()).then_some(&*pair.live);
-    let dropped = |version: &Version| lost_fields::newly_lost_by_writers(live, &pair.desired, version);
+    let dropped = |version: &CrdVersion| lost_fields::newly_lost_by_writers(live, &pair.desired, version);
     found(&pair.desired, not_stored, dropped)
 }
 
 /// The violations of a CRD that is created.
-pub fn judge_new(crd: &Crd) -> Vec<Found> {
+pub fn judge_new(crd: &Crd) -> Vec<CrdRuleViolation> {
     if crd.converts_by_webhook() {
         return Vec::new();
     }
-    let not_stored = |version: &Version| lost_fields::lost_in_storage(crd, version);
+    let not_stored = |version: &CrdVersion| lost_fields::lost_in_storage(crd, version);
     found(crd, not_stored, |version| lost_fields::lost_by_writers(crd, version))
 }
 
 /// `not_stored` is what the storage version drops of a version, `dropped` what a write at the version drops.
 fn found(
     desired: &Crd,
-    not_stored: impl Fn(&Version) -> Vec<String>,
-    dropped: impl Fn(&Version) -> Vec<String>,
-) -> Vec<Found> {
+    not_stored: impl Fn(&CrdVersion) -> Vec<String>,
+    dropped: impl Fn(&CrdVersion) -> Vec<String>,
+) -> Vec<CrdRuleViolation> {
     let Some(storage) = desired.storage() else { return Vec::new() };
     let stored_at = &storage.name;
     let mut found = Vec::new();
@@ -52,8 +52,8 @@ fn found(
         let mut add = |message: String, help: String, label: String| {
             let at = steps::schema(version.index);
             let (message, help, label) = (message.into(), help.into(), Some(label));
-            let diagnosis = Diagnosis { message, help, at, label, ..Diagnosis::default() };
-            found.push(Found { version: Some(name.to_string()), diagnosis });
+            let diagnosis = ViolationText { message, help, at, label, ..ViolationText::default() };
+            found.push(CrdRuleViolation { version: Some(name.to_string()), diagnosis });
         };
         let lost = not_stored(version);
         if !lost.is_empty() {

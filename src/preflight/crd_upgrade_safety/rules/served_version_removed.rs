@@ -2,9 +2,9 @@
 //! reports it instead.
 
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let stored = pair.live.stored_versions();
     let removed = pair.live.versions.iter().filter(|version| {
         version.served && !stored.contains(&&*version.name) && pair.desired.version(&version.name).is_none()
@@ -12,7 +12,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     removed
         .map(|version| {
             let name = &version.name;
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: format!("served version {name} is removed in one step").into(),
                 documented: None,
                 help: format!(
@@ -22,9 +22,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
                 .into(),
                 at: steps::versions(),
                 label: Some(format!("the live CRD serves {name}")),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            Found { version: Some(name.to_string()), diagnosis }
+            CrdRuleViolation { version: Some(name.to_string()), diagnosis }
         })
         .collect()
 }

@@ -1,20 +1,20 @@
 //! The schemas of two served versions are no longer compatible.
 
-use crate::crd::{Crd, CrdPair, Version, steps, versions};
-use crate::preflight::crd_upgrade_safety::rule::{Between, Diagnosis, Found};
+use crate::crd::{Crd, CrdPair, CrdVersion, steps, versions};
+use crate::preflight::crd_upgrade_safety::rule::{Between, CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 
 /// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
-pub fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
+pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
     if pair.desired.converts_by_webhook() {
         return Vec::new();
     }
     let known = versions::some_served_pairs(&pair.live);
     let mut found = Vec::new();
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
-        let text = |crd: &Crd, name: &str| crd.version(name).and_then(Version::schema).map(str::to_owned);
+        let text = |crd: &Crd, name: &str| crd.version(name).and_then(CrdVersion::schema).map(str::to_owned);
         if known.contains(&(lower, higher))
             && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))
         {
@@ -34,7 +34,7 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
             places.push(format!("{} more", differences.len() - NAMED));
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
-        let diagnosis = Diagnosis {
+        let diagnosis = ViolationText {
             message: format!(
                 "the schemas of {lower} and {higher} are no longer compatible: {}",
                 words::listed(&places)
@@ -47,9 +47,9 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<Found> {
             .into(),
             at: steps::schema(index),
             label: Some(format!("differs from {lower}, unlike in the live CRD")),
-            ..Diagnosis::default()
+            ..ViolationText::default()
         };
-        found.push(Found { version: Some(format!("{lower} -> {higher}")), diagnosis });
+        found.push(CrdRuleViolation { version: Some(format!("{lower} -> {higher}")), diagnosis });
     }
     found
 }

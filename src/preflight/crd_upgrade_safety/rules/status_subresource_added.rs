@@ -2,13 +2,13 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     pair.common_versions()
         .filter(|(live, desired)| !live.status_subresource && desired.status_subresource)
         .map(|(live, desired)| {
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: wording!(
                     "status becomes a subresource of ",
                     VERSIONS,
@@ -17,9 +17,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
                 help: "make sure that every client that reports a status writes it through /status".into(),
                 at: steps::subresource(desired.index, "status"),
                 label: Some("no status subresource in the live CRD".into()),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            Found { version: Some(live.name.to_string()), diagnosis }
+            CrdRuleViolation { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()
 }

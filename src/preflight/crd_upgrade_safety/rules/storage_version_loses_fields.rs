@@ -1,11 +1,11 @@
 //! A new storage version lacks fields of another version.
 
-use crate::crd::{CrdPair, Version, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::crd::{CrdPair, CrdVersion, steps};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::preflight::crd_upgrade_safety::words;
 use crate::preflight::objects::lost_fields;
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let Some(now) = pair.desired.storage() else { return Vec::new() };
     let mut found = Vec::new();
     for version in &pair.live.versions {
@@ -14,7 +14,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             continue;
         }
         let listed = words::listed(&fields);
-        let diagnosis = Diagnosis {
+        let diagnosis = ViolationText {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
             help: format!(
                 "add these fields to {}, or convert with a webhook, before you change the storage version",
@@ -23,15 +23,15 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             .into(),
             at: steps::of_version(now.index, "storage"),
             label: Some(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name)),
-            ..Diagnosis::default()
+            ..ViolationText::default()
         };
-        found.push(Found { version: Some(version.name.to_string()), diagnosis });
+        found.push(CrdRuleViolation { version: Some(version.name.to_string()), diagnosis });
     }
     found
 }
 
 /// What objects of a live version lose because the storage version or the conversion changes.
-pub fn lost_by(pair: &CrdPair, version: &Version) -> Vec<String> {
+pub fn lost_by(pair: &CrdPair, version: &CrdVersion) -> Vec<String> {
     let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };

@@ -2,9 +2,9 @@
 
 use super::storage_version_loses_fields;
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let (Some(was), Some(now)) = (pair.live.storage(), pair.desired.storage()) else {
         return Vec::new();
     };
@@ -16,7 +16,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
     if !storage_version_loses_fields::judge(pair).is_empty() {
         return Vec::new();
     }
-    let diagnosis = Diagnosis {
+    let diagnosis = ViolationText {
         message: format!("the storage version changes from {} to {}", was.name, now.name).into(),
         help: format!(
             "existing objects stay stored at {} until they are next written; keep that version until all of them \
@@ -26,7 +26,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
         .into(),
         at: steps::of_version(now.index, "storage"),
         label: Some(format!("the live CRD stores at {}", was.name)),
-        ..Diagnosis::default()
+        ..ViolationText::default()
     };
-    vec![Found { version: Some(now.name.to_string()), diagnosis }]
+    vec![CrdRuleViolation { version: Some(now.name.to_string()), diagnosis }]
 }

@@ -2,9 +2,9 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
         let gone = [
@@ -12,14 +12,14 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             ("scale", live.scale.is_some() && desired.scale.is_none()),
         ];
         for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
                 at: steps::subresource(desired.index, name),
                 label: Some(format!("the live CRD has the {name} subresource")),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            found.push(Found { version: Some(live.name.to_string()), diagnosis });
+            found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }
     found

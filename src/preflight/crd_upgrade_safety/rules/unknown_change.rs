@@ -1,11 +1,11 @@
 //! Any change that no other rule is responsible for.
 
 use crate::finding::wording::wording;
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 
-const EFFECT: Effect = Effect {
+const EFFECT: KeywordEffect = KeywordEffect {
     breaks: &[],
     verdict: None,
     so: "",
@@ -13,7 +13,7 @@ const EFFECT: Effect = Effect {
         otherwise keep the field as it is",
 };
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let first = pair.unclaimed.first()?;
     let changes: Vec<String> = pair.unclaimed.iter().map(|change| keyword_change::describe(change)).collect();
     let changes = changes.join("; ");

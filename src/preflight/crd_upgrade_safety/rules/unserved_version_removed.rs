@@ -2,9 +2,9 @@
 
 use crate::crd::{CrdPair, steps};
 use crate::plan::managed;
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let CrdPair { live, desired, .. } = pair;
     let removed = live.versions.iter().filter(|version| {
         !version.served && !live.is_stored(&version.name) && desired.version(&version.name).is_none()
@@ -19,7 +19,7 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
             let command = managed::remaining(live, desired).map(|to| managed::move_all(live, &[name], to));
             let help =
                 if command.is_some() { format!("{first}; this command writes all of them again:") } else { first };
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: format!(
                     "version {name} is removed: one object that is still stored at it makes this kind unreadable, and an \
                         object whose managedFields name it can no longer be written by server-side apply"
@@ -30,9 +30,9 @@ pub fn judge(pair: &CrdPair) -> Vec<Found> {
                 steps: command.into_iter().collect(),
                 at: steps::versions(),
                 label: Some(format!("the live CRD has {name}")),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            Found { version: Some(name.to_string()), diagnosis }
+            CrdRuleViolation { version: Some(name.to_string()), diagnosis }
         })
         .collect()
 }

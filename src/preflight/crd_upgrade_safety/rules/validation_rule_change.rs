@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::finding::wording::wording;
 use crate::finding::{Breaks, Verdict};
-use crate::preflight::crd_upgrade_safety::json::{Json, Map};
-use crate::preflight::crd_upgrade_safety::keyword_change::{self, Effect};
+use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
+use crate::preflight::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::preflight::crd_upgrade_safety::node::NodePair;
-use crate::preflight::crd_upgrade_safety::rule::Diagnosis;
+use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::Sense;
 use gantry_schema::same::meaning_of_rule;
@@ -25,7 +25,7 @@ struct Changes {
     other_cases: Vec<String>,
 }
 
-pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
+pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
     let (live, desired) = (list(change.live), list(change.desired));
     let changes = compare(&live, &desired);
@@ -37,7 +37,7 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
         (true, false) => Some(Verdict::Widening),
         (false, _) => None,
     };
-    let effect = Effect {
+    let effect = KeywordEffect {
         breaks: if harmless { &[] } else { &[Breaks::StoredObjects, Breaks::Writers] },
         verdict,
         so: match (harmless, transition) {
@@ -66,16 +66,16 @@ pub fn judge(pair: &NodePair) -> Option<Diagnosis> {
     let (field, parts, so) = (pair.place.field(), parts.join("; "), effect.so);
     let message = wording!("CEL rules of {field} change in ", VERSIONS, ": {parts}; {so}");
     let diagnosis = keyword_change::unknown(pair, change, &fact, &effect).message(message);
-    Some(Diagnosis { is_about_updates, ..diagnosis })
+    Some(ViolationText { is_about_updates, ..diagnosis })
 }
 
-fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n Map<'a>> {
+fn list<'n, 'a>(rules: Option<&'n Json<'a>>) -> Vec<&'n JsonMap<'a>> {
     rules.and_then(Json::list).unwrap_or_default().iter().filter_map(Json::map).collect()
 }
 
-fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
+fn compare(live: &[&JsonMap], desired: &[&JsonMap]) -> Changes {
     let mut changes = Changes::default();
-    let meanings = |rules: &[&Map]| -> Vec<String> {
+    let meanings = |rules: &[&JsonMap]| -> Vec<String> {
         rules.iter().map(|rule| meaning_of_rule(&Json::Map((*rule).clone()), Sense::Everything)).collect()
     };
     let (of_live, of_desired) = (meanings(live), meanings(desired));
@@ -91,7 +91,7 @@ fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
             Some(at) => {
                 let other = desired[at];
                 let cases =
-                    |rule: &Map| rule.get("optionalOldSelf").is_some_and(|flag| matches!(flag, Json::Bool(true)));
+                    |rule: &JsonMap| rule.get("optionalOldSelf").is_some_and(|flag| matches!(flag, Json::Bool(true)));
                 let list = if cases(rule) == cases(other) { &mut changes.reworded } else { &mut changes.other_cases };
                 list.push(expression(rule).to_owned());
             }
@@ -103,6 +103,6 @@ fn compare(live: &[&Map], desired: &[&Map]) -> Changes {
     changes
 }
 
-fn expression<'n>(rule: &'n Map<'_>) -> &'n str {
+fn expression<'n>(rule: &'n JsonMap<'_>) -> &'n str {
     rule.get("rule").and_then(Json::text).unwrap_or_default()
 }

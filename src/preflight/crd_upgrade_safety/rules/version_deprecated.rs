@@ -1,20 +1,20 @@
 //! A version is marked as deprecated.
 
 use crate::crd::{CrdPair, steps};
-use crate::preflight::crd_upgrade_safety::rule::{Diagnosis, Found};
+use crate::preflight::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 
-pub fn judge(pair: &CrdPair) -> Vec<Found> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     pair.common_versions()
         .filter(|(live, desired)| !live.deprecated && desired.deprecated)
         .map(|(live, desired)| {
-            let diagnosis = Diagnosis {
+            let diagnosis = ViolationText {
                 message: format!("version {} is deprecated from now on", live.name).into(),
                 help: format!("nothing breaks; the server warns clients that use {}", live.name).into(),
                 at: steps::of_version(desired.index, "deprecated"),
                 label: Some("not deprecated in the live CRD".into()),
-                ..Diagnosis::default()
+                ..ViolationText::default()
             };
-            Found { version: Some(live.name.to_string()), diagnosis }
+            CrdRuleViolation { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()
 }

@@ -11,14 +11,14 @@ use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
-use crate::ui::progress::Progress;
+use crate::ui::progress::ProgressDisplay;
 
 fn example_crd(part: &str) -> Value {
     crd(serde_yaml::from_str(part).expect("an example is YAML"))
 }
 
 /// The answer of the check for a deploy of `manifests` to a folder that contains `cluster`.
-fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
+fn on_folder(cluster: &[Value], manifests: &[Value]) -> CheckResult {
     let text = |objects: &[Value]| objects.iter().map(|object| format!("---\n{object}\n")).collect::<String>();
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("cluster")).unwrap();
@@ -33,21 +33,21 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
         goes_on_unread: false,
         keep_unplaced: false,
         settles_doubts: false,
-        taken: &crate::plan::owner::Taken::default(),
+        taken: &crate::plan::owner::TakeoverPatterns::default(),
         rebases: &[],
         app: None,
         known: &std::collections::BTreeMap::new(),
         as_applied: &std::collections::BTreeMap::new(),
         keeps_answers: false,
     };
-    let stage = Progress::Hidden.stage("checking", None);
+    let stage = ProgressDisplay::Hidden.stage("checking", None);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
         let proofs = Arc::new(Proofs::new(Unproven, 1));
         let context = Context {
             catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::Olm::new(&plan, &target, "gantry", &[], false),
+            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
             plan: &plan,
             target: &target,
             field_manager: "gantry",
@@ -59,22 +59,25 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> Answer {
             today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
             force_conflicts: false,
             proofs,
-            objects: Arc::new(objects::Objects::new([objects::Wants { named: true, ..objects::Wants::default() }])),
+            objects: Arc::new(objects::ObjectSurvey::new([objects::Wants {
+                named: true,
+                ..objects::Wants::default()
+            }])),
             stage: &stage,
             notices: &crate::preflight::Notices::default(),
         };
-        let check = (ENTRY.build)(&crate::config::ConfigMap::default());
+        let check = (ENTRY.build)(&crate::config::CheckConfig::default());
         check.run(context).await.expect("checked")
     })
 }
 
-fn found(answer: Answer) -> Vec<Violation> {
+fn found(answer: CheckResult) -> Vec<Violation> {
     match answer {
-        Answer::Checked { violations, unchecked, .. } => {
+        CheckResult::Checked { violations, unchecked, .. } => {
             assert_eq!(unchecked, []);
             violations
         }
-        Answer::Skipped(reason) => panic!("{reason}"),
+        CheckResult::Skipped(reason) => panic!("{reason}"),
     }
 }
 
@@ -118,7 +121,7 @@ fn a_version_without_a_schema_could_not_be_checked() {
     let mut bare = live.clone();
     bare["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
     let unchecked = |cluster: &[Value], manifests: &[Value]| match on_folder(cluster, manifests) {
-        Answer::Checked { violations, unchecked, .. } if violations.is_empty() => {
+        CheckResult::Checked { violations, unchecked, .. } if violations.is_empty() => {
             unchecked.into_iter().map(|unchecked| unchecked.message).collect::<Vec<_>>()
         }
         other => panic!("{other:?}"),
@@ -161,7 +164,8 @@ fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
     let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
     let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
     let object = object(json!({"spec": {"size": 7}}));
-    let rules = |answer: Answer| found(answer).iter().map(|v| (v.rule.clone(), v.message.clone())).collect::<Vec<_>>();
+    let rules =
+        |answer: CheckResult| found(answer).iter().map(|v| (v.rule.clone(), v.message.clone())).collect::<Vec<_>>();
     let refused = rules(on_folder(std::slice::from_ref(&narrow), std::slice::from_ref(&object)));
     assert_eq!(refused.len(), 1);
     assert!(refused[0].1.starts_with("the live CRD refuses it: spec.size: Invalid value: 7"), "{refused:?}");

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::{Definition, Fault, Found, recorded};
+use super::{CrdWithOrigin, ManifestRefusal, ManifestRefusals, recorded};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
-use crate::crd::{Crd, Strategy, Version};
+use crate::crd::{ConversionStrategy, Crd, CrdVersion};
 use crate::plan::Change;
 use crate::plan::predicted::Writing;
 use crate::plan::{managed, pin};
@@ -19,9 +19,14 @@ use crate::problem::Problem;
 use gantry_schema::keywords;
 
 /// Asks about the objects of one definition.
-pub(super) async fn check(context: &Context<'_>, definition: &Definition, objects: &[usize], found: &mut Found) {
+pub(super) async fn check(
+    context: &Context<'_>,
+    definition: &CrdWithOrigin,
+    objects: &[usize],
+    found: &mut ManifestRefusals,
+) {
     let live = definition.live.as_deref();
-    if definition.conversion != Strategy::Webhook || !matches!(context.target, Target::Kube(_)) {
+    if definition.conversion != ConversionStrategy::Webhook || !matches!(context.target, Target::Kube(_)) {
         return;
     }
     let mut asked = Vec::new();
@@ -35,7 +40,7 @@ pub(super) async fn check(context: &Context<'_>, definition: &Definition, object
         let is_as_live = |version: &&str| {
             let pair = definition.crd.version(version).zip(live.and_then(|live| live.version(version)));
             pair.is_some_and(|(desired, live)| has_structure_of(desired, live))
-                && live.is_some_and(|live| live.strategy() == Some(Strategy::Webhook))
+                && live.is_some_and(|live| live.strategy() == Some(ConversionStrategy::Webhook))
         };
         let unknown: Vec<&str> = at.iter().copied().filter(|version| !is_as_live(version)).collect();
         if !unknown.is_empty() {
@@ -93,7 +98,7 @@ fn versions(change: &Change, crd: &Crd, field_manager: &str) -> Vec<String> {
 
 /// Whether every object that fits the live schema as far as the server checks for `managedFields` fits the desired one:
 /// it declares the same fields, or more, with the same types.
-fn has_structure_of(desired: &Version, live: &Version) -> bool {
+fn has_structure_of(desired: &CrdVersion, live: &CrdVersion) -> bool {
     let schemas = desired.schema_value().ok().zip(live.schema_value().ok());
     desired.same_schema(live) || schemas.is_some_and(|(desired, live)| declares_all_of(&desired, &live))
 }
@@ -127,7 +132,13 @@ async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, 
     }
 }
 
-fn fault(change: &Change, index: usize, versions: &[&str], definition: &Definition, refusal: &Problem) -> Fault {
+fn fault(
+    change: &Change,
+    index: usize,
+    versions: &[&str],
+    definition: &CrdWithOrigin,
+    refusal: &Problem,
+) -> ManifestRefusal {
     let why = format!(
         "{}: the object, converted by the webhook, does not fit a version at which managedFields of the live object have \
          entries: {}",

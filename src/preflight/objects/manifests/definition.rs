@@ -6,18 +6,18 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::lost_values::{self, OtherVersions};
-use super::{Found, converted};
-use crate::crd::{Crd, Strategy};
+use super::{ManifestRefusals, converted};
+use crate::crd::{ConversionStrategy, Crd};
 use crate::preflight::Context;
 use crate::preflight::objects::question;
 
 /// A CRD and its origin.
-pub(super) struct Definition {
+pub(super) struct CrdWithOrigin {
     pub(super) crd: Arc<Crd>,
     /// The live CRD, if there is one.
     pub(super) live: Option<Arc<Crd>>,
     /// The conversion strategy when the objects are written.
-    pub(super) conversion: Strategy,
+    pub(super) conversion: ConversionStrategy,
     /// `the CRD among the manifests`, `the live CRD`
     pub(super) whose: &'static str,
     pub(super) name: String,
@@ -28,12 +28,12 @@ pub(super) struct Definition {
     pub(super) whole: BTreeMap<usize, Value>,
 }
 
-impl Definition {
+impl CrdWithOrigin {
     pub(super) fn new(crd: Arc<Crd>, live: Option<Arc<Crd>>, whose: &'static str, name: String) -> Self {
         let schemas = crd.versions.iter().map(|_| OnceLock::new()).collect();
         let conversion = question::conversion(&crd, live.as_ref().unwrap_or(&crd));
         let (other_versions, whole) = (OnceLock::new(), BTreeMap::new());
-        Definition { crd, live, conversion, whose, name, schemas, other_versions, whole }
+        CrdWithOrigin { crd, live, conversion, whose, name, schemas, other_versions, whole }
     }
 
     /// Whether the server serves a version before the deploy.
@@ -42,7 +42,7 @@ impl Definition {
     }
 
     /// Asks the target what it alone knows about the objects of this definition.
-    pub(super) async fn ask(&mut self, context: &Context<'_>, objects: &[usize], found: &mut Found) {
+    pub(super) async fn ask(&mut self, context: &Context<'_>, objects: &[usize], found: &mut ManifestRefusals) {
         converted::check(context, self, objects, found).await;
         self.whole = lost_values::read_whole(context, self, objects, found).await;
     }

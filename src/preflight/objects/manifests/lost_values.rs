@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Definition, Found, Validation};
-use crate::cluster::{Target, Wanted};
-use crate::crd::{Crd, Strategy, Version};
+use super::{CrdWithOrigin, ManifestRefusals, ValidationJob};
+use crate::cluster::{ObjectToRead, Target};
+use crate::crd::{ConversionStrategy, Crd, CrdVersion};
 use crate::merge;
 use crate::plan::Change;
 use crate::preflight::objects::{lost_fields, place};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::resource::Step;
-use gantry_schema::{Patterns, Pruned, Schema};
+use gantry_schema::{Patterns, PrunedField, Schema};
 
 /// A value that is lost although the server accepts the manifest.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ struct Narrower {
 
 impl Narrower {
     /// What a write at the version drops of an object in storage, and does not drop with the live CRD.
-    fn drop_from(&self, stored: &Value) -> Vec<Pruned> {
+    fn drop_from(&self, stored: &Value) -> Vec<PrunedField> {
         let mut dropped = self.version.drop_from(&mut stored.clone());
         if let Some([storage, version]) = &self.live {
             let mut object = stored.clone();
@@ -79,13 +79,13 @@ struct Structure {
 
 impl Structure {
     /// `None` if its schema cannot be compiled, which is reported where objects are written at it.
-    fn of(version: &Version) -> Option<Self> {
+    fn of(version: &CrdVersion) -> Option<Self> {
         let schema = Schema::compile_structure(&version.schema_value().ok()?, &Patterns::default()).ok()?;
         Some(Structure { name: Arc::clone(&version.name), schema })
     }
 
     /// Prunes the object, and returns what it loses, one value for each place in the schema.
-    fn drop_from(&self, object: &mut Value) -> Vec<Pruned> {
+    fn drop_from(&self, object: &mut Value) -> Vec<PrunedField> {
         self.schema.fit_with_nulls(object).unwrap_or_default()
     }
 }
@@ -93,7 +93,7 @@ impl Structure {
 impl OtherVersions {
     /// `live` is the live CRD if the deploy changes it.
     pub(super) fn of(crd: &Crd, live: Option<&Crd>) -> Option<Self> {
-        let narrower = |version: &Version| {
+        let narrower = |version: &CrdVersion| {
             let live = live?;
             let known = (!live.converts_by_webhook()).then_some(live);
             if lost_fields::newly_lost_by_writers(known, crd, version).is_empty() {
@@ -112,16 +112,16 @@ impl OtherVersions {
 /// them.
 pub(super) async fn read_whole(
     context: &Context<'_>,
-    definition: &Definition,
+    definition: &CrdWithOrigin,
     objects: &[usize],
-    found: &mut Found,
+    found: &mut ManifestRefusals,
 ) -> BTreeMap<usize, Value> {
     let mut whole = BTreeMap::new();
-    let is_converted = definition.conversion == Strategy::Webhook;
+    let is_converted = definition.conversion == ConversionStrategy::Webhook;
     let Some(live) = definition.live.as_deref().filter(|live| !is_converted && !live.converts_by_webhook()) else {
         return whole;
     };
-    let mut wider: BTreeMap<&str, Option<&Version>> = BTreeMap::new();
+    let mut wider: BTreeMap<&str, Option<&CrdVersion>> = BTreeMap::new();
     let mut wanted = Vec::new();
     for index in objects {
         let change = &context.plan.changes[*index];
@@ -139,7 +139,7 @@ pub(super) async fn read_whole(
             wanted.push((*index, wanted_at(change, live, wider)));
         }
     }
-    let (indices, wanted): (Vec<usize>, Vec<Wanted>) = wanted.into_iter().unzip();
+    let (indices, wanted): (Vec<usize>, Vec<ObjectToRead>) = wanted.into_iter().unzip();
     if wanted.is_empty() {
         return whole;
     }
@@ -162,23 +162,23 @@ pub(super) async fn read_whole(
 }
 
 /// The version, best the storage version, at which the server shows fields that a write at `version` drops.
-fn wider_version<'c>(live: &'c Crd, desired: &Crd, version: &str) -> Option<&'c Version> {
+fn wider_version<'c>(live: &'c Crd, desired: &Crd, version: &str) -> Option<&'c CrdVersion> {
     let written = desired.version(version).filter(|version| !version.storage)?;
-    let mut served: Vec<&Version> = live.served_versions().filter(|other| *other.name != *version).collect();
+    let mut served: Vec<&CrdVersion> = live.served_versions().filter(|other| *other.name != *version).collect();
     served.sort_by_key(|version| !version.storage);
     served.into_iter().find(|other| !lost_fields::lost_between(other, written).is_empty())
 }
 
-fn wanted_at(change: &Change, live: &Crd, version: &Version) -> Wanted {
+fn wanted_at(change: &Change, live: &Crd, version: &CrdVersion) -> ObjectToRead {
     let mut object = change.desired.object.as_ref().clone();
     object.api_version = live.api_version(&version.name);
-    Wanted { resource: Arc::new(live.resource(&version.name)), object: Arc::new(object) }
+    ObjectToRead { resource: Arc::new(live.resource(&version.name)), object: Arc::new(object) }
 }
 
-impl Validation {
+impl ValidationJob {
     /// The values that are lost when the manifest is written, or with the next write at another version.
     pub(super) fn lost_values(&self, manifest: &Value) -> Vec<LostValue> {
-        if self.definition.conversion == Strategy::Webhook {
+        if self.definition.conversion == ConversionStrategy::Webhook {
             return Vec::new();
         }
         let Some(others) = self.definition.other_versions() else { return Vec::new() };
@@ -249,7 +249,7 @@ impl Validation {
     }
 
     /// The lost values, one for each place in the schema, with message, help and label.
-    fn once_each(&self, lost: &[Pruned], words: impl Fn(&str) -> (String, String, String)) -> Vec<LostValue> {
+    fn once_each(&self, lost: &[PrunedField], words: impl Fn(&str) -> (String, String, String)) -> Vec<LostValue> {
         let mut found: Vec<LostValue> = Vec::new();
         for lost in lost {
             let place = place::at(&lost.at, &self.version.raw);

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Fault, Validation, Wrong};
-use crate::crd::Strategy;
-use crate::finding::Complaint;
+use super::{ManifestRefusal, ValidationJob, Wrong};
+use crate::crd::ConversionStrategy;
+use crate::finding::ServerRefusal;
 use crate::plan::Change;
 use crate::plan::managed;
 use gantry_schema::typed::{self, Duplicates};
 
-impl Validation {
+impl ValidationJob {
     /// The fault that the server refuses the apply because of a version that `managedFields` of the live object name.
     /// `new` is the merged object.
-    pub(super) fn recorded(&self, new: &Value) -> Option<Fault> {
+    pub(super) fn recorded(&self, new: &Value) -> Option<ManifestRefusal> {
         let live = self.change.live_when_applied(&self.manager).filter(|_| self.change.is_written())?;
         let crd = &self.definition.crd;
         let entries = managed::entries(&live, &crd.group);
@@ -28,7 +28,7 @@ impl Validation {
             return Some(self.fault_of(&missing, why));
         }
         // With a webhook, only the server knows the object at another version: see `converted`.
-        if self.definition.conversion == Strategy::Webhook {
+        if self.definition.conversion == ConversionStrategy::Webhook {
             return None;
         }
         for entry in entries.iter().filter(|entry| *entry.version != *self.version.name) {
@@ -49,7 +49,7 @@ impl Validation {
         None
     }
 
-    fn fault_of(&self, entries: &[&managed::Entry<'_>], why: String) -> Fault {
+    fn fault_of(&self, entries: &[&managed::VersionFieldsEntry<'_>], why: String) -> ManifestRefusal {
         let versions: BTreeSet<&str> = entries.iter().map(|entry| entry.version).collect();
         let versions: Vec<&str> = versions.into_iter().collect();
         let is_served = self.definition.is_served_before(&self.change.resource.version);
@@ -59,19 +59,19 @@ impl Validation {
 
 /// The fault of an object whose entries at these versions prevent the apply. `is_served` tells whether the server
 /// already serves the version of the manifest.
-pub(super) fn fault(change: &Change, index: usize, versions: &[&str], is_served: bool, why: String) -> Fault {
+pub(super) fn fault(change: &Change, index: usize, versions: &[&str], is_served: bool, why: String) -> ManifestRefusal {
     let to = &change.resource.version;
     let command = managed::move_one(&change.resource, &change.desired.object, versions, to);
     let help = match is_served {
         true => format!("move the entries to {to}:\n{command}"),
         false => format!("deploy the CRD first, then move the entries to {to} and deploy the rest:\n{command}"),
     };
-    Fault {
+    ManifestRefusal {
         change: index,
         wrong: Wrong::Refused,
         version: to.clone(),
         path: Some("metadata.managedFields".to_owned()),
-        complaint: Complaint::ManagedFields,
+        complaint: ServerRefusal::ManagedFields,
         message: why,
         help,
         at: vec!["apiVersion".into()],

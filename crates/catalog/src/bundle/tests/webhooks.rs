@@ -8,7 +8,7 @@ fn webhooks_are_supported_today_and_were_not_in_4_16() {
     csv["spec"]["webhookdefinitions"] = json!([webhook("ValidatingAdmissionWebhook", "v.kb.io", json!({}))]);
     let bundle = bundle_of(csv);
     assert_eq!(texts(&bundle, &Profile::default()), [""; 0]);
-    let old = Profile { olm: Olm::V4_16, ..Profile::default() };
+    let old = Profile { olm: OlmRelease::V4_16, ..Profile::default() };
     assert_eq!(texts(&bundle, &old), ["unsupported bundle: webhookDefinitions are not supported"]);
 }
 

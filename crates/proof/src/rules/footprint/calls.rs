@@ -1,12 +1,12 @@
 //! The footprint of function calls, and of lookups in map literals.
 
 use super::place::kind;
-use super::{Case, FootprintReader, Place, Term};
-use gantry_schema::cel::ast::{Call, Expr, Literal, MacroKind, Step};
+use super::{Case, FootprintPlace, FootprintReader, Term};
+use gantry_schema::cel::ast::{Expr, FunctionCall, Literal, MacroKind, SelectionStep};
 
 impl<'a> FootprintReader<'a, '_> {
     /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, selected by the key that the value equals.
-    pub(super) fn looked_up(&mut self, map: &Expr, steps: &[Step]) -> Term<'a> {
+    pub(super) fn looked_up(&mut self, map: &Expr, steps: &[SelectionStep]) -> Term<'a> {
         let constants = |entries: &[(Expr, Expr, bool)]| -> Option<Vec<Literal>> {
             let entry = |(key, value, optional): &(Expr, Expr, bool)| match (key, value) {
                 (Expr::Literal(key), Expr::Literal(_)) if !optional => Some(key.clone()),
@@ -14,7 +14,7 @@ impl<'a> FootprintReader<'a, '_> {
             };
             entries.iter().map(entry).collect()
         };
-        if let (Expr::Map(entries), [Step::Index { index, optional: false }]) = (map, steps)
+        if let (Expr::Map(entries), [SelectionStep::Index { index, optional: false }]) = (map, steps)
             && let Some(keys) = constants(entries)
         {
             match self.term(index) {
@@ -29,7 +29,7 @@ impl<'a> FootprintReader<'a, '_> {
         Term::Unknown
     }
 
-    pub(super) fn call(&mut self, call: &Call) -> Term<'a> {
+    pub(super) fn call(&mut self, call: &FunctionCall) -> Term<'a> {
         let text = |expr: Option<&Expr>| match expr {
             Some(Expr::Literal(Literal::String(text))) => Some(text.clone()),
             _ => None,
@@ -100,7 +100,7 @@ impl<'a> FootprintReader<'a, '_> {
 
     /// `place.find("^([^/]+)").endsWith(text)` and similar calls as a pattern of the place: `find` returns everything
     /// up to a character.
-    fn found(&mut self, find: &Call, function: &str, text: &str) -> Option<Place<'a>> {
+    fn found(&mut self, find: &FunctionCall, function: &str, text: &str) -> Option<FootprintPlace<'a>> {
         let [target, Expr::Literal(Literal::String(pattern))] = &find.args[..] else { return None };
         let inner = pattern.strip_prefix('^')?;
         let inner = inner.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')).unwrap_or(inner);
@@ -122,7 +122,13 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     /// Records a comparison of an upper- or lower-cased string with a constant, as a pattern of the string itself.
-    pub(super) fn cased(&mut self, place: &Place<'a>, case: Case, text: &str, around: impl Fn(&str) -> String) {
+    pub(super) fn cased(
+        &mut self,
+        place: &FootprintPlace<'a>,
+        case: Case,
+        text: &str,
+        around: impl Fn(&str) -> String,
+    ) {
         let has_it = |c: char| if case == Case::Upper { !c.is_ascii_lowercase() } else { !c.is_ascii_uppercase() };
         // An upper-case string never contains a lower-case letter, and vice versa.
         if text.chars().all(has_it) {

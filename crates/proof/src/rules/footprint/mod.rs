@@ -8,12 +8,12 @@ mod variables;
 
 use serde_json::Value;
 
-use super::view::{Footprint, Key, View};
+use super::view::{Footprint, RuleView, ViewStep};
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{Expr, Literal, Macro, MacroKind, Operator, Step};
+use gantry_schema::cel::ast::{BinaryOperator, Expr, Literal, Macro, MacroKind, SelectionStep};
 use gantry_schema::cel::{parse_rule, unescape};
 use normal::normal;
-use place::{Place, defaults_at, is_absent, item, kind, plain, value};
+use place::{FootprintPlace, defaults_at, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, uncounted};
 use variables::mentions;
 pub(super) use variables::parts;
@@ -23,14 +23,14 @@ enum Term<'a> {
     /// Determined by what is already recorded: a boolean, or one of finitely many constants.
     Decided,
     Constant(Literal),
-    Place(Place<'a>),
+    Place(FootprintPlace<'a>),
     /// A place that no object of live has: reading it always fails.
     Absent,
-    Size(Place<'a>),
+    Size(FootprintPlace<'a>),
     /// A string with all ASCII letters in upper or lower case.
-    Cased(Place<'a>, Case),
+    Cased(FootprintPlace<'a>, Case),
     /// The number of items of a list that satisfy a condition that is already recorded.
-    Count(Place<'a>),
+    Count(FootprintPlace<'a>),
     /// Anything else.
     Unknown,
 }
@@ -52,13 +52,13 @@ enum Case {
 }
 
 struct FootprintReader<'a, 'l> {
-    root: Place<'a>,
+    root: FootprintPlace<'a>,
     is_root: bool,
     /// Whether the rule has a shape in which the items of its list can be compared with each other.
     is_paired: bool,
     footprint: &'l mut Footprint,
     /// Variables of macros, with the elements that they stand for.
-    scope: Vec<(String, Place<'a>)>,
+    scope: Vec<(String, FootprintPlace<'a>)>,
 }
 
 /// Unsupported features that do not hide any place from the view.
@@ -88,7 +88,7 @@ pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root
     let is_paired = is_paired(&expr);
     footprint.is_paired = is_paired;
     footprint.is_hereditary = is_paired || is_of_each(&expr);
-    let root = Place { path: Vec::new(), schema: live, desired: Some(desired), keeps };
+    let root = FootprintPlace { path: Vec::new(), schema: live, desired: Some(desired), keeps };
     let mut reader = FootprintReader { root, is_root, is_paired, footprint: &mut footprint, scope: Vec::new() };
     reader.truth(&normal(expr));
     if is_paired {
@@ -103,7 +103,7 @@ impl<'a> FootprintReader<'a, '_> {
         self.footprint.unsupported.insert(why.into());
     }
 
-    fn view(&mut self, place: &Place<'_>) -> &mut View {
+    fn view(&mut self, place: &FootprintPlace<'_>) -> &mut RuleView {
         self.footprint.view.at(&place.path)
     }
 
@@ -215,7 +215,7 @@ impl<'a> FootprintReader<'a, '_> {
         match expr {
             Expr::Literal(Literal::Bool(value)) => Some(*value),
             Expr::Has { operand, field } => {
-                let step = [Step::Field { name: field.clone(), optional: false }];
+                let step = [SelectionStep::Field { name: field.clone(), optional: false }];
                 let owner = self.place(operand)?;
                 // On an absent object even `has()` fails.
                 if is_absent(&owner) || !self.is_given(operand) {
@@ -247,7 +247,7 @@ impl<'a> FootprintReader<'a, '_> {
                 let is_nullable = kw::property(around.schema, name).is_some_and(|own| kw::flag(own, "nullable"));
                 kw::is_to_be_written(around.schema, name) && !is_nullable
             };
-            let Step::Field { name, optional: false } = step else { return false };
+            let SelectionStep::Field { name, optional: false } = step else { return false };
             if !unescape(name).is_some_and(|name| is_written(&name)) {
                 return false;
             }
@@ -257,7 +257,7 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     fn has(&mut self, operand: &Expr, field: &str) -> Term<'a> {
-        let step = [Step::Field { name: field.to_owned(), optional: false }];
+        let step = [SelectionStep::Field { name: field.to_owned(), optional: false }];
         match self.place(operand).and_then(|place| self.follow(place, &step)) {
             // The enclosing object determines whether the expression can be evaluated at all.
             Some(place) if is_absent(&place) => {
@@ -273,21 +273,21 @@ impl<'a> FootprintReader<'a, '_> {
         Term::Decided
     }
 
-    fn binary(&mut self, first: &Expr, rest: &[(Operator, Expr)]) -> Term<'a> {
-        if let [(Operator::In, list)] = rest {
+    fn binary(&mut self, first: &Expr, rest: &[(BinaryOperator, Expr)]) -> Term<'a> {
+        if let [(BinaryOperator::In, list)] = rest {
             return self.within(first, list);
         }
         let mut terms = vec![self.term(first)];
         terms.extend(rest.iter().map(|(_, operand)| self.term(operand)));
-        let is_comparison = |operator: &Operator| {
-            use Operator::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        let is_comparison = |operator: &BinaryOperator| {
+            use BinaryOperator::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
             matches!(operator, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
         };
         let fixed = terms.iter().all(|term| matches!(term, Term::Decided | Term::Constant(_)));
         match rest {
             _ if fixed || terms.iter().any(|term| matches!(term, Term::Absent)) => {}
             [(operator, _)] if is_comparison(operator) => {
-                let is_order = !matches!(operator, Operator::Equal | Operator::NotEqual);
+                let is_order = !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual);
                 let mut terms = terms.into_iter();
                 if let (Some(left), Some(right)) = (terms.next(), terms.next()) {
                     self.compare(left, right, is_order);
@@ -327,7 +327,7 @@ impl<'a> FootprintReader<'a, '_> {
         }
     }
 
-    fn constant(&mut self, place: &Place<'a>, constant: &Literal, is_order: bool) {
+    fn constant(&mut self, place: &FootprintPlace<'a>, constant: &Literal, is_order: bool) {
         let number_or_text = matches!(kind(place.schema), "int-or-string");
         match (kind(place.schema), constant) {
             (_, Literal::Null) | ("boolean", Literal::Bool(_)) => {}
@@ -350,14 +350,15 @@ impl<'a> FootprintReader<'a, '_> {
         }
     }
 
-    fn compared_with(&mut self, left: &Place<'a>, right: &Place<'a>, is_order: bool) {
+    fn compared_with(&mut self, left: &FootprintPlace<'a>, right: &FootprintPlace<'a>, is_order: bool) {
         let kinds = (kind(left.schema), kind(right.schema));
         let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
         if kinds.0 != kinds.1 || !is_scalar(kinds.0) || is_order && kinds.0 == "string" {
             self.gap("a comparison of whole values");
         }
         // Comparing values of several items with each other involves more than two values.
-        let last_list = |place: &Place<'_>| place.path.iter().rposition(|key| !matches!(key, Key::Field(_)));
+        let last_list =
+            |place: &FootprintPlace<'_>| place.path.iter().rposition(|key| !matches!(key, ViewStep::Field(_)));
         let (a, b) = (last_list(left), last_list(right));
         if a != b || a.is_some_and(|end| left.path[..=end] != right.path[..=end]) {
             self.gap("a comparison of values in different items");
@@ -445,8 +446,8 @@ impl<'a> FootprintReader<'a, '_> {
         self.view(&target).kept += kept;
         let element = match kind(target.schema) {
             "array" => item(target.clone()),
-            _ => value(target.clone()).map(|_| Place {
-                path: target.path.iter().cloned().chain([Key::Name]).collect(),
+            _ => value(target.clone()).map(|_| FootprintPlace {
+                path: target.path.iter().cloned().chain([ViewStep::Name]).collect(),
                 schema: &kw::TEXT,
                 desired: None,
                 keeps: false,
@@ -457,8 +458,8 @@ impl<'a> FootprintReader<'a, '_> {
             return Term::Unknown;
         };
         // Inside a macro over another list, an item would have to be kept for each item of that list.
-        let is_within = |place: &Place<'_>| target.path.starts_with(&place.path);
-        let is_mentioned = |(name, place): &(String, Place<'_>)| !is_within(place) && mentions(&of.body, name);
+        let is_within = |place: &FootprintPlace<'_>| target.path.starts_with(&place.path);
+        let is_mentioned = |(name, place): &(String, FootprintPlace<'_>)| !is_within(place) && mentions(&of.body, name);
         if self.is_paired && target.path.is_empty() {
             self.view(&target).is_paired |= self.scope.iter().any(is_mentioned);
         } else if self.scope.iter().any(is_mentioned) {

@@ -6,7 +6,7 @@
 //! evaluated.
 
 use super::variables::replaced;
-use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator, Step};
+use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
 
 /// The maximum number of conditionals and items that are expanded; the rest stay unchanged.
 const SPREAD: usize = 64;
@@ -66,7 +66,7 @@ impl Normal {
                     Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
                 }
                 [Expr::Map(entries)] if call.function == "size" && entries.is_empty() => Expr::Literal(Literal::Int(0)),
-                args => self.each(args.to_vec(), &|args| Expr::Call(Call { args, ..call.clone() })),
+                args => self.each(args.to_vec(), &|args| Expr::Call(FunctionCall { args, ..call.clone() })),
             },
             Expr::Path { root, steps } => match self.of(*root) {
                 choice @ Expr::Conditional { .. } => {
@@ -125,7 +125,7 @@ impl Normal {
         };
         self.left -= items.len();
         let each = items.iter().map(|(item, _)| Expr::Not(Box::new(self.of(replaced(&of.body, variable, item)))));
-        let each: Vec<_> = each.map(|condition| (Operator::Equal, condition)).collect();
+        let each: Vec<_> = each.map(|condition| (BinaryOperator::Equal, condition)).collect();
         Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
     }
 
@@ -156,16 +156,16 @@ impl Normal {
 /// expression.
 fn chain(expr: &Expr) -> Option<Vec<Expr>> {
     let Expr::Path { root, steps } = expr else { return None };
-    let first = steps.iter().position(|step| matches!(step, Step::Field { optional: true, .. }))?;
+    let first = steps.iter().position(|step| matches!(step, SelectionStep::Field { optional: true, .. }))?;
     let asked = |at: usize| match &steps[at] {
-        Step::Field { name, .. } => {
+        SelectionStep::Field { name, .. } => {
             let operand = match at {
                 0 => (**root).clone(),
                 _ => plain(&Expr::Path { root: root.clone(), steps: steps[..at].to_vec() }),
             };
             Some(Expr::Has { operand: Box::new(operand), field: name.clone() })
         }
-        Step::Index { .. } => None,
+        SelectionStep::Index { .. } => None,
     };
     (first..steps.len()).map(asked).collect()
 }
@@ -173,18 +173,18 @@ fn chain(expr: &Expr) -> Option<Vec<Expr>> {
 /// The path without optional steps.
 fn plain(expr: &Expr) -> Expr {
     let Expr::Path { root, steps } = expr else { return expr.clone() };
-    let taken = |step: &Step| match step {
-        Step::Field { name, .. } => Step::Field { name: name.clone(), optional: false },
-        index @ Step::Index { .. } => index.clone(),
+    let taken = |step: &SelectionStep| match step {
+        SelectionStep::Field { name, .. } => SelectionStep::Field { name: name.clone(), optional: false },
+        index @ SelectionStep::Index { .. } => index.clone(),
     };
     Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
 }
 
 /// Whether the expression means the same everywhere: no macro can bind its variables.
 fn is_movable(expr: &Expr) -> bool {
-    let is_fixed = |step: &Step| match step {
-        Step::Field { .. } => true,
-        Step::Index { index, .. } => matches!(index, Expr::Literal(_)),
+    let is_fixed = |step: &SelectionStep| match step {
+        SelectionStep::Field { .. } => true,
+        SelectionStep::Index { index, .. } => matches!(index, Expr::Literal(_)),
     };
     match expr {
         Expr::Literal(_) => true,

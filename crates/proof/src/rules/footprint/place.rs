@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use super::{FIXED, FootprintReader};
 use crate::keywords as kw;
-use crate::rules::view::Key;
-use gantry_schema::cel::ast::{Expr, Literal, Step};
+use crate::rules::view::ViewStep;
+use gantry_schema::cel::ast::{Expr, Literal, SelectionStep};
 use gantry_schema::cel::unescape;
 use gantry_schema::{self as schema, Sense};
 
 /// A place below the node: the path to it, and its schemas.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
-    pub path: Vec<Key>,
+pub(super) struct FootprintPlace<'a> {
+    pub path: Vec<ViewStep>,
     pub schema: &'a Value,
     /// Desired's schema of this place, if any.
     pub desired: Option<&'a Value>,
@@ -24,7 +24,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> FootprintReader<'a, '_> {
     /// The place that a chain of selections leads to.
-    pub(super) fn place(&mut self, expr: &Expr) -> Option<Place<'a>> {
+    pub(super) fn place(&mut self, expr: &Expr) -> Option<FootprintPlace<'a>> {
         match expr {
             Expr::Variable(name) => match self.scope.iter().rev().find(|(bound, _)| bound == name) {
                 Some((_, place)) => Some(place.clone()),
@@ -38,27 +38,31 @@ impl<'a> FootprintReader<'a, '_> {
         }
     }
 
-    pub(super) fn follow(&mut self, mut place: Place<'a>, steps: &[Step]) -> Option<Place<'a>> {
+    pub(super) fn follow(
+        &mut self,
+        mut place: FootprintPlace<'a>,
+        steps: &[SelectionStep],
+    ) -> Option<FootprintPlace<'a>> {
         for step in steps {
             if is_absent(&place) {
                 return Some(place);
             }
             place = match step {
-                Step::Field { name, optional: false } => self.field(place, &unescape(name)?)?,
-                Step::Index { index: Expr::Literal(Literal::String(key)), optional: false } => {
+                SelectionStep::Field { name, optional: false } => self.field(place, &unescape(name)?)?,
+                SelectionStep::Index { index: Expr::Literal(Literal::String(key)), optional: false } => {
                     self.entry(place, key)?
                 }
-                Step::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
+                SelectionStep::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
                     let index = usize::try_from(*index).ok().filter(|index| *index < 64)?;
                     self.gap(FIXED);
                     let view = self.view(&place);
                     view.kept = view.kept.max(index + 1);
                     item(place)?
                 }
-                Step::Index { index: Expr::Variable(key), optional: false } => {
+                SelectionStep::Index { index: Expr::Variable(key), optional: false } => {
                     let (_, bound) = self.scope.iter().rev().find(|(name, _)| name == key)?;
                     let (last, map) = bound.path.split_last()?;
-                    if *last != Key::Name || map != place.path {
+                    if *last != ViewStep::Name || map != place.path {
                         return None;
                     }
                     value(place)?
@@ -69,13 +73,13 @@ impl<'a> FootprintReader<'a, '_> {
         Some(place)
     }
 
-    fn field(&mut self, place: Place<'a>, name: &str) -> Option<Place<'a>> {
+    fn field(&mut self, place: FootprintPlace<'a>, name: &str) -> Option<FootprintPlace<'a>> {
         let is_resource = place.path.is_empty() && self.is_root || kw::embedded(place.schema);
         if place.path.is_empty() && self.is_root && name == "metadata" {
             // Rules are run on objects of one name only.
             self.gap("the name of the object");
-            return Some(Place {
-                path: vec![Key::Field(name.to_owned())],
+            return Some(FootprintPlace {
+                path: vec![ViewStep::Field(name.to_owned())],
                 schema: metadata(),
                 desired: None,
                 keeps: false,
@@ -84,8 +88,8 @@ impl<'a> FootprintReader<'a, '_> {
         let desired = place.desired.and_then(|desired| kw::property(desired, name));
         if let Some(schema) = kw::property(place.schema, name) {
             let mut path = place.path;
-            path.push(Key::Field(name.to_owned()));
-            return Some(Place { path, schema, desired, keeps: false });
+            path.push(ViewStep::Field(name.to_owned()));
+            return Some(FootprintPlace { path, schema, desired, keeps: false });
         }
         // Live drops a field that it does not describe, so no object has it, unless desired defaults it.
         let is_dropped = kw::additional(place.schema).is_none()
@@ -100,7 +104,7 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     /// The value of a map under a fixed key. The view must keep this entry.
-    pub(super) fn entry(&mut self, place: Place<'a>, key: &str) -> Option<Place<'a>> {
+    pub(super) fn entry(&mut self, place: FootprintPlace<'a>, key: &str) -> Option<FootprintPlace<'a>> {
         let path = place.path.clone();
         let value = value(place)?;
         let map = self.footprint.view.at(&path);
@@ -130,20 +134,20 @@ pub(super) fn kind(schema: &Value) -> &str {
 }
 
 /// The values that defaults on the path to a place put there.
-pub(super) fn defaults_at<'s>(root: &'s Value, path: &[Key]) -> Vec<&'s Value> {
+pub(super) fn defaults_at<'s>(root: &'s Value, path: &[ViewStep]) -> Vec<&'s Value> {
     let (mut schema, mut filled) = (root, Vec::new());
     for key in path {
         let below = match key {
-            Key::Field(name) => kw::property(schema, name),
-            Key::Item => kw::get(schema, "items"),
-            Key::Value => kw::additional(schema),
-            Key::Name => None,
+            ViewStep::Field(name) => kw::property(schema, name),
+            ViewStep::Item => kw::get(schema, "items"),
+            ViewStep::Value => kw::additional(schema),
+            ViewStep::Name => None,
         };
         let inside = |value: &'s Value| -> Vec<&'s Value> {
             match (key, value) {
-                (Key::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
-                (Key::Item, Value::Array(items)) => items.iter().collect(),
-                (Key::Value, Value::Object(map)) => map.values().collect(),
+                (ViewStep::Field(name), Value::Object(map)) => map.get(name).into_iter().collect(),
+                (ViewStep::Item, Value::Array(items)) => items.iter().collect(),
+                (ViewStep::Value, Value::Object(map)) => map.values().collect(),
                 _ => Vec::new(),
             }
         };
@@ -165,27 +169,27 @@ pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
 /// Represents all places that no object of live has.
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
-fn absent(place: Place<'_>) -> Place<'_> {
-    Place { schema: &ABSENT, desired: None, ..place }
+fn absent(place: FootprintPlace<'_>) -> FootprintPlace<'_> {
+    FootprintPlace { schema: &ABSENT, desired: None, ..place }
 }
 
-pub(super) fn is_absent(place: &Place<'_>) -> bool {
+pub(super) fn is_absent(place: &FootprintPlace<'_>) -> bool {
     std::ptr::eq(place.schema, &*ABSENT)
 }
 
-pub(super) fn item(place: Place<'_>) -> Option<Place<'_>> {
+pub(super) fn item(place: FootprintPlace<'_>) -> Option<FootprintPlace<'_>> {
     let schema = place.schema.get("items")?;
     let desired = place.desired.and_then(|desired| desired.get("items"));
     let keeps = place.keeps || kw::preserves(place.schema);
     let mut path = place.path;
-    path.push(Key::Item);
-    Some(Place { path, schema, desired, keeps })
+    path.push(ViewStep::Item);
+    Some(FootprintPlace { path, schema, desired, keeps })
 }
 
-pub(super) fn value(place: Place<'_>) -> Option<Place<'_>> {
+pub(super) fn value(place: FootprintPlace<'_>) -> Option<FootprintPlace<'_>> {
     let schema = place.schema.get("additionalProperties").filter(|values| values.is_object())?;
     let desired = place.desired.and_then(|desired| desired.get("additionalProperties"));
     let mut path = place.path;
-    path.push(Key::Value);
-    Some(Place { path, schema, desired, keeps: false })
+    path.push(ViewStep::Value);
+    Some(FootprintPlace { path, schema, desired, keeps: false })
 }

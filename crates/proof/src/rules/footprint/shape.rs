@@ -1,7 +1,7 @@
 //! Shapes of rules for which a few items of a list decide.
 
 use super::variables::{mentions, replaced};
-use gantry_schema::cel::ast::{Call, Expr, Literal, Macro, MacroKind, Operator};
+use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind};
 
 /// Whether the rule checks each item of `self` separately.
 pub(super) fn is_of_each(expr: &Expr) -> bool {
@@ -45,7 +45,9 @@ pub(super) fn uncounted(expr: Expr) -> Expr {
             _ => expr,
         },
         _ => match count(&expr) {
-            Some((of, Operator::Equal | Operator::LessEqual, 0) | (of, Operator::Less, 1)) => of_each(of),
+            Some((of, BinaryOperator::Equal | BinaryOperator::LessEqual, 0) | (of, BinaryOperator::Less, 1)) => {
+                of_each(of)
+            }
             _ => expr,
         },
     }
@@ -66,9 +68,10 @@ fn of_others(expr: Expr, variables: &[String]) -> Expr {
             },
         },
         expr => match (count(&expr), variables) {
-            (Some((of, Operator::Equal | Operator::LessEqual, 1) | (of, Operator::Less, 2)), [item])
-                if is_self(&of.target) && is_equality(&of.body, &of.variables, item) =>
-            {
+            (
+                Some((of, BinaryOperator::Equal | BinaryOperator::LessEqual, 1) | (of, BinaryOperator::Less, 2)),
+                [item],
+            ) if is_self(&of.target) && is_equality(&of.body, &of.variables, item) => {
                 Expr::Macro(Box::new(Macro { kind: MacroKind::ExistsOne, ..of.clone() }))
             }
             _ => expr,
@@ -77,7 +80,7 @@ fn of_others(expr: Expr, variables: &[String]) -> Expr {
 }
 
 /// A comparison of `size(list.filter(x, …))` with a number, with the count on the left.
-fn count(expr: &Expr) -> Option<(&Macro, Operator, i64)> {
+fn count(expr: &Expr) -> Option<(&Macro, BinaryOperator, i64)> {
     let Expr::Binary { first, rest } = expr else { return None };
     let [(operator, second)] = &rest[..] else { return None };
     let counted = |expr: &'_ Expr| matches!(expr, Expr::Call(call) if is_count(call));
@@ -87,7 +90,7 @@ fn count(expr: &Expr) -> Option<(&Macro, Operator, i64)> {
         _ => return None,
     };
     match call {
-        Expr::Call(Call { args, .. }) => match &args[..] {
+        Expr::Call(FunctionCall { args, .. }) => match &args[..] {
             [Expr::Macro(of)] => Some((of, operator, number)),
             _ => None,
         },
@@ -95,18 +98,18 @@ fn count(expr: &Expr) -> Option<(&Macro, Operator, i64)> {
     }
 }
 
-fn is_count(call: &Call) -> bool {
+fn is_count(call: &FunctionCall) -> bool {
     let is_filter = |of: &Macro| of.kind == MacroKind::Filter && of.filter.is_none() && of.variables.len() == 1;
     call.function == "size" && matches!(&call.args[..], [Expr::Macro(of)] if is_filter(of))
 }
 
 /// The operator for swapped operands.
-fn turned(operator: Operator) -> Operator {
+fn turned(operator: BinaryOperator) -> BinaryOperator {
     match operator {
-        Operator::Less => Operator::Greater,
-        Operator::LessEqual => Operator::GreaterEqual,
-        Operator::Greater => Operator::Less,
-        Operator::GreaterEqual => Operator::LessEqual,
+        BinaryOperator::Less => BinaryOperator::Greater,
+        BinaryOperator::LessEqual => BinaryOperator::GreaterEqual,
+        BinaryOperator::Greater => BinaryOperator::Less,
+        BinaryOperator::GreaterEqual => BinaryOperator::LessEqual,
         other => other,
     }
 }
@@ -116,12 +119,12 @@ fn negated(expr: Expr) -> Expr {
     let operator = match &expr {
         Expr::Not(operand) => return (**operand).clone(),
         Expr::Binary { rest, .. } => match &rest[..] {
-            [(Operator::Less, _)] => Some(Operator::GreaterEqual),
-            [(Operator::LessEqual, _)] => Some(Operator::Greater),
-            [(Operator::Greater, _)] => Some(Operator::LessEqual),
-            [(Operator::GreaterEqual, _)] => Some(Operator::Less),
-            [(Operator::Equal, _)] => Some(Operator::NotEqual),
-            [(Operator::NotEqual, _)] => Some(Operator::Equal),
+            [(BinaryOperator::Less, _)] => Some(BinaryOperator::GreaterEqual),
+            [(BinaryOperator::LessEqual, _)] => Some(BinaryOperator::Greater),
+            [(BinaryOperator::Greater, _)] => Some(BinaryOperator::LessEqual),
+            [(BinaryOperator::GreaterEqual, _)] => Some(BinaryOperator::Less),
+            [(BinaryOperator::Equal, _)] => Some(BinaryOperator::NotEqual),
+            [(BinaryOperator::NotEqual, _)] => Some(BinaryOperator::Equal),
             _ => None,
         },
         _ => None,
@@ -140,7 +143,7 @@ fn is_equality(condition: &Expr, variables: &[String], item: &str) -> bool {
     match condition {
         Expr::And(operands) => operands.iter().all(|operand| is_equality(operand, variables, item)),
         Expr::Binary { first, rest } => match &rest[..] {
-            [(Operator::Equal, second)] => {
+            [(BinaryOperator::Equal, second)] => {
                 let of_item = |expr: &Expr| replaced(expr, other, &Expr::Variable(item.to_owned()));
                 let text = |expr: &Expr| format!("{expr:?}");
                 other != item && text(&of_item(first)) == text(&of_item(second))

@@ -1,6 +1,6 @@
 //! Variables of an expression: finds and substitutes them.
 
-use gantry_schema::cel::ast::{Call, Expr, Macro, Step};
+use gantry_schema::cel::ast::{Expr, FunctionCall, Macro, SelectionStep};
 
 /// The expressions that this one directly consists of.
 pub(in crate::rules) fn parts(expr: &Expr) -> Vec<&Expr> {
@@ -8,8 +8,8 @@ pub(in crate::rules) fn parts(expr: &Expr) -> Vec<&Expr> {
         Expr::Literal(_) | Expr::TypeName(_) | Expr::Variable(_) => Vec::new(),
         Expr::Path { root, steps } => {
             let indices = steps.iter().filter_map(|step| match step {
-                Step::Index { index, .. } => Some(index),
-                Step::Field { .. } => None,
+                SelectionStep::Index { index, .. } => Some(index),
+                SelectionStep::Field { .. } => None,
             });
             std::iter::once(&**root).chain(indices).collect()
         }
@@ -36,7 +36,7 @@ pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
         Expr::Variable(variable) => variable == name,
         Expr::Path { root, steps } => {
             mentions(root, name)
-                || steps.iter().any(|step| matches!(step, Step::Index { index, .. } if mentions(index, name)))
+                || steps.iter().any(|step| matches!(step, SelectionStep::Index { index, .. } if mentions(index, name)))
         }
         Expr::Has { operand, .. } | Expr::Not(operand) | Expr::Negate(operand) => mentions(operand, name),
         Expr::And(operands) | Expr::Or(operands) => any(operands),
@@ -65,9 +65,11 @@ pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
         Expr::Literal(_) | Expr::TypeName(_) => expr.clone(),
         Expr::Variable(name) => if name == variable { value } else { expr }.clone(),
         Expr::Path { root, steps } => {
-            let step = |step: &Step| match step {
-                Step::Index { index, optional } => Step::Index { index: again(index), optional: *optional },
-                field @ Step::Field { .. } => field.clone(),
+            let step = |step: &SelectionStep| match step {
+                SelectionStep::Index { index, optional } => {
+                    SelectionStep::Index { index: again(index), optional: *optional }
+                }
+                field @ SelectionStep::Field { .. } => field.clone(),
             };
             Expr::Path { root: boxed(root), steps: steps.iter().map(step).collect() }
         }
@@ -88,7 +90,7 @@ pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
         Expr::Map(entries) => {
             Expr::Map(entries.iter().map(|(key, value, optional)| (again(key), again(value), *optional)).collect())
         }
-        Expr::Call(call) => Expr::Call(Call { args: call.args.iter().map(again).collect(), ..call.clone() }),
+        Expr::Call(call) => Expr::Call(FunctionCall { args: call.args.iter().map(again).collect(), ..call.clone() }),
         Expr::Macro(of) => {
             // An inner variable of the same name hides this one.
             let is_hidden = of.variables.iter().any(|name| name == variable);

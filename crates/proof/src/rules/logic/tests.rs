@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use gantry_schema::cel::{Answer, Budget, compile_rules};
+use gantry_schema::cel::{CelBudget, CelRuleResult, compile_rules};
 
 fn text() -> Value {
     json!({"type": "string"})
@@ -184,12 +184,12 @@ fn fields() -> Value {
 }
 
 /// The evaluator's result. None: the rule does not compile, such as a bare `dyn`.
-fn evaluated(rule: &str, object: &Value) -> Option<Truth> {
+fn evaluated(rule: &str, object: &Value) -> Option<FormulaTruth> {
     let rule = &compile_rules(&fields(), &[json!({"rule": rule})], false)[0];
-    match rule.evaluate(object, None, &mut Budget::default()) {
-        Answer::Holds => Some(Truth::True),
-        Answer::Fails(failure) if failure.is_error => Some(Truth::Error),
-        Answer::Fails(_) => Some(Truth::False),
+    match rule.evaluate(object, None, &mut CelBudget::default()) {
+        CelRuleResult::Holds => Some(FormulaTruth::True),
+        CelRuleResult::Fails(failure) if failure.is_error => Some(FormulaTruth::Error),
+        CelRuleResult::Fails(_) => Some(FormulaTruth::False),
         _ => None,
     }
 }
@@ -201,9 +201,9 @@ proptest! {
         let schema = fields();
         let mut logic = Logic::of(&schema, std::iter::empty()).expect("no set");
         let expr = parse_rule(&rule).expect("a rule").expect("an expression");
-        let mut reader = Reader { logic: &mut logic, atoms: BTreeSet::new(), size: 0, when: When::Always };
-        let formula = reader.formula(&expr, Asked::True);
-        let mut index = |leaf: &str| match reader.formula(&parse_rule(leaf).expect("a leaf").expect("a leaf"), Asked::Both) {
+        let mut reader = FormulaReader { logic: &mut logic, atoms: BTreeSet::new(), size: 0, when: When::Always };
+        let formula = reader.formula(&expr, WantedTruth::True);
+        let mut index = |leaf: &str| match reader.formula(&parse_rule(leaf).expect("a leaf").expect("a leaf"), WantedTruth::Both) {
             Formula::Atom(atom) | Formula::Unequal(atom) => atom,
             other => panic!("{leaf}: {other:?}"),
         };
@@ -212,11 +212,11 @@ proptest! {
         let flags = ["a", "b", "c"].map(|name| (name, index(&format!("self.{name}"))));
         for object in objects() {
             let mut results = vec![None; logic.asked.len()];
-            results[equal] = Some(Truth::True);
-            results[incomparable] = Some(Truth::Incomparable);
-            results[number] = Some(Truth::Error);
+            results[equal] = Some(FormulaTruth::True);
+            results[incomparable] = Some(FormulaTruth::Incomparable);
+            results[number] = Some(FormulaTruth::Error);
             for (name, atom) in flags {
-                results[atom] = Some(object.get(name).map_or(Truth::Error, |value| Truth::of(value == true)));
+                results[atom] = Some(object.get(name).map_or(FormulaTruth::Error, |value| FormulaTruth::of(value == true)));
             }
             if let Some(expected) = evaluated(&rule, &object) {
                 prop_assert_eq!(truth(&formula, &results), Ok(expected), "{} for {}", rule, object);
@@ -232,7 +232,7 @@ proptest! {
         let live: Vec<&str> = live.iter().map(String::as_str).collect();
         let follows = follows(&fields(), &live, &desired);
         for object in objects() {
-            let holds = |rule: &str| evaluated(rule, &object) == Some(Truth::True);
+            let holds = |rule: &str| evaluated(rule, &object) == Some(FormulaTruth::True);
             let is_shown = live.iter().all(|rule| holds(rule)) && !holds(&desired);
             prop_assert!(!(follows && is_shown), "{:?} → {} for {}", live, desired, object);
         }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::view::View;
-use super::{Representatives, bound};
+use super::super::view::RuleView;
+use super::{RepresentativeBuilder, bound};
 use crate::keywords as kw;
 
 /// The maximum length of lists whose items are checked for twins.
@@ -35,9 +35,9 @@ impl<'a> Twins<'a> {
     }
 
     /// The view with enough values of each kind for lists of `most` items that are of the same kind but not twins.
-    fn apart(&self, items: &View, most: usize) -> View {
+    fn apart(&self, items: &RuleView, most: usize) -> RuleView {
         let mut view = items.clone();
-        let add_value = |view: &mut View| view.compared_with = view.compared_with.max(most.saturating_sub(1));
+        let add_value = |view: &mut RuleView| view.compared_with = view.compared_with.max(most.saturating_sub(1));
         match self {
             Twins::Items => add_value(&mut view),
             Twins::Fields(keys) => {
@@ -59,12 +59,12 @@ impl<'a> Twins<'a> {
     }
 }
 
-impl Representatives<'_> {
-    pub(super) fn lists(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+impl RepresentativeBuilder<'_> {
+    pub(super) fn lists(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         let (least, most) = self.lengths(view, bound(schema, "minItems"), bound(schema, "maxItems"));
-        let nothing = View::default();
+        let nothing = RuleView::default();
         let item_view = view.items.as_deref().unwrap_or(&nothing);
-        let mut items_of = |view: &View| match schema.get("items") {
+        let mut items_of = |view: &RuleView| match schema.get("items") {
             Some(items) => self.values(items, view),
             None => Vec::new(),
         };

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::view::View;
-use crate::automaton::Budget;
+use super::view::RuleView;
+use crate::automaton::SearchBudget;
 use crate::keywords as kw;
 
 /// The maximum number of items in lists that are built for a size.
@@ -22,8 +22,8 @@ const ROOM: u64 = 96 << 20;
 const COMPARED: usize = 1_000_000;
 
 /// Builds representatives.
-pub struct Representatives<'a> {
-    pub budget: &'a mut Budget,
+pub struct RepresentativeBuilder<'a> {
+    pub budget: &'a mut SearchBudget,
     /// Strings that the rules mention.
     pub texts: &'a BTreeSet<String>,
     /// Whether the view is incomplete, so that these strings are tried too.
@@ -42,8 +42,8 @@ pub(super) fn bound(schema: &Value, keyword: &str) -> Option<u64> {
     kw::count(schema, keyword).and_then(|count| u64::try_from(count).ok())
 }
 
-impl<'t> Representatives<'t> {
-    pub fn new(budget: &'t mut Budget, texts: &'t BTreeSet<String>, is_guessing: bool, most: usize) -> Self {
+impl<'t> RepresentativeBuilder<'t> {
+    pub fn new(budget: &'t mut SearchBudget, texts: &'t BTreeSet<String>, is_guessing: bool, most: usize) -> Self {
         Self { budget, texts, is_guessing, most, room: ROOM, missing: None }
     }
 
@@ -68,7 +68,7 @@ impl<'t> Representatives<'t> {
     /// Values that represent all that `schema` accepts, as far as `view` distinguishes them, simplest first.
     ///
     /// Required fields that nothing looks at are left out.
-    pub fn values(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+    pub fn values(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         let mut values = allowed(schema).unwrap_or_else(|| self.of_kind(schema, view));
         if kw::flag(schema, "nullable") && !values.contains(&Value::Null) {
             values.push(Value::Null);
@@ -76,7 +76,7 @@ impl<'t> Representatives<'t> {
         values
     }
 
-    fn of_kind(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+    fn of_kind(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         if kw::flag(schema, "x-kubernetes-int-or-string") {
             let mut values = self.integers(schema, view);
             values.extend(self.texts(schema, view));
@@ -100,7 +100,7 @@ impl<'t> Representatives<'t> {
     }
 
     /// The minimum and maximum length of the lists or maps that have to be tried.
-    fn lengths(&mut self, view: &View, min: Option<u64>, max: Option<u64>) -> (usize, usize) {
+    fn lengths(&mut self, view: &RuleView, min: Option<u64>, max: Option<u64>) -> (usize, usize) {
         let beyond = view.sizes.last().map_or(0, |size| size + 1);
         let min = min.unwrap_or(0);
         let most = (view.kept as u64).max(beyond).max(min);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::view::View;
-use super::{Representatives, parts};
+use super::super::view::RuleView;
+use super::{RepresentativeBuilder, parts};
 use crate::keywords as kw;
 use gantry_schema::{Schema, as_stored};
 
-impl Representatives<'_> {
-    pub(super) fn integers(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+impl RepresentativeBuilder<'_> {
+    pub(super) fn integers(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         if schema.get("multipleOf").is_some() {
             self.miss("multipleOf");
         }
@@ -38,7 +38,7 @@ impl Representatives<'_> {
         numbers.into_iter().map(Value::from).collect()
     }
 
-    pub(super) fn fractions(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+    pub(super) fn fractions(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         if schema.get("multipleOf").is_some() {
             self.miss("multipleOf");
         }

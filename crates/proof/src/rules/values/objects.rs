@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::super::view::View;
+use super::super::view::RuleView;
 use super::texts::no_shorter;
-use super::{Representatives, bound};
+use super::{RepresentativeBuilder, bound};
 use crate::strings::StringSet;
 
 /// The maximum number of field choices in all combinations together.
 const CHOSEN: usize = 400_000;
 
-impl Representatives<'_> {
-    pub(super) fn objects(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+impl RepresentativeBuilder<'_> {
+    pub(super) fn objects(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -40,12 +40,13 @@ impl Representatives<'_> {
         self.kept(chosen.into_iter().map(made))
     }
 
-    pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &View) -> Vec<Value> {
-        let nothing = View::default();
+    pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &RuleView) -> Vec<Value> {
+        let nothing = RuleView::default();
         let keys_view = view.keys.as_deref().unwrap_or(&nothing);
         // One entry is enough for each key that is looked up; the rest are examples for macros and can have other keys.
         let asked = view.kept.saturating_sub(view.sought);
-        let counted = View { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..View::default() };
+        let counted =
+            RuleView { kept: asked + view.sought_keys.len(), sizes: view.sizes.clone(), ..RuleView::default() };
         let (least, most) = self.lengths(&counted, bound(schema, "minProperties"), bound(schema, "maxProperties"));
         let mut values = self.values(of, view.values.as_deref().unwrap_or(&nothing));
         if !view.sees_values {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::view::View;
-use super::{Representatives, allowed, parts};
+use super::super::view::RuleView;
+use super::{RepresentativeBuilder, allowed, parts};
 use crate::constraints::add_text;
 use crate::keywords as kw;
 use crate::strings::{self, StringSet};
@@ -11,8 +11,8 @@ use crate::strings::{self, StringSet};
 /// The maximum number of kinds of strings at one place.
 const CELLS: usize = 48;
 
-impl Representatives<'_> {
-    pub(super) fn texts(&mut self, schema: &Value, view: &View) -> Vec<Value> {
+impl RepresentativeBuilder<'_> {
+    pub(super) fn texts(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         let set = text_set(schema);
         let mut patterns: Vec<String> = view.patterns.iter().cloned().collect();
         for size in &view.sizes {
@@ -59,7 +59,7 @@ impl Representatives<'_> {
     }
 
     /// The members of the set among the strings that whole values are compared with.
-    pub(super) fn words(&mut self, set: &StringSet, view: &View) -> Vec<String> {
+    pub(super) fn words(&mut self, set: &StringSet, view: &RuleView) -> Vec<String> {
         let mut found = Vec::new();
         let patterns = self.budget.patterns();
         for word in &view.words {

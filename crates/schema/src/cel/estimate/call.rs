@@ -4,7 +4,7 @@
 use super::place::{ITEMS, VALUES};
 use super::size::{Size, scaled};
 use super::sketch::{Id, Of};
-use super::walk::{Entries, Seen, Walk};
+use super::walk::{Entries, EstimateWalk, VisitedArgument};
 use crate::cel::signature::Signature;
 use crate::cel::typing::Ty;
 
@@ -25,10 +25,10 @@ type Estimate = (u64, Option<Size>);
 
 /// The cost of the call `id`, including its arguments. The most expensive overload counts.
 pub(super) fn cost<'e>(
-    walk: &mut Walk<'_, 'e>,
+    walk: &mut EstimateWalk<'_, 'e>,
     id: Id,
-    target: Option<&Seen<'e>>,
-    args: &[Seen<'e>],
+    target: Option<&VisitedArgument<'e>>,
+    args: &[VisitedArgument<'e>],
     overloads: &[&'static Signature],
 ) -> u64 {
     let of_args = args.iter().fold(0, |cost: u64, arg| cost.saturating_add(walk.cost(arg.id)));
@@ -46,7 +46,7 @@ pub(super) fn cost<'e>(
         let (cost, of_result) = match (overload.name, args) {
             ("_?_:_", [condition, one, other]) => conditional(walk, id, condition, one, other),
             _ => {
-                let mut call = Call { walk, id, overload, target, args };
+                let mut call = OverloadCall { walk, id, overload, target, args };
                 let (cost, size) = call.estimate();
                 (cost.saturating_add(of_args), size)
             }
@@ -77,8 +77,14 @@ pub(super) fn cost<'e>(
 }
 
 /// The estimate for a conditional, which has one of two values.
-fn conditional(walk: &mut Walk, id: Id, condition: &Seen, one: &Seen, other: &Seen) -> Estimate {
-    let known = |seen: &Seen| seen.size.unwrap_or(Size::UNKNOWN);
+fn conditional(
+    walk: &mut EstimateWalk,
+    id: Id,
+    condition: &VisitedArgument,
+    one: &VisitedArgument,
+    other: &VisitedArgument,
+) -> Estimate {
+    let known = |seen: &VisitedArgument| seen.size.unwrap_or(Size::UNKNOWN);
     let entries = Entries::or(walk.entries(one.id), walk.entries(other.id));
     walk.set_entries(id, entries);
     let cost = walk.cost(condition.id).saturating_add(walk.cost(one.id).max(walk.cost(other.id)));
@@ -86,12 +92,12 @@ fn conditional(walk: &mut Walk, id: Id, condition: &Seen, one: &Seen, other: &Se
 }
 
 /// A call of one overload.
-struct Call<'w, 's, 'e> {
-    walk: &'w mut Walk<'s, 'e>,
+struct OverloadCall<'w, 's, 'e> {
+    walk: &'w mut EstimateWalk<'s, 'e>,
     id: Id,
     overload: &'static Signature,
-    target: Option<&'w Seen<'e>>,
-    args: &'w [Seen<'e>],
+    target: Option<&'w VisitedArgument<'e>>,
+    args: &'w [VisitedArgument<'e>],
 }
 
 /// The estimate for a function that creates a list.
@@ -112,22 +118,22 @@ fn is_list_of_texts(ty: Option<&Ty>) -> bool {
     matches!(ty, Some(Ty::Of("list", of)) if is_text(of.first()))
 }
 
-impl<'e> Call<'_, '_, 'e> {
+impl<'e> OverloadCall<'_, '_, 'e> {
     fn estimate(&mut self) -> Estimate {
         self.extension().or_else(|| self.kubernetes()).or_else(|| self.language()).unwrap_or((1, None))
     }
 
     /// The size of an argument, as libraries compute it.
-    fn size(&mut self, seen: &Seen<'e>) -> Size {
+    fn size(&mut self, seen: &VisitedArgument<'e>) -> Size {
         seen.size.or_else(|| self.walk.size_at(seen.place.as_ref())).unwrap_or(Size::UNKNOWN)
     }
 
     /// The size of an argument, as the language itself computes it.
-    fn known(seen: &Seen) -> Size {
+    fn known(seen: &VisitedArgument) -> Size {
         seen.size.unwrap_or(Size::UNKNOWN)
     }
 
-    fn int(&self, seen: &Seen, or: u64) -> u64 {
+    fn int(&self, seen: &VisitedArgument, or: u64) -> u64 {
         match self.walk.nodes[seen.id].of {
             Of::Constant { int: Some(int), .. } => u64::try_from(int).unwrap_or_default(),
             _ => or,
@@ -164,13 +170,13 @@ impl<'e> Call<'_, '_, 'e> {
         }
     }
 
-    fn sorted(&mut self, of: &Seen<'e>, ty: Option<&Ty>) -> Option<Estimate> {
+    fn sorted(&mut self, of: &VisitedArgument<'e>, ty: Option<&Ty>) -> Option<Estimate> {
         let size = self.size(of);
         list(size.times(size), if is_list_of_texts(ty) { 2.0 + PER_CHARACTER } else { 2.0 })
     }
 
     /// Whether the elements of a list are strings, and their size; `None` if the value is not known to be a list.
-    fn elements(&mut self, of: &Seen<'e>) -> Option<(bool, Size)> {
+    fn elements(&mut self, of: &VisitedArgument<'e>) -> Option<(bool, Size)> {
         let Ty::Of(_, params) = self.walk.ty(of.id) else { return None };
         let element = params.first()?;
         let is_text = is_text(Some(self.walk.head(element)));
@@ -256,7 +262,7 @@ impl<'e> Call<'_, '_, 'e> {
     }
 
     /// Equality of two values of a type that Kubernetes adds.
-    fn equal(&mut self, left: &Seen<'e>, right: &Seen<'e>) -> Option<Estimate> {
+    fn equal(&mut self, left: &VisitedArgument<'e>, right: &VisitedArgument<'e>) -> Option<Estimate> {
         let (Ty::Of(one, _), Ty::Of(other, _)) = (self.walk.ty(left.id), self.walk.ty(right.id)) else { return None };
         let cost = match *one {
             _ if one != other => return None,

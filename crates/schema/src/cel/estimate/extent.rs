@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::cel::types::Kind;
+use crate::cel::types::CelTypeKind;
 
 /// The maximum size of a request, in bytes.
 const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
@@ -21,24 +21,28 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// `implied` are the properties that exist regardless of the schema.
-    pub(crate) fn of(kind: &Kind, schema: &Json, implied: &[&str]) -> Self {
+    pub(crate) fn of(kind: &CelTypeKind, schema: &Json, implied: &[&str]) -> Self {
         let limit = |keyword: &str| schema.get(keyword).and_then(Json::as_i64).map(|limit| limit.max(0));
         let text = MAX_REQUEST_BYTES - 2;
         // A character can take four bytes.
         let length = || limit("maxLength").map(|limit| limit.wrapping_mul(4));
         let (max_elements, min_bytes) = match kind {
-            Kind::IntOrString => (length().unwrap_or(text), 1),
-            Kind::String => (length().or_else(|| longest_enum(schema)).unwrap_or(text), 2),
-            Kind::Bytes => (limit("maxLength").unwrap_or(text), 2),
-            Kind::Duration => (MAX_TIME_BYTES, 3),
-            Kind::Date => (DATE_BYTES, DATE_BYTES),
-            Kind::DateTime => (MAX_TIME_BYTES, 21),
-            Kind::Bool => (0, 4),
-            Kind::Int | Kind::Double => (0, 1),
-            Kind::List { items, .. } => (limit("maxItems").unwrap_or_else(|| fitting(items.extent.min_bytes + 1)), 2),
+            CelTypeKind::IntOrString => (length().unwrap_or(text), 1),
+            CelTypeKind::String => (length().or_else(|| longest_enum(schema)).unwrap_or(text), 2),
+            CelTypeKind::Bytes => (limit("maxLength").unwrap_or(text), 2),
+            CelTypeKind::Duration => (MAX_TIME_BYTES, 3),
+            CelTypeKind::Date => (DATE_BYTES, DATE_BYTES),
+            CelTypeKind::DateTime => (MAX_TIME_BYTES, 21),
+            CelTypeKind::Bool => (0, 4),
+            CelTypeKind::Int | CelTypeKind::Double => (0, 1),
+            CelTypeKind::List { items, .. } => {
+                (limit("maxItems").unwrap_or_else(|| fitting(items.extent.min_bytes + 1)), 2)
+            }
             // A key, quotes, a colon and a comma.
-            Kind::Map(values) => (limit("maxProperties").unwrap_or_else(|| fitting(values.extent.min_bytes + 6)), 2),
-            Kind::Object(properties) => {
+            CelTypeKind::Map(values) => {
+                (limit("maxProperties").unwrap_or_else(|| fitting(values.extent.min_bytes + 6)), 2)
+            }
+            CelTypeKind::Object(properties) => {
                 let bytes_of = |name: &str| {
                     let property = properties.get(name).filter(|property| property.is_declared())?;
                     let declared = schema.get("properties").and_then(|properties| properties.get(name));
@@ -58,7 +62,7 @@ impl Extent {
                 required.dedup();
                 (0, required.into_iter().filter_map(bytes_of).fold(2, i64::saturating_add))
             }
-            Kind::Unknown | Kind::Untyped => (0, 0),
+            CelTypeKind::Unknown | CelTypeKind::Untyped => (0, 0),
         };
         Extent { max_elements: max_elements as u64, min_bytes }
     }

@@ -14,13 +14,13 @@ pub(crate) type Id = usize;
 /// An expression, recorded during type checking. A node comes after all its descendants.
 #[derive(Debug)]
 pub(crate) struct Sketch<'e> {
-    pub nodes: Vec<Node<'e>>,
+    pub nodes: Vec<SketchNode<'e>>,
     is_wanted: bool,
     is_too_large: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Node<'e> {
+pub(crate) struct SketchNode<'e> {
     pub ty: Ty,
     pub of: Of<'e>,
 }
@@ -91,7 +91,7 @@ impl<'e> Sketch<'e> {
             self.is_too_large = true;
             return 0;
         }
-        self.nodes.push(Node { ty: ty.clone(), of: of() });
+        self.nodes.push(SketchNode { ty: ty.clone(), of: of() });
         self.nodes.len() - 1
     }
 

@@ -5,12 +5,12 @@
 use std::collections::HashMap;
 
 use super::call;
-use super::place::{INDICES, ITEMS, KEYS, Place, VALUES};
+use super::place::{INDICES, ITEMS, KEYS, SharedFieldPath, VALUES};
 use super::size::Size;
-use super::sketch::{ACCUMULATOR, Id, Loop, Node, Of, Sketch};
-use crate::cel::problem::{Parsed, Problem};
-use crate::cel::types::Type;
-use crate::cel::typing::{Bindings, Ty};
+use super::sketch::{ACCUMULATOR, Id, Loop, Of, Sketch, SketchNode};
+use crate::cel::problem::{ExpressionError, ExpressionResult};
+use crate::cel::types::CelType;
+use crate::cel::typing::{Ty, TypeBindings};
 
 /// The limit for visited nodes plus inspected steps of their places.
 const MAX_STEPS: usize = 5_000_000;
@@ -20,12 +20,12 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
 /// The maximum cost of the expression for a value of type `of`.
-pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) -> Parsed<u64> {
+pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &TypeBindings, of: &CelType) -> ExpressionResult<u64> {
     if sketch.is_too_large() {
-        return Err(Problem::limit("the expanded expression is too large for a cost estimate".to_owned()));
+        return Err(ExpressionError::limit("the expanded expression is too large for a cost estimate".to_owned()));
     }
     let Some(root) = sketch.nodes.len().checked_sub(1) else { return Ok(0) };
-    let mut walk = Walk {
+    let mut walk = EstimateWalk {
         nodes: &sketch.nodes,
         bindings,
         of,
@@ -34,11 +34,11 @@ pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &Bindings, of: &Type) 
         seen: Vec::new(),
         steps: 0,
     };
-    let mut next = vec![Work::Enter(root)];
+    let mut next = vec![EstimateTask::Enter(root)];
     while let Some(work) = next.pop() {
         walk.steps += 1;
         if walk.steps > MAX_STEPS {
-            return Err(Problem::limit("estimating the cost of the expression takes too long".to_owned()));
+            return Err(ExpressionError::limit("estimating the cost of the expression takes too long".to_owned()));
         }
         walk.run(work, &mut next);
     }
@@ -64,7 +64,7 @@ impl Entries {
 #[derive(Debug, Clone, Default)]
 struct Note<'e> {
     cost: u64,
-    place: Option<Place<'e>>,
+    place: Option<SharedFieldPath<'e>>,
     size: Option<Size>,
     entries: Option<Entries>,
 }
@@ -72,21 +72,21 @@ struct Note<'e> {
 /// A variable of a macro.
 #[derive(Debug)]
 struct Variable<'e> {
-    place: Option<Place<'e>>,
+    place: Option<SharedFieldPath<'e>>,
     size: Option<Size>,
     entries: Option<Entries>,
 }
 
 /// An argument, as it was known when it was visited.
 #[derive(Debug)]
-pub(super) struct Seen<'e> {
+pub(super) struct VisitedArgument<'e> {
     pub id: Id,
-    pub place: Option<Place<'e>>,
+    pub place: Option<SharedFieldPath<'e>>,
     pub size: Option<Size>,
 }
 
 #[derive(Debug)]
-enum Work {
+enum EstimateTask {
     Enter(Id),
     /// Completes a node after its descendants.
     Leave(Id),
@@ -97,27 +97,27 @@ enum Work {
     EndElements(Id),
 }
 
-pub(super) struct Walk<'s, 'e> {
-    pub nodes: &'s [Node<'e>],
-    bindings: &'s Bindings,
-    of: &'s Type,
+pub(super) struct EstimateWalk<'s, 'e> {
+    pub nodes: &'s [SketchNode<'e>],
+    bindings: &'s TypeBindings,
+    of: &'s CelType,
     notes: Vec<Note<'e>>,
     variables: HashMap<&'e str, Vec<Variable<'e>>>,
-    seen: Vec<Seen<'e>>,
+    seen: Vec<VisitedArgument<'e>>,
     steps: usize,
 }
 
-impl<'e> Walk<'_, 'e> {
-    fn run(&mut self, work: Work, next: &mut Vec<Work>) {
+impl<'e> EstimateWalk<'_, 'e> {
+    fn run(&mut self, work: EstimateTask, next: &mut Vec<EstimateTask>) {
         match work {
-            Work::Enter(id) => self.enter(id, next),
-            Work::Leave(id) => self.leave(id),
-            Work::See(id) => {
+            EstimateTask::Enter(id) => self.enter(id, next),
+            EstimateTask::Leave(id) => self.leave(id),
+            EstimateTask::See(id) => {
                 let (place, size) = (self.place(id), self.size(id));
-                self.seen.push(Seen { id, place, size });
+                self.seen.push(VisitedArgument { id, place, size });
             }
-            Work::Begin(id) => self.begin(id),
-            Work::EndElements(id) => {
+            EstimateTask::Begin(id) => self.begin(id),
+            EstimateTask::EndElements(id) => {
                 if let Of::Loop(of) = &self.nodes[id].of {
                     let (first, second) = of.variables;
                     self.end(first);
@@ -128,35 +128,45 @@ impl<'e> Walk<'_, 'e> {
     }
 
     /// Pushes the work for a node, in reverse order.
-    fn enter(&mut self, id: Id, next: &mut Vec<Work>) {
-        next.push(Work::Leave(id));
+    fn enter(&mut self, id: Id, next: &mut Vec<EstimateTask>) {
+        next.push(EstimateTask::Leave(id));
         let nodes = self.nodes;
         match &nodes[id].of {
             Of::Constant { .. } | Of::Name(_) => {}
-            Of::Field { operand, .. } | Of::Has(operand) => next.push(Work::Enter(*operand)),
-            Of::Logic(operands) => next.extend(operands.iter().rev().map(|id| Work::Enter(*id))),
-            Of::List(items) => next.extend(items.iter().rev().flat_map(|id| [Work::See(*id), Work::Enter(*id)])),
-            Of::Map(entries) => {
-                next.extend(entries.iter().rev().flat_map(|(key, value)| {
-                    [Work::See(*value), Work::See(*key), Work::Enter(*value), Work::Enter(*key)]
-                }))
+            Of::Field { operand, .. } | Of::Has(operand) => next.push(EstimateTask::Enter(*operand)),
+            Of::Logic(operands) => next.extend(operands.iter().rev().map(|id| EstimateTask::Enter(*id))),
+            Of::List(items) => {
+                next.extend(items.iter().rev().flat_map(|id| [EstimateTask::See(*id), EstimateTask::Enter(*id)]))
             }
+            Of::Map(entries) => next.extend(entries.iter().rev().flat_map(|(key, value)| {
+                [
+                    EstimateTask::See(*value),
+                    EstimateTask::See(*key),
+                    EstimateTask::Enter(*value),
+                    EstimateTask::Enter(*key),
+                ]
+            })),
             Of::Call { args, is_member, .. } => {
                 // The target comes after the arguments.
                 let (target, rest) = args.split_at(usize::from(*is_member).min(args.len()));
-                next.extend(target.iter().chain(rest.iter().rev()).flat_map(|id| [Work::See(*id), Work::Enter(*id)]));
+                next.extend(
+                    target
+                        .iter()
+                        .chain(rest.iter().rev())
+                        .flat_map(|id| [EstimateTask::See(*id), EstimateTask::Enter(*id)]),
+                );
             }
             Of::Bind { value, result, .. } => {
-                next.extend([Work::Enter(*result), Work::Begin(id), Work::Enter(*value)]);
+                next.extend([EstimateTask::Enter(*result), EstimateTask::Begin(id), EstimateTask::Enter(*value)]);
             }
             Of::Loop(of) => next.extend([
-                Work::Enter(of.result),
-                Work::EndElements(id),
-                Work::Enter(of.step),
-                Work::Enter(of.condition),
-                Work::Begin(id),
-                Work::Enter(of.start),
-                Work::Enter(of.range),
+                EstimateTask::Enter(of.result),
+                EstimateTask::EndElements(id),
+                EstimateTask::Enter(of.step),
+                EstimateTask::Enter(of.condition),
+                EstimateTask::Begin(id),
+                EstimateTask::Enter(of.start),
+                EstimateTask::Enter(of.range),
             ]),
         }
     }
@@ -168,7 +178,7 @@ impl<'e> Walk<'_, 'e> {
             Of::Name(name) => {
                 let place = match self.variable(name) {
                     Some(variable) => variable.place.clone(),
-                    None => Some(Place::of_variable(name)),
+                    None => Some(SharedFieldPath::of_variable(name)),
                 };
                 self.notes[id].place = place;
                 READ_COST
@@ -294,24 +304,24 @@ impl<'e> Walk<'_, 'e> {
         self.bindings.head(ty)
     }
 
-    pub fn place(&self, id: Id) -> Option<Place<'e>> {
+    pub fn place(&self, id: Id) -> Option<SharedFieldPath<'e>> {
         match self.as_variable(id) {
             Some(variable) => variable.place.clone(),
             None => self.notes[id].place.clone(),
         }
     }
 
-    pub fn then(&mut self, place: &Place<'e>, step: &'e str) -> Place<'e> {
+    pub fn then(&mut self, place: &SharedFieldPath<'e>, step: &'e str) -> SharedFieldPath<'e> {
         self.steps += place.len();
         place.then(step)
     }
 
-    pub fn set_place(&mut self, id: Id, place: Place<'e>) {
+    pub fn set_place(&mut self, id: Id, place: SharedFieldPath<'e>) {
         self.notes[id].place = Some(place);
     }
 
     /// The maximum size that the schema allows for a value.
-    pub fn size_at(&mut self, place: Option<&Place<'e>>) -> Option<Size> {
+    pub fn size_at(&mut self, place: Option<&SharedFieldPath<'e>>) -> Option<Size> {
         let place = place?;
         self.steps += place.len();
         place.size_in(self.of)
@@ -355,7 +365,7 @@ impl<'e> Walk<'_, 'e> {
     }
 }
 
-fn all_of<'a, 'e: 'a>(mut seen: impl ExactSizeIterator<Item = &'a Seen<'e>>) -> Size {
+fn all_of<'a, 'e: 'a>(mut seen: impl ExactSizeIterator<Item = &'a VisitedArgument<'e>>) -> Size {
     match seen.len() {
         0 => Size::fixed(0),
         _ => seen
@@ -365,7 +375,7 @@ fn all_of<'a, 'e: 'a>(mut seen: impl ExactSizeIterator<Item = &'a Seen<'e>>) -> 
 }
 
 /// Whether all values of the type have the same size.
-fn is_scalar(ty: &Ty, bindings: &Bindings) -> bool {
+fn is_scalar(ty: &Ty, bindings: &TypeBindings) -> bool {
     match ty {
         Ty::Scalar(name) => !matches!(*name, "string" | "bytes"),
         Ty::Of("google.protobuf.Duration" | "google.protobuf.Timestamp", _) => true,
