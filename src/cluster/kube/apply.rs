@@ -170,7 +170,10 @@ async fn write(
         }
         let patience = match &failure {
             RequestError::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
-            RequestError::Refused(status) if matches!(status.code, 400 | 422 | 500) => fresh.until(&resource.group),
+            // The schema also says which parts of an object are fields of their own, and so what is in conflict.
+            RequestError::Refused(status) if matches!(status.code, 400 | 409 | 422 | 500) => {
+                fresh.until(&resource.group)
+            }
             _ => None,
         };
         let error = explain(failure, &call, apply, transport);
@@ -182,7 +185,9 @@ async fn write(
             break (live, true);
         }
         match (&error, patience) {
-            (ApplyError::Refused(_), Some(end)) if Instant::now() < end => tokio::time::sleep(wait).await,
+            (ApplyError::Refused(_) | ApplyError::Conflict(_), Some(end)) if Instant::now() < end => {
+                tokio::time::sleep(wait).await;
+            }
             _ => return Err(error),
         }
         wait = (wait * 2).min(Duration::from_secs(1));
