@@ -1,6 +1,6 @@
 //! The writes to a target, and why they fail.
 
-use super::managers::{FieldConflict, FormerTools};
+use super::managers::{FieldConflict, FormerTools, deploy_tool};
 use crate::problem::Problem;
 use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
@@ -25,6 +25,15 @@ pub struct Apply<'a> {
     pub field_manager: &'a str,
     pub force_conflicts: bool,
     pub former_tools: FormerTools,
+}
+
+impl Apply<'_> {
+    /// The same apply by force, if these conflicts are all with deploy tools whose fields it takes over.
+    pub fn forced_over_tools(&self, conflicts: &[FieldConflict]) -> Option<Self> {
+        let is_of_tool = |conflict: &FieldConflict| deploy_tool(&conflict.manager, conflict.operation).is_some();
+        let takes = self.former_tools == FormerTools::Take && conflicts.iter().all(is_of_tool);
+        takes.then_some(Apply { force_conflicts: true, ..*self })
+    }
 }
 
 /// Labels and annotations to remove from an object.

@@ -14,18 +14,13 @@ use kube::core::Status;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::dry_run;
 use super::errors::{self, words};
 use super::json::{self, JsonMembers, push_member, quote};
 use super::refusals::Denier;
 use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
-use super::takeover::{self, HandedOver, Handover};
 use super::transport::Transport;
 use super::unanswered::{self, Unanswered};
-use crate::cluster::{
-    Apply, ApplyError, DryRunError, FieldConflict, FormerTools, Lacking, ManagerOperation, WritePrecondition,
-};
-use crate::merge::Owners;
+use crate::cluster::{Apply, ApplyError, FieldConflict, Lacking, ManagerOperation, WritePrecondition};
 use crate::problem::Problem;
 use crate::resource::{LiveObject, RawObject, Resource, SERVER_METADATA};
 
@@ -56,86 +51,12 @@ impl FreshSchemas {
     }
 }
 
-/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools are taken
-/// over.
-pub async fn apply(
-    transport: &Transport,
-    fresh: &FreshSchemas,
-    default_namespace: &str,
-    apply: &Apply<'_>,
-) -> Result<LiveObject, ApplyError> {
-    let namespace = namespace_of(apply, default_namespace);
-    let write = async |apply: &Apply<'_>| write(transport, fresh, default_namespace, apply).await;
-    let write_as_owner = async |apply: &Apply<'_>, handed_over: HandedOver| {
-        let pin = handed_over.pin.clone();
-        let answer = write(&Apply { pin: &pin, ..*apply }).await;
-        // An apply whose answer is lost may have happened.
-        if answer.as_ref().is_err_and(|error| !matches!(error, ApplyError::Unknown(_))) {
-            handed_over.give_back(transport, apply, namespace).await;
-        }
-        answer
-    };
-    if may_hand_over(transport, default_namespace, apply).await? {
-        match takeover::hand_over(transport, apply, namespace).await? {
-            Handover::Done(handed_over) => return write_as_owner(apply, handed_over).await,
-            Handover::NotNeeded => {}
-            // The content that the manifest sets may be what the server asks for. So it is applied first, beside the
-            // tools; then their fields change hands, and a second apply removes what the manifest does not set.
-            Handover::Refused(_) => {
-                let beside = Apply { former_tools: FormerTools::Keep, ..*apply };
-                let live = match write(&beside).await {
-                    Err(ApplyError::Conflict(conflicts))
-                        if apply.former_tools == FormerTools::Take && conflicts.iter().all(dry_run::is_of_tool) =>
-                    {
-                        write(&Apply { force_conflicts: true, ..beside }).await?
-                    }
-                    answer => answer?,
-                };
-                let pin =
-                    WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
-                let apply = Apply { pin: &pin, live: Some(&live.raw), ..*apply };
-                return match takeover::hand_over(transport, &apply, namespace).await? {
-                    Handover::Done(handed_over) => write_as_owner(&apply, handed_over).await,
-                    Handover::NotNeeded => Ok(live),
-                    Handover::Refused(problem) => Err(ApplyError::Refused(problem)),
-                };
-            }
-        }
-    }
-    let live = write(apply).await?;
-    match (apply.former_tools, apply.pin) {
-        (FormerTools::Keep, _) | (_, WritePrecondition::Absent) => Ok(live),
-        _ => Ok(takeover::release_unrecorded(transport, apply, namespace, live).await),
-    }
-}
-
-/// Whether the fields of deploy tools are taken over. Afterwards they would no longer be in conflict, so an apply that
-/// must not change their values is tried first.
-async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
-    let has_tools = || {
-        let live = apply.live.map(RawObject::value);
-        live.is_some_and(|live| !Owners::of(&live, apply.field_manager, &apply.object.api_version).tools.is_empty())
-    };
-    if apply.former_tools == FormerTools::Keep || !has_tools() {
-        return Ok(false);
-    }
-    if apply.former_tools == FormerTools::Take || apply.force_conflicts {
-        return Ok(true);
-    }
-    let tried = Apply { former_tools: FormerTools::Keep, ..*apply };
-    match dry_run::dry_run(transport, default_namespace, &tried).await {
-        Err(DryRunError::Conflict(conflicts)) => Err(ApplyError::Conflict(conflicts)),
-        Err(DryRunError::Changed) => Err(ApplyError::Changed),
-        // The server may refuse the values of the tool together with those of the manifest.
-        _ => Ok(true),
-    }
-}
-
 pub(super) fn namespace_of<'a>(apply: &Apply<'a>, default_namespace: &'a str) -> Option<&'a str> {
     apply.resource.namespaced.then(|| apply.object.namespace.as_deref().unwrap_or(default_namespace))
 }
 
-async fn write(
+/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools stay theirs.
+pub(super) async fn write(
     transport: &Transport,
     fresh: &FreshSchemas,
     default_namespace: &str,
@@ -406,6 +327,7 @@ mod tests {
     use super::super::KubeTarget;
     use super::super::fake_server::{self, Reply, status};
     use super::*;
+    use crate::cluster::FormerTools;
     use crate::resource::ObjectRef;
 
     const LIVE: &str =

@@ -14,9 +14,7 @@ use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
 use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::cluster::{
-    Apply, DryRunError, FieldConflict, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition, deploy_tool,
-};
+use crate::cluster::{Apply, DryRunError, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition};
 use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{RawObject, SERVER_METADATA};
@@ -36,19 +34,12 @@ pub async fn dry_run(
     match answer {
         Ok(answer) => taken_over(transport, default_namespace, apply, answer).await,
         // The fields of these tools are taken over before the object is written, so they are not in conflict then.
-        Err(DryRunError::Conflict(conflicts))
-            if apply.former_tools == FormerTools::Take && conflicts.iter().all(is_of_tool) =>
-        {
-            let forced = Apply { force_conflicts: true, ..*apply };
-            Box::pin(dry_run(transport, default_namespace, &forced)).await
-        }
+        Err(DryRunError::Conflict(conflicts)) => match apply.forced_over_tools(&conflicts) {
+            Some(forced) => Box::pin(dry_run(transport, default_namespace, &forced)).await,
+            None => Err(DryRunError::Conflict(conflicts)),
+        },
         Err(error) => Err(error),
     }
-}
-
-/// Whether the field belongs to a deploy tool, from which it may be taken over.
-pub fn is_of_tool(conflict: &FieldConflict) -> bool {
-    deploy_tool(&conflict.manager, conflict.operation).is_some()
 }
 
 async fn send(transport: &Transport, call: &ApiRequest<'_>, apply: &Apply<'_>) -> Result<RawObject, DryRunError> {

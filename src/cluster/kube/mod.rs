@@ -160,7 +160,7 @@ impl KubeTarget {
 
     /// Retries for up to 5 s if the server does not know a resource yet, or the schema of a CRD that this target wrote.
     pub async fn apply(&self, apply: &Apply<'_>) -> std::result::Result<LiveObject, ApplyError> {
-        apply::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
+        takeover::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
     pub async fn delete(&self, delete: &Delete<'_>) -> std::result::Result<(), DeleteError> {

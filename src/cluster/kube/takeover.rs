@@ -8,27 +8,122 @@
 
 use serde_json::{Value, json};
 
+use super::apply::{self, FreshSchemas};
+use super::dry_run;
 use super::json;
 use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
-use crate::cluster::{Apply, ApplyError, WritePrecondition};
+use crate::cluster::{Apply, ApplyError, DryRunError, FormerTools, WritePrecondition};
 use crate::merge::{FieldSet, Owners, UNRECORDED};
 use crate::problem::Problem;
-use crate::resource::{LiveObject, Resource};
+use crate::resource::{LiveObject, RawObject, Resource};
 
 /// The number of attempts to write the record if the object changes in the meantime.
 const TRIES: u32 = 5;
 
+/// Writes an object with one apply, and with what has to happen around it.
+struct ObjectWriter<'t> {
+    transport: &'t Transport,
+    fresh: &'t FreshSchemas,
+    default_namespace: &'t str,
+}
+
+/// Writes the object if its pin holds, and returns the new live object. The fields of former deploy tools are taken
+/// over.
+pub async fn apply(
+    transport: &Transport,
+    fresh: &FreshSchemas,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<LiveObject, ApplyError> {
+    let writer = ObjectWriter { transport, fresh, default_namespace };
+    if may_hand_over(transport, default_namespace, apply).await? {
+        match hand_over(transport, apply, writer.namespace(apply)).await? {
+            Handover::Done(handed_over) => return writer.write_as_owner(apply, handed_over).await,
+            Handover::Refused(_) => return writer.write_and_hand_over(apply).await,
+            Handover::NotNeeded => {}
+        }
+    }
+    let live = writer.write(apply).await?;
+    match (apply.former_tools, apply.pin) {
+        (FormerTools::Keep, _) | (_, WritePrecondition::Absent) => Ok(live),
+        _ => Ok(release_unrecorded(transport, apply, writer.namespace(apply), live).await),
+    }
+}
+
+impl ObjectWriter<'_> {
+    fn namespace<'a>(&'a self, apply: &Apply<'a>) -> Option<&'a str> {
+        apply::namespace_of(apply, self.default_namespace)
+    }
+
+    async fn write(&self, apply: &Apply<'_>) -> Result<LiveObject, ApplyError> {
+        apply::write(self.transport, self.fresh, self.default_namespace, apply).await
+    }
+
+    /// Writes the object after the fields of its tools were handed over. If that fails, the tools get them back.
+    async fn write_as_owner(&self, apply: &Apply<'_>, handed_over: HandedOver) -> Result<LiveObject, ApplyError> {
+        let answer = self.write(&Apply { pin: &handed_over.pin, ..*apply }).await;
+        // An apply whose answer is lost may have happened.
+        if answer.as_ref().is_err_and(|error| !matches!(error, ApplyError::Unknown(_))) {
+            handed_over.give_back(self.transport, apply, self.namespace(apply)).await;
+        }
+        answer
+    }
+
+    /// For an object that the server does not take as it is. The content that the manifest sets may be what the server
+    /// asks for, so it is applied first, beside the tools. Then their fields change hands, and a second apply removes
+    /// what the manifest does not set.
+    async fn write_and_hand_over(&self, apply: &Apply<'_>) -> Result<LiveObject, ApplyError> {
+        let beside = |apply| Apply { former_tools: FormerTools::Keep, ..apply };
+        let live = match self.write(&beside(*apply)).await {
+            Err(ApplyError::Conflict(conflicts)) => match apply.forced_over_tools(&conflicts) {
+                Some(forced) => self.write(&beside(forced)).await?,
+                None => return Err(ApplyError::Conflict(conflicts)),
+            },
+            answer => answer?,
+        };
+        let pin = WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
+        let apply = Apply { pin: &pin, live: Some(&live.raw), ..*apply };
+        match hand_over(self.transport, &apply, self.namespace(&apply)).await? {
+            Handover::Done(handed_over) => self.write_as_owner(&apply, handed_over).await,
+            Handover::NotNeeded => Ok(live),
+            Handover::Refused(problem) => Err(ApplyError::Refused(problem)),
+        }
+    }
+}
+
+/// Whether the fields of deploy tools are taken over. Afterwards they would no longer be in conflict, so an apply that
+/// must not change their values is tried first.
+async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
+    let has_tools = || {
+        let live = apply.live.map(RawObject::value);
+        live.is_some_and(|live| !Owners::of(&live, apply.field_manager, &apply.object.api_version).tools.is_empty())
+    };
+    if apply.former_tools == FormerTools::Keep || !has_tools() {
+        return Ok(false);
+    }
+    if apply.former_tools == FormerTools::Take || apply.force_conflicts {
+        return Ok(true);
+    }
+    let tried = Apply { former_tools: FormerTools::Keep, ..*apply };
+    match dry_run::dry_run(transport, default_namespace, &tried).await {
+        Err(DryRunError::Conflict(conflicts)) => Err(ApplyError::Conflict(conflicts)),
+        Err(DryRunError::Changed) => Err(ApplyError::Changed),
+        // The server may refuse the values of the tool together with those of the manifest.
+        _ => Ok(true),
+    }
+}
+
 /// The fields of former deploy tools, which our entry has now.
-pub struct HandedOver {
+struct HandedOver {
     /// The object with the new entries.
-    pub pin: WritePrecondition,
+    pin: WritePrecondition,
     /// The entries before.
     before: Value,
 }
 
 /// What became of the fields of deploy tools.
-pub enum Handover {
+enum Handover {
     /// The tools own none, so nothing was written.
     NotNeeded,
     Done(HandedOver),
@@ -41,11 +136,7 @@ pub enum Handover {
 ///
 /// # Errors
 /// The object has changed, or the request failed.
-pub async fn hand_over(
-    transport: &Transport,
-    apply: &Apply<'_>,
-    namespace: Option<&str>,
-) -> Result<Handover, ApplyError> {
+async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) -> Result<Handover, ApplyError> {
     let Apply { resource, object, pin: WritePrecondition::At { uid, resource_version }, live: Some(live), .. } = apply
     else {
         return Ok(Handover::NotNeeded);
@@ -96,7 +187,7 @@ pub async fn hand_over(
 impl HandedOver {
     /// Gives the tools their entries back, because nothing was applied. If the object has changed since, the fields
     /// stay ours, and the next deploy continues from there.
-    pub async fn give_back(self, transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) {
+    async fn give_back(self, transport: &Transport, apply: &Apply<'_>, namespace: Option<&str>) {
         let Apply { resource, object, .. } = apply;
         let read = ApiRequest::get(resource, namespace, &object.name);
         let WritePrecondition::At { uid, mut resource_version } = self.pin else { return };
@@ -144,7 +235,7 @@ fn patch_of(uid: &str, resource_version: &str, entries: Value) -> String {
 
 /// Ends the shared ownership with a writer that left no record. The server makes an entry of every live field for it
 /// when such an object is applied for the first time. This only helps the next deploy, so a failure is a warning.
-pub async fn release_unrecorded(
+async fn release_unrecorded(
     transport: &Transport,
     apply: &Apply<'_>,
     namespace: Option<&str>,
