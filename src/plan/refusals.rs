@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
-use super::conflicts::ChangeConflicts as ForeseenConflict;
+use super::conflicts::ChangeConflicts;
 use super::predicted::Writing;
 use super::published::Published;
 use super::{Action, Change, Plan, beside, invalid, kinds, managed, pin, strategy};
@@ -47,7 +47,7 @@ pub struct Refusals {
     /// Why it would fail at its first object, or half way.
     pub problems: Vec<Problem>,
     /// Field conflicts that the server reports.
-    pub conflicts: Vec<ForeseenConflict>,
+    pub conflicts: Vec<ChangeConflicts>,
     /// What could not be found out.
     pub notices: Vec<Problem>,
 }

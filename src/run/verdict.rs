@@ -8,7 +8,7 @@ use crate::apply::Applied;
 use crate::apply::delete::DeletionResults;
 use crate::cluster::FieldConflict;
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
-use crate::plan::conflicts::{self, ChangeConflicts as ForeseenConflict};
+use crate::plan::conflicts::{self, ChangeConflicts};
 use crate::plan::{Change, Plan};
 use crate::preflight::registry;
 use crate::problem::{Error, Location, Problem};
@@ -17,7 +17,7 @@ use crate::report::{ErrorEntry, Outcome};
 /// What would stop a deploy at its first object or half way, and is not a finding.
 #[derive(Default)]
 pub struct DeployForecast {
-    pub conflicts: Vec<ForeseenConflict>,
+    pub conflicts: Vec<ChangeConflicts>,
     pub refusals: Vec<Problem>,
     /// Annotations that a deploy cannot honour: see [`crate::plan::strategy`].
     pub not_honoured: Vec<Problem>,
@@ -163,7 +163,7 @@ fn is_reported(checks: &[CheckReport], change: &Change) -> bool {
 
 fn of_plan<'a>(
     plan: &'a Plan,
-    foreseen: impl Iterator<Item = &'a ForeseenConflict>,
+    foreseen: impl Iterator<Item = &'a ChangeConflicts>,
 ) -> Vec<(&'a Change, &'a [FieldConflict])> {
     foreseen.map(|found| (&plan.changes[found.change], &found.conflicts[..])).collect()
 }

@@ -6,7 +6,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use super::acyclic::{Acyclic, OrderEdge as Link, Until};
+use super::acyclic::{Acyclic, OrderEdge, Until};
 use super::rule::{OrderGroup, OrderRule, OrderRuleSource, OrderSide, RuleOperation};
 use super::written::Ordering;
 
@@ -118,12 +118,12 @@ pub fn sort(nodes: &[OrderedObject<'_>], sets: &[Set], operation: RuleOperation)
     // Required rules first, so that only optional ones are dropped.
     written.sort_by_key(|written| written.is_optional);
     let required = written.iter().filter(|written| !written.is_optional).count();
-    let of_rule = |KindRuleEdge { later, earlier, .. }: &KindRuleEdge| Link {
+    let of_rule = |KindRuleEdge { later, earlier, .. }: &KindRuleEdge| OrderEdge {
         later: *later,
         earlier: *earlier,
         until: Until::Ready,
     };
-    let mut links: Vec<Link> = written.iter().map(of_rule).collect();
+    let mut links: Vec<OrderEdge> = written.iter().map(of_rule).collect();
     links.extend(sorting.defaults()?);
     let keys: Vec<(u8, usize)> = (0..sorting.kinds.len()).map(|kind| sorting.key(kind)).collect();
     let ordered = Acyclic::of(&links, required, &keys);
@@ -269,7 +269,7 @@ impl<'a> Sorting<'a> {
 
     /// The edges of the default order: specific edges before general ones, and among each those of objects with rules
     /// first.
-    fn defaults(&self) -> Result<Vec<Link>, Disorder> {
+    fn defaults(&self) -> Result<Vec<OrderEdge>, Disorder> {
         let mut of_sets: Vec<Vec<usize>> = vec![Vec::new(); self.sets.len()];
         for (index, (kind, _)) in self.kinds.iter().enumerate().filter(|(_, (kind, _))| !kind.is_free) {
             of_sets[kind.set].push(index);
@@ -288,7 +288,11 @@ impl<'a> Sorting<'a> {
                     }
                     for later in &those {
                         let until = wait.until;
-                        links.extend(others.iter().map(|earlier| Link { later: *later, earlier: *earlier, until }));
+                        links.extend(others.iter().map(|earlier| OrderEdge {
+                            later: *later,
+                            earlier: *earlier,
+                            until,
+                        }));
                     }
                 }
             }

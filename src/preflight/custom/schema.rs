@@ -13,7 +13,7 @@ use super::answer::ProgramAnswer;
 use super::input;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
-use crate::finding::Source as SourcePlace;
+use crate::finding::Source;
 use crate::manifest::{self, ManifestSource};
 use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::proofs::Proofs;
@@ -59,7 +59,7 @@ struct ProgramPlan {
 struct ProgramChange {
     action: Action,
     object: ObjectRef,
-    source: SourcePlace,
+    source: Source,
     /// The live object; null if there is none. Values of Secrets are hidden.
     live: Option<Map<String, Value>>,
 }

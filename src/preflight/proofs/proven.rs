@@ -8,7 +8,7 @@ use super::imposed;
 use super::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
 use crate::finding::{Breaks, RefusedUpdates, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, Difference, Limits, VersionSchema};
-use gantry_schema::ratchet;
+use gantry_schema::ratchet::RatchetingRefusals;
 
 /// The prover that uses [`gantry_proof`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,15 +138,14 @@ fn met(difference: Difference) -> WitnessVerdict {
     }
 }
 
-fn refused_updates(refused: ratchet::RatchetingRefusals) -> Option<RefusedUpdates> {
-    use ratchet::RatchetingRefusals as Refused;
+fn refused_updates(refused: RatchetingRefusals) -> Option<RefusedUpdates> {
     Some(match refused {
-        Refused::Every => RefusedUpdates::Every,
-        Refused::ChangesOfContent(part) => RefusedUpdates::ChangesOf(part),
-        Refused::Applies => RefusedUpdates::Applies,
-        Refused::ChangesAround(around) if around.is_list => RefusedUpdates::ChangesOfList(around.field),
-        Refused::ChangesAround(around) => RefusedUpdates::ChangesOf(around.field),
-        Refused::ChangesOfValue | Refused::None => return None,
+        RatchetingRefusals::Every => RefusedUpdates::Every,
+        RatchetingRefusals::ChangesOfContent(part) => RefusedUpdates::ChangesOf(part),
+        RatchetingRefusals::Applies => RefusedUpdates::Applies,
+        RatchetingRefusals::ChangesAround(around) if around.is_list => RefusedUpdates::ChangesOfList(around.field),
+        RatchetingRefusals::ChangesAround(around) => RefusedUpdates::ChangesOf(around.field),
+        RatchetingRefusals::ChangesOfValue | RatchetingRefusals::None => return None,
     })
 }
 

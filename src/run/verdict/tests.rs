@@ -58,7 +58,7 @@ fn checks(statuses: &[CheckStatus]) -> Vec<CheckReport> {
 fn conflict() -> DeployForecast {
     let conflict = FieldConflict::new("helm", ManagerOperation::Update, ".spec.x");
     DeployForecast {
-        conflicts: vec![ForeseenConflict { change: 0, conflicts: vec![conflict] }],
+        conflicts: vec![ChangeConflicts { change: 0, conflicts: vec![conflict] }],
         ..DeployForecast::default()
     }
 }

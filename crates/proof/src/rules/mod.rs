@@ -23,7 +23,7 @@ use std::cell::OnceCell;
 
 use serde_json::{Value, json};
 
-use super::automaton::SearchBudget as Steps;
+use super::automaton::SearchBudget;
 use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
 use super::solve::MAX_WEIGHT;
@@ -293,7 +293,7 @@ impl<'n, 'a> RuleQuestion<'n, 'a> {
     }
 
     fn answer(&self, most: usize, means: &RuleProofResources<'_>) -> Implied {
-        let mut steps = Steps::sharing(STEPS, self.node.patterns);
+        let mut steps = SearchBudget::sharing(STEPS, self.node.patterns);
         let is_open = !self.footprint.unsupported.is_empty();
         let most = if is_open { most.min(GUESSES) } else { most };
         let mut maker = RepresentativeBuilder::new(&mut steps, &self.footprint.texts, is_open, most);

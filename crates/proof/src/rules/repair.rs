@@ -14,7 +14,7 @@ use super::fill::{defaulted, fill};
 use super::footprint::footprint;
 use super::values::RepresentativeBuilder;
 use super::view::{RuleView, ViewStep};
-use crate::automaton::SearchBudget as Steps;
+use crate::automaton::SearchBudget;
 use crate::keywords as kw;
 use gantry_schema::Patterns;
 use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
@@ -189,7 +189,7 @@ impl<'s> Repairs<'s> {
         let footprint = footprint(source, failing.schema, failing.schema, false, is_root).ok();
         let made = footprint.map(|mut footprint| {
             footprint.level();
-            let mut steps = Steps::sharing(STEPS, &self.patterns);
+            let mut steps = SearchBudget::sharing(STEPS, &self.patterns);
             let mut maker = RepresentativeBuilder::new(&mut steps, &footprint.texts, true, VARIANTS);
             let mut values = maker.values(failing.schema, &footprint.view);
             spend(STEPS.saturating_sub(steps.left()) / 20);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::product::{ExpectedEffect, Obligation, ValueStep};
 use crate::rules::ViewStep;
-use gantry_schema::{FieldError, RefusedBy, Step as Place};
+use gantry_schema::{FieldError, RefusedBy, Step};
 
 /// Steps from the root down.
 pub struct Route<'d> {
@@ -27,8 +27,8 @@ impl<'d> Route<'d> {
     }
 
     /// Whether a place is in the field whose default is in question, or `None` if none is.
-    pub fn leads_to_default(&self, place: &[Place]) -> Option<bool> {
-        let field = Place::from(self.defaulted?);
+    pub fn leads_to_default(&self, place: &[Step]) -> Option<bool> {
+        let field = Step::from(self.defaulted?);
         Some(self.rest(place).is_some_and(|rest| rest.first() == Some(&field)))
     }
 
@@ -56,12 +56,12 @@ impl<'d> Route<'d> {
     }
 
     /// Whether a place is the end of the path, or is in its field `field`.
-    pub fn leads_through(&self, place: &[Place], field: &str) -> bool {
-        self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Place::from(field)))
+    pub fn leads_through(&self, place: &[Step], field: &str) -> bool {
+        self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Step::from(field)))
     }
 
     /// Whether a place is the end of the path or below it.
-    pub fn leads_to(&self, place: &[Place]) -> bool {
+    pub fn leads_to(&self, place: &[Step]) -> bool {
         self.rest(place).is_some()
     }
 
@@ -76,12 +76,12 @@ impl<'d> Route<'d> {
     }
 
     /// The rest of a place after the end of the path. None: the path does not lead there.
-    fn rest<'p>(&self, place: &'p [Place]) -> Option<&'p [Place]> {
+    fn rest<'p>(&self, place: &'p [Step]) -> Option<&'p [Step]> {
         let (on_way, rest) = place.split_at_checked(self.steps.len())?;
-        let fits = |(step, place): (&&ValueStep, &Place)| match (step, place) {
-            (ValueStep::Field(name), Place::Key(key)) => name == key,
+        let fits = |(step, place): (&&ValueStep, &Step)| match (step, place) {
+            (ValueStep::Field(name), Step::Key(key)) => name == key,
             // One key represents all keys without a property.
-            (ValueStep::Entry(_), Place::Key(_)) | (ValueStep::Item, Place::Index(_)) => true,
+            (ValueStep::Entry(_), Step::Key(_)) | (ValueStep::Item, Step::Index(_)) => true,
             _ => false,
         };
         self.steps.iter().zip(on_way).all(fits).then_some(rest)
@@ -89,12 +89,12 @@ impl<'d> Route<'d> {
 }
 
 /// The number of nodes below the root on the path to a keyword.
-fn nodes(mut steps: &[Place]) -> usize {
+fn nodes(mut steps: &[Step]) -> usize {
     let mut nodes = 0;
     loop {
         steps = match steps {
-            [Place::Key(keyword), Place::Key(_), rest @ ..] if keyword == "properties" => rest,
-            [Place::Key(keyword), rest @ ..] if keyword == "items" || keyword == "additionalProperties" => rest,
+            [Step::Key(keyword), Step::Key(_), rest @ ..] if keyword == "properties" => rest,
+            [Step::Key(keyword), rest @ ..] if keyword == "items" || keyword == "additionalProperties" => rest,
             _ => return nodes,
         };
         nodes += 1;
@@ -127,10 +127,10 @@ mod tests {
 
     use super::*;
 
-    fn place(steps: &Value) -> Vec<Place> {
+    fn place(steps: &Value) -> Vec<Step> {
         let step = |step: &Value| match step.as_str() {
-            Some(key) => Place::from(key),
-            None => Place::Index(0),
+            Some(key) => Step::from(key),
+            None => Step::Index(0),
         };
         steps.as_array().expect("steps").iter().map(step).collect()
     }
