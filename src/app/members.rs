@@ -232,18 +232,17 @@ async fn search(
     let mut resources: BTreeMap<String, Arc<Resource>> =
         listable.map(|resource| (group_kind(&resource.group, &resource.kind), resource.into())).collect();
     let mut live = LiveMembers::default();
-    let mut lists: Vec<(Arc<Resource>, Option<&str>)> = Vec::new();
-    for kind in &kinds {
-        match resources.get(kind) {
-            Some(resource) if resource.namespaced => {
-                lists.extend(namespaces.iter().map(|namespace| (resource.clone(), Some(namespace.as_str()))));
-            }
-            Some(resource) => lists.push((resource.clone(), None)),
-            // `missing` finds out why.
-            None => {}
-        }
-    }
-    live.places = lists.iter().map(|(resource, namespace)| (resource.clone(), namespace.map(str::to_owned))).collect();
+    // `missing` finds out why a kind is not there.
+    let listed: Vec<&Arc<Resource>> = kinds.iter().filter_map(|kind| resources.get(kind)).collect();
+    let places = listed.iter().flat_map(|resource| match resource.namespaced {
+        true => namespaces.iter().map(|namespace| ((*resource).clone(), Some(namespace.clone()))).collect(),
+        false => vec![((*resource).clone(), None)],
+    });
+    live.places = places.collect();
+    let lists = match namespaces.len() {
+        ..=SEPARATE_NAMESPACES => live.places.clone(),
+        _ => listed.into_iter().map(|resource| (resource.clone(), None)).collect(),
+    };
     let selector = format!("{PART_OF}={}", parent.app.id());
     let list = async |resource: Arc<Resource>, namespace: Option<&str>| {
         let metadata_only = !(wanted.whole)(&resource);
@@ -264,13 +263,9 @@ async fn search(
         };
         (pages.gather(gather).await, metadata_only, group_kind(&resource.group, &resource.kind))
     };
-    if namespaces.len() > SEPARATE_NAMESPACES {
-        lists.iter_mut().for_each(|(_, namespace)| *namespace = None);
-        lists.dedup_by(|a, b| Arc::ptr_eq(&a.0, &b.0));
-    }
     let may_separate = namespaces.len().saturating_mul(kinds.len()) <= MAX_SEPARATE_LISTS;
-    let list_once_or_separately = async |(resource, namespace): (Arc<Resource>, Option<&str>)| {
-        let answer = list(resource.clone(), namespace).await;
+    let list_once_or_separately = async |(resource, namespace): (Arc<Resource>, Option<String>)| {
+        let answer = list(resource.clone(), namespace.as_deref()).await;
         let is_forbidden = matches!(answer.0, Err(ListError::Forbidden { .. }));
         if !(is_forbidden && may_separate && resource.namespaced && namespace.is_none()) {
             return vec![answer];

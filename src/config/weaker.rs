@@ -39,8 +39,7 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
             report(place(key), message.to_owned());
         }
     }
-    let preset = |settings: &Settings| settings.tree.at("preset").map(LocatedValue::to_value);
-    if preset(now) != preset(before) {
+    if value(now, "preset") != value(before, "preset") {
         report(place("preset").or(rules), "the preset of CRDUpgradeSafety is different".to_owned());
     }
     for check in &before.checks {
@@ -53,8 +52,8 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
         if same.mode == Mode::Warn && check.mode != Mode::Warn {
             report(own, format!("findings of the check {name} are no errors any more"));
         }
-        let value = |config: &Option<LocatedValue>| config.as_ref().map(LocatedValue::to_value);
-        if value(&same.config.0) != value(&check.config.0) {
+        let [now, before] = [same, check].map(|check| check.config.0.as_ref().map(LocatedValue::to_value));
+        if now != before {
             report(own, format!("the settings of the check {name} are different"));
         }
     }

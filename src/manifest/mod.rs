@@ -79,23 +79,25 @@ impl Manifest {
     /// Like [`Manifest::may_contain`], for words in the labels and annotations. It reads no further than the metadata.
     pub fn metadata_may_contain(&self, words: &[&str]) -> bool {
         let Some(json) = self.raw.held() else { return self.may_contain(words) };
-        let metadata = scan::member(json, "metadata").unwrap_or_default();
-        words.iter().any(|word| memmem::find(metadata.as_bytes(), word.as_bytes()).is_some())
+        has_any(scan::member(json, "metadata").unwrap_or_default(), words)
     }
 
     /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no
     /// tree. The words must consist of plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
-        let has = |text: &str, word: &str| memmem::find(text.as_bytes(), word.as_bytes()).is_some();
         match self.raw.held() {
-            Some(json) => words.iter().any(|word| has(json, word)),
+            Some(json) => has_any(json, words),
             None => {
                 let text = &self.origin.source.text()[self.origin.bytes.clone()];
                 let escapes = if text.contains('\\') { &ESCAPES[..] } else { &[] };
-                words.iter().chain(escapes).any(|word| has(text, word))
+                has_any(text, words) || has_any(text, escapes)
             }
         }
     }
+}
+
+fn has_any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| memmem::find(text.as_bytes(), word.as_bytes()).is_some())
 }
 
 /// A `kind: Config` document among the manifests. It is configuration and never applied.

@@ -66,12 +66,10 @@ pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
 
 /// The command that moves the entries of all objects from these versions to another one.
 pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
-    let everywhere = if crd.is_namespaced() { " --all-namespaces" } else { "" };
     // At that version, if it is or will be served: the one that kubectl prefers may lack fields, which the write would
     // drop.
     let is_served = crd.version(to).is_none_or(|version| version.served);
-    let at = if is_served { format!("{to}.") } else { String::new() };
-    moving(&crd.group, &format!("{}.{at}{}{everywhere}", crd.names.plural, crd.group), ".items[]", from, to)
+    moving(&crd.group, &crd.all_objects(is_served.then_some(to)), ".items[]", from, to)
 }
 
 /// The same for one object, at the version that the entries move to.

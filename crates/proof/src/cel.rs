@@ -465,6 +465,7 @@ fn meaning(rule: &Value) -> Option<(String, bool)> {
     let (text, optional_old) = (rule.get("rule")?.as_str()?, rule.get("optionalOldSelf") == Some(&Value::Bool(true)));
     Some((format!("{:?}", parse_rule(text).ok()??), optional_old))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,7 +30,7 @@ use crate::finding::Action;
 use crate::manifest::{Manifest, ManifestOrigin, Spans};
 use crate::matcher::{MatchableObject, ObjectScope};
 use crate::problem::{Error, Location, Problem, Result};
-use crate::resource::{ObjectRef, Step as PathStep};
+use crate::resource::{ObjectRef, Step};
 use crate::text;
 
 /// Which changes and removals may run in parallel, and which wait for others.
@@ -197,7 +197,7 @@ struct NamespacedManifest<'a> {
 }
 
 impl NamespacedManifest<'_> {
-    /// Whether the manifest may contain one of these words. Objects of bundles ignore them.
+    /// Whether the manifest may have annotations about the order. Objects of bundles have none: OLM does not know them.
     fn may_have_ordering(&self) -> bool {
         self.manifest.bundle.is_none() && self.manifest.metadata_may_contain(&written::MARKS)
     }
@@ -408,7 +408,7 @@ fn place(source: &OrderRuleSource, origin: Option<&ManifestOrigin>) -> Option<Lo
 }
 
 fn location(origin: &ManifestOrigin, key: &str) -> Location {
-    Spans::of(origin).locate(&[PathStep::from("metadata"), "annotations".into(), key.into()]).location
+    Spans::of(origin).locate(&[Step::from("metadata"), "annotations".into(), key.into()]).location
 }
 
 fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option<&'a ManifestOrigin>)) -> Problem {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::migration;
 use crate::crd::{Crd, CrdSides};
 use crate::merge::{self, FieldSet};
 use crate::resource::Step;
@@ -61,9 +62,7 @@ pub fn next_step(crd: &CrdSides, manager: &str, at: &[Step]) -> Option<(String, 
 /// The command that stores all objects at the storage version; `None` if the CRD has no other version.
 fn rewrite(live: &Crd) -> Option<String> {
     let storage = live.storage().filter(|_| live.versions.len() > 1)?;
-    let everywhere = if live.is_namespaced() { " --all-namespaces" } else { "" };
-    let resource = format!("{}.{}.{}", live.names.plural, storage.name, live.group);
-    storage.served.then(|| format!("kubectl get {resource}{everywhere} -o yaml | kubectl replace -f -"))
+    storage.served.then(|| migration::write_all(live, Some(&storage.name)))
 }
 
 /// The names of the fields to the first one on the way to `at` that the object does not set; `None` if it sets all, or

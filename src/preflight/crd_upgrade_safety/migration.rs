@@ -14,7 +14,6 @@ use crate::preflight::objects::lost_fields;
 pub fn plan(pair: &CrdPair) -> Vec<String> {
     let CrdPair { live, desired, .. } = pair;
     let name = &live.name;
-    let resource = live.plural_and_group();
     let storage = live.storage().map(|v| &*v.name);
     let removed: Vec<&str> = live.stored_versions().into_iter().filter(|v| desired.version(v).is_none()).collect();
     let stays_at = match storage.filter(|storage| !removed.contains(storage)) {
@@ -42,16 +41,8 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
     } else if !lost.is_empty() {
         steps.push(format!("deploy this CRD with these fields and with {} kept as it is", words::listed(&removed)));
     }
-    let everywhere = if live.is_namespaced() { " --all-namespaces" } else { "" };
     // At a named version: that which kubectl prefers may lack fields.
-    let versioned = match at {
-        Some(at) => format!("{}.{at}.{}", live.names.plural, live.group),
-        None => resource,
-    };
-    steps.push(format!(
-        "write every object once, so that it is stored at {stays_at}: kubectl get {versioned}{everywhere} -o yaml | \
-         kubectl replace -f -"
-    ));
+    steps.push(format!("write every object once, so that it is stored at {stays_at}: {}", write_all(live, at)));
     let mut stored: Vec<&str> = live.stored_versions().into_iter().filter(|v| !removed.contains(v)).collect();
     if !stored.contains(&stays_at.as_str()) {
         stored.push(&stays_at);
@@ -75,6 +66,11 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
         false => "deploy this change again, with the fields of step 1".to_owned(),
     });
     steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
+}
+
+/// The command that writes every object as it is, at this version.
+pub fn write_all(live: &Crd, version: Option<&str>) -> String {
+    format!("kubectl get {} -o yaml | kubectl replace -f -", live.all_objects(version))
 }
 
 /// The version to read and write objects at: the storage version, if it is served.
