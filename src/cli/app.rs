@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, OutputArgs, TargetArgs};
 use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
+use crate::config::{SettingFlags, key};
 use crate::options::{ListFormat, PruneFlag, PruneMax};
 
 /// The cluster of a command that reads no manifests.
@@ -100,25 +101,16 @@ impl DeleteArgs {
             input,
             many: ManyArgs::default(),
             identity,
-            force_conflicts: false,
-            take_ownership: Vec::new(),
+            settings: SettingFlags::default()
+                .with(&key::IGNORE_FAILING_API_SERVICES, self.ignore_failing_api_services)
+                .with(&key::WARN_ONLY, self.warn_only),
             drop_kapp_selector: false,
-            field_manager: None,
             app,
-            wait: None,
-            ignore_failing_api_services: self.ignore_failing_api_services,
-            logs: false,
             fail_on_weaker_gate: false,
-            keep_going: false,
-            apply_timeout: None,
-            wait_timeout: None,
-            wait_resource_timeout: None,
-            warn_only: self.warn_only,
             baseline: None,
             diff: None,
             filter: Vec::new(),
             detailed_exitcode: false,
-            redact: false,
             output: self.output.clone(),
         };
         DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }

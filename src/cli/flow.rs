@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use crate::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, WaitPolicy, Waves};
+use crate::config::SettingFlags;
+use crate::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves};
 use crate::plan::filter::Filter;
 use crate::problem::{Error, Problem, Result};
 
@@ -58,67 +59,19 @@ pub struct FlowArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
 
-    /// Take ownership of fields that other field managers own
-    #[arg(long)]
-    pub force_conflicts: bool,
-
-    /// Take over objects that another tool owns: all, or those that match KIND/NAME; can be repeated
-    #[arg(
-        long,
-        value_name = "PATTERN,…",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "*",
-        value_delimiter = ','
-    )]
-    pub take_ownership: Vec<String>,
+    #[command(flatten)]
+    pub settings: SettingFlags,
 
     /// Remove the label of kapp's app from the selectors of Services and PodDisruptionBudgets that kapp deployed
     #[arg(long)]
     pub drop_kapp_selector: bool,
 
-    /// The field manager name under which the cluster records the applied fields [default: gantry]
-    #[arg(long, value_name = "NAME")]
-    pub field_manager: Option<String>,
-
     #[command(flatten)]
     pub app: AppFlags,
-
-    /// Wait until the written objects are ready; exit code 5 if they are not [default: true with --app, else crds]
-    #[arg(long, value_name = "true|crds|false", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub wait: Option<WaitPolicy>,
 
     /// Block if the configuration or the baseline lets more pass than at the commit of --target git:REV
     #[arg(long)]
     pub fail_on_weaker_gate: bool,
-
-    /// When an object fails, continue with those that do not depend on it
-    #[arg(long)]
-    pub keep_going: bool,
-
-    /// How long to retry while a webhook does not answer, for example 30s [default: 2m]
-    #[arg(long, value_name = "DURATION")]
-    pub apply_timeout: Option<String>,
-
-    /// How long to wait, for example 10m [default: 15m]
-    #[arg(long, value_name = "DURATION")]
-    pub wait_timeout: Option<String>,
-
-    /// How long to wait for one object, for example 5m [default: as long as for all]
-    #[arg(long, value_name = "DURATION")]
-    pub wait_resource_timeout: Option<String>,
-
-    /// Neither wait for APIServices nor stop because of those whose API does not answer
-    #[arg(long)]
-    pub ignore_failing_api_services: bool,
-
-    /// Show the last log lines of the container because of which an awaited object is not ready
-    #[arg(long)]
-    pub logs: bool,
-
-    /// Turn every finding into a warning ("could not check" stays an error)
-    #[arg(long)]
-    pub warn_only: bool,
 
     /// Do not count findings that this JSON report of an earlier run already has, unless they got worse
     ///
@@ -140,10 +93,6 @@ pub struct FlowArgs {
     /// Exit with 4 instead of 0 if there are changes to make, or deploy made some
     #[arg(long)]
     pub detailed_exitcode: bool,
-
-    /// Show paths and types instead of the values of objects, in every output
-    #[arg(long)]
-    pub redact: bool,
 
     #[command(flatten)]
     pub output: OutputArgs,

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use figment::value::Value;
 
 use super::check::{CheckConfig, KnownKind, KnownPreflightRules};
-use super::keys::RULES;
+use super::keys::{RULES, table};
 use super::layer::LayerData;
 use super::located::{LocatedData, LocatedValue};
 use super::merge::Merged;
@@ -112,7 +112,7 @@ pub(super) fn read(
 ) -> (Vec<CustomCheck>, Vec<Problem>) {
     let withheld = match came_along {
         true => Some(Withheld::CameWithManifests),
-        false if merged.raw.allow_exec == Some(true) => None,
+        false if merged.tree.is_on(&table::ALLOW_EXEC) => None,
         false => Some(Withheld::NotAllowed),
     };
     let mut checks = Vec::new();

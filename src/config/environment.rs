@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::options::{ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec, WaitPolicy};
 use crate::problem::{Problem, did_you_mean};
 
 use super::catalogs;
 use super::document::ConfigReading;
-use super::keys::{self, ConfigKey, KEYS, PREFLIGHT_VARIABLE};
+use super::flags::{FlagValue, SettingFlags};
+use super::keys::{ConfigKey, KEYS, PREFLIGHT_VARIABLE};
 use super::layer::{self, LayerData};
 use super::origin::{Layer, SettingOrigin};
 
@@ -20,41 +19,13 @@ const PREFIX: &str = "GANTRY_";
 /// Variables with this prefix belong to gantry's own tests.
 const TEST_PREFIX: &str = "GANTRY_TEST_";
 
-/// The values of the flags. A flag that was not given is `None`, `false` or empty.
+/// The values of the flags that were given.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// Each value of `--preflight`, not yet split at commas.
-    pub preflight: Vec<String>,
-    pub warn_only: bool,
-    pub target: Option<TargetSpec>,
-    pub preset: Option<PresetFlag>,
-    pub kubeconfig: Option<PathBuf>,
-    pub context: Option<String>,
-    pub user: Option<String>,
-    pub groups: Vec<String>,
-    pub namespace: Option<String>,
-    pub field_manager: Option<String>,
-    pub force_conflicts: bool,
-    pub take_ownership: Vec<String>,
-    pub app: Option<String>,
-    pub app_namespace: Option<String>,
-    pub prune: Option<Prune>,
-    pub prune_max: Option<PruneMax>,
-    pub wait: Option<WaitPolicy>,
-    pub logs: bool,
-    pub ignore_failing_api_services: bool,
-    pub keep_going: bool,
-    /// A duration as text, as are the next two.
-    pub apply_timeout: Option<String>,
-    pub wait_timeout: Option<String>,
-    pub wait_resource_timeout: Option<String>,
-    pub allow_exec: bool,
-    pub render: Option<String>,
-    pub output: Vec<OutputSpec>,
-    pub color: Option<ColorChoice>,
-    pub redact: bool,
-    /// `NAME=PATH` or `NAME=URL`.
-    pub catalogs: Vec<String>,
+    preflight: Vec<String>,
+    catalogs: Vec<String>,
+    /// By the path of the key; `None` if the value is not UTF-8.
+    values: BTreeMap<&'static str, Option<Value>>,
 }
 
 /// The names of checks from a flag or variable: exactly these run.
@@ -141,14 +112,38 @@ fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &ConfigKey, text
 }
 
 impl Overrides {
+    /// With the value of the flag of `key`; without a change if the flag was not given.
+    pub fn with(mut self, key: &ConfigKey, value: &impl FlagValue) -> Self {
+        self.values.extend(value.given().map(|value| (key.path, value)));
+        self
+    }
+
+    /// Also with these values of `--preflight`, not yet split at commas.
+    pub fn with_checks(mut self, values: &[String]) -> Self {
+        self.preflight.extend_from_slice(values);
+        self
+    }
+
+    /// Also with these values of `--catalog`: `NAME=PATH` or `NAME=URL`.
+    pub fn with_catalogs(mut self, values: &[String]) -> Self {
+        self.catalogs.extend_from_slice(values);
+        self
+    }
+
+    /// With the flags that are made from rows of the table.
+    pub fn with_made(mut self, flags: &SettingFlags) -> Self {
+        self.values.extend(flags.values().map(|(path, value)| (path, Some(value.clone()))));
+        self
+    }
+
     /// The layer of the flags.
     pub(super) fn layer(&self) -> ConfigReading {
         let mut reading = ConfigReading::default();
         let mut flags = LayerData::new(Layer::Flag, "flags");
         for key in KEYS {
-            let Some((flag, value)) = key.flag.zip(self.value(key)) else { continue };
+            let Some((flag, value)) = key.flag.zip(self.values.get(key.path)) else { continue };
             let place = SettingOrigin::Flag(flag);
-            let value = value.ok_or_else(|| "the path is not UTF-8".to_owned());
+            let value = value.clone().ok_or_else(|| "the path is not UTF-8".to_owned());
             match value.and_then(|value| key.check(&value).map(|()| value)) {
                 Ok(value) => flags.set(key.path, layer::value(&value), place),
                 Err(why) => reading.problems.push(place.problem(why)),
@@ -166,52 +161,15 @@ impl Overrides {
     pub(super) fn named(&self) -> Option<CheckSelection> {
         (!self.preflight.is_empty()).then(|| CheckSelection::new(&self.preflight, SettingOrigin::Flag("--preflight")))
     }
-
-    /// The value of the flag of `key`: `None` if it was not given, `Some(None)` if it is not valid UTF-8.
-    fn value(&self, key: &ConfigKey) -> Option<Option<Value>> {
-        let text = |text: &Option<String>| text.clone().map(|text| Some(text.into()));
-        match key.path {
-            "warnOnly" => self.warn_only.then(|| Some(true.into())),
-            "redact" => self.redact.then(|| Some(true.into())),
-            "forceConflicts" => self.force_conflicts.then(|| Some(true.into())),
-            "allowExec" => self.allow_exec.then(|| Some(true.into())),
-            "target" => self.target.as_ref().map(|target| keys::target_text(target).map(Value::from)),
-            "kubeconfig" => self.kubeconfig.as_ref().map(|path| path.to_str().map(Value::from)),
-            "render" => text(&self.render),
-            "preset" => self.preset.map(|preset| Some(preset.name().into())),
-            "context" => text(&self.context),
-            "as" => text(&self.user),
-            "asGroups" if !self.groups.is_empty() => Some(Some(self.groups.clone().into())),
-            "takeOwnership" if !self.take_ownership.is_empty() => Some(Some(self.take_ownership.clone().into())),
-            "app" => text(&self.app),
-            "appNamespace" => text(&self.app_namespace),
-            "prune" => {
-                let prune = self.prune.and_then(|prune| clap::ValueEnum::to_possible_value(&prune))?;
-                Some(Some(prune.get_name().into()))
-            }
-            "pruneMax" => self.prune_max.map(|most| Some(most.to_string().into())),
-            "wait" => self.wait.map(|wait| Some(keys::wait_value(wait))),
-            "logs" => self.logs.then(|| Some(true.into())),
-            "ignoreFailingApiServices" => self.ignore_failing_api_services.then(|| Some(true.into())),
-            "keepGoing" => self.keep_going.then(|| Some(true.into())),
-            "timeouts.apply" => text(&self.apply_timeout),
-            "timeouts.ready" => text(&self.wait_timeout),
-            "timeouts.resource" => text(&self.wait_resource_timeout),
-            "namespace" => text(&self.namespace),
-            "fieldManager" => text(&self.field_manager),
-            "color" => {
-                let color = self.color.and_then(|color| clap::ValueEnum::to_possible_value(&color))?;
-                Some(Some(color.get_name().into()))
-            }
-            "output" if !self.output.is_empty() => Some(self.output.iter().map(keys::output_text).collect()),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::super::keys::table;
     use super::*;
+    use crate::options::{ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec};
 
     fn read(pairs: &[(&str, &str)]) -> (ConfigReading, Option<CheckSelection>) {
         environment(
@@ -262,36 +220,37 @@ mod tests {
 
     #[test]
     fn every_flag_reaches_its_key() {
-        let flags = Overrides {
-            warn_only: true,
-            force_conflicts: true,
-            allow_exec: true,
-            render: Some("r {dir}".into()),
-            redact: true,
-            preset: Some(PresetFlag::OlmV1),
-            target: Some(TargetSpec::Dir("live".into())),
-            kubeconfig: Some("k".into()),
-            context: Some("c".into()),
-            user: Some("u".into()),
-            groups: vec!["g,h".into()],
-            namespace: Some("team".into()),
-            take_ownership: vec!["*".into()],
-            app: Some("shop".into()),
-            app_namespace: Some("team".into()),
-            prune: Some(Prune::Yes),
-            prune_max: Some(PruneMax::Share(50)),
-            wait: Some(WaitPolicy::Crds),
-            logs: true,
-            ignore_failing_api_services: true,
-            keep_going: true,
-            apply_timeout: Some("1m".into()),
-            wait_timeout: Some("1m".into()),
-            wait_resource_timeout: Some("1m".into()),
-            field_manager: Some("f".into()),
-            color: Some(ColorChoice::Never),
-            output: vec!["human".parse().unwrap(), "json=a,b.json".parse().unwrap()],
-            ..Overrides::default()
-        };
+        let made = SettingFlags::parse(&[
+            "--warn-only",
+            "--force-conflicts",
+            "--redact",
+            "--take-ownership",
+            "--wait=crds",
+            "--logs",
+            "--ignore-failing-api-services",
+            "--keep-going",
+            "--apply-timeout=1m",
+            "--wait-timeout=1m",
+            "--wait-resource-timeout=1m",
+            "--field-manager=f",
+        ]);
+        let flags = Overrides::default()
+            .with_made(&made)
+            .with(&table::ALLOW_EXEC, &true)
+            .with(&table::RENDER, &Some("r {dir}".to_owned()))
+            .with(&table::PRESET, &Some(PresetFlag::OlmV1))
+            .with(&table::TARGET, &Some(TargetSpec::Dir("live".into())))
+            .with(&table::KUBECONFIG, &Some(PathBuf::from("k")))
+            .with(&table::CONTEXT, &Some("c".to_owned()))
+            .with(&table::AS_USER, &Some("u".to_owned()))
+            .with(&table::AS_GROUPS, &vec!["g,h".to_owned()])
+            .with(&table::NAMESPACE, &Some("team".to_owned()))
+            .with(&table::APP, &Some("shop".to_owned()))
+            .with(&table::APP_NAMESPACE, &Some("team".to_owned()))
+            .with(&table::PRUNE, &Some(Prune::Yes))
+            .with(&table::PRUNE_MAX, &Some(PruneMax::Share(50)))
+            .with(&table::COLOR, &Some(ColorChoice::Never))
+            .with(&table::OUTPUT, &["human", "json=a,b.json"].map(|spec| spec.parse::<OutputSpec>().unwrap()).to_vec());
         let reading = flags.layer();
         assert_eq!(reading.problems, []);
         let set: Vec<String> = reading.layers[0].places.keys().map(|path| path.join(".")).collect();
@@ -300,7 +259,11 @@ mod tests {
         assert_eq!(set, expected);
         let output = reading.layers[0].values["output"].as_array().unwrap();
         assert_eq!(output[1].as_str(), Some("json=a,b.json"), "a comma in a file name is part of it");
-        let wrong = Overrides { namespace: Some("Bad_Name".into()), ..Overrides::default() };
+        assert_eq!(reading.layers[0].values["wait"].as_str(), Some("crds"));
+        assert_eq!(reading.layers[0].values["takeOwnership"].as_array().unwrap()[0].as_str(), Some("*"));
+        let not_given = Overrides::default().with(&table::WARN_ONLY, &false).with(&table::APP, &None::<String>);
+        assert!(not_given.layer().layers[0].values.is_empty());
+        let wrong = Overrides::default().with(&table::NAMESPACE, &Some("Bad_Name".to_owned()));
         assert!(wrong.layer().problems[0].message.starts_with("--namespace: \"Bad_Name\" is not a namespace"));
     }
 
@@ -311,7 +274,7 @@ mod tests {
             Some(vec!["A".into(), "B".into()])
         );
         assert_eq!(read(&[("GANTRY_PREFLIGHT", "")]).1, None);
-        let flags = Overrides { preflight: vec![String::new()], ..Overrides::default() };
+        let flags = Overrides::default().with_checks(&[String::new()]);
         assert_eq!(flags.named().map(|named| named.names), Some(vec![String::new()]));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
+use super::keys::ConfigKey;
 use super::origin::{Layer, SettingOrigin};
 
 /// A merged value.
@@ -42,6 +43,19 @@ impl LocatedValue {
             LocatedData::Map(map) => map.get(key),
             _ => None,
         }
+    }
+
+    /// The boolean that this is.
+    pub(super) fn as_bool(&self) -> Option<bool> {
+        match &self.data {
+            LocatedData::Scalar(value) => value.as_bool(),
+            _ => None,
+        }
+    }
+
+    /// Whether the boolean of `key` is true in the configuration that this is.
+    pub(super) fn is_on(&self, key: &ConfigKey) -> bool {
+        self.at(key.path).and_then(LocatedValue::as_bool).unwrap_or(false)
     }
 
     /// The value below a dotted path of keys.

@@ -9,11 +9,9 @@ use super::layer::{self, ConfigKeyPath, KeyValuePlaces, LayerData};
 use super::lists;
 use super::located::{LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
-use super::raw::RawConfig;
 
 /// The result of merging all layers.
 pub(super) struct Merged {
-    pub raw: RawConfig,
     pub tree: LocatedValue,
     /// The names in `preflightRules` in the order in which they first appear; `None` if no layer has the key.
     pub rules: Option<Vec<String>>,
@@ -33,7 +31,6 @@ pub(super) fn defaults() -> LayerData {
 /// Merges the layers; a later one wins.
 pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>> {
     let figment = layers.iter().fold(Figment::new(), |figment, layer| figment.merge(layer));
-    let raw = figment.extract()?;
     let origins = Origins { figment: &figment, layers };
     let mut tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
     if let LocatedData::Map(map) = &mut tree.data {
@@ -47,7 +44,7 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
         let new: Vec<String> = name.iter().filter(|name| !known.contains(name)).cloned().collect();
         known.extend(new);
     }
-    Ok(Merged { raw, tree, rules })
+    Ok(Merged { tree, rules })
 }
 
 /// Replaces the preset of the check's own configuration if a later layer sets the preset of the run.

@@ -16,6 +16,7 @@ mod document;
 mod duration;
 mod environment;
 mod files;
+mod flags;
 mod kapp_defaults;
 mod keys;
 mod layer;
@@ -50,6 +51,8 @@ pub use check::{
 pub use custom::{CheckDefinition, CustomCheck, Withheld};
 pub use environment::Overrides;
 pub use files::PROJECT_FILE;
+pub use flags::{FlagValue, SettingFlags};
+pub use keys::table as key;
 pub use keys::{
     API_VERSION, CRD_UPGRADE_SAFETY, ConfigKey, DEFAULT_CHECKS, KAPP_API_VERSION, KEYS, KIND, PREFLIGHT_VARIABLE,
 };
@@ -116,7 +119,7 @@ impl Loader {
         reading.problems.extend(selection.problems);
         // Notices about weakened checks come first, because only the first notices are shown; the rest are counted.
         reading.notices.splice(..0, selection.notices);
-        let (waivers, problems) = waivers::read(merged.tree.at(keys::WAIVERS));
+        let (waivers, problems) = waivers::read(merged.tree.at(key::WAIVERS.path));
         reading.problems.extend(problems);
         let (rules, problems) = lists::read(&merged.tree, &reading.layers);
         reading.problems.extend(problems);

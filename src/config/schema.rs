@@ -1,21 +1,18 @@
 //! `gantry config schema`: the JSON Schema of configuration files, for editors and for CI.
 
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::check::{KnownCheck, KnownKind, KnownPreflightRules};
 use super::custom;
-use super::keys::{API_VERSION, KAPP_API_VERSION, KEYS, KIND, SettingKind};
-use super::raw::RawConfig;
+use super::keys::{API_VERSION, ConfigKey, KAPP_API_VERSION, KEYS, KIND};
 
 /// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of custom checks.
 ///
 /// The schema does not describe kapp's documents, which have many keys that gantry does not read.
 pub fn schema(known: &KnownPreflightRules) -> Value {
-    let mut schema = json!({"$schema": null, "title": null, "description": null, "type": null});
-    if let (Value::Object(ordered), Value::Object(own)) = (&mut schema, schemars::schema_for!(RawConfig).to_value()) {
-        ordered.extend(own);
-        ordered.insert("required".into(), json!(["apiVersion", "kind"]));
-    }
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut properties = Map::new();
     properties.insert(
         "apiVersion".into(),
@@ -23,19 +20,31 @@ pub fn schema(known: &KnownPreflightRules) -> Value {
     );
     properties.insert("kind".into(), json!({"const": KIND}));
     properties.insert("metadata".into(), json!({"type": "object", "description": "Not read."}));
-    if let Some(Value::Object(own)) = schema.get_mut("properties").map(Value::take) {
-        properties.extend(own);
+    let mut timeouts = Map::new();
+    for key in KEYS {
+        let described = described(key, &mut generator);
+        match key.path.strip_prefix("timeouts.") {
+            None => properties.insert(key.path.into(), described),
+            Some(name) => timeouts.insert(name.into(), described),
+        };
     }
-    for key in KEYS.iter().filter(|key| key.kind != SettingKind::Rules && !key.path.contains('.')) {
-        if let (Some(Value::Object(property)), Some(default)) = (properties.get_mut(key.path), key.default) {
-            property.insert("default".into(), key.read_text(default).unwrap_or_default());
-        }
-    }
-    schema["properties"] = Value::Object(properties);
-    let timeouts = KEYS.iter().filter_map(|key| Some((key.path.strip_prefix("timeouts.")?, key.default?)));
-    for (name, default) in timeouts {
-        set(&mut schema, &format!("/$defs/Timeouts/properties/{name}"), "default", json!(default));
-    }
+    let timeouts = json!({
+        "type": ["object", "null"],
+        "description": "Time limits, written as 30s, 2m or 1h30m.",
+        "properties": timeouts,
+        "additionalProperties": false,
+    });
+    properties.insert("timeouts".into(), timeouts);
+    let mut schema = json!({
+        "$schema": generator.settings().meta_schema,
+        "title": "gantry Config",
+        "description": "Configuration of gantry.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "$defs": generator.take_definitions(true),
+        "required": ["apiVersion", "kind"],
+    });
     let names: Vec<&str> = known.checks.iter().map(|check| check.name).collect();
     // An entry may name a custom check that another file defines.
     let own_name = json!({"pattern": custom::NAME, "maxLength": custom::LONGEST_NAME});
@@ -45,6 +54,16 @@ pub fn schema(known: &KnownPreflightRules) -> Value {
     set(&mut schema, "/$defs/PreflightRule", "allOf", Value::Array(configs));
     for kind in &known.kinds {
         set_kind(&mut schema, kind);
+    }
+    schema
+}
+
+/// The schema of the value of `key`, with what editors show beside it.
+fn described(key: &ConfigKey, generator: &mut SchemaGenerator) -> Value {
+    let mut schema = key.schema(generator);
+    schema["description"] = key.description().into();
+    if let Some(default) = key.default {
+        schema["default"] = key.read_text(default).unwrap_or_default();
     }
     schema
 }

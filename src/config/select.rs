@@ -147,9 +147,8 @@ fn by_name(named: &CheckSelection, configured: &[String]) -> Vec<Switch> {
 }
 
 fn by_files(name: &str, merged: &Merged, layers: &[LayerData]) -> Switch {
-    let raw = merged.raw.preflight_rules.as_ref().and_then(|rules| rules.get(name));
-    let enabled = raw.and_then(|rule| rule.enabled).unwrap_or(true);
     let rule = merged.tree.get(RULES).and_then(|rules| rules.get(name));
+    let enabled = rule.and_then(|rule| rule.get("enabled")?.as_bool()).unwrap_or(true);
     // Without `enabled`, the entry itself enables the check.
     let (layer, place) = match rule {
         Some(rule) => match rule.get("enabled") {

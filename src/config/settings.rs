@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::catalogs::CatalogSource;
 use super::custom::CustomCheck;
-use super::keys;
+use super::keys::{self, ConfigKey, table};
 use super::lists::ConfiguredRules;
 use super::located::LocatedValue;
 use super::merge::Merged;
@@ -29,7 +31,6 @@ pub struct Settings {
     pub rules: ConfiguredRules,
     /// Where the metadata of packages comes from.
     pub catalogs: Vec<CatalogSource>,
-    pub warn_only: bool,
     /// What decides that CRDUpgradeSafety does not run, if that is so.
     pub without_crd_safety: Option<SettingOrigin>,
     pub target: TargetSpec,
@@ -41,7 +42,6 @@ pub struct Settings {
     pub groups: Vec<String>,
     pub namespace: Option<String>,
     pub field_manager: String,
-    pub force_conflicts: bool,
     /// Patterns of objects to take over from the tools that own them.
     pub take_ownership: Vec<String>,
     /// The app that the objects belong to.
@@ -52,19 +52,9 @@ pub struct Settings {
     pub prune_max: Option<PruneMax>,
     /// What a deploy waits for.
     pub wait: WaitPolicy,
-    /// A deploy shows the last log lines of the container that keeps an awaited object from being ready.
-    pub logs: bool,
-    /// gantry does not wait for APIServices, and one whose API does not respond blocks nothing.
-    pub ignore_failing_api_services: bool,
-    /// A deploy continues with objects that do not depend on an object that failed.
-    pub keep_going: bool,
-    /// Programs that the project file names may run.
-    pub allow_exec: bool,
     /// The program that renders the manifests.
     pub render: Option<Render>,
     pub timeouts: Timeouts,
-    /// No output contains a value of an object.
-    pub redact: bool,
     pub output: Vec<OutputSpec>,
     /// The project file names the outputs.
     pub output_is_of_project: bool,
@@ -101,23 +91,13 @@ impl Settings {
         custom_checks: Vec<CustomCheck>,
         (waivers, rules, catalogs): (Vec<Waiver>, ConfiguredRules, Vec<CatalogSource>),
         switches: Vec<Switch>,
-    ) -> std::result::Result<Settings, Problem> {
-        let Merged { raw, tree, .. } = merged;
-        let wrong = |path: &str, why: String| {
-            let message = format!("{path}: {why}");
-            tree.at(path).map_or_else(|| Problem::new(message.clone()), |found| found.place.problem(&message))
-        };
-        let missing = |path: &'static str| move || Problem::new(format!("{path} has no value"));
-        let limits = raw.timeouts.unwrap_or_default();
-        let limit = |path: &'static str, text: Option<String>| {
-            keys::duration(&text.ok_or_else(missing(path))?).map_err(|why| wrong(path, why))
-        };
-        let target = raw.target.ok_or_else(missing("target"))?;
-        let output = raw.output.ok_or_else(missing("output"))?;
+    ) -> Result<Settings, Problem> {
+        let Merged { tree, .. } = merged;
+        let values = SettingValues(&tree);
+        let app = values.text(&table::APP);
         // A deploy of an app waits until the app runs. CRDs are awaited in any case, because later objects may need
         // them.
-        let by_default = if raw.app.is_some() { WaitPolicy::True } else { WaitPolicy::Crds };
-        let color = raw.color.ok_or_else(missing("color"))?;
+        let by_default = if app.is_some() { WaitPolicy::True } else { WaitPolicy::Crds };
         Ok(Settings {
             checks,
             custom_checks,
@@ -125,46 +105,81 @@ impl Settings {
             rules,
             catalogs,
             without_crd_safety: None,
-            warn_only: raw.warn_only.ok_or_else(missing("warnOnly"))?,
-            target: target.parse().map_err(|why| wrong("target", why))?,
-            kubeconfig: raw.kubeconfig.map(PathBuf::from),
-            context: raw.context,
-            user: raw.user,
-            groups: raw.as_groups.unwrap_or_default(),
-            namespace: raw.namespace,
-            field_manager: raw.field_manager.ok_or_else(missing("fieldManager"))?,
-            force_conflicts: raw.force_conflicts.ok_or_else(missing("forceConflicts"))?,
-            take_ownership: raw.take_ownership.unwrap_or_default(),
-            app: raw.app,
-            app_namespace: raw.app_namespace,
-            prune: raw.prune.map(|text| keys::prune(&text)).transpose().map_err(|why| wrong("prune", why))?,
-            prune_max: raw.prune_max.map(|text| text.parse()).transpose().map_err(|why| wrong("pruneMax", why))?,
-            wait: raw.wait.map_or(Ok(by_default), |wait| keys::wait(&wait)).map_err(|why| wrong("wait", why))?,
-            logs: raw.logs.ok_or_else(missing("logs"))?,
-            ignore_failing_api_services: raw
-                .ignore_failing_api_services
-                .ok_or_else(missing("ignoreFailingApiServices"))?,
-            keep_going: raw.keep_going.ok_or_else(missing("keepGoing"))?,
-            render: raw.render.map(|text| text.parse()).transpose().map_err(|why| wrong("render", why))?,
-            allow_exec: raw.allow_exec.ok_or_else(missing("allowExec"))?,
-            timeouts: Timeouts {
-                request: limit("timeouts.request", limits.request)?,
-                established: limit("timeouts.established", limits.established)?,
-                apply: limit("timeouts.apply", limits.apply)?,
-                ready: limit("timeouts.ready", limits.ready)?,
-                resource: limits.resource.map(|text| limit("timeouts.resource", Some(text))).transpose()?,
-                delete: limit("timeouts.delete", limits.delete)?,
-                credentials: limit("timeouts.credentials", limits.credentials)?,
+            target: values.required(&table::TARGET, str::parse)?,
+            kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
+            context: values.text(&table::CONTEXT),
+            user: values.text(&table::AS_USER),
+            groups: values.texts(&table::AS_GROUPS),
+            namespace: values.text(&table::NAMESPACE),
+            field_manager: values.required(&table::FIELD_MANAGER, |text| Ok(text.to_owned()))?,
+            take_ownership: values.texts(&table::TAKE_OWNERSHIP),
+            app,
+            app_namespace: values.text(&table::APP_NAMESPACE),
+            prune: values.parsed(&table::PRUNE, keys::prune)?,
+            prune_max: values.parsed(&table::PRUNE_MAX, str::parse)?,
+            wait: match values.value(&table::WAIT) {
+                Some(wait) => keys::wait(&wait).map_err(|why| values.wrong(&table::WAIT, &why))?,
+                None => by_default,
             },
-            redact: raw.redact.ok_or_else(missing("redact"))?,
-            output: output
+            render: values.parsed(&table::RENDER, str::parse)?,
+            timeouts: Timeouts {
+                request: values.required(&table::REQUEST_TIMEOUT, keys::duration)?,
+                established: values.required(&table::ESTABLISHED_TIMEOUT, keys::duration)?,
+                apply: values.required(&table::APPLY_TIMEOUT, keys::duration)?,
+                ready: values.required(&table::READY_TIMEOUT, keys::duration)?,
+                resource: values.parsed(&table::RESOURCE_TIMEOUT, keys::duration)?,
+                delete: values.required(&table::DELETE_TIMEOUT, keys::duration)?,
+                credentials: values.required(&table::CREDENTIALS_TIMEOUT, keys::duration)?,
+            },
+            output: values
+                .texts(&table::OUTPUT)
                 .iter()
-                .map(|text| text.parse().map_err(|why| wrong("output", why)))
-                .collect::<std::result::Result<_, _>>()?,
-            output_is_of_project: tree.at("output").is_some_and(|found| found.layer == Layer::Project),
-            color: keys::color(&color).map_err(|why| wrong("color", why))?,
+                .map(|text| text.parse().map_err(|why: String| values.wrong(&table::OUTPUT, &why)))
+                .collect::<Result<_, _>>()?,
+            output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
+            color: values.required(&table::COLOR, keys::color)?,
             switches,
             tree,
         })
+    }
+
+    /// Whether the boolean of this row is true.
+    pub fn is_on(&self, key: &ConfigKey) -> bool {
+        self.tree.is_on(key)
+    }
+}
+
+/// Reads the merged values by the rows of their keys.
+struct SettingValues<'a>(&'a LocatedValue);
+
+impl SettingValues<'_> {
+    fn value(&self, key: &ConfigKey) -> Option<Value> {
+        self.0.at(key.path).map(LocatedValue::to_value).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, key: &ConfigKey) -> Option<String> {
+        self.value(key)?.as_str().map(str::to_owned)
+    }
+
+    /// The texts of a list; none if the key has no value.
+    fn texts(&self, key: &ConfigKey) -> Vec<String> {
+        let list = self.value(key).unwrap_or_default();
+        list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    fn parsed<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Problem> {
+        self.text(key).map(|text| parse(&text).map_err(|why| self.wrong(key, &why))).transpose()
+    }
+
+    fn required<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, Problem> {
+        self.parsed(key, parse)?.ok_or_else(|| Problem::new(format!("{} has no value", key.path)))
+    }
+
+    fn wrong(&self, key: &ConfigKey, why: &str) -> Problem {
+        let message = format!("{}: {why}", key.path);
+        match self.0.at(key.path) {
+            Some(found) => found.place.problem(message),
+            None => Problem::new(message),
+        }
     }
 }

@@ -128,12 +128,12 @@ impl Bed {
     }
 
     fn preflight(mut self, value: &str) -> Self {
-        self.loader.overrides.preflight.push(value.into());
+        self.loader.overrides = self.loader.overrides.with_checks(&[value.to_owned()]);
         self
     }
 
-    fn preset(mut self, preset: PresetFlag) -> Self {
-        self.loader.overrides.preset = Some(preset);
+    fn flag(mut self, key: &ConfigKey, value: impl FlagValue) -> Self {
+        self.loader.overrides = self.loader.overrides.with(key, &value);
         self
     }
 
@@ -190,7 +190,7 @@ fn without_any_layer_the_default_check_runs_with_defaults() {
     assert_eq!(settings.checks[0].name, "CRDUpgradeSafety");
     assert_eq!(settings.checks[0].mode, Mode::Error);
     assert_eq!(
-        (settings.field_manager.as_str(), settings.warn_only, settings.force_conflicts),
+        (settings.field_manager.as_str(), settings.is_on(&key::WARN_ONLY), settings.is_on(&key::FORCE_CONFLICTS)),
         ("gantry", false, false)
     );
     assert_eq!(settings.target, TargetSpec::Kube);
@@ -207,8 +207,8 @@ fn a_later_layer_wins_and_is_named() {
         .file("gantry.yaml", "fieldManager: project\n")
         .with("a.yaml", "fieldManager: a\n")
         .with("b.yaml", "\nfieldManager: b\n")
-        .variable("GANTRY_FIELD_MANAGER", "variable");
-    bed.loader.overrides.field_manager = Some("flag".into());
+        .variable("GANTRY_FIELD_MANAGER", "variable")
+        .flag(&key::FIELD_MANAGER, "flag".to_owned());
     let shown = |bed: &Bed| {
         let settings = bed.settings();
         let list = settings.list();
@@ -218,7 +218,7 @@ fn a_later_layer_wins_and_is_named() {
     let expect = |value: &str, place: &str| (value.to_owned(), place.to_owned());
 
     assert_eq!(shown(&bed), expect("flag", "flag --field-manager"));
-    bed.loader.overrides.field_manager = None;
+    bed.loader.overrides = Overrides::default();
     assert_eq!(shown(&bed), expect("variable", "environment GANTRY_FIELD_MANAGER"));
     bed.loader.environment.remove("GANTRY_FIELD_MANAGER");
     assert_eq!(shown(&bed), expect("b", "-c file b.yaml:4:15"));
@@ -519,7 +519,7 @@ fn paths_start_at_the_file_that_names_them() {
     let settings = bed.settings();
     assert_eq!(settings.target, TargetSpec::Dir(Path::new("..").join("live")));
     assert_eq!(settings.output[1].file, Some(Path::new("..").join("out/report.json")));
-    bed.loader.overrides.target = Some(TargetSpec::Dir("live".into()));
+    let bed = bed.flag(&key::TARGET, TargetSpec::Dir("live".into()));
     assert_eq!(
         bed.settings().target,
         TargetSpec::Dir("live".into()),

@@ -5,8 +5,10 @@ use serde_json::Value;
 use crate::date::Date;
 use crate::problem::{Location, Problem, did_you_mean};
 
-use super::keys::WAIVERS;
+use super::keys::table;
 use super::located::{self, LocatedData, LocatedValue};
+
+const WAIVERS: &str = table::WAIVERS.path;
 
 /// The keys of a waiver.
 pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "reason", "expires"];

@@ -2,20 +2,12 @@
 
 use serde_json::Value;
 
-use super::keys::RULES;
+use super::keys::{KEYS, PRESET, RULES, table};
 use super::located::LocatedValue;
 use super::settings::Settings;
 use super::waivers::Waiver;
 use crate::finding::Mode;
 use crate::problem::{Location, Problem};
-
-/// Keys that let a deploy write or delete what it would otherwise refuse.
-const MORE_IS_WRITTEN: [(&str, &str); 4] = [
-    ("forceConflicts", "fields of other managers are overwritten"),
-    ("takeOwnership", "objects of other owners are taken over"),
-    ("pruneMax", "another number of objects may be deleted at once"),
-    ("ignoreFailingApiServices", "objects are deleted although an API does not answer"),
-];
 
 /// What `now` lets pass and `before` did not, each at its place in `now`.
 pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
@@ -29,18 +21,18 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
     };
     let place = |path: &str| now.tree.at(path).and_then(|found| found.key.location().or(found.place.location()));
     let rules = place(RULES);
-    if now.warn_only && !before.warn_only {
-        report(place("warnOnly"), "no finding is an error any more".to_owned());
+    if now.is_on(&table::WARN_ONLY) && !before.is_on(&table::WARN_ONLY) {
+        report(place(table::WARN_ONLY.path), "no finding is an error any more".to_owned());
     }
     let value = |settings: &Settings, key: &str| settings.tree.at(key).map(LocatedValue::to_value);
-    for (key, message) in MORE_IS_WRITTEN {
+    for (key, what) in KEYS.iter().filter_map(|key| Some((key.path, key.weakens?))) {
         let is_on = !matches!(value(now, key), None | Some(Value::Bool(false)));
         if is_on && value(now, key) != value(before, key) {
-            report(place(key), message.to_owned());
+            report(place(key), what.to_owned());
         }
     }
-    if value(now, "preset") != value(before, "preset") {
-        report(place("preset").or(rules), "the preset of CRDUpgradeSafety is different".to_owned());
+    if value(now, PRESET) != value(before, PRESET) {
+        report(place(PRESET).or(rules), "the preset of CRDUpgradeSafety is different".to_owned());
     }
     for check in &before.checks {
         let name = &check.name;

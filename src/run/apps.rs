@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use super::interrupt::until;
-use super::prepare::{connection, impersonate, loader};
+use super::prepare::{connection, impersonate, loader, overrides_of_kubeconfig};
 use super::{pretty, write};
 use crate::app::PART_OF;
 use crate::app::children::{self, Children};
@@ -18,7 +18,7 @@ use crate::apply::delete;
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
 use crate::cluster::patience::Patience;
 use crate::cluster::{DesiredSource, IN_FLIGHT, ListError, ListRequest, Target};
-use crate::config::{Loader, Overrides, Settings};
+use crate::config::{Loader, Settings, key};
 use crate::finding::Action;
 use crate::options::{ListFormat, TargetSpec};
 use crate::plan::graph::ApplyStep;
@@ -34,15 +34,11 @@ const METADATA_PAGE: u32 = 2000;
 
 /// The cluster that the flags name.
 pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
-    let overrides = Overrides {
-        kubeconfig: args.kubeconfig.file.clone(),
-        context: args.kubeconfig.context.clone(),
-        namespace: args.namespace.clone(),
-        app_namespace: args.of_record().map(str::to_owned),
-        user: args.identity.user.clone(),
-        groups: args.identity.groups.clone(),
-        ..Overrides::default()
-    };
+    let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
+        .with(&key::NAMESPACE, &args.namespace)
+        .with(&key::APP_NAMESPACE, &args.of_record().map(str::to_owned))
+        .with(&key::AS_USER, &args.identity.user)
+        .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.notices(&loaded.notices);

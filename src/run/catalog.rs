@@ -14,12 +14,12 @@ use serde_json::json;
 use self::live::LiveCatalogs;
 use super::host::{Exit, Host};
 use super::interrupt::until;
-use super::prepare::loader;
+use super::prepare::{loader, overrides_of_kubeconfig};
 use crate::catalog;
 use crate::ci_log::{Guarded, OutputSyntax};
 use crate::cli::CatalogArgs;
 use crate::cluster::Target;
-use crate::config::{CatalogSource, Loader, Overrides, Settings};
+use crate::config::{CatalogSource, Loader, Settings, key};
 use crate::olm::cluster_catalog::ClusterCatalog;
 use crate::options::CatalogFormat;
 use crate::preflight::registry;
@@ -59,16 +59,11 @@ impl From<String> for CatalogPrintout {
 
 async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
     check(args)?;
-    let overrides = Overrides {
-        catalogs: args.catalogs.clone(),
-        target: args.target.clone(),
-        context: args.kubeconfig.context.clone(),
-        kubeconfig: args.kubeconfig.file.clone(),
-        user: args.identity.user.clone(),
-        groups: args.identity.groups.clone(),
-        allow_exec: args.config.allow_exec,
-        ..Overrides::default()
-    };
+    let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
+        .with_catalogs(&args.catalogs)
+        .with(&key::TARGET, &args.target)
+        .with(&key::AS_USER, &args.identity.user)
+        .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.notices(&loaded.notices);

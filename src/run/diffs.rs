@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cluster::Target;
-use crate::config::{FieldRule, Settings};
+use crate::config::{FieldRule, Settings, key};
 use crate::diff::{self, HiddenValueMarks, Hiding};
 use crate::finding::{Action, redact};
 use crate::matcher::{self, MatchableObject};
@@ -29,7 +29,8 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
     for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
         entry.diff = Some(Box::default());
     }
-    let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
+    let writing =
+        Writing { field_manager: &settings.field_manager, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS) };
     let changes = &mut report.changes;
     let mut each = |predicted: Predicted<'_>| {
         let Predicted { change, live, next, approximate, schema } = predicted;
@@ -37,7 +38,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
         let hiding = match () {
             () if object.is_secret() => Hiding::Secret,
             // A CRD holds no user data.
-            () if settings.redact && !object.is_crd() => Hiding::All,
+            () if settings.is_on(&key::REDACT) && !object.is_crd() => Hiding::All,
             () => Hiding::Nothing,
         };
         let facts = MatchableObject::of_live(object, &next);
@@ -65,7 +66,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
         if diff.lines.is_empty() {
             diff.lines.push(diff::note("# only what is not shown changes: field managers, or the label of the app"));
         }
-        let said = |reason: String| if settings.redact { redact::without_values(&reason) } else { reason };
+        let said = |reason: String| if settings.is_on(&key::REDACT) { redact::without_values(&reason) } else { reason };
         diff.approximate = approximate.map(said);
         changes[change].diff = Some(Box::new(diff));
     };

@@ -9,7 +9,7 @@ use super::verdict::DeployForecast;
 use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::config::{CRD_UPGRADE_SAFETY, SettingOrigin, Settings};
+use crate::config::{CRD_UPGRADE_SAFETY, SettingOrigin, Settings, key};
 use crate::finding::{Baseline, CheckReport, CheckStatus, Source};
 use crate::manifest::Manifest;
 use crate::options::WaitPolicy;
@@ -96,7 +96,7 @@ pub async fn look(
     conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
     apps_of_gantry::name(&mut plan, target).await;
     plan.is_awaited = super::app::waits(settings);
-    plan.ignores_failing_apis = settings.ignore_failing_api_services;
+    plan.ignores_failing_apis = settings.is_on(&key::IGNORE_FAILING_API_SERVICES);
     plan.shows_logs = super::app::shows_logs(settings);
     plan.deletes_app = app.is_some_and(ManagedApp::deletes);
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
@@ -111,10 +111,10 @@ pub async fn look(
 
     let stage = progress.stage("checking", None);
     let options = RunOptions {
-        warn_only: settings.warn_only,
-        redact: settings.redact,
+        warn_only: settings.is_on(&key::WARN_ONLY),
+        redact: settings.is_on(&key::REDACT),
         field_manager: &settings.field_manager,
-        force_conflicts: settings.force_conflicts,
+        force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
         waivers,
         baseline,
         catalogs,
@@ -166,7 +166,8 @@ pub async fn look(
     let reported = Reported { dry_runs: is_enabled("AdmissionDryRun"), crds: is_enabled("CRDUpgradeSafety") };
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
-        let writing = Writing { field_manager: &settings.field_manager, force_conflicts: settings.force_conflicts };
+        let writing =
+            Writing { field_manager: &settings.field_manager, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS) };
         let known = refusals::foresee(&plan, target, writing, reported).await;
         foreseen.refusals = known.problems;
         let is_new =

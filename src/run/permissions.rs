@@ -16,7 +16,7 @@ use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::app::{App, config_maps, kapp};
 use crate::cli::PermissionsArgs;
-use crate::config::{Loader, Overrides, Settings};
+use crate::config::{Loader, Settings, key};
 use crate::olm::cluster_extension::Extension;
 use crate::options::PermissionPurpose;
 use crate::parallel::apart;
@@ -51,13 +51,11 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     if args.objects {
         return Err(Error::usage(Problem::new("--objects is about a snapshot").help("say --for snapshot")));
     }
-    let overrides = Overrides {
-        user: args.user.clone(),
-        groups: args.groups.clone(),
-        app: args.app.clone(),
-        logs: args.logs,
-        ..overrides(&args.input)
-    };
+    let overrides = overrides(&args.input)
+        .with(&key::AS_USER, &args.user)
+        .with(&key::AS_GROUPS, &args.groups)
+        .with(&key::APP, &args.app)
+        .with(&key::LOGS, &args.logs);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &loader, host).await?;
     let loaded = loader.load(input.configs(), &registry::known())?;

@@ -11,9 +11,9 @@ use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::app::label;
-use crate::cli::{AppFlags, ConfigFlags, InputArgs, TargetArgs};
+use crate::cli::{AppFlags, ConfigFlags, InputArgs, KubeconfigArgs, TargetArgs};
 use crate::cluster::{Connection, DesiredSource, Impersonate, Target};
-use crate::config::{Loader, Overrides, Settings};
+use crate::config::{Loader, Overrides, Settings, key};
 use crate::manifest::{Input, LoadedManifests, ManifestInputError, shown};
 use crate::options::TargetSpec;
 use crate::parallel::apart;
@@ -60,25 +60,26 @@ async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
 
 /// The settings from flags that all commands with manifests and a target have.
 pub fn overrides(input: &InputArgs) -> Overrides {
-    Overrides {
-        preflight: input.preflight.clone(),
-        preset: input.preset,
-        render: input.render.clone(),
-        catalogs: input.catalogs.clone(),
-        ..overrides_of_target(&input.target, &input.config)
-    }
+    overrides_of_target(&input.target, &input.config)
+        .with_checks(&input.preflight)
+        .with_catalogs(&input.catalogs)
+        .with(&key::PRESET, &input.preset)
+        .with(&key::RENDER, &input.render)
 }
 
 /// The same for a command that does not require manifests.
 pub fn overrides_of_target(target: &TargetArgs, config: &ConfigFlags) -> Overrides {
-    Overrides {
-        target: target.target.clone(),
-        kubeconfig: target.kubeconfig.file.clone(),
-        context: target.kubeconfig.context.clone(),
-        namespace: target.namespace.clone(),
-        allow_exec: config.allow_exec,
-        ..Overrides::default()
-    }
+    overrides_of_kubeconfig(&target.kubeconfig, config)
+        .with(&key::TARGET, &target.target)
+        .with(&key::NAMESPACE, &target.namespace)
+}
+
+/// The same for a command whose target is a cluster.
+pub fn overrides_of_kubeconfig(kubeconfig: &KubeconfigArgs, config: &ConfigFlags) -> Overrides {
+    Overrides::default()
+        .with(&key::KUBECONFIG, &kubeconfig.file)
+        .with(&key::CONTEXT, &kubeconfig.context)
+        .with(&key::ALLOW_EXEC, &config.allow_exec)
 }
 
 /// The sources of the configuration, without the flags of single commands.
@@ -88,7 +89,7 @@ pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
         unreadable_environment: host.unreadable_environment.clone(),
         working_directory: host.working_directory.clone(),
         files: flags.config_files.clone(),
-        overrides: Overrides { allow_exec: flags.allow_exec, ..Overrides::default() },
+        overrides: Overrides::default().with(&key::ALLOW_EXEC, &flags.allow_exec),
         replaced: BTreeMap::new(),
     }
 }

@@ -13,7 +13,7 @@ use super::prepare::{complete, connection, impersonate, loader, overrides_of_tar
 use crate::cli::SnapshotArgs;
 use crate::cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
 use crate::cluster::{self, DesiredSource, ListError, ListRequest, ObjectToRead, Target};
-use crate::config::{Loader, Overrides, Settings};
+use crate::config::{Loader, Settings, key};
 use crate::crd::Crd;
 use crate::manifest::LoadedManifests;
 use crate::plan::owner::TakeoverPatterns;
@@ -31,11 +31,9 @@ const AT_ONCE: usize = 4;
 
 /// What was written, as text.
 pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
-    let overrides = Overrides {
-        user: args.identity.user.clone(),
-        groups: args.identity.groups.clone(),
-        ..overrides_of_target(&args.target, &args.config)
-    };
+    let overrides = overrides_of_target(&args.target, &args.config)
+        .with(&key::AS_USER, &args.identity.user)
+        .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let input = match args.files.as_slice() {
         [] => None,

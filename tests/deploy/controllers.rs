@@ -71,11 +71,23 @@ impl Stage {
     }
 
     /// Creates a quota, and waits until its controller has brought it into force.
+    /// Limits the number of Pods in the namespace, when the API server and the controller manager know the limit.
     fn limit_pods(&self, number: &str) {
-        let quota = self.object("v1", "ResourceQuota", "quota", json!({"hard": {"pods": number}}));
-        cluster().apply_yaml(&quota.to_string());
-        let path = cluster().path_of(&quota);
-        eventually("the quota to count", || cluster().get(&path).1["status"]["used"].get("pods").map(drop));
+        let quota = |number: &str| self.object("v1", "ResourceQuota", "quota", json!({"hard": {"pods": number}}));
+        let path = cluster().path_of(&quota(number));
+        cluster().apply_yaml(&quota("0").to_string());
+        // The API server admits Pods as long as it has not read a quota that exists.
+        let pods = format!("/api/v1/namespaces/{}/pods", self.0.names.namespace);
+        let probe = self.object("v1", "Pod", "probe", pod("web:1", "Always"));
+        eventually("the API server to refuse Pods", || {
+            let (_, answer) = cluster().post(&format!("{pods}?dryRun=All"), &probe);
+            answer["message"].as_str().filter(|text| text.contains("exceeded quota")).map(drop)
+        });
+        cluster().apply_yaml(&quota(number).to_string());
+        eventually("the quota to count", || {
+            let status = &cluster().get(&path).1["status"];
+            (status["hard"]["pods"] == number && status["used"].get("pods").is_some()).then_some(())
+        });
     }
 
     fn exists(&self, object: &Value) -> bool {

@@ -92,9 +92,7 @@ fn programs_of_the_project_file_run_where_the_user_asks_for_them() {
     assert_eq!(program(&project().variable("GANTRY_ALLOW_EXEC", "0")), Err(Withheld::NotAllowed));
     assert_eq!(program(&project().user("allowExec: true\n")), Ok("theirs".into()));
     assert_eq!(program(&project().with("c.yaml", "allowExec: true\n")), Ok("theirs".into()));
-    let mut flag = project();
-    flag.loader.overrides.allow_exec = true;
-    assert_eq!(program(&flag), Ok("theirs".into()));
+    assert_eq!(program(&project().flag(&key::ALLOW_EXEC, true)), Ok("theirs".into()));
     let mut named = project();
     named.loader.files.push("gantry.yaml".into());
     assert_eq!(program(&named), Ok("theirs".into()));

@@ -14,7 +14,7 @@ const OWN: &str = "preflightRules:\n- name: CRDUpgradeSafety\n  config: {preset:
 
 #[test]
 fn the_later_layer_sets_the_preset() {
-    let flag = |bed: Bed| bed.preset(PresetFlag::Kapp);
+    let flag = |bed: Bed| bed.flag(&key::PRESET, PresetFlag::Kapp);
     assert_eq!(preset(&Bed::new()), None);
     for (bed, expected) in [
         (Bed::new().file("gantry.yaml", "preset: semantic\n"), "semantic"),
@@ -57,7 +57,7 @@ fn manifests_cannot_set_the_preset() {
 
 #[test]
 fn a_preset_for_a_check_that_does_not_run_is_reported() {
-    let bed = Bed::new().preflight("PermissionValidation").preset(PresetFlag::Semantic);
+    let bed = Bed::new().preflight("PermissionValidation").flag(&key::PRESET, PresetFlag::Semantic);
     let notices: Vec<String> = bed.load().notices.iter().map(ToString::to_string).collect();
     assert_eq!(notices, ["--preset: has no effect, because CRDUpgradeSafety does not run"]);
 }

@@ -23,11 +23,9 @@ fn an_identity_that_cannot_be_sent_is_refused_where_it_is_named() {
     let mut bed = Bed::new();
     bed.loader.environment.insert("GANTRY_AS".into(), "a\u{1}".into());
     assert!(bed.problems()[0].starts_with(&format!("GANTRY_AS: {why}")), "{:?}", bed.problems());
-    let mut bed = Bed::new();
-    bed.loader.overrides.groups = vec!["a\u{1}".into()];
+    let bed = Bed::new().flag(&key::AS_GROUPS, vec!["a\u{1}".to_owned()]);
     assert!(bed.problems()[0].starts_with(&format!("--as-group: {why}")), "{:?}", bed.problems());
-    let mut bed = Bed::new();
-    bed.loader.overrides.user = Some("a\u{1}".into());
+    let bed = Bed::new().flag(&key::AS_USER, "a\u{1}".to_owned());
     assert!(bed.problems()[0].starts_with(&format!("--as: {why}")), "{:?}", bed.problems());
 }
 

@@ -6,7 +6,7 @@ use super::*;
 fn the_schema_and_the_validator_know_the_same_keys() {
     let schema = schema(&known());
     let mut described: Vec<String> = schema::top_level(&schema).into_iter().map(str::to_owned).collect();
-    let timeouts = schema["$defs"]["Timeouts"]["properties"].as_object().unwrap();
+    let timeouts = schema["properties"]["timeouts"]["properties"].as_object().unwrap();
     described.retain(|name| name != "timeouts");
     described.extend(timeouts.keys().map(|name| format!("timeouts.{name}")));
     let mut known: Vec<String> = keys::ENVELOPE.iter().map(|name| (*name).to_owned()).collect();

@@ -58,8 +58,7 @@ fn what_is_shown_loads_again_and_means_the_same() {
 #[test]
 fn what_is_shown_cannot_command_a_terminal() {
     let hostile = "a\u{1b}[2J\nkind: \u{202e}\u{e0001}\u{9b}'\"\\";
-    let mut bed = Bed::new();
-    bed.loader.overrides.context = Some(hostile.into());
+    let bed = Bed::new().flag(&key::CONTEXT, hostile.to_owned());
     let shown = bed.settings().show();
     assert!(!shown.contains(|c| c != '\n' && crate::text::is_hostile(c)), "{shown:?}");
     let mut again = Bed::new().raw_file("shown.yaml", &shown);

@@ -44,8 +44,8 @@ fn what_a_file_of_the_team_configures_manifests_cannot_weaken() {
         ] {
             for preflight in [None, Some("CRDUpgradeSafety")] {
                 for text in [rules(entry), kapp(&format!("preflightRules:\n{entry}"))] {
-                    let mut bed = team(TEAM).manifest(&text);
-                    bed.loader.overrides.preflight.extend(preflight.map(str::to_owned));
+                    let bed = team(TEAM).manifest(&text);
+                    let bed = preflight.into_iter().fold(bed, Bed::preflight);
                     let loaded = bed.load();
                     let checks: Vec<(&str, Mode)> =
                         loaded.settings.checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();

@@ -14,7 +14,7 @@ use crate::apply::delete::{self, DeletionResults, RemovalEvent};
 use crate::apply::{self, Applied, ApplyOptions, NotWritten};
 use crate::cluster::Target;
 use crate::cluster::patience::Patience;
-use crate::config::Settings;
+use crate::config::{Settings, key};
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, ExtensionEntry};
 use crate::options::WaitPolicy;
@@ -124,7 +124,7 @@ pub async fn deploy(
     let mut last = parent.last.clone().unwrap_or_else(LastRun::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
     // Everyone who can read the record sees them.
-    let reason = |message: &str| match settings.redact {
+    let reason = |message: &str| match settings.is_on(&key::REDACT) {
         true => text::cut(&without_values(message), REASON).into_owned(),
         false => text::cut(message, REASON).into_owned(),
     };
@@ -214,7 +214,7 @@ pub fn waits(settings: &Settings) -> bool {
 
 /// Whether a deploy shows logs of Pods. They may hold any value.
 pub fn shows_logs(settings: &Settings) -> bool {
-    settings.logs && !settings.redact && waits(settings)
+    settings.is_on(&key::LOGS) && !settings.is_on(&key::REDACT) && waits(settings)
 }
 
 /// How a deploy writes, and which states of ClusterExtensions it waits for.
@@ -230,10 +230,10 @@ pub fn options(
     });
     ApplyOptions {
         field_manager: settings.field_manager.clone(),
-        force_conflicts: settings.force_conflicts,
+        force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
         marks: settings.app.is_some(),
         established_timeout: settings.timeouts.established,
-        keep_going: settings.keep_going,
+        keep_going: settings.is_on(&key::KEEP_GOING),
         delete_timeout: settings.timeouts.delete,
         apply_timeout: settings.timeouts.apply,
         awaits_all_crds: settings.wait != WaitPolicy::False,
@@ -241,7 +241,7 @@ pub fn options(
         rules_timeout: (settings.wait != WaitPolicy::False).then_some(settings.timeouts.ready),
         resource_timeout: settings.timeouts.resource,
         shows_logs: shows_logs(settings),
-        ignores_api_services: settings.ignore_failing_api_services,
+        ignores_api_services: settings.is_on(&key::IGNORE_FAILING_API_SERVICES),
         shows_waits: false,
         wait_rules: settings.rules.waits.iter().cloned().chain(predicted).collect(),
         written,

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use super::goal::Goal;
 use crate::catalog;
 use crate::cli::FlowArgs;
-use crate::config::{Loader, Overrides, SelectedCheck, Settings};
+use crate::config::{Loader, SelectedCheck, Settings, key};
 use crate::finding::Mode;
 use crate::manifest::{Input, LoadedManifests};
-use crate::options::{TargetSpec, Waves};
+use crate::options::{Prune, TargetSpec, Waves};
 use crate::plan::strategy;
 use crate::preflight::custom::{self, ProgramEnvironment};
 use crate::preflight::deletion_safety;
@@ -145,33 +145,20 @@ fn configure(
     output: &mut Output,
     report: &mut Report,
 ) -> Result<(Settings, Vec<Enabled>, Input, Loader)> {
-    let overrides = Overrides {
-        warn_only: args.warn_only,
-        user: args.identity.user.clone(),
-        groups: args.identity.groups.clone(),
-        field_manager: args.field_manager.clone(),
-        force_conflicts: args.force_conflicts,
-        take_ownership: args.take_ownership.clone(),
-        app: args.app.name.clone(),
-        app_namespace: args.app.namespace.clone(),
-        prune: args.app.prune.map(Into::into),
-        prune_max: args.app.prune_max,
-        wait: args.wait,
-        logs: args.logs,
-        ignore_failing_api_services: args.ignore_failing_api_services,
-        keep_going: args.keep_going,
-        apply_timeout: args.apply_timeout.clone(),
-        wait_timeout: args.wait_timeout.clone(),
-        wait_resource_timeout: args.wait_resource_timeout.clone(),
-        output: args.output.specs.clone(),
-        color: args.output.color,
-        redact: args.redact,
-        ..overrides(&args.input)
-    };
+    let overrides = overrides(&args.input)
+        .with_made(&args.settings)
+        .with(&key::AS_USER, &args.identity.user)
+        .with(&key::AS_GROUPS, &args.identity.groups)
+        .with(&key::APP, &args.app.name)
+        .with(&key::APP_NAMESPACE, &args.app.namespace)
+        .with(&key::PRUNE, &args.app.prune.map(Prune::from))
+        .with(&key::PRUNE_MAX, &args.app.prune_max)
+        .with(&key::OUTPUT, &args.output.specs)
+        .with(&key::COLOR, &args.output.color);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
-    output.configure(&settings.output, settings.color, settings.redact, host)?;
+    output.configure(&settings.output, settings.color, settings.is_on(&key::REDACT), host)?;
     output.with_connection(settings.context.as_deref(), settings.kubeconfig.as_deref());
     if settings.output_is_of_project {
         output.spare_foreign_files(host)?;

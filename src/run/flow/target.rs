@@ -8,6 +8,7 @@ use crate::apply::delete::DeletionResults;
 use crate::apply::{Applied, Reached};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
+use crate::config::key;
 use crate::finding::{Action, ApplyResult, Baseline, redact};
 use crate::manifest::LoadedManifests;
 use crate::plan::{Plan, Prefetch};
@@ -56,7 +57,7 @@ pub async fn on_target(
     }
     output.add_notices(host, target.notices(), report);
     output.add_notices(host, &loaded.notices, report);
-    if settings.logs && settings.redact {
+    if settings.is_on(&key::LOGS) && settings.is_on(&key::REDACT) {
         let problem = Problem::new("the logs of Pods are not shown: they can contain any values");
         output.add_notices(host, &[problem.help("leave out --redact to see them")], report);
     }
@@ -93,14 +94,15 @@ pub async fn on_target(
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     on_plan(&plan);
     output.add_notices(host, &notices, report);
-    add_warnings(host, output, &target, settings.redact);
+    add_warnings(host, output, &target, settings.is_on(&key::REDACT));
     let is_weaker = args.fail_on_weaker_gate && !weaker.is_empty();
     if !is_weaker {
         report.warnings.extend(weaker.iter().map(ErrorEntry::from));
     }
     output.warnings(host, &report.warnings);
 
-    let terms = Terms { writes, force_conflicts: settings.force_conflicts, redact: settings.redact };
+    let terms =
+        Terms { writes, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS), redact: settings.is_on(&key::REDACT) };
     let verdict = verdict::before_writing(&report.checks, &plan, &foreseen, terms);
     output.notices(host, &verdict.notices);
     report.outcome = verdict.outcome;
@@ -112,7 +114,7 @@ pub async fn on_target(
         return Ok(Exit::Blocked);
     }
     // The notices were printed already. With --force-conflicts they are not errors.
-    if !settings.force_conflicts {
+    if !settings.is_on(&key::FORCE_CONFLICTS) {
         report.warnings.extend(verdict.notices.iter().map(ErrorEntry::from));
     }
     output.review(host, report)?;
@@ -121,9 +123,9 @@ pub async fn on_target(
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
             let applied = Box::pin(write::resume(&plan, &target, options, progress, host)).await;
             output.add_notices(host, &applied.notices, report);
-            report.waits = waits(&applied, settings.redact);
+            report.waits = waits(&applied, settings.is_on(&key::REDACT));
             let (outcome, exit, errors) =
-                verdict::after_writing(&applied, &DeletionResults::default(), settings.redact);
+                verdict::after_writing(&applied, &DeletionResults::default(), settings.is_on(&key::REDACT));
             if exit != Exit::Success {
                 report.outcome = outcome;
                 report.errors.extend(errors);
@@ -154,7 +156,7 @@ pub async fn on_target(
             Box::pin(app::deploy(managed, &plan, &target, settings, progress, host, write)).await
         }
     };
-    add_warnings(host, output, &target, settings.redact);
+    add_warnings(host, output, &target, settings.is_on(&key::REDACT));
     output.add_notices(host, &applied.notices, report);
     for (entry, result) in report.changes.iter_mut().zip(applied.results.iter().chain(&removed.results)) {
         entry.result = Some(*result);
@@ -163,8 +165,8 @@ pub async fn on_target(
     for index in &applied.were_there {
         report.changes[*index].action = if managed.is_some() { Action::Adopt } else { Action::Update };
     }
-    report.waits = waits(&applied, settings.redact);
-    let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.redact);
+    report.waits = waits(&applied, settings.is_on(&key::REDACT));
+    let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.is_on(&key::REDACT));
     report.outcome = outcome;
     report.errors.extend(errors);
     report.count();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{name_of, named_user, need, subjects};
 use crate::cli::PermissionsArgs;
 use crate::cluster::{DesiredSource, ListError, ListRequest, Target};
-use crate::config::{Loader, Overrides};
+use crate::config::{Loader, key};
 use crate::plan::{Plan, kinds};
 use crate::preflight::permission_validation::{Grants, Need};
 use crate::preflight::registry;
@@ -25,7 +25,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         let problem = Problem::new("--app and --logs are about a deploy, and these are the rights for a snapshot");
         return Err(Error::usage(problem.help("leave them out, or say --for deploy")));
     }
-    let overrides = Overrides { user: args.user.clone(), groups: args.groups.clone(), ..overrides(&args.input) };
+    let overrides = overrides(&args.input).with(&key::AS_USER, &args.user).with(&key::AS_GROUPS, &args.groups);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let input = match args.input.files.as_slice() {
         [] => None,

@@ -1,0 +1,118 @@
+//! The table of the keys of a Config.
+
+use super::ConfigKey;
+use super::Reach::{Files, Manifests, OwnFiles};
+use super::kind::SettingKind::{
+    App, Bindings, Bool, Catalogs, Color, Command, Duration, FieldManager, File, Groups, Labels, Namespace, Outputs,
+    Patterns, Preset, Prune, PruneMax, Rules, Target, Text, User, Wait, Waivers,
+};
+
+/// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
+/// JSON Schema of configuration files, which editors show.
+macro_rules! config_keys {
+    ($($(#[doc = $about:literal])+ $name:ident = $key:expr;)+) => {
+        $($(#[doc = $about])+ pub const $name: ConfigKey = $key.about(concat!($($about),+));)+
+
+        /// Every key, in display order.
+        pub const KEYS: &[ConfigKey] = &[$($name),+];
+    };
+}
+
+const fn key(path: &'static str, kind: super::SettingKind, reach: super::Reach) -> ConfigKey {
+    ConfigKey::new(path, kind, reach)
+}
+
+#[rustfmt::skip]
+config_keys! {
+    /// The preflight checks that run, with their configuration. Entries of several files merge by name.
+    /// If no file names a built-in check, CRDUpgradeSafety and CustomResourceValidation run, with your own checks.
+    PREFLIGHT_RULES = key("preflightRules", Rules, Manifests);
+    /// Findings of any check that may pass. Each waiver needs a reason.
+    WAIVERS = key("waivers", Waivers, Files);
+    /// Where the metadata of packages comes from. Entries of several files merge by name. Not allowed among the
+    /// manifests.
+    CATALOGS = key("catalogs", Catalogs, Files);
+    /// Change groups of the objects that match. The lists of several files are concatenated.
+    CHANGE_GROUP_BINDINGS = key("changeGroupBindings", Bindings, Manifests);
+    /// Change rules of the objects that match. The lists of several files are concatenated.
+    CHANGE_RULE_BINDINGS = key("changeRuleBindings", Bindings, Manifests);
+    /// When the objects that match are ready; the first rule that matches decides. The lists of several files are
+    /// concatenated.
+    WAIT_RULES = key("waitRules", Bindings, Manifests);
+    /// Fields whose live value is kept when an object is updated. The lists of several files are concatenated.
+    REBASE_RULES = key("rebaseRules", Bindings, Manifests);
+    /// Fields whose values are masked in diffs. The lists of several files are concatenated.
+    DIFF_MASK_RULES = key("diffMaskRules", Bindings, Manifests);
+    /// Fields that are left out of diffs. The lists of several files are concatenated.
+    DIFF_AGAINST_EXISTING_FIELD_EXCLUSION_RULES = key("diffAgainstExistingFieldExclusionRules", Bindings, Manifests);
+    /// Labels that are set on every object.
+    ADDITIONAL_LABELS = key("additionalLabels", Labels, Manifests);
+    /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset
+    /// wins over this key of the same or an earlier layer.
+    PRESET = key("preset", Preset, Files).flag("--preset");
+    /// Report every finding of the run as a warning. "Could not check" is still an error.
+    WARN_ONLY = key("warnOnly", Bool, Files).default("false").makes_flag("--warn-only", "", "Turn every finding into a warning (\"could not check\" stays an error)");
+    /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
+    /// against: git:REV[:PATH], the manifests of a commit.
+    TARGET = key("target", Target, Files).default("kube").flag("--target");
+    /// A program that renders each folder of -f; {dir} stands for the folder: kustomize build {dir}. Not allowed in
+    /// gantry.yaml.
+    RENDER = key("render", Command, OwnFiles).flag("--render");
+    /// The kubeconfig file. A relative path is resolved against the folder of the config file. Not allowed in
+    /// gantry.yaml.
+    KUBECONFIG = key("kubeconfig", File, OwnFiles).flag("--kubeconfig");
+    /// The context of the kubeconfig.
+    CONTEXT = key("context", Text, Files).flag("--context");
+    /// The user or service account to impersonate. Not allowed in gantry.yaml.
+    AS_USER = key("as", User, OwnFiles).flag("--as");
+    /// The groups to impersonate, together with as. Not allowed in gantry.yaml.
+    AS_GROUPS = key("asGroups", Groups, OwnFiles).flag("--as-group");
+    /// The namespace for namespaced objects whose manifest does not name one.
+    NAMESPACE = key("namespace", Namespace, Files).flag("--namespace");
+    /// The field manager that the cluster records as the owner of the applied fields.
+    FIELD_MANAGER = key("fieldManager", FieldManager, Files).default("gantry").makes_flag("--field-manager", "NAME", "The field manager name under which the cluster records the applied fields [default: gantry]");
+    /// Take over fields that other field managers own.
+    FORCE_CONFLICTS = key("forceConflicts", Bool, Files).default("false").makes_flag("--force-conflicts", "", "Take ownership of fields that other field managers own").weakens("fields of other managers are overwritten");
+    /// Objects to take over from the tools that own them, as KIND/NAME: deployment.apps/web. * matches any characters
+    /// and ? matches one.
+    TAKE_OWNERSHIP = key("takeOwnership", Patterns, Files).makes_flag("--take-ownership", "PATTERN,…", "Take over objects that another tool owns: all, or those that match KIND/NAME; can be repeated").weakens("objects of other owners are taken over");
+    /// The app that the objects belong to.
+    APP = key("app", App, Files).flag("--app");
+    /// The namespace that holds the app's record. The default is the namespace of the run.
+    APP_NAMESPACE = key("appNamespace", Namespace, Files).flag("--app-namespace");
+    /// Whether to delete members of the app that are no longer in the manifests: ask (on a terminal), yes or no.
+    PRUNE = key("prune", Prune, Files).flag("--prune");
+    /// The maximum number or share of members that one deploy deletes: 20, 50%.
+    PRUNE_MAX = key("pruneMax", PruneMax, Files).flag("--prune-max").weakens("another number of objects may be deleted at once");
+    /// What a deploy waits for: true (until the objects it wrote are ready), crds (until its CRDs are served) or false
+    /// (only for CRDs whose objects it writes). The default is true for a deploy of an app, and crds otherwise.
+    WAIT = key("wait", Wait, Files).makes_flag("--wait", "true|crds|false", "Wait until the written objects are ready; exit code 5 if they are not [default: true with --app, else crds]");
+    /// Whether a deploy shows the last log lines of the container that keeps an awaited object from being ready.
+    LOGS = key("logs", Bool, Files).default("false").makes_flag("--logs", "", "Show the last log lines of the container because of which an awaited object is not ready");
+    /// Do not wait for APIServices, and delete a namespace even if the API of an APIService does not respond.
+    IGNORE_FAILING_API_SERVICES = key("ignoreFailingApiServices", Bool, Files).default("false").makes_flag("--ignore-failing-api-services", "", "Neither wait for APIServices nor stop because of those whose API does not answer").weakens("objects are deleted although an API does not answer");
+    /// Whether a deploy continues with objects that do not depend on an object that failed.
+    KEEP_GOING = key("keepGoing", Bool, Files).default("false").makes_flag("--keep-going", "", "When an object fails, continue with those that do not depend on it");
+    /// The limit of one request to the API server.
+    REQUEST_TIMEOUT = key("timeouts.request", Duration, Files).default("30s");
+    /// How long to wait until the next applied CRD is Established.
+    ESTABLISHED_TIMEOUT = key("timeouts.established", Duration, Files).default("1m");
+    /// How long to retry an object while a webhook does not answer.
+    APPLY_TIMEOUT = key("timeouts.apply", Duration, Files).default("2m").makes_flag("--apply-timeout", "DURATION", "How long to retry while a webhook does not answer, for example 30s [default: 2m]");
+    /// How long to wait until the written objects are ready.
+    READY_TIMEOUT = key("timeouts.ready", Duration, Files).default("15m").makes_flag("--wait-timeout", "DURATION", "How long to wait, for example 10m [default: 15m]");
+    /// How long to wait until one object is ready. The default is the limit for all objects.
+    RESOURCE_TIMEOUT = key("timeouts.resource", Duration, Files).makes_flag("--wait-resource-timeout", "DURATION", "How long to wait for one object, for example 5m [default: as long as for all]");
+    /// How long to wait until the deleted objects are gone.
+    DELETE_TIMEOUT = key("timeouts.delete", Duration, Files).default("5m");
+    /// How long a non-interactive credential plugin may run.
+    CREDENTIALS_TIMEOUT = key("timeouts.credentials", Duration, Files).default("1m");
+    /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
+    ALLOW_EXEC = key("allowExec", Bool, OwnFiles).default("false").flag("--allow-exec");
+    /// Replace values of objects with their type in every output; paths are still shown.
+    REDACT = key("redact", Bool, Files).default("false").makes_flag("--redact", "", "Show paths and types instead of the values of objects, in every output");
+    /// The formats of the report, each as FORMAT or FORMAT=FILE.
+    OUTPUT = key("output", Outputs, Files).default("human").flag("--output");
+    /// When the terminal output is coloured.
+    COLOR = key("color", Color, Files).default("auto").flag("--color");
+}
