@@ -34,7 +34,7 @@ struct WatchedObjects {
 }
 
 impl WatchedObjects {
-    fn take_in(&mut self, event: WatchEvent) {
+    fn check_manifests(&mut self, event: WatchEvent) {
         match event {
             WatchEvent::Listed { objects, .. } => {
                 self.there = objects.into_iter().map(|(name, live)| (name, live.uid)).collect();
@@ -74,7 +74,7 @@ impl DeletionWatches {
             let request = FollowRequest { resource, namespace, names, label_selector, since: None };
             let shared = Arc::clone(&known);
             let follow = target.follow(request, move |event| {
-                shared.lock().entry(of.clone()).or_default().take_in(event);
+                shared.lock().entry(of.clone()).or_default().check_manifests(event);
                 shared.news.send_replace(());
             });
             if let Some(follow) = follow {

@@ -131,7 +131,7 @@ impl SharedKnowledge {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_in(&self, place: &KindInNamespace, indices: &BTreeMap<String, usize>, told: WatchEvent) {
+    fn check_manifests(&self, place: &KindInNamespace, indices: &BTreeMap<String, usize>, told: WatchEvent) {
         let mut state = self.lock();
         let state = &mut *state;
         state.revision += 1;
@@ -279,7 +279,7 @@ impl<'a> Observer<'a> {
             since,
         };
         let (known, indices, of) = (Arc::clone(&self.known), indices.clone(), place.clone());
-        match self.target.follow(request, move |told| known.take_in(&of, &indices, told)) {
+        match self.target.follow(request, move |told| known.check_manifests(&of, &indices, told)) {
             Some(follow) => {
                 self.watches.lock().unwrap_or_else(PoisonError::into_inner).spawn(follow);
             }
@@ -387,7 +387,7 @@ mod tests {
             known.lock().objects.insert(0, seen);
         }
         for told in told {
-            known.take_in(&place, &BTreeMap::from([("web".to_owned(), 0)]), told);
+            known.check_manifests(&place, &BTreeMap::from([("web".to_owned(), 0)]), told);
         }
         known.lock().objects.remove(&0).unwrap_or_default()
     }

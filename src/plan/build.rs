@@ -80,15 +80,15 @@ pub async fn build(
     for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {
         change.is_as_applied = options.as_applied.contains_key(&place(&change.resource, &change.desired.object));
     }
-    rebase_rules::follow(&mut changes, options.rebases, options.field_manager);
+    rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     rebase::keep(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;
-    let doubtful = decide(&mut changes, &schemas, options.field_manager);
+    let doubtful = decide(&mut changes, &schemas, &options.policy.field_manager);
     if options.settles_doubts {
-        settle::settle(&mut changes, &doubtful, target, options.field_manager, options.keeps_answers).await;
+        settle::settle(&mut changes, &doubtful, target, &options.policy.field_manager, options.keeps_answers).await;
     }
     owner::find(&mut changes, options.taken, options.app);
-    strategy::replace(&mut changes, target, options.field_manager).await;
+    strategy::replace(&mut changes, target, &options.policy.field_manager).await;
     // Sort in place: there may be very many.
     changes.sort_by_cached_key(Change::rank);
     let assumed_namespace = options.namespace.is_none().then(|| namespace.to_owned());
@@ -102,6 +102,7 @@ pub async fn build(
         unplaced,
         schemas,
         keeps_answers,
+        policy: options.policy.clone(),
         assumed_namespace,
         ..Plan::default()
     })

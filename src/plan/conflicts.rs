@@ -39,7 +39,8 @@ pub struct ChangeConflicts {
 
 /// Computes the conflicts of every update of the plan. Only reads, and requests schemas from the target only if they
 /// matter.
-pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<ChangeConflicts> {
+pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
+    let field_manager = &*plan.policy.field_manager;
     // The server itself transfers fields of a client-side apply by kubectl.
     if field_manager == "kubectl" {
         return Vec::new();
@@ -75,9 +76,9 @@ pub async fn foresee(plan: &Plan, target: &Target, field_manager: &str) -> Vec<C
 
 /// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with
 /// kapp's.
-pub async fn spare_others(plan: &mut Plan, target: &Target, field_manager: &str) {
+pub async fn spare_others(plan: &mut Plan, target: &Target) {
     if plan.changes.iter().any(|change| change.kapp.seized) {
-        for found in foresee(plan, target, field_manager).await {
+        for found in foresee(plan, target).await {
             plan.changes[found.change].kapp.seized = false;
         }
     }

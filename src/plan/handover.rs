@@ -23,10 +23,10 @@ struct ForeignFields {
 }
 
 /// Whose fields are taken over, and which fields stay although no manifest sets them.
-pub fn notices(plan: &Plan, field_manager: &str) -> Vec<Problem> {
+pub fn notices(plan: &Plan) -> Vec<Problem> {
     let written = |change: &&Change| change.is_written() && change.live.is_some();
     let written: Vec<&Change> = plan.changes.iter().filter(written).collect();
-    let found = in_parallel(&written, |change| fields_of(change, field_manager));
+    let found = in_parallel(&written, |change| fields_of(change, &plan.policy.field_manager));
     let mut taken: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
     let mut staying: BTreeMap<BTreeSet<(String, String)>, Vec<&Change>> = BTreeMap::new();
     for (change, fields) in written.into_iter().zip(found) {

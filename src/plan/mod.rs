@@ -21,8 +21,10 @@ mod order;
 pub mod outside_commit;
 pub mod owner;
 pub mod pin;
+mod policy;
 pub mod predicted;
 mod prefetch;
+mod prepare;
 mod published;
 pub mod rebase;
 pub mod rebase_rules;
@@ -49,7 +51,9 @@ pub use build::build;
 pub use change::{Change, Crds};
 pub use going::notices as going;
 pub(crate) use kinds::is_built_in;
+pub use policy::DeployPolicy;
 pub use prefetch::Prefetch;
+pub use prepare::prepare;
 pub(crate) use published::Published;
 
 /// The live CRDs that would change, with the index of the change.
@@ -94,15 +98,8 @@ pub struct Plan {
     pub schemas: BTreeMap<Resource, RawObject>,
     /// See [`PlanOptions::keeps_answers`].
     pub keeps_answers: bool,
-    /// A deploy of it waits until the written objects are ready.
-    pub is_awaited: bool,
-    /// A deploy of it shows logs of Pods that do not become ready.
-    pub shows_logs: bool,
-    /// An API that does not answer does not prevent deletions.
-    pub ignores_failing_apis: bool,
-    /// It is the plan of `gantry delete`, which has fewer flags than a deploy: help texts must not name the missing
-    /// ones.
-    pub deletes_app: bool,
+    /// How a deploy of it writes and waits.
+    pub policy: DeployPolicy,
     /// The record of the app will need several objects.
     pub needs_parts: bool,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
@@ -193,7 +190,7 @@ fn whole(unplaced: &[Unplaced]) -> Result<()> {
 pub struct PlanOptions<'a> {
     /// The namespace of namespaced objects whose manifest names none; `None` for the target's default.
     pub namespace: Option<&'a str>,
-    pub field_manager: &'a str,
+    pub policy: &'a DeployPolicy,
     /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing
     /// rights at once.
     pub goes_on_unread: bool,
@@ -213,6 +210,26 @@ pub struct PlanOptions<'a> {
     pub as_applied: &'a BTreeMap<MemberKey, LiveObject>,
     /// Keeps what the server's dry runs answer, for a diff.
     pub keeps_answers: bool,
+}
+
+impl<'a> PlanOptions<'a> {
+    /// For a plan that reads all live objects and ends at the first problem, without an app.
+    pub fn new(policy: &'a DeployPolicy, taken: &'a owner::TakeoverPatterns) -> Self {
+        static NONE: BTreeMap<MemberKey, LiveObject> = BTreeMap::new();
+        PlanOptions {
+            namespace: None,
+            policy,
+            goes_on_unread: false,
+            keep_unplaced: false,
+            settles_doubts: false,
+            taken,
+            rebases: &[],
+            app: None,
+            known: &NONE,
+            as_applied: &NONE,
+            keeps_answers: false,
+        }
+    }
 }
 
 /// What a plan is built from.

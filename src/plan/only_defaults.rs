@@ -24,11 +24,11 @@ const VERSIONS: &str = ".spec.versions";
 const MOST_ASKED: usize = 50;
 
 /// Marks the conflicts that concern only defaults of the server. Without an answer, none is marked.
-pub async fn mark(plan: &Plan, foreseen: &mut [ChangeConflicts], target: &Target, field_manager: &str) {
+pub async fn mark(plan: &Plan, foreseen: &mut [ChangeConflicts], target: &Target) {
     let Target::Kube(server) = target else { return };
     let asked = foreseen.iter_mut().take(MOST_ASKED).map(|found| async move {
         let change = &plan.changes[found.change];
-        mark_each(change, &mut found.conflicts, server, field_manager).await;
+        mark_each(change, &mut found.conflicts, server, &plan.policy.field_manager).await;
     });
     stream::iter(asked).buffer_unordered(AT_ONCE).collect::<()>().await;
 }

@@ -90,13 +90,13 @@ pub(crate) async fn predict(
 
 /// The object of a change after the deploy, without asking the server: what the manifest does not mention and other
 /// field managers own stays as it is.
-pub(crate) fn after(plan: &Plan, change: &Change, field_manager: &str) -> Value {
+pub(crate) fn after(plan: &Plan, change: &Change) -> Value {
     let live = live(change);
     let schema = custom_schema(plan, change).map(|schema| schema.value());
     let schema = schema.as_ref().map_or(MergeSchema::Deduced, |schema| merge::of_kind(schema, None));
     match change.action {
         Action::Skip => live.unwrap_or_else(|| change.desired_value()),
-        _ => merged(change, live.as_ref(), schema, field_manager),
+        _ => merged(change, live.as_ref(), schema, &plan.policy.field_manager),
     }
 }
 

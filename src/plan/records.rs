@@ -16,9 +16,11 @@ use crate::resource::ObjectRef;
 use crate::text::{cut, sanitize};
 
 /// Why a deploy must not write the manifests of some objects. `app` is the app that it deploys.
-pub fn refused(plan: &Plan, app: Option<&App>, field_manager: &str) -> Vec<Problem> {
+pub fn refused(plan: &Plan, app: Option<&App>) -> Vec<Problem> {
     let written = plan.changes.iter().filter(|change| change.is_written());
-    written.filter_map(|change| overwritten(change, app).or_else(|| loses_label(change, field_manager))).collect()
+    written
+        .filter_map(|change| overwritten(change, app).or_else(|| loses_label(change, &plan.policy.field_manager)))
+        .collect()
 }
 
 /// The problem if the object is the record of an app, or a part of one.

@@ -33,12 +33,22 @@ const OBJECTS_SHOWN: usize = 5;
 const FIELDS_SHOWN: usize = 10;
 
 /// What the checks that are enabled report anyway, each with its own severity.
-#[derive(Debug, Clone, Copy)]
-pub struct Reported {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReportedRefusals {
     /// What the server refuses in a dry run.
     pub dry_runs: bool,
     /// Invalid CRDs.
     pub crds: bool,
+}
+
+impl ReportedRefusals {
+    /// What several checks report together.
+    pub fn of_all(checks: impl Iterator<Item = ReportedRefusals>) -> Self {
+        checks.fold(ReportedRefusals::default(), |all, one| ReportedRefusals {
+            dry_runs: all.dry_runs || one.dry_runs,
+            crds: all.crds || one.crds,
+        })
+    }
 }
 
 /// What is known in advance about a deploy.
@@ -53,11 +63,11 @@ pub struct Refusals {
 }
 
 /// Why a deploy of this plan would fail. Only reads.
-pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reported: Reported) -> Refusals {
+pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
     let Target::Kube(server) = target else {
         return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
-    let asking = RefusalForecaster { plan, target, server, writing };
+    let asking = RefusalForecaster { plan, target, server, writing: plan.policy.writing() };
     let (mut problems, immutable, replaced, unreadable, beside) = tokio::join!(
         asking.namespaces(),
         asking.immutable_fields(),
@@ -77,7 +87,7 @@ pub async fn foresee(plan: &Plan, target: &Target, writing: Writing<'_>, reporte
 
 /// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not
 /// know. Custom resources are the subject of a check.
-async fn unreadable(plan: &Plan, target: &Target, reported: Reported) -> Refusals {
+async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
     let is_asked = |change: &&Change| {
         let is_built_in = kinds::is_built_in(&change.resource.group);
         let is_reported = reported.dry_runs || reported.crds && change.desired.object.is_crd();
@@ -150,14 +160,16 @@ pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
 /// Objects that do not fit the schema of an older version at which `managedFields` of the live object have an entry,
 /// such as an object that moves to a new version of its CRD and sets a field that the old one lacks. The server refuses
 /// the apply once the CRD of the same plan is written: see [`managed`].
-pub fn unfit_for_managed_fields(plan: &Plan, field_manager: &str) -> Vec<Problem> {
+pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
     let crds = deployed_crds(plan);
     let mut schemas: BTreeMap<(&str, &str), Option<Value>> = BTreeMap::new();
     let mut problems = Vec::new();
     for change in plan.changes.iter().filter(|change| change.is_written()) {
         let Resource { plural, group, version, .. } = &*change.resource;
         let crd = crds.get(format!("{plural}.{group}").as_str()).and_then(|crd| Some((*crd, crd.crd()?)));
-        let (Some((crd, sides)), Some(live)) = (crd, change.live_when_applied(field_manager)) else { continue };
+        let (Some((crd, sides)), Some(live)) = (crd, change.live_when_applied(&plan.policy.field_manager)) else {
+            continue;
+        };
         let Some(defined) = sides.defined() else { continue };
         // With a webhook, only the server knows the object at another version.
         let has_webhook =
@@ -255,7 +267,7 @@ impl RefusalForecaster<'_> {
             .iter()
             .filter(|change| change.desired.object.is_namespace())
             // A deploy that waits waits for a namespace that something else creates.
-            .filter(|change| change.action != Action::Skip || self.plan.is_awaited && strategy::is_missing(change))
+            .filter(|change| change.action != Action::Skip || self.plan.policy.waits && strategy::is_missing(change))
             .map(|change| (change.desired.object.name.as_str(), change.live.as_ref()))
             .collect();
         let others: Vec<&str> = created.keys().copied().filter(|name| !of_plan.contains_key(name)).collect();
@@ -311,7 +323,7 @@ impl RefusalForecaster<'_> {
     }
 
     /// Objects that would be deleted, and not created again because the server refuses the new ones.
-    async fn replacements(&self, reported: Reported) -> Vec<Problem> {
+    async fn replacements(&self, reported: ReportedRefusals) -> Vec<Problem> {
         let crds = deployed_crds(self.plan);
         // An object whose CRD changes is judged by the old schema.
         let has_new_schema = |change: &Change| {

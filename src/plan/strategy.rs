@@ -17,6 +17,7 @@ use crate::app::kapp::KAPP_APP;
 use crate::app::{members, versions};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::manifest::{Manifest, Spans};
+use crate::plan::DeployPolicy;
 use crate::problem::Problem;
 use crate::readiness;
 use crate::resource::{ObjectRef, RawObject, Step};
@@ -154,20 +155,13 @@ pub struct NotHonoured {
     pub notices: Vec<Problem>,
 }
 
-/// Settings that some annotations require.
-#[derive(Debug, Clone, Copy)]
-pub struct StrategySettings {
-    /// The deploy waits until objects are ready.
-    pub waits: bool,
-    pub has_app: bool,
-}
-
 /// Checks for unsupported annotations of kapp and other deploy tools.
-pub fn not_honoured(plan: &Plan, means: StrategySettings, field_manager: &str) -> NotHonoured {
+pub fn not_honoured(plan: &Plan) -> NotHonoured {
+    let policy = &plan.policy;
     let mut found = NotHonoured::default();
     let mut subjects = BTreeSet::new();
     let writes = plan.is_written();
-    let problems = |change| directives::problems_of_change(change, field_manager, writes);
+    let problems = |change| directives::problems_of_change(change, &policy.field_manager, writes);
     for annotation in plan.changes.iter().flat_map(problems) {
         if annotation.blocks {
             found.blocks.push(annotation.problem);
@@ -175,41 +169,49 @@ pub fn not_honoured(plan: &Plan, means: StrategySettings, field_manager: &str) -
             found.notices.push(annotation.problem);
         }
     }
-    let mut said_already = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for change in plan.changes.iter().filter(|change| may_ask(&change.desired)) {
         let manifest = change.desired.raw.value();
         let spans = OnceCell::new();
         for (key, value) in manifest["metadata"]["annotations"].as_object().into_iter().flatten() {
-            let said = name_of(key).and_then(|name| said(name, value, &change.desired.object, means));
-            let Some((blocks, message, help)) = said else { continue };
+            let object = &change.desired.object;
+            let unsupported = name_of(key).and_then(|name| unsupported_annotation(name, value, object, policy));
+            let Some(UnsupportedAnnotation { blocks, instead, help }) = unsupported else { continue };
             let spans = spans.get_or_init(|| Spans::of(&change.desired.origin));
             let at = spans.locate(&[Step::from("metadata"), "annotations".into(), key.as_str().into()]).location;
-            let problem = Problem::new(format!("{}: {key}: {message}", change.desired.object)).at(at).help(help);
+            let problem = Problem::new(format!("{object}: {key}: {instead}")).at(at).help(help);
             if blocks {
                 found.blocks.push(problem);
-            } else if said_already.insert(message) {
+            } else if reported.insert(instead) {
                 // If very many objects have the same annotation, only the first is reported.
                 found.notices.push(problem);
             }
         }
-        found.notices.extend(absent(change).filter(|_| !means.waits));
+        found.notices.extend(absent(change).filter(|_| !policy.waits));
     }
     found
 }
 
-/// Whether it blocks the deploy, what gantry does instead, and the next step.
-fn said(
+/// An annotation that gantry does not honour, or a value of it.
+struct UnsupportedAnnotation {
+    blocks: bool,
+    /// What gantry does instead.
+    instead: &'static str,
+    help: &'static str,
+}
+
+fn unsupported_annotation(
     name: &str,
     value: &Value,
     object: &ObjectRef,
-    means: StrategySettings,
-) -> Option<(bool, &'static str, &'static str)> {
+    policy: &DeployPolicy,
+) -> Option<UnsupportedAnnotation> {
     let is_deployment = || object.kind == "Deployment" && object.group() == "apps";
-    Some(match name {
+    let (blocks, instead, help) = match name {
         MINIMUM | OWN_MINIMUM if is_deployment() && !value.as_str().is_some_and(readiness::is_minimum) => {
-            (means.waits, "the value is not a number of replicas or a percentage", "write it like \"2\" or \"60%\"")
+            (policy.waits, "the value is not a number of replicas or a percentage", "write it like \"2\" or \"60%\"")
         }
-        "versioned" if !means.has_app => (
+        "versioned" if !policy.has_app => (
             true,
             "the record of an app defines its version, and no app is given",
             "deploy the manifests as an app: --app NAME",
@@ -242,7 +244,8 @@ fn said(
             (false, "it has no effect: gantry keeps no copy of the manifest in the object", "remove the annotation")
         }
         _ => return None,
-    })
+    };
+    Some(UnsupportedAnnotation { blocks, instead, help })
 }
 
 fn is_one_of(value: &Value, known: &[&str]) -> bool {

@@ -6,6 +6,8 @@
 pub mod admission_dry_run;
 pub mod api_availability;
 mod change_place;
+#[cfg(test)]
+pub(crate) mod context_for_tests;
 pub mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom;
@@ -43,6 +45,7 @@ use crate::finding::{
     Suppressed, Verdict, Witness,
 };
 use crate::parallel::apart;
+use crate::plan::refusals::ReportedRefusals;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource, Step};
@@ -55,16 +58,12 @@ pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as
 pub struct Context<'a> {
     pub plan: &'a Plan,
     pub target: &'a Target,
-    /// The field manager of the deploy.
-    pub field_manager: &'a str,
     /// Determines the lookups of all checks of this run.
     pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
     /// Determines the lookups that depend on the target.
     pub live_lookups: &'a (dyn Fn() -> Vec<LiveLookups<'a>> + Sync),
     /// Determines the lookups that deletions need.
     pub deletion_lookups: &'a (dyn Fn() -> Vec<ObjectLookup> + Sync),
-    /// Whether the deploy will take fields from other managers.
-    pub force_conflicts: bool,
     /// Whether messages must not contain values of objects, only their types (`--redact`).
     pub redact: bool,
     /// The proofs about the plan's CRDs, shared by the checks of one run.
@@ -357,12 +356,12 @@ pub trait Check: Send + Sync {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
 
     /// The data that the check needs about the objects of changed CRDs, so one pass over them serves all checks.
-    fn wants(&self) -> objects::Wants {
+    fn object_data(&self) -> objects::Wants {
         objects::Wants::default()
     }
 
     /// Whether the check needs all packages of the catalogs, not only those that ClusterExtensions request.
-    fn looks_at_all_packages(&self) -> bool {
+    fn needs_all_packages(&self) -> bool {
         false
     }
 
@@ -392,8 +391,18 @@ pub trait Check: Send + Sync {
         true
     }
 
+    /// What the check reports of what the server will refuse, so that it is not reported twice.
+    fn reported_refusals(&self) -> ReportedRefusals {
+        ReportedRefusals::default()
+    }
+
+    /// Whether the check reads the catalogs of the configuration.
+    fn reads_catalogs(&self) -> bool {
+        false
+    }
+
     /// Whether the check reports manifests whose kind is not served. If no check does, such manifests end the run.
-    fn tells_unplaced(&self) -> bool {
+    fn reports_unserved_kinds(&self) -> bool {
         false
     }
 }

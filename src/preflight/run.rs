@@ -42,8 +42,6 @@ pub struct Enabled {
 pub struct RunOptions<'a> {
     pub warn_only: bool,
     pub redact: bool,
-    pub field_manager: &'a str,
-    pub force_conflicts: bool,
     pub waivers: Waivers<'a>,
     /// Known findings, which no longer count.
     pub baseline: Option<&'a Baseline>,
@@ -71,25 +69,14 @@ pub struct Ran {
 
 /// Runs all checks; no check is skipped because of what another one finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions {
-        warn_only,
-        redact,
-        field_manager,
-        force_conflicts,
-        waivers,
-        baseline,
-        catalogs,
-        custom_checks,
-        known,
-        stage,
-    } = options;
+    let RunOptions { warn_only, redact, waivers, baseline, catalogs, custom_checks, known, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Proofs::new(Proven, upgraded_crds(&plan.changes).count());
     let proofs = Arc::new(proofs.sharing(known.cloned()));
-    let objects = Arc::new(ObjectSurvey::new(checks.iter().map(|enabled| enabled.check.wants())));
+    let objects = Arc::new(ObjectSurvey::new(checks.iter().map(|enabled| enabled.check.object_data())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
-    let looks_at_all = checks.iter().any(|enabled| enabled.check.looks_at_all_packages());
-    let olm = &OlmState::new(plan, target, field_manager, catalogs.sources, looks_at_all);
+    let looks_at_all = checks.iter().any(|enabled| enabled.check.needs_all_packages());
+    let olm = &OlmState::new(plan, target, catalogs.sources, looks_at_all);
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
     let unread = unread(plan);
@@ -98,11 +85,9 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         let context = Context {
             plan,
             target,
-            field_manager,
             lookups: &lookups,
             live_lookups: &live_lookups,
             deletion_lookups: &deletion_lookups,
-            force_conflicts,
             redact,
             proofs,
             objects,
@@ -156,10 +141,10 @@ fn unread(plan: &Plan) -> Option<CouldNotCheck> {
 
 fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[CustomCheck]) -> Vec<Problem> {
     let own = custom_checks.iter().map(|check| check.name.as_str());
-    let all: Vec<&str> = CHECKS.iter().flat_map(|check| (check.names)()).chain(own).collect();
+    let all: Vec<&str> = CHECKS.iter().flat_map(|check| check.finding_names()).chain(own).collect();
     let ran = reports.iter().filter(|report| !matches!(report.status, CheckStatus::Failed | CheckStatus::Skipped));
     let names = |report: &CheckReport| match registry::find(&report.name) {
-        Some(check) => (check.names)().into_iter().map(str::to_owned).collect(),
+        Some(check) => check.finding_names().into_iter().map(str::to_owned).collect(),
         None => vec![report.name.clone()],
     };
     let ran: Vec<String> = ran.flat_map(names).collect();
@@ -443,8 +428,6 @@ mod tests {
         let options = RunOptions {
             warn_only: false,
             redact: false,
-            field_manager: "gantry",
-            force_conflicts: false,
             waivers: Waivers { list: &[], today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
             baseline: None,
             catalogs: Catalogs::none(),

@@ -9,7 +9,7 @@ use crate::finding::{Action, redact};
 use crate::matcher::{self, MatchableObject};
 use crate::options::DiffKind;
 use crate::plan::Plan;
-use crate::plan::predicted::{self, Predicted, Writing};
+use crate::plan::predicted::{self, Predicted};
 use crate::plan::rebase_rules::remove;
 use crate::report::Report;
 
@@ -29,8 +29,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
     for entry in report.changes.iter_mut().filter(|entry| is_line(entry.action)) {
         entry.diff = Some(Box::default());
     }
-    let writing =
-        Writing { field_manager: &settings.field_manager, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS) };
+    let writing = plan.policy.writing();
     let changes = &mut report.changes;
     let mut each = |predicted: Predicted<'_>| {
         let Predicted { change, live, next, approximate, schema } = predicted;

@@ -107,7 +107,7 @@ async fn steps(
     let input = (!run.deletes()).then_some(input);
     let opening = Box::pin(open(&run.settings, input, run.last(), &run.progress));
     let PreparedRun { mut loaded, target, ahead, before } = until(&stop, opening).await?;
-    run.take_in(&mut loaded)?;
+    run.check_manifests(&mut loaded)?;
     let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref() };
     Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(FlowOutcome::OnOne)
 }

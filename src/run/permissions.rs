@@ -5,7 +5,7 @@
 
 mod of_snapshot;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -71,19 +71,14 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         let desired =
             DesiredSource { files: &args.input.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
+        let policy = super::app::deploy_policy(&settings, false);
+        let taken = TakeoverPatterns::new(&settings.take_ownership);
+        // Doubts are not settled: an update that may change nothing needs the same rights.
         let options = PlanOptions {
             namespace: settings.namespace.as_deref(),
-            field_manager: &settings.field_manager,
             goes_on_unread: true,
-            keep_unplaced: false,
-            // An update that may change nothing needs the same rights.
-            settles_doubts: false,
-            taken: &TakeoverPatterns::new(&settings.take_ownership),
             rebases: &settings.rules.rebases,
-            app: None,
-            known: &BTreeMap::new(),
-            as_applied: &BTreeMap::new(),
-            keeps_answers: false,
+            ..PlanOptions::new(&policy, &taken)
         };
         let built = plan::build(manifests, Prefetch::none(), &target, options, &|_, _| ()).await;
         let plan = built.map_err(Error::without_block)?;
@@ -174,7 +169,7 @@ async fn print(
     let checks: Vec<Box<dyn Check>> = checks.collect();
     let mut lookups = lookups(&checks, plan).await;
     let mut unknown = Vec::new();
-    let olm = OlmState::new(plan, target, &settings.field_manager, &settings.catalogs, false);
+    let olm = OlmState::new(plan, target, &settings.catalogs, false);
     for check in &checks {
         match check.live_lookups(plan, &olm).await {
             Ok(found) => lookups.extend(found),

@@ -3,7 +3,7 @@
 //! It has the CRDs of the target. With manifests, it has only the live objects that they name and the CRDs of their
 //! kinds. With `--objects`, it also has the custom resources of these CRDs. It never has Secrets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::{StreamExt, stream};
 
@@ -237,18 +237,14 @@ pub(super) async fn plan_of(
     let all = manifests.manifests.len();
     manifests.manifests.retain(|manifest| !manifest.object.is_secret());
     let secrets = all - manifests.manifests.len();
+    let policy = super::app::deploy_policy(settings, false);
+    let taken = TakeoverPatterns::new(&settings.take_ownership);
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
-        field_manager: &settings.field_manager,
         goes_on_unread: true,
         keep_unplaced: true,
-        settles_doubts: false,
-        taken: &TakeoverPatterns::new(&settings.take_ownership),
         rebases: &settings.rules.rebases,
-        app: None,
-        known: &BTreeMap::new(),
-        as_applied: &BTreeMap::new(),
-        keeps_answers: false,
+        ..PlanOptions::new(&policy, &taken)
     };
     Ok((plan::build(manifests, Prefetch::none(), target, options, &|_, _| ()).await?, secrets))
 }

@@ -10,7 +10,6 @@ use super::depend::Dependence;
 use super::{ViolationsFound, quota, refusal};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{DryRunError, IN_FLIGHT};
-use crate::plan::predicted::Writing;
 use crate::plan::{Action, Change, only_defaults, pin};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
@@ -90,13 +89,13 @@ async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) ->
     if change.action == Action::Replace {
         let pin = change.pin();
         // What the server adds matters only for quotas, and the live object counts there already.
-        let request = change.request(&pin, context.field_manager, context.force_conflicts);
+        let request = change.request(&pin, &context.plan.policy.field_manager, context.plan.policy.force_conflicts);
         return server.dry_run_create(&request).await.map(|()| change.desired.raw.clone());
     }
-    let writing = Writing { field_manager: context.field_manager, force_conflicts: context.force_conflicts };
+    let writing = context.plan.policy.writing();
     let mut answer = pin::dry_run(change, writing, server, context.target).await;
     if let Err(DryRunError::Conflict(conflicts)) = &mut answer {
-        only_defaults::mark_each(change, conflicts, server, context.field_manager).await;
+        only_defaults::mark_each(change, conflicts, server, &context.plan.policy.field_manager).await;
     }
     answer
 }

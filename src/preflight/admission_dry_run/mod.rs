@@ -29,21 +29,19 @@ use super::{Check, CheckFuture, CheckResult, Context, FindLookups, ViolationsFou
 use crate::cluster::Target;
 use crate::finding::redact;
 use crate::plan::Plan;
+use crate::plan::refusals::ReportedRefusals;
 
 const NAME: &str = "AdmissionDryRun";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "the server itself must accept every object of this deploy in a dry run",
-    docs: "docs/checks/AdmissionDryRun.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
-    configure: |_| {},
-    build: |_| Box::new(AdmissionDryRun),
-    supersedes: &[],
     refusals: rules::REFUSALS,
     field_conflicts: Some(rules::CONFLICT.name),
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "the server itself must accept every object of this deploy in a dry run",
+        rules::docs,
+        |_| Box::new(AdmissionDryRun),
+    )
 };
 
 /// The check. It has no configuration of its own.
@@ -51,6 +49,10 @@ pub const ENTRY: CheckEntry = CheckEntry {
 pub struct AdmissionDryRun;
 
 impl Check for AdmissionDryRun {
+    fn reported_refusals(&self) -> ReportedRefusals {
+        ReportedRefusals { dry_runs: true, ..ReportedRefusals::default() }
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
             let Target::Kube(server) = context.target else {

@@ -30,17 +30,13 @@ use crate::plan::Plan;
 const NAME: &str = "APIAvailability";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "every kind of the manifests must be served, and the deploy must not remove an API that others use",
-    docs: "docs/checks/APIAvailability.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
-    configure: |_| {},
-    build: |_| Box::new(ApiAvailability),
-    supersedes: &[],
     refusals: rules::REFUSALS,
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "every kind of the manifests must be served, and the deploy must not remove an API that others use",
+        rules::docs,
+        |_| Box::new(ApiAvailability),
+    )
 };
 
 /// The check. It has no configuration of its own.
@@ -63,7 +59,7 @@ impl Check for ApiAvailability {
         Box::new(move || lookups)
     }
 
-    fn tells_unplaced(&self) -> bool {
+    fn reports_unserved_kinds(&self) -> bool {
         true
     }
 }

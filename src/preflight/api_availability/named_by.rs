@@ -364,7 +364,7 @@ async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Violation
         let entries = head.metadata.managed_fields.into_iter();
         // The fields of this deploy do not count: it writes them again, or gives up their ownership.
         let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
-        for entry in entries.filter(|entry| entry.manager != context.field_manager) {
+        for entry in entries.filter(|entry| entry.manager != context.plan.policy.field_manager) {
             if let Some(version) = api.removed_version(&entry.api_version) {
                 seen.insert((version.to_owned(), text::sanitize(&entry.manager).into_owned()));
             }

@@ -1,7 +1,5 @@
 //! Runs the check on folders in place of a cluster.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::ENTRY;
@@ -9,10 +7,9 @@ use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
-use crate::preflight::proofs::Proofs;
+use crate::preflight::context_for_tests::ContextForTests;
 use crate::preflight::proofs::Proven;
-use crate::preflight::{CheckResult, Context, Notices, Violation, ViolationSubject};
-use crate::ui::progress::ProgressDisplay;
+use crate::preflight::{CheckResult, Violation, ViolationSubject};
 
 /// The findings of a deploy of `manifests` to a folder that contains `cluster`: the rule, object and message of each.
 fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
@@ -41,41 +38,13 @@ fn run<T>(
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions {
-        namespace,
-        field_manager: "gantry",
-        goes_on_unread: false,
-        keep_unplaced: true,
-        settles_doubts: false,
-        taken: &crate::plan::owner::TakeoverPatterns::default(),
-        rebases: &[],
-        app: None,
-        known: &std::collections::BTreeMap::new(),
-        as_applied: &std::collections::BTreeMap::new(),
-        keeps_answers: false,
-    };
-    let stage = ProgressDisplay::Hidden.stage("checking", None);
+    let (policy, taken) = Default::default();
+    let options = PlanOptions { namespace, keep_unplaced: true, ..PlanOptions::new(&policy, &taken) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let context = Context {
-            catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
-            plan: &plan,
-            target: &target,
-            field_manager: "gantry",
-            force_conflicts: false,
-            redact: false,
-            lookups: &Vec::new,
-            live_lookups: &Vec::new,
-            deletion_lookups: &Vec::new,
-            by_default: false,
-            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-            proofs: Arc::new(Proofs::new(Proven, 1)),
-            objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
-            stage: &stage,
-            notices: &Notices::default(),
-        };
+        let inputs = ContextForTests::new(&plan, &target, Proven);
+        let context = inputs.context();
         let answer = (ENTRY.build)(&crate::config::CheckConfig::default()).run(context).await.expect("checked");
         let CheckResult::Checked { violations, unchecked, .. } = answer else { panic!("skipped") };
         assert_eq!(unchecked, []);

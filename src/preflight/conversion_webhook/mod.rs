@@ -53,19 +53,15 @@ const PAGE: u32 = 100;
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "conversion webhooks must be reachable and trusted, and convert the existing objects without loss",
-    docs: "docs/checks/ConversionWebhook.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |reader| {
         options(reader);
     },
-    build: |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
-    supersedes: &[],
-    refusals: &[],
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "conversion webhooks must be reachable and trusted, and convert the existing objects without loss",
+        rules::docs,
+        |config| Box::new(ConversionWebhook { objects: options(&mut ConfigReader::new(NAME, config)) }),
+    )
 };
 
 /// Reads the configuration: how many objects of each CRD are converted.
@@ -260,7 +256,7 @@ impl ConversionWebhook {
             check_service(desired, reference, &subject, (is_kept, total), context, &mut found, &mut effect).await;
         }
         if let Some(webhook) = desired.webhook() {
-            let injected = is_injected(desired, live, change, context.field_manager);
+            let injected = is_injected(desired, live, change, &context.plan.policy.field_manager);
             found.violations.extend(ca_bundle(desired, webhook, (live_webhook, injected), &subject, effect, context));
         }
         for violation in &mut found.violations {

@@ -132,7 +132,7 @@ async fn round_trip(
             hidden.add(name, loss::missing(stored, object, describes));
         }
         let reference = reference(&resource, name);
-        match context.target.rewritten(&resource, &reference, context.field_manager).await {
+        match context.target.rewritten(&resource, &reference, &context.plan.policy.field_manager).await {
             Ok(back) => {
                 let mut differences = loss::differences(object, &back.value());
                 if !differences.is_empty() {
@@ -197,7 +197,7 @@ async fn admission_changes(
     context: &Context<'_>,
 ) -> Vec<ConversionLoss> {
     let Some(object) = stored.objects.get(name) else { return Vec::new() };
-    match context.target.rewritten(storage, &reference(storage, name), context.field_manager).await {
+    match context.target.rewritten(storage, &reference(storage, name), &context.plan.policy.field_manager).await {
         Ok(back) => loss::differences(object, &back.value()),
         Err(_) => Vec::new(),
     }

@@ -22,6 +22,7 @@ pub mod rule;
 pub mod rules;
 pub mod server;
 mod stored;
+mod switched_off;
 mod unexplained;
 mod words;
 
@@ -35,6 +36,7 @@ use self::evidence::{Examination, Weighed};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
 use self::server::PlannedCrdWrite;
+pub use self::switched_off::unchecked_upgrades;
 use super::entry::CheckEntry;
 use super::objects::survey::{IncompleteListReason, Surveyed};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
@@ -48,6 +50,7 @@ use crate::finding::{Coverage, Evidence, Examined, Severity, Suppressed, Verdict
 use crate::olm::cluster_extension::SafetyOff;
 use crate::parallel::{apart, in_parallel};
 use crate::plan::bundles::Installer;
+use crate::plan::refusals::ReportedRefusals;
 use crate::plan::{Change, Plan, upgraded_crds};
 use crate::resource::RawObject;
 use crate::text;
@@ -56,19 +59,18 @@ use gantry_proof::Limits;
 pub const NAME: &str = "CRDUpgradeSafety";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "an upgrade of a CRD must not break existing objects, clients and data",
-    docs: "docs/checks/CRDUpgradeSafety.md",
-    rules: rule_docs,
-    names: options::finding_names,
+    names: Some(options::finding_names),
     configure: |reader| {
         CrdUpgradeOptions::read(reader);
     },
-    build: |config| Box::new(CrdUpgradeSafety::new(CrdUpgradeOptions::read(&mut ConfigReader::new(NAME, config)))),
-    supersedes: &[],
     refusals: server::REFUSALS,
-    field_conflicts: None,
     documented: documented::lines,
+    ..CheckEntry::new(
+        NAME,
+        "an upgrade of a CRD must not break existing objects, clients and data",
+        rule_docs,
+        |config| Box::new(CrdUpgradeSafety::new(CrdUpgradeOptions::read(&mut ConfigReader::new(NAME, config)))),
+    )
 };
 
 /// The check, configured.
@@ -111,7 +113,11 @@ impl Check for CrdUpgradeSafety {
         self.options.tool().is_some()
     }
 
-    fn wants(&self) -> Wants {
+    fn reported_refusals(&self) -> ReportedRefusals {
+        ReportedRefusals { crds: true, ..ReportedRefusals::default() }
+    }
+
+    fn object_data(&self) -> Wants {
         Wants { tallied: self.counts_objects(), ..Wants::default() }
     }
 
@@ -148,7 +154,7 @@ impl Check for CrdUpgradeSafety {
                 }
             }
             let evidence = self.evidence(&pairs, &compared, &context).await?;
-            let mut written = PlannedCrdWrite::all(&context.plan.changes, context.field_manager);
+            let mut written = PlannedCrdWrite::all(&context.plan.changes, &context.plan.policy.field_manager);
             for crd in &mut written {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
@@ -278,7 +284,7 @@ impl CrdUpgradeSafety {
 
     /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
     async fn only_refusals(&self, context: &Context<'_>) -> Result<CheckResult, CouldNotCheck> {
-        let written = PlannedCrdWrite::all(&context.plan.changes, context.field_manager);
+        let written = PlannedCrdWrite::all(&context.plan.changes, &context.plan.policy.field_manager);
         let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
         let answer = apart(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
         match answer.await.ok_or_else(interrupted)? {

@@ -18,6 +18,7 @@ use crate::finding::Severity;
 use crate::manifest::{Manifest, ManifestOrigin, ManifestSource};
 use crate::plan::{Action, Change, Crds, Plan};
 use crate::preflight::ViolationSubject;
+use crate::preflight::context_for_tests::ContextForTests;
 use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_schema::keywords;
 
@@ -390,28 +391,8 @@ async fn the_check_answers_with_what_was_compared() {
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let options = CrdUpgradeOptions { fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
     let check = CrdUpgradeSafety::new(options);
-    let stage = crate::ui::progress::ProgressDisplay::Hidden.stage("checking", None);
-    let answer = check
-        .run(Context {
-            catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
-            plan: &plan,
-            target: &target,
-            field_manager: "gantry",
-            force_conflicts: false,
-            redact: false,
-            lookups: &Vec::new,
-            live_lookups: &Vec::new,
-            deletion_lookups: &Vec::new,
-            proofs: Arc::new(Proofs::new(Proven, 1)),
-            objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
-            by_default: false,
-            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-            stage: &stage,
-            notices: &crate::preflight::Notices::default(),
-        })
-        .await
-        .unwrap();
+    let inputs = ContextForTests::new(&plan, &target, Proven);
+    let answer = check.run(inputs.context()).await.unwrap();
     let CheckResult::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     let found: Vec<_> = found.iter().map(|v| (&*v.rule, v.severity)).collect();
     assert_eq!(found, [("UnknownChange", Severity::Info), ("CRDInvalid", Severity::Error)]);

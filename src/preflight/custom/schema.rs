@@ -16,11 +16,9 @@ use crate::cluster::dir::DirTarget;
 use crate::finding::Source;
 use crate::manifest::{self, ManifestSource};
 use crate::plan::{Action, Change, Crds, Plan};
-use crate::preflight::proofs::Proofs;
+use crate::preflight::context_for_tests::ContextForTests;
 use crate::preflight::proofs::Proven;
-use crate::preflight::{Context, Notices};
 use crate::resource::{LiveObject, ObjectRef, RawObject, Resource};
-use crate::ui::progress::ProgressDisplay;
 
 /// The standard input of a program: a ResourceList of the KRM functions specification with an additional member, plan.
 #[derive(JsonSchema)]
@@ -151,25 +149,8 @@ async fn written(function_config: Option<&Value>) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let target = Target::Dir(DirTarget::open(folder.path()).expect("a target"));
     let plan = plan(MANIFESTS);
-    let stage = ProgressDisplay::Hidden.stage("checking", None);
-    let context = Context {
-        catalogs: crate::catalog::Catalogs::none(),
-        olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
-        plan: &plan,
-        target: &target,
-        field_manager: "gantry",
-        redact: false,
-        lookups: &Vec::new,
-        live_lookups: &Vec::new,
-        deletion_lookups: &Vec::new,
-        force_conflicts: false,
-        proofs: Arc::new(Proofs::new(Proven, 1)),
-        objects: Arc::new(crate::preflight::objects::ObjectSurvey::new([])),
-        by_default: false,
-        today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-        stage: &stage,
-        notices: &Notices::default(),
-    };
+    let inputs = ContextForTests::new(&plan, &target, Proven);
+    let context = inputs.context();
     let mut text = Vec::new();
     input::write(&context, function_config, &mut text).await.expect("memory takes all");
     serde_json::from_slice(&text).expect("JSON")

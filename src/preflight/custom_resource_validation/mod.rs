@@ -37,20 +37,18 @@ use crate::plan::{Change, Plan};
 const NAME: &str = "CustomResourceValidation";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "existing objects must survive the upgrade of their CRD, and custom resources among the manifests must be \
-        valid",
-    docs: "docs/checks/CustomResourceValidation.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |reader| {
         options(reader);
     },
-    build: |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
     supersedes: &[Superseded { check: "AdmissionDryRun", rule: "ObjectInvalid" }],
     refusals: rules::REFUSALS,
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "existing objects must survive the upgrade of their CRD, and custom resources among the manifests must be \
+        valid",
+        rules::docs,
+        |config| Box::new(CustomResourceValidation { options: options(&mut ConfigReader::new(NAME, config)) }),
+    )
 };
 
 /// The check's parsed configuration.
@@ -179,7 +177,7 @@ impl CustomResourceValidation {
 }
 
 impl Check for CustomResourceValidation {
-    fn wants(&self) -> Wants {
+    fn object_data(&self) -> Wants {
         match self.selection().is_whole() {
             true => Wants { named: true, page_size: Some(self.options.page_size), ..Wants::default() },
             false => Wants::default(),

@@ -35,17 +35,13 @@ use crate::text::sanitize;
 pub const NAME: &str = "DeletionSafety";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "deleting objects of an app must not delete data or other objects, or break services",
-    docs: "docs/checks/DeletionSafety.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
-    configure: |_| {},
-    build: |_| Box::new(DeletionSafety),
-    supersedes: &[],
-    refusals: &[],
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    guards_deletions: true,
+    ..CheckEntry::new(
+        NAME,
+        "deleting objects of an app must not delete data or other objects, or break services",
+        rules::docs,
+        |_| Box::new(DeletionSafety),
+    )
 };
 
 /// The page size of lists.
@@ -73,14 +69,14 @@ impl Check for DeletionSafety {
 async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let Context { plan, target, .. } = context;
     // The contents of an object are lost even if it is created again.
-    let deletions = Deletions::new(plan.deleted(), target, plan.deletes_app);
+    let deletions = Deletions::new(plan.deleted(), target, plan.policy.deletes_app);
     let mut found = ViolationsFound::default();
-    found.extend(crds::check(&deletions, plan.ignores_failing_apis, context.notices).await);
-    found.extend(namespaces::check(&deletions, plan.ignores_failing_apis, context.notices).await);
+    found.extend(crds::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
+    found.extend(namespaces::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&deletions).await);
     let removed = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    let removed = Deletions::new(removed, target, plan.deletes_app);
-    found.violations.extend(changed::check(&removed, context.field_manager));
+    let removed = Deletions::new(removed, target, plan.policy.deletes_app);
+    found.violations.extend(changed::check(&removed, &context.plan.policy.field_manager));
     found.extend(services::check(&removed).await);
     found.extend(needed::check(&removed, context.notices).await);
     found.extend(finalizers::check(&removed, plan).await);

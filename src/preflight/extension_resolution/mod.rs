@@ -43,19 +43,15 @@ use crate::text::sanitize;
 pub const NAME: &str = "ExtensionResolution";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "ClusterExtensions must resolve to a bundle that OLM v1 can install",
-    docs: "docs/checks/ExtensionResolution.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |reader| {
         options(reader);
     },
-    build: |config| Box::new(ExtensionResolution { options: options(&mut ConfigReader::new(NAME, config)) }),
-    supersedes: &[],
-    refusals: &[],
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "ClusterExtensions must resolve to a bundle that OLM v1 can install",
+        rules::docs,
+        |config| Box::new(ExtensionResolution { options: options(&mut ConfigReader::new(NAME, config)) }),
+    )
 };
 
 /// The maximum number of mistakes of a package that are reported; further ones are only counted.
@@ -96,6 +92,10 @@ struct ExtensionResolution {
 }
 
 impl Check for ExtensionResolution {
+    fn reads_catalogs(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(check(self.options, context))
     }

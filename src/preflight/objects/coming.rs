@@ -30,7 +30,7 @@ pub fn validate(
     };
     for change in context.plan.changes.iter().filter(is_of_kind) {
         let object = &change.desired.object;
-        match form(upgrade, listed, change, context.field_manager) {
+        match form(upgrade, listed, change, &context.plan.policy.field_manager) {
             Ok(value) => {
                 let mut effects = validator.effects(&ProjectedObject { value, managed: Vec::new() });
                 // A value that a manifest sets is stored, so it does not come from a default.

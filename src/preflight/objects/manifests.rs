@@ -194,7 +194,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
             objects: objects.into_iter().map(|index| (index, changes[index].clone())).collect(),
         })
         .collect();
-    let (manager, redact) = (Arc::from(context.field_manager), context.redact);
+    let (manager, redact) = (Arc::from(&*context.plan.policy.field_manager), context.redact);
     match apart(move || validate_all(work, &manager, redact)).await {
         Some(validated) => found.extend(validated),
         None => found

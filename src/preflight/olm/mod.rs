@@ -78,7 +78,6 @@ impl Selected<'_> {
 pub struct OlmState<'a> {
     plan: &'a Plan,
     target: &'a Target,
-    field_manager: &'a str,
     /// The catalogs of the configuration.
     configured: &'a [CatalogSource],
     /// Whether a check needs all packages, not only the requested ones.
@@ -93,12 +92,11 @@ impl<'a> OlmState<'a> {
     pub fn new(
         plan: &'a Plan,
         target: &'a Target,
-        field_manager: &'a str,
         configured: &'a [CatalogSource],
         looks_at_all: bool,
     ) -> OlmState<'a> {
         let (of_plan, known, live, contents) = Default::default();
-        OlmState { plan, target, field_manager, configured, looks_at_all, of_plan, known, live, contents }
+        OlmState { plan, target, configured, looks_at_all, of_plan, known, live, contents }
     }
 
     /// Whether the target is a server, which has catalogd.
@@ -111,7 +109,7 @@ impl<'a> OlmState<'a> {
     pub fn after(&self, change: &Change) -> Value {
         match self.target {
             Target::Git(_) => change.desired_value(),
-            _ => predicted::after(self.plan, change, self.field_manager),
+            _ => predicted::after(self.plan, change),
         }
     }
 

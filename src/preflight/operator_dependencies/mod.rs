@@ -37,19 +37,12 @@ use crate::resource::Resource;
 
 pub const NAME: &str = "OperatorDependencies";
 
-pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "the requirements of all operators on each other must be met, before and after the deploy",
-    docs: "docs/checks/OperatorDependencies.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
-    configure: |_| {},
-    build: |_| Box::new(OperatorDependencies),
-    supersedes: &[],
-    refusals: &[],
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
-};
+pub const ENTRY: CheckEntry = CheckEntry::new(
+    NAME,
+    "the requirements of all operators on each other must be met, before and after the deploy",
+    rules::docs,
+    |_| Box::new(OperatorDependencies),
+);
 
 #[derive(Debug, Clone, Copy)]
 struct OperatorDependencies;
@@ -59,11 +52,11 @@ impl Check for OperatorDependencies {
         Box::pin(check(context))
     }
 
-    fn looks_at_all_packages(&self) -> bool {
+    fn needs_all_packages(&self) -> bool {
         true
     }
 
-    fn wants(&self) -> Wants {
+    fn object_data(&self) -> Wants {
         Wants { named: true, ..Wants::default() }
     }
 

@@ -37,22 +37,19 @@ use crate::rbac::Atom;
 pub const NAME: &str = "PermissionValidation";
 
 pub const ENTRY: CheckEntry = CheckEntry {
-    name: NAME,
-    summary: "the deploying identity must be allowed to make every request of the deploy",
-    docs: "docs/checks/PermissionValidation.md",
-    rules: rules::docs,
-    names: || rules::docs().into_iter().map(|rule| rule.name).collect(),
     configure: |reader| {
         // The same rights are found with either, and which requests are cheaper depends on the deploy.
         let about = "as in kapp, and without effect: gantry itself chooses which of the two it sends";
         let known = [("SelfSubjectAccessReview", ()), ("SelfSubjectRulesReview", ())];
         reader.choice("permissionValidatorResource", about, &known, ());
     },
-    build: |_| Box::new(PermissionValidation),
-    supersedes: &[],
     refusals: rules::REFUSALS,
-    field_conflicts: None,
-    documented: |_, _| Vec::new(),
+    ..CheckEntry::new(
+        NAME,
+        "the deploying identity must be allowed to make every request of the deploy",
+        rules::docs,
+        |_| Box::new(PermissionValidation),
+    )
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -93,8 +90,8 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
-    let waiting = if plan.is_awaited { of_waiting(plan, RightsOccasion::Now) } else { Vec::new() };
-    let logs = if plan.shows_logs { of_logs(plan, RightsOccasion::Now) } else { Vec::new() };
+    let waiting = if plan.policy.waits { of_waiting(plan, RightsOccasion::Now) } else { Vec::new() };
+    let logs = if plan.policy.shows_logs { of_logs(plan, RightsOccasion::Now) } else { Vec::new() };
     let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
     let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
     let asked = [requests(&needs), requests(&waiting), requests(&logs), of_others].concat();

@@ -22,19 +22,8 @@ fn plan(cluster: &str, manifests: &str, check: impl FnOnce(&Plan, &Target)) {
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions {
-        namespace: None,
-        field_manager: "gantry",
-        goes_on_unread: true,
-        keep_unplaced: false,
-        settles_doubts: false,
-        taken: &crate::plan::owner::TakeoverPatterns::default(),
-        rebases: &[],
-        app: None,
-        known: &std::collections::BTreeMap::new(),
-        as_applied: &std::collections::BTreeMap::new(),
-        keeps_answers: false,
-    };
+    let (policy, taken) = Default::default();
+    let options = PlanOptions { goes_on_unread: true, ..PlanOptions::new(&policy, &taken) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let built = runtime.block_on(plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()));
     check(&built.expect("a plan"), &target);

@@ -18,6 +18,7 @@ use crate::config::{Settings, key};
 use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, ExtensionEntry};
 use crate::options::WaitPolicy;
+use crate::plan::DeployPolicy;
 use crate::plan::removal::Removal;
 use crate::plan::{Change, Plan};
 use crate::problem::Problem;
@@ -215,6 +216,19 @@ pub fn waits(settings: &Settings) -> bool {
 /// Whether a deploy shows logs of Pods. They may hold any value.
 pub fn shows_logs(settings: &Settings) -> bool {
     settings.is_on(&key::LOGS) && !settings.is_on(&key::REDACT) && waits(settings)
+}
+
+/// How a deploy writes and waits, as far as its plan and its checks depend on it.
+pub fn deploy_policy(settings: &Settings, deletes_app: bool) -> DeployPolicy {
+    DeployPolicy {
+        field_manager: settings.field_manager.clone(),
+        force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
+        waits: waits(settings),
+        shows_logs: shows_logs(settings),
+        ignores_failing_apis: settings.is_on(&key::IGNORE_FAILING_API_SERVICES),
+        has_app: settings.app.is_some(),
+        deletes_app,
+    }
 }
 
 /// How a deploy writes, and which states of ClusterExtensions it waits for.

@@ -33,7 +33,7 @@ use foreseen::{AppForecast, listed};
 use crate::run::before::{self, RecordedApp};
 use crate::run::from_kapp::FromKapp;
 
-pub use deploy::{DeployedApp, deploy, options, shows_logs, waits};
+pub use deploy::{DeployedApp, deploy, deploy_policy, options, shows_logs, waits};
 pub(super) use record::{last, needs_parts};
 
 /// What to do without a right to find or to delete members.

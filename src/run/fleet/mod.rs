@@ -84,7 +84,7 @@ pub async fn run(
     let connection = connection(&run.settings, impersonate(&run.settings)?);
     let connection = Connection { read: Some(kubeconfig), ..connection };
     let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
-    run.take_in(&mut loaded)?;
+    run.check_manifests(&mut loaded)?;
     run.known = Some(Arc::default());
     let progress = std::mem::replace(&mut run.progress, ProgressDisplay::Hidden);
     let writes = std::mem::replace(&mut run.writes, false);

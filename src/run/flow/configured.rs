@@ -7,16 +7,14 @@ use jiff::Timestamp;
 use super::goal::Goal;
 use crate::catalog;
 use crate::cli::FlowArgs;
-use crate::config::{Loader, SelectedCheck, Settings, key};
+use crate::config::{CheckConfig, Loader, SelectedCheck, Settings, key};
 use crate::finding::Mode;
 use crate::manifest::{Input, LoadedManifests};
 use crate::options::{Prune, TargetSpec, Waves};
 use crate::plan::strategy;
 use crate::preflight::custom::{self, ProgramEnvironment};
-use crate::preflight::deletion_safety;
-use crate::preflight::extension_resolution;
 use crate::preflight::proofs::ProofCache;
-use crate::preflight::registry;
+use crate::preflight::registry::{self, CHECKS};
 use crate::preflight::run::Enabled;
 use crate::problem::{Error, Problem, Result};
 use crate::report::Report;
@@ -63,19 +61,16 @@ impl ConfiguredRun<'_> {
     }
 
     /// Checks what depends on the manifests, not on the target.
-    pub fn take_in(&mut self, loaded: &mut LoadedManifests) -> Result<()> {
+    pub fn check_manifests(&mut self, loaded: &mut LoadedManifests) -> Result<()> {
         let deletes = self.deletes();
         let ConfiguredRun { settings, enabled, .. } = self;
         // Deletions are always checked; in the mode of the configuration, if it names the check.
         let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
-        if deletes_some && enabled.iter().all(|enabled| enabled.name != deletion_safety::NAME) {
-            let check = Box::new(deletion_safety::DeletionSafety);
-            enabled.push(Enabled {
-                name: deletion_safety::NAME.to_owned(),
-                mode: Mode::Error,
-                by_default: false,
-                check,
-            });
+        for entry in CHECKS.iter().filter(|entry| entry.guards_deletions && deletes_some) {
+            if enabled.iter().all(|enabled| enabled.name != entry.name) {
+                let check = (entry.build)(&CheckConfig::default());
+                enabled.push(Enabled { name: entry.name.to_owned(), mode: Mode::Error, by_default: false, check });
+            }
         }
         if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
             // All members would count as removed from the manifests.
@@ -187,7 +182,7 @@ fn configure(
             Some(Enabled { name: name.clone(), mode: *mode, by_default: *by_default, check })
         })
         .collect::<Vec<Enabled>>();
-    if enabled.iter().any(|enabled| enabled.name == extension_resolution::NAME) {
+    if enabled.iter().any(|enabled| enabled.check.reads_catalogs()) {
         catalog::check(&settings.catalogs, &host.working_directory)?;
     }
     if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {

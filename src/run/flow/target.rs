@@ -20,8 +20,8 @@ use crate::run::app::{self, DeployedApp};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until;
-use crate::run::look::{Checking, Showing, look};
 use crate::run::output::Output;
+use crate::run::plan_and_check::{Checking, Showing, plan_and_check};
 use crate::run::verdict::{self, Terms};
 use crate::run::write;
 
@@ -90,7 +90,7 @@ pub async fn on_target(
             verbose: args.output.verbose > 0,
         },
     };
-    let looked_at = Box::pin(look(settings, loaded.into(), ahead, &target, checking, progress, report));
+    let looked_at = Box::pin(plan_and_check(settings, loaded.into(), ahead, &target, checking, progress, report));
     let (plan, foreseen, notices) = until(&stop, looked_at).await?;
     on_plan(&plan);
     output.add_notices(host, &notices, report);

@@ -11,7 +11,7 @@ use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
-use crate::ui::progress::ProgressDisplay;
+use crate::preflight::context_for_tests::ContextForTests;
 
 fn example_crd(part: &str) -> Value {
     crd(serde_yaml::from_str(part).expect("an example is YAML"))
@@ -27,45 +27,14 @@ fn on_folder(cluster: &[Value], manifests: &[Value]) -> CheckResult {
     let input = folder.path().join("manifests.yaml").to_string_lossy().into_owned();
     let manifests = manifest::load(&[input], &mut None::<std::io::Empty>).expect("manifests").manifests;
     let target = Target::Dir(DirTarget::open(&folder.path().join("cluster")).unwrap());
-    let options = PlanOptions {
-        namespace: None,
-        field_manager: "gantry",
-        goes_on_unread: false,
-        keep_unplaced: false,
-        settles_doubts: false,
-        taken: &crate::plan::owner::TakeoverPatterns::default(),
-        rebases: &[],
-        app: None,
-        known: &std::collections::BTreeMap::new(),
-        as_applied: &std::collections::BTreeMap::new(),
-        keeps_answers: false,
-    };
-    let stage = ProgressDisplay::Hidden.stage("checking", None);
+    let (policy, taken) = Default::default();
+    let options = PlanOptions { ..PlanOptions::new(&policy, &taken) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let proofs = Arc::new(Proofs::new(Unproven, 1));
-        let context = Context {
-            catalogs: crate::catalog::Catalogs::none(),
-            olm: &crate::preflight::olm::OlmState::new(&plan, &target, "gantry", &[], false),
-            plan: &plan,
-            target: &target,
-            field_manager: "gantry",
-            redact: false,
-            lookups: &Vec::new,
-            live_lookups: &Vec::new,
-            deletion_lookups: &Vec::new,
-            by_default: false,
-            today: crate::date::Date::of(std::time::SystemTime::UNIX_EPOCH),
-            force_conflicts: false,
-            proofs,
-            objects: Arc::new(objects::ObjectSurvey::new([objects::Wants {
-                named: true,
-                ..objects::Wants::default()
-            }])),
-            stage: &stage,
-            notices: &crate::preflight::Notices::default(),
-        };
+        let inputs = ContextForTests::new(&plan, &target, Unproven)
+            .surveying(objects::Wants { named: true, ..objects::Wants::default() });
+        let context = inputs.context();
         let check = (ENTRY.build)(&crate::config::CheckConfig::default());
         check.run(context).await.expect("checked")
     })

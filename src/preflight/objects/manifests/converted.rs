@@ -12,7 +12,6 @@ use super::{CrdWithOrigin, ManifestRefusal, ManifestRefusals, recorded};
 use crate::cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
 use crate::crd::{ConversionStrategy, Crd, CrdVersion};
 use crate::plan::Change;
-use crate::plan::predicted::Writing;
 use crate::plan::{managed, pin};
 use crate::preflight::{Context, CouldNotCheck};
 use crate::problem::Problem;
@@ -32,7 +31,7 @@ pub(super) async fn check(
     let mut asked = Vec::new();
     for index in objects {
         let change = &context.plan.changes[*index];
-        let versions = versions(change, &definition.crd, context.field_manager);
+        let versions = versions(change, &definition.crd, &context.plan.policy.field_manager);
         if versions.is_empty() {
             continue;
         }
@@ -119,7 +118,7 @@ fn declares_all_of(desired: &Value, live: &Value) -> bool {
 /// The server's refusal because of these versions, if there is one.
 async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {
     let Target::Kube(server) = context.target else { return Ok(None) };
-    let writing = Writing { field_manager: context.field_manager, force_conflicts: context.force_conflicts };
+    let writing = context.plan.policy.writing();
     match pin::dry_run(change, writing, server, context.target).await {
         Err(DryRunError::Refused(refusal)) => match refusal.by {
             Refuser::ManagedFields => Ok(Some(refusal.problem)),

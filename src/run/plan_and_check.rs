@@ -9,24 +9,22 @@ use super::verdict::DeployForecast;
 use crate::app::versions::VERSIONED;
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
-use crate::config::{CRD_UPGRADE_SAFETY, SettingOrigin, Settings, key};
+use crate::config::{Settings, key};
 use crate::finding::{Baseline, CheckReport, CheckStatus, Source};
-use crate::manifest::Manifest;
 use crate::options::WaitPolicy;
-use crate::plan::filter::{self, Filter};
-use crate::plan::predicted::Writing;
-use crate::plan::refusals::Reported;
+use crate::plan::filter::Filter;
+use crate::plan::refusals::ReportedRefusals;
 use crate::plan::removal::Removal;
 use crate::plan::{
-    self, Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, autoscaled, bundles, conflicts, graph,
-    handover, only_defaults, outside_commit, owner, rebase, records, refusals, storage_classes, strategy,
+    self, Change, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
+    only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
 };
+use crate::preflight::crd_upgrade_safety;
 use crate::preflight::proofs::ProofCache;
 use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use crate::preflight::waive::Waivers;
 use crate::problem::{Problem, Result};
 use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
-use crate::text;
 use crate::ui::progress::ProgressDisplay;
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
@@ -52,9 +50,9 @@ pub struct Showing<'a> {
 }
 
 /// Everything from the manifests to the report. It only reads.
-pub async fn look(
+pub async fn plan_and_check(
     settings: &Settings,
-    mut desired: DesiredState,
+    desired: DesiredState,
     ahead: Prefetch,
     target: &Target,
     checking: Checking<'_>,
@@ -64,47 +62,30 @@ pub async fn look(
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers, baseline, catalogs, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
-    let tells_unplaced = enabled.iter().any(|enabled| enabled.check.tells_unplaced());
+    let policy = super::app::deploy_policy(settings, app.is_some_and(ManagedApp::deletes));
+    let taken = owner::TakeoverPatterns::new(&settings.take_ownership)
+        .dropping_kapp_selector(showing.drops_kapp_selector)
+        .with_kapp(app.and_then(ManagedApp::kapp_id));
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),
-        field_manager: &settings.field_manager,
         goes_on_unread: enabled.iter().any(|enabled| !enabled.check.needs_live_objects()),
-        keep_unplaced: tells_unplaced || matches!(target, Target::Git(_)),
+        keep_unplaced: enabled.iter().any(|enabled| enabled.check.reports_unserved_kinds()),
         settles_doubts: true,
         rebases: &settings.rules.rebases,
         app: id.as_deref(),
         known: app.map_or(&none, ManagedApp::content),
         as_applied: app.map_or(&none, ManagedApp::as_applied),
-        taken: &owner::TakeoverPatterns::new(&settings.take_ownership)
-            .dropping_kapp_selector(showing.drops_kapp_selector)
-            .with_kapp(app.and_then(ManagedApp::kapp_id)),
         keeps_answers: showing.diff.is_some(),
+        ..PlanOptions::new(&policy, &taken)
     };
-    let may_match = |manifest: &Manifest| filter::may_match(showing.filters, &manifest.object);
-    desired.manifests.retain(may_match);
-    desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
-    let mut plan = plan::build(desired, ahead, target, options, &|done, total| stage.set(done, total)).await?;
-    filter::apply(showing.filters, &mut plan);
-    if !tells_unplaced {
-        let unknown = outside_commit::leave_out_unknown_kinds(&mut plan, target);
-        plan.notices.extend(unknown);
-    }
-    if showing.filters.is_empty() {
-        let lost = outside_commit::lost_crds(&plan, target).await;
-        plan.notices.extend(lost);
-    }
-    conflicts::spare_others(&mut plan, target, &settings.field_manager).await;
-    apps_of_gantry::name(&mut plan, target).await;
-    plan.is_awaited = super::app::waits(settings);
-    plan.ignores_failing_apis = settings.is_on(&key::IGNORE_FAILING_API_SERVICES);
-    plan.shows_logs = super::app::shows_logs(settings);
-    plan.deletes_app = app.is_some_and(ManagedApp::deletes);
+    let on_read = |done, total| stage.set(done, total);
+    let mut plan = plan::prepare(desired, ahead, target, showing.filters, options, &on_read).await?;
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     drop(stage);
-    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings, plan.is_awaited)?;
+    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
@@ -113,8 +94,6 @@ pub async fn look(
     let options = RunOptions {
         warn_only: settings.is_on(&key::WARN_ONLY),
         redact: settings.is_on(&key::REDACT),
-        field_manager: &settings.field_manager,
-        force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
         waivers,
         baseline,
         catalogs,
@@ -129,11 +108,9 @@ pub async fn look(
     report.extensions = extensions;
     report.baseline = baseline;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
-    let mut conflicts = conflicts::foresee(&plan, target, &settings.field_manager).await;
-    only_defaults::mark(&plan, &mut conflicts, target, &settings.field_manager).await;
-    let means = strategy::StrategySettings { waits: plan.is_awaited, has_app: app.is_some() };
-    let strategy::NotHonoured { blocks, notices: left_out } =
-        strategy::not_honoured(&plan, means, &settings.field_manager);
+    let mut conflicts = conflicts::foresee(&plan, target).await;
+    only_defaults::mark(&plan, &mut conflicts, target).await;
+    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
     let (autoscaled, classes) =
         futures::join!(autoscaled::notices(&plan, target), storage_classes::notices(&plan, target));
     let mut notices: Vec<Problem> = notices
@@ -142,13 +119,13 @@ pub async fn look(
         .chain(autoscaled)
         .chain(classes)
         .chain(rebase::notice(&plan))
-        .chain(handover::notices(&plan, &settings.field_manager))
+        .chain(handover::notices(&plan))
         .chain(left_out)
         .chain(order.notices)
         .chain(order.unawaited.into_iter().filter(|_| settings.wait == WaitPolicy::Crds))
         .chain(order.turned.into_iter().filter(|_| showing.verbose))
         .chain(of_app.notices)
-        .chain(upgrades_without_check(settings, &plan, enabled))
+        .chain(crd_upgrade_safety::unchecked_upgrades(settings, &plan))
         .chain(std::mem::take(&mut plan.notices))
         .collect();
     if !showing.filters.is_empty() && plan.changes.is_empty() && plan.unplaced.is_empty() {
@@ -157,25 +134,22 @@ pub async fn look(
     let mut foreseen = DeployForecast {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
-        owned: owned(&plan, settings, app, showing.verbose),
+        owned: owned(&plan, app, showing.verbose),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
         ..DeployForecast::default()
     };
-    let is_enabled = |name: &str| enabled.iter().any(|enabled| enabled.name == name);
-    let reported = Reported { dry_runs: is_enabled("AdmissionDryRun"), crds: is_enabled("CRDUpgradeSafety") };
+    let reported = ReportedRefusals::of_all(enabled.iter().map(|enabled| enabled.check.reported_refusals()));
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
-        let writing =
-            Writing { field_manager: &settings.field_manager, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS) };
-        let known = refusals::foresee(&plan, target, writing, reported).await;
+        let known = refusals::foresee(&plan, target, reported).await;
         foreseen.refusals = known.problems;
         let is_new =
             |found: &conflicts::ChangeConflicts| !foreseen.conflicts.iter().any(|known| known.change == found.change);
         let new: Vec<conflicts::ChangeConflicts> = known.conflicts.into_iter().filter(is_new).collect();
         foreseen.conflicts.extend(new);
         notices.extend(known.notices);
-        foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan, &settings.field_manager));
+        foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));
@@ -190,32 +164,9 @@ pub async fn look(
     Ok((plan, foreseen, notices))
 }
 
-/// The notice that CRDs change although CRDUpgradeSafety does not run.
-fn upgrades_without_check(settings: &Settings, plan: &Plan, enabled: &[Enabled]) -> Option<Problem> {
-    let place = settings.without_crd_safety.as_ref()?;
-    let mut upgrades = plan::upgraded_crds(&plan.changes);
-    let first = &upgrades.next()?.1.desired.object.name;
-    let more = match upgrades.count() {
-        0 => String::new(),
-        more => format!(" and {}", text::count(more, "other CRD")),
-    };
-    let message = format!("{CRD_UPGRADE_SAFETY} does not run, so the upgrade of CRD {first}{more} is not checked");
-    let help = match place {
-        SettingOrigin::Flag(_) | SettingOrigin::Variable(_) => {
-            let names = enabled.iter().filter(|enabled| settings.checks.iter().any(|check| check.name == enabled.name));
-            let names: Vec<&str> = names.map(|enabled| enabled.name.as_str()).collect();
-            format!("--preflight {},{CRD_UPGRADE_SAFETY} also runs it", names.join(","))
-        }
-        SettingOrigin::File(_) | SettingOrigin::Default => {
-            format!("enable it in preflightRules: - name: {CRD_UPGRADE_SAFETY}")
-        }
-    };
-    Some(place.problem(message).help(help))
-}
-
 /// Objects that belong to another tool, and the records of apps: nothing is written to them.
-fn owned(plan: &Plan, settings: &Settings, app: Option<&ManagedApp>, verbose: bool) -> Vec<Problem> {
-    let records = records::refused(plan, app.map(|managed| &managed.app), &settings.field_manager);
+fn owned(plan: &Plan, app: Option<&ManagedApp>, verbose: bool) -> Vec<Problem> {
+    let records = records::refused(plan, app.map(|managed| &managed.app));
     records.into_iter().chain(owner::refused(plan, verbose)).collect()
 }
 
