@@ -106,24 +106,24 @@ impl Baseline {
 
 /// Whether a finding is the same as one of the same rule and place in the baseline, and not worse.
 fn is_as_it_was(known: &Finding, now: &Finding) -> bool {
-    let is_same = match (&known.fact, &now.fact) {
+    let is_same = match (&known.body.fact, &now.body.fact) {
         (Some(was), Some(is)) => was == is,
         // Messages about objects contain their number, which `is_worse` compares.
-        _ if known.affected.is_some() && now.affected.is_some() => true,
+        _ if known.body.affected.is_some() && now.body.affected.is_some() => true,
         // Reports of older versions have no facts.
-        _ => known.message == now.message,
+        _ => known.body.message == now.body.message,
     };
     is_same && !is_worse(known, now)
 }
 
 fn is_worse(known: &Finding, now: &Finding) -> bool {
     let was = if known.severity == Severity::Known { known.severity_if_unaccepted() } else { known.severity };
-    let is_harmless = matches!(now.verdict, None | Some(Verdict::Equal | Verdict::Widening));
-    let affected = |finding: &Finding| finding.affected.as_ref().map_or(0, |affected| affected.count);
-    let impact = |finding: &Finding| finding.evidence.as_ref().map(impact);
+    let is_harmless = matches!(now.body.verdict, None | Some(Verdict::Equal | Verdict::Widening));
+    let affected = |finding: &Finding| finding.body.affected.as_ref().map_or(0, |affected| affected.count);
+    let impact = |finding: &Finding| finding.body.evidence.as_ref().map(impact);
     now.severity < was
-        || now.breaks.iter().any(|breaks| !known.breaks.contains(breaks))
-        || now.verdict != known.verdict && !is_harmless
+        || now.body.breaks.iter().any(|breaks| !known.body.breaks.contains(breaks))
+        || now.body.verdict != known.body.verdict && !is_harmless
         || affected(now) > affected(known)
         || impact(now) > impact(known).or(Some((false, 0)))
 }
@@ -164,16 +164,19 @@ mod tests {
     fn what_got_worse_or_is_another_counts() {
         let warning = Finding { severity: Severity::Warning, ..removed() };
         let waived = Finding { severity: Severity::Waived, ..removed() };
-        let milder = Finding { breaks: vec![Breaks::Data], ..removed() };
-        let narrowing = Finding { verdict: Some(Verdict::Narrowing), ..removed() };
-        let other = Finding { fact: Some("removed with all below".into()), ..removed() };
-        let affecting = |count| Finding {
-            affected: Some(Affected { count, of: 9, unlisted: 0, examples: 1, objects: Vec::new() }),
-            ..removed()
+        let milder = removed().with(|body| body.breaks = vec![Breaks::Data]);
+        let narrowing = removed().with(|body| body.verdict = Some(Verdict::Narrowing));
+        let other = removed().with(|body| body.fact = Some("removed with all below".into()));
+        let affecting = |count| {
+            removed().with(|body| {
+                body.affected = Some(Affected { count, of: 9, unlisted: 0, examples: 1, objects: Vec::new() })
+            })
         };
         for known in [warning, waived, milder, narrowing, other, affecting(2)] {
-            let (states, entry) =
-                compare(vec![known.clone()], vec![if known.affected.is_some() { affecting(3) } else { removed() }]);
+            let (states, entry) = compare(
+                vec![known.clone()],
+                vec![if known.body.affected.is_some() { affecting(3) } else { removed() }],
+            );
             assert_eq!(states, [(Severity::Error, BaselineState::Updated)], "{known:?}");
             assert_eq!((entry.updated, entry.absent), (1, 0));
         }
@@ -189,7 +192,7 @@ mod tests {
         let (states, _) = compare(vec![removed()], vec![removed(), removed()]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged), (Severity::Error, BaselineState::New)]);
         // An identical finding is matched first, in any order.
-        let other = Finding { fact: Some("other".into()), ..removed() };
+        let other = removed().with(|body| body.fact = Some("other".into()));
         let (states, entry) = compare(vec![removed(), other.clone()], vec![other, removed(), removed()]);
         let [unchanged, new] = [BaselineState::Unchanged, BaselineState::New];
         assert_eq!(states.iter().map(|(_, state)| *state).collect::<Vec<_>>(), [unchanged, unchanged, new]);
@@ -198,10 +201,10 @@ mod tests {
 
     #[test]
     fn findings_without_facts_are_compared_by_message() {
-        let old = Finding { fact: None, ..removed() };
+        let old = removed().with(|body| body.fact = None);
         let (states, _) = compare(vec![old.clone()], vec![removed()]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged)]);
-        let (states, _) = compare(vec![Finding { message: "something else".into(), ..old }], vec![removed()]);
+        let (states, _) = compare(vec![old.with(|body| body.message = "something else".into())], vec![removed()]);
         assert_eq!(states, [(Severity::Error, BaselineState::Updated)]);
     }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EvidenceObject, Finding, Mode, Severity, Source};
+use crate::problem::Problem;
 use crate::resource::ObjectRef;
 
 /// The status of a check.
@@ -37,7 +38,7 @@ pub struct CheckReport {
     pub message: Option<String>,
     /// What could not be checked, and why. With any entry here, the check has not passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unchecked: Vec<Unchecked>,
+    pub unchecked: Vec<CouldNotCheck>,
     /// What the check read, for checks that examine existing objects: one entry for each CRD that changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coverage: Vec<Coverage>,
@@ -95,10 +96,17 @@ pub struct Harm {
 /// Something that could not be checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Unchecked {
+#[schemars(rename = "Unchecked")]
+pub struct CouldNotCheck {
     /// What could not be checked, and why.
     pub message: String,
     /// What to do next, for example the right to grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+}
+
+impl From<Problem> for CouldNotCheck {
+    fn from(problem: Problem) -> Self {
+        CouldNotCheck { message: problem.message, help: problem.help }
+    }
 }

@@ -16,7 +16,7 @@ pub struct Fingerprint(u128);
 impl Fingerprint {
     /// The fingerprint of a finding.
     pub fn of(finding: &Finding) -> Self {
-        Self::with(finding, finding.fact.as_deref())
+        Self::with(finding, finding.body.fact.as_deref())
     }
 
     /// A fingerprint without the fact: equal for all findings of the rule at this place.
@@ -39,7 +39,7 @@ impl Fingerprint {
             None => (None, None, None, None),
         };
         let name = name.map(String::as_str);
-        let (version, path) = (finding.version.as_deref(), finding.path.as_deref());
+        let (version, path) = (finding.body.version.as_deref(), finding.body.path.as_deref());
         let parts = [Some(finding.rule.as_str()), group, kind, namespace, name, version, path, fact];
         // Serializing strings never fails.
         Fingerprint(fnv128(&serde_json::to_vec(&parts).unwrap_or_default()))
@@ -69,17 +69,17 @@ mod tests {
             |f| f.rule = "Other".into(),
             |f| f.object.as_mut().unwrap().name = "other".into(),
             |f| f.object = None,
-            |f| f.version = Some("v2".into()),
-            |f| f.path = None,
-            |f| f.fact = Some("other".into()),
+            |f| f.body.version = Some("v2".into()),
+            |f| f.body.path = None,
+            |f| f.body.fact = Some("other".into()),
         ];
         assert!(about.into_iter().all(|change| !same(change)));
         let beside: [fn(&mut Finding); 6] = [
             |f| f.source = None,
             |f| f.severity = Severity::Info,
-            |f| f.message = "in other words".into(),
-            |f| f.witnesses.clear(),
-            |f| f.breaks.clear(),
+            |f| f.body.message = "in other words".into(),
+            |f| f.body.witnesses.clear(),
+            |f| f.body.breaks.clear(),
             |f| f.object.as_mut().unwrap().api_version = "apiextensions.k8s.io/v2".into(),
         ];
         assert!(beside.into_iter().all(same));

@@ -17,6 +17,7 @@ pub(crate) mod samples;
 mod witness;
 pub mod wording;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -26,7 +27,7 @@ use crate::problem::Location;
 use crate::resource::ObjectRef;
 pub use action::{Action, ApplyResult};
 pub use baseline::{Baseline, BaselineEntry, BaselineState};
-pub use check::{CheckReport, CheckStatus, Coverage, Harm, Suppressed, Unchecked};
+pub use check::{CheckReport, CheckStatus, CouldNotCheck, Coverage, Harm, Suppressed};
 pub use complaint::ServerRefusal;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
 pub use extension::{ExtensionEntry, ResolvedBundle};
@@ -140,6 +141,24 @@ pub struct Finding {
     #[serde(skip)]
     #[schemars(skip)]
     pub change_source: Option<Source>,
+    #[serde(flatten)]
+    pub body: FindingBody,
+    /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_written: bool,
+    /// Whether the API server would refuse to write the object. Then no waiver, mode or baseline lets it pass: the
+    /// deploy would end half way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused_by_server: bool,
+    /// Why it may pass, for a finding of severity waived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<Waived>,
+}
+
+/// What a rule says about what it found. A violation carries it, and the finding that the violation becomes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingBody {
     /// The label of the caret in the excerpt of `source`, for example `the live CRD has pollInterval here (string)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -199,17 +218,7 @@ pub struct Finding {
     pub wording: Option<ForVersions>,
     /// The name under which `gantry rules` explains the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explain: Option<String>,
-    /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub not_written: bool,
-    /// Whether the API server would refuse to write the object. Then no waiver, mode or baseline lets it pass: the
-    /// deploy would end half way.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub refused_by_server: bool,
-    /// Why it may pass, for a finding of severity waived.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waived: Option<Waived>,
+    pub explain: Option<Cow<'static, str>>,
 }
 
 impl Finding {

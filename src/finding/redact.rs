@@ -9,7 +9,7 @@ use super::Finding;
 impl Finding {
     /// Removes the values from the witnesses. Kind, version, namespace and name of the object stay.
     pub fn redact(&mut self) {
-        for witness in &mut self.witnesses {
+        for witness in &mut self.body.witnesses {
             redact_object(&mut witness.object);
             witness.old_object.iter_mut().for_each(redact_object);
             witness.message = without_values(&witness.message);
@@ -80,12 +80,12 @@ mod tests {
     #[test]
     fn witnesses_keep_their_shape_and_lose_their_values() {
         let mut finding = samples::removed_field("v1", 1);
-        finding.witnesses[0].object["metadata"]["labels"] = json!({"a": "s3cret"});
-        finding.witnesses[0].old_object =
+        finding.body.witnesses[0].object["metadata"]["labels"] = json!({"a": "s3cret"});
+        finding.body.witnesses[0].old_object =
             Some(json!({"kind": "Sample", "spec": {"list": [true, 7, null, {"x": "s3cret"}]}}));
-        finding.witnesses[0].message = "spec.x: Invalid value: \"s3cret\": no".into();
+        finding.body.witnesses[0].message = "spec.x: Invalid value: \"s3cret\": no".into();
         finding.redact();
-        let witness = &finding.witnesses[0];
+        let witness = &finding.body.witnesses[0];
         assert_eq!(witness.object["metadata"], json!({"name": "x", "labels": {"a": "(string)"}}));
         assert_eq!(witness.object["spec"], json!({"pollInterval": "(string)"}));
         let old = witness.old_object.as_ref().unwrap();

@@ -22,6 +22,15 @@ pub fn source(file: &str, line: usize, column: usize) -> Source {
     Source { file: file.into(), line, column: (column > 0).then_some(column) }
 }
 
+impl Finding {
+    /// The finding with another body.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut FindingBody)) -> Self {
+        change(&mut self.body);
+        self
+    }
+}
+
 /// A finding with only the required fields.
 pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str) -> Finding {
     Finding {
@@ -31,25 +40,8 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
         baseline_state: None,
         object: Some(object),
         source: None,
-        label: None,
-        version: None,
-        path: None,
-        message: message.into(),
-        fact: None,
-        schema_changes: Vec::new(),
-        caused_by: Vec::new(),
-        complaint: None,
-        documented: None,
-        verdict: None,
-        semantic: None,
-        breaks: Vec::new(),
-        witnesses: Vec::new(),
-        affected: None,
-        evidence: None,
-        help: String::new(),
-        wording: None,
         change_source: None,
-        explain: None,
+        body: FindingBody { message: message.into(), ..FindingBody::default() },
         not_written: false,
         refused_by_server: false,
         waived: None,
@@ -80,16 +72,24 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
     };
     let removed = Finding {
         source: Some(source("manifests/crd.yaml", line, 17)),
-        label: Some("the live CRD has pollInterval here (string)".into()),
-        version: Some(version.into()),
-        path: Some("^.spec.pollInterval".into()),
-        documented: Some(format!(
+        ..finding(
+            "NoExistingFieldRemoved",
+            Severity::Error,
+            crd("samples.test.example.com"),
+            &wording.message.for_versions(version),
+        )
+    }
+    .with(|body| {
+        body.label = Some("the live CRD has pollInterval here (string)".into());
+        body.version = Some(version.into());
+        body.path = Some("^.spec.pollInterval".into());
+        body.documented = Some(format!(
             "\"NoExistingFieldRemoved\" validation failed: crd/samples.test.example.com version/{version} \
              field/^.spec.pollInterval may not be removed"
-        )),
-        verdict: Some(Verdict::DataLoss),
-        breaks: vec![Breaks::Writers, Breaks::Readers, Breaks::Data],
-        witnesses: vec![Witness {
+        ));
+        body.verdict = Some(Verdict::DataLoss);
+        body.breaks = vec![Breaks::Writers, Breaks::Readers, Breaks::Data];
+        body.witnesses = vec![Witness {
             object: json!({
                 "apiVersion": format!("test.example.com/{version}"), "kind": "Sample",
                 "metadata": {"name": "x"}, "spec": {"pollInterval": "a"},
@@ -100,17 +100,11 @@ pub fn removed_field(version: &str, line: usize) -> Finding {
             desired: WitnessVerdict::Pruned,
             message: "spec.pollInterval is dropped".into(),
             refused_updates: None,
-        }],
-        fact: Some("removed".into()),
-        schema_changes: vec![KeywordChange::new("type", Some("\"string\""), None::<&str>)],
-        help: wording.help.for_versions(version),
-        explain: Some("NoExistingFieldRemoved".into()),
-        ..finding(
-            "NoExistingFieldRemoved",
-            Severity::Error,
-            crd("samples.test.example.com"),
-            &wording.message.for_versions(version),
-        )
-    };
-    Finding { wording: Some(wording), ..removed }
+        }];
+        body.fact = Some("removed".into());
+        body.schema_changes = vec![KeywordChange::new("type", Some("\"string\""), None::<&str>)];
+        body.help = wording.help.for_versions(version);
+        body.explain = Some("NoExistingFieldRemoved".into());
+    });
+    removed.with(|body| body.wording = Some(wording))
 }

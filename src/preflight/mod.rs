@@ -26,29 +26,27 @@ pub mod registry;
 pub mod rule;
 pub mod run;
 mod superseded;
+mod violation;
 pub mod waive;
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
 
-use self::rule::RuleDoc;
+pub use self::violation::{Violation, ViolationSubject};
 use crate::catalog::Catalogs;
 use crate::cluster::Target;
 use crate::cluster::service::ServiceUrl;
 use crate::date::Date;
-use crate::finding::{
-    Affected, Breaks, Coverage, Evidence, ExtensionEntry, ForVersions, KeywordChange, ServerRefusal, Severity,
-    Suppressed, Verdict, Witness,
-};
+pub use crate::finding::CouldNotCheck;
+use crate::finding::{Coverage, ExtensionEntry, Suppressed};
 use crate::parallel::apart;
 use crate::plan::refusals::ReportedRefusals;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
-use crate::resource::{ObjectRef, Resource, Step};
+use crate::resource::Resource;
 use crate::ui::progress::ProgressStage;
 
 /// The beginning of the notice if it is not known what all checks read.
@@ -146,71 +144,6 @@ impl Notices {
     }
 }
 
-/// The subject of a violation.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ViolationSubject {
-    /// A change of the plan, by its index in `plan.changes`.
-    Change(usize),
-    /// A manifest of a kind that is not served, by its index in `plan.unplaced`.
-    Unplaced(usize),
-    /// The ClusterServiceVersion of a bundle, by the index of the bundle in `plan.bundles`.
-    Bundle(usize),
-    /// An object that is not in the plan.
-    Object(ObjectRef),
-    /// No single object.
-    Plan,
-}
-
-impl From<usize> for ViolationSubject {
-    fn from(change: usize) -> Self {
-        ViolationSubject::Change(change)
-    }
-}
-
-/// A violation of a rule, before the runner finds its place and decides its severity.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Violation {
-    pub subject: ViolationSubject,
-    pub rule: Cow<'static, str>,
-    /// The rule's own severity. The runner can lower it, but never raises it.
-    pub severity: Severity,
-    /// The server may accept the request after all, although the rule predicts a refusal: see
-    /// [`CheckEntry::refusals`](entry::CheckEntry::refusals).
-    pub may_be_accepted: bool,
-    pub version: Option<String>,
-    /// The schema node, for example `^.spec.pollInterval`.
-    pub path: Option<String>,
-    pub message: String,
-    /// See [`crate::finding::Finding::fact`].
-    pub fact: Option<String>,
-    /// See [`crate::finding::Finding::schema_changes`].
-    pub schema_changes: Vec<KeywordChange>,
-    /// See [`crate::finding::Finding::caused_by`].
-    pub caused_by: Vec<String>,
-    /// See [`crate::finding::Finding::complaint`].
-    pub complaint: Option<ServerRefusal>,
-    /// See [`crate::finding::Finding::documented`].
-    pub documented: Option<String>,
-    pub breaks: Vec<Breaks>,
-    pub verdict: Option<Verdict>,
-    /// See [`crate::finding::Finding::semantic`].
-    pub semantic: Option<Severity>,
-    pub witnesses: Vec<Witness>,
-    /// The affected existing objects, if the check has examined them.
-    pub affected: Option<Affected>,
-    /// See [`crate::finding::Finding::evidence`].
-    pub evidence: Option<Evidence>,
-    pub help: String,
-    /// See [`crate::finding::Finding::wording`].
-    pub wording: Option<ForVersions>,
-    /// See [`crate::finding::Finding::explain`].
-    pub explain: Option<Cow<'static, str>>,
-    /// The place in the desired object to point at; if it does not exist, its deepest existing ancestor.
-    pub at: Vec<Step>,
-    /// The label of that place.
-    pub label: Option<String>,
-}
-
 /// A request of a check to the target, besides the live objects of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckLookup {
@@ -239,57 +172,6 @@ impl CheckLookup {
     /// Every object, in all namespaces.
     pub fn list(change: usize, resource: Resource) -> Self {
         CheckLookup { change, resource, namespace: None, name: None, verb: "list" }
-    }
-}
-
-impl Violation {
-    /// A violation of a rule with the rule's defaults.
-    pub fn of(
-        doc: &RuleDoc,
-        subject: impl Into<ViolationSubject>,
-        version: Option<String>,
-        message: String,
-        help: String,
-        at: Vec<Step>,
-    ) -> Self {
-        Violation {
-            subject: subject.into(),
-            rule: doc.name.into(),
-            severity: doc.severity(),
-            may_be_accepted: false,
-            version,
-            path: None,
-            message,
-            fact: None,
-            schema_changes: Vec::new(),
-            caused_by: Vec::new(),
-            complaint: None,
-            documented: None,
-            breaks: doc.breaks(),
-            verdict: None,
-            semantic: None,
-            witnesses: Vec::new(),
-            affected: None,
-            evidence: None,
-            help,
-            wording: None,
-            explain: Some(doc.name.into()),
-            at,
-            label: None,
-        }
-    }
-}
-
-/// The reason why something could not be checked. This is never a pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CouldNotCheck {
-    pub message: String,
-    pub help: Option<String>,
-}
-
-impl From<Problem> for CouldNotCheck {
-    fn from(problem: Problem) -> Self {
-        CouldNotCheck { message: problem.message, help: problem.help }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Runs the enabled checks and turns their violations into findings: with their place in the manifests, the severity
 //! that `mode` allows, and waivers applied.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -20,7 +19,6 @@ use crate::cluster::Target;
 use crate::config::CustomCheck;
 use crate::finding::{
     Baseline, BaselineEntry, CheckReport, CheckStatus, ExtensionEntry, Finding, Fingerprint, Mode, Severity, Source,
-    Unchecked,
 };
 use crate::manifest::Spans;
 use crate::plan::{Plan, upgraded_crds};
@@ -217,8 +215,7 @@ fn weigh(enabled: &Enabled, answer: Result<CheckResult, CouldNotCheck>, plan: &P
         }
         Err(error) => vec![error],
     };
-    report.unchecked =
-        unchecked.into_iter().map(|CouldNotCheck { message, help }| Unchecked { message, help }).collect();
+    report.unchecked = unchecked;
     report
 }
 
@@ -316,34 +313,19 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str])
                 Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,
                 severity => severity,
             };
+            let mut body = violation.body;
+            body.semantic = body.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity));
             Finding {
                 rule: violation.rule.into_owned(),
                 severity: weighed(violation.severity),
                 original_severity: None,
                 baseline_state: None,
-                semantic: violation.semantic.map(weighed).filter(|semantic| *semantic != weighed(violation.severity)),
-                refused_by_server,
-                not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
                 object: object.clone(),
                 source,
                 change_source,
-                label: violation.label,
-                version: violation.version,
-                path: violation.path,
-                message: violation.message,
-                fact: violation.fact,
-                schema_changes: violation.schema_changes,
-                caused_by: violation.caused_by,
-                complaint: violation.complaint,
-                documented: violation.documented,
-                verdict: violation.verdict,
-                breaks: violation.breaks,
-                witnesses: violation.witnesses,
-                affected: violation.affected,
-                evidence: violation.evidence,
-                help: violation.help,
-                wording: violation.wording,
-                explain: violation.explain.map(Cow::into_owned),
+                body,
+                not_written: violation.severity == Severity::Error && mode == Mode::Error && !is_written,
+                refused_by_server,
                 waived: None,
             }
         };

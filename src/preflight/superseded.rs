@@ -65,7 +65,11 @@ fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &
 
 /// Whether both findings report the same complaint of the server about the object.
 fn is_same(ours: &Finding, theirs: &Finding) -> bool {
-    ours.complaint.as_ref().zip(theirs.complaint.as_ref()).is_some_and(|(ours, theirs)| ours.is_said_by(theirs))
+    ours.body
+        .complaint
+        .as_ref()
+        .zip(theirs.body.complaint.as_ref())
+        .is_some_and(|(ours, theirs)| ours.is_said_by(theirs))
 }
 
 /// A key of the object and the place in its manifest.
@@ -101,7 +105,7 @@ mod tests {
             name: "w".into(),
         };
         let finding = crate::finding::samples::finding(rule, Severity::Error, object, "the server refuses it");
-        Finding { complaint: says, ..finding }
+        finding.with(|body| body.complaint = says)
     }
 
     #[test]

@@ -99,8 +99,8 @@ impl Waiver {
         let object = finding.object.as_ref().map(|object| [object.name.clone(), object.to_string()]);
         let names: Vec<&str> = object.iter().flatten().map(String::as_str).collect();
         matches(&self.object, &names)
-            && matches(&self.version, finding.version.as_deref().as_slice())
-            && matches(&self.path, finding.path.as_deref().as_slice())
+            && matches(&self.version, finding.body.version.as_deref().as_slice())
+            && matches(&self.path, finding.body.path.as_deref().as_slice())
             && matches(&self.rule, &[&finding.rule])
     }
 

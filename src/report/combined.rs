@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::human::list::names;
 use super::{ClusterReport, ErrorEntry, Report, ReportList};
-use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Unchecked};
+use crate::finding::{CheckReport, CheckStatus, CouldNotCheck, Finding, Fingerprint};
 use crate::text;
 
 /// The maximum number of clusters that a sentence names.
@@ -24,7 +24,7 @@ impl ReportList {
         let mut changes = Together::default();
         let mut extensions = Together::default();
         let [mut errors, mut warnings, mut notices] = [Together::default(), Together::default(), Together::default()];
-        let mut checks: Vec<(CheckReport, Together<Finding>, Together<Unchecked>)> = Vec::new();
+        let mut checks: Vec<(CheckReport, Together<Finding>, Together<CouldNotCheck>)> = Vec::new();
         for ClusterReport { name, report, .. } in &self.clusters {
             report.changes.iter().for_each(|change| changes.add((change.action, &change.object), change, name));
             report.extensions.iter().for_each(|extension| extensions.add(&extension.name, extension, name));
@@ -69,7 +69,10 @@ impl ReportList {
                 unchecked: unchecked
                     .all
                     .into_iter()
-                    .map(|(entry, clusters)| Unchecked { message: before(&entry.message, &clusters, checked), ..entry })
+                    .map(|(entry, clusters)| CouldNotCheck {
+                        message: before(&entry.message, &clusters, checked),
+                        ..entry
+                    })
                     .collect(),
                 ..check
             })
@@ -133,8 +136,8 @@ fn before(message: &str, clusters: &[String], all: usize) -> String {
 /// The finding, with the clusters in its message. Its fingerprint stays the same.
 fn of_clusters(mut finding: Finding, clusters: &[String]) -> Finding {
     let place = format!(" [{}]", shown(clusters));
-    finding.message.push_str(&place);
-    if let Some(wording) = &mut finding.wording {
+    finding.body.message.push_str(&place);
+    if let Some(wording) = &mut finding.body.wording {
         wording.message = wording.message.clone().then(place);
     }
     finding

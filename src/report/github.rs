@@ -113,10 +113,10 @@ mod tests {
     fn no_text_can_end_its_command_or_begin_another() {
         let mut report = samples::blocked();
         let finding = &mut report.checks[0].findings[0];
-        finding.message = "a\n::set-output name=x::y\r\n100%".into();
+        finding.body.message = "a\n::set-output name=x::y\r\n100%".into();
         finding.rule = "a,line=7:b".into();
         finding.source = Some(samples::source("a,b:c%.yaml", 1, 0));
-        finding.help = "::stop-commands::x\n::add-mask::y".into();
+        finding.body.help = "::stop-commands::x\n::add-mask::y".into();
         let text = written(&report, write);
         assert!(
             text.lines().all(|line| ["::error ", "::notice "].iter().any(|start| line.starts_with(start))),

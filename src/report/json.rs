@@ -179,7 +179,7 @@ mod tests {
     /// Without parts that only the human output has.
     fn as_data(mut report: Report) -> Report {
         for finding in report.checks.iter_mut().flat_map(|check| &mut check.findings) {
-            finding.wording = None;
+            finding.body.wording = None;
         }
         report
     }

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn hostile_text_stays_text() {
         let mut report = samples::hostile();
-        report.checks[0].findings[0].message = "]]></failure><script> \u{fffe}\u{ffff}\u{1b}[2J &amp;".into();
+        report.checks[0].findings[0].body.message = "]]></failure><script> \u{fffe}\u{ffff}\u{1b}[2J &amp;".into();
         let text = as_text(&report, write);
         assert!(!text.contains("<script>") && !text.contains(['\u{fffe}', '\u{ffff}', '\u{1b}']), "{text}");
         Suites::deserialize_from_str(&text).expect("JUnit");

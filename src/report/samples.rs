@@ -122,7 +122,7 @@ fn app_changes() -> Vec<ChangeEntry> {
 
 pub fn could_not_check() -> Report {
     let mut failed = check("PermissionValidation", CheckStatus::Failed, Vec::new());
-    failed.unchecked = vec![Unchecked {
+    failed.unchecked = vec![CouldNotCheck {
         message: "cannot ask what user ci may do: selfsubjectrulesreviews.authorization.k8s.io is forbidden".into(),
         help: Some("grant create on it".into()),
     }];
@@ -159,24 +159,28 @@ pub fn hostile() -> Report {
         vec![check(
             evil,
             CheckStatus::Blocked,
-            vec![Finding {
-                source: Some(source("hostile.yaml", 2, 9)),
-                label: Some(evil.into()),
-                version: Some(evil.into()),
-                path: Some(evil.into()),
-                witnesses: vec![Witness {
-                    object: json!({evil: [evil]}),
-                    old_object: None,
-                    subresource: Some("status".into()),
-                    live: WitnessVerdict::Accepted,
-                    desired: WitnessVerdict::Refused,
-                    message: evil.into(),
-                    refused_updates: None,
-                }],
-                breaks: vec![Breaks::Data],
-                help: evil.into(),
-                ..finding(evil, Severity::Error, crd(&name), evil)
-            }],
+            vec![
+                Finding {
+                    source: Some(source("hostile.yaml", 2, 9)),
+                    ..finding(evil, Severity::Error, crd(&name), evil)
+                }
+                .with(|body| {
+                    body.label = Some(evil.into());
+                    body.version = Some(evil.into());
+                    body.path = Some(evil.into());
+                    body.witnesses = vec![Witness {
+                        object: json!({evil: [evil]}),
+                        old_object: None,
+                        subresource: Some("status".into()),
+                        live: WitnessVerdict::Accepted,
+                        desired: WitnessVerdict::Refused,
+                        message: evil.into(),
+                        refused_updates: None,
+                    }];
+                    body.breaks = vec![Breaks::Data];
+                    body.help = evil.into();
+                }),
+            ],
         )],
     );
     report.target = evil.into();
@@ -193,9 +197,9 @@ pub fn hostile() -> Report {
 pub fn wide() -> Report {
     let finding = Finding {
         source: Some(source("wide.yaml", 2, 9)),
-        label: Some("ここは整数でした".into()),
         ..finding("NoTypeChanged", Severity::Error, crd("wides.test.example.com"), "the type of spec.名前 changed")
-    };
+    }
+    .with(|body| body.label = Some("ここは整数でした".into()));
     let changes = vec![change(Action::Update, crd("wides.test.example.com"), 1)];
     report(Outcome::Blocked, changes, vec![check("CRDUpgradeSafety", CheckStatus::Blocked, vec![finding])])
 }
@@ -226,14 +230,14 @@ pub fn unchanged() -> Report {
 pub fn not_written() -> Report {
     let found = Finding {
         not_written: true,
-        help: "bring the conversion webhook up: gantry rules ConversionFails".into(),
         ..finding(
             "ConversionFails",
             Severity::Warning,
             crd("samples.test.example.com"),
             "objects cannot be converted to v2",
         )
-    };
+    }
+    .with(|body| body.help = "bring the conversion webhook up: gantry rules ConversionFails".into());
     let check = check("ConversionWebhook", CheckStatus::Warned, vec![found]);
     report(Outcome::Unchanged, vec![change(Action::Unchanged, crd("samples.test.example.com"), 1)], vec![check])
 }

@@ -70,10 +70,10 @@ fn unexamined(report: &Report) -> usize {
     let is_covered = |check: &CheckReport, finding: &Finding| {
         check.coverage.iter().any(|one| one.harm.is_some() && Some(&one.object) == finding.object.as_ref())
     };
-    let is_shown = |finding: &Finding| match &finding.evidence {
+    let is_shown = |finding: &Finding| match &finding.body.evidence {
         Some(evidence) => evidence.examined != Examined::No,
         // It is an error although it is proven to harm no object.
-        None => finding.semantic.is_some_and(|semantic| semantic > Severity::Error),
+        None => finding.body.semantic.is_some_and(|semantic| semantic > Severity::Error),
     };
     let checks = report.checks.iter();
     let errors = checks.flat_map(|check| {
@@ -91,7 +91,7 @@ pub fn severity(severity: Severity) -> &'static str {
 
 /// What is wrong, on one line.
 pub fn message(finding: &Finding) -> String {
-    line(&finding.message, LONGEST_MESSAGE)
+    line(&finding.body.message, LONGEST_MESSAGE)
 }
 
 /// The place of the part that a removed one was in, if the finding is shown at another line.
@@ -109,8 +109,11 @@ pub fn object(finding: &Finding) -> String {
 
 /// The version and the path: `v1, ^.spec.x`. Empty if a finding concerns the whole object.
 pub fn inside(finding: &Finding) -> String {
-    let parts: Vec<String> =
-        [&finding.version, &finding.path].into_iter().flatten().map(|part| line(part, LONGEST_MESSAGE)).collect();
+    let parts: Vec<String> = [&finding.body.version, &finding.body.path]
+        .into_iter()
+        .flatten()
+        .map(|part| line(part, LONGEST_MESSAGE))
+        .collect();
     parts.join(", ")
 }
 
@@ -126,8 +129,8 @@ pub fn place(source: &Source) -> String {
 
 /// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
-    let said = finding.breaks.iter().map(|breaks| phrase(*breaks));
-    said.zip(&finding.breaks)
+    let said = finding.body.breaks.iter().map(|breaks| phrase(*breaks));
+    said.zip(&finding.body.breaks)
         .map(|((who, how), breaks)| {
             format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
         })
@@ -136,7 +139,7 @@ pub fn breaks(finding: &Finding) -> Vec<String> {
 
 /// The next steps, one line each.
 pub fn steps(finding: &Finding) -> Vec<String> {
-    let help = text::cut_between_commands(&finding.help, LONGEST_HELP);
+    let help = text::cut_between_commands(&finding.body.help, LONGEST_HELP);
     help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
 }
 
@@ -152,8 +155,8 @@ pub fn yaml(object: &serde_json::Value) -> String {
 
 /// What is proven, if there is no witness.
 pub fn proven(finding: &Finding) -> Option<&'static str> {
-    match finding.verdict? {
-        _ if !finding.witnesses.is_empty() => None,
+    match finding.body.verdict? {
+        _ if !finding.body.witnesses.is_empty() => None,
         Verdict::Undecided => Some("undecided: some objects may break, so the change is not called safe"),
         Verdict::Equal | Verdict::Widening => {
             Some("harmless: every object that is valid today stays valid and unchanged")
@@ -180,14 +183,17 @@ pub fn plain(finding: &Finding) -> String {
     note("at", &finding.source.iter().map(place).collect::<Vec<_>>());
     note("in", &[inside(finding)]);
     note("breaks", &breaks(finding));
-    for witness in finding.witnesses.iter().take(1) {
+    for witness in finding.body.witnesses.iter().take(1) {
         let mut proof = vec![fate(witness)];
         proof.extend(witness.old_object.iter().map(|old| format!("before: {}", yaml(old))));
         proof.push(yaml(&witness.object));
         note("proof", &proof);
     }
     note("proof", &proven(finding).map(str::to_owned).into_iter().collect::<Vec<_>>());
-    note("objects", &finding.evidence.iter().map(|found| line(&found.message, LONGEST_MESSAGE)).collect::<Vec<_>>());
+    note(
+        "objects",
+        &finding.body.evidence.iter().map(|found| line(&found.message, LONGEST_MESSAGE)).collect::<Vec<_>>(),
+    );
     note("why", &accepted(finding).into_iter().collect::<Vec<_>>());
     note("next", &steps(finding));
     lines.join("\n")

@@ -521,7 +521,7 @@ fn lines_of_check(check: &CheckReport) -> Vec<String> {
     let Some(entry) = registry::find(&check.name) else { return Vec::new() };
     let mut by_crd: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in check.findings.iter().filter(|finding| finding.severity == Severity::Error) {
-        let (Some(text), Some(crd)) = (&finding.documented, &finding.object) else { continue };
+        let (Some(text), Some(crd)) = (&finding.body.documented, &finding.object) else { continue };
         match by_crd.iter_mut().find(|(name, _)| *name == crd.name) {
             Some((_, texts)) => texts.push(text),
             None => by_crd.push((&crd.name, vec![text])),

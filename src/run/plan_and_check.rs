@@ -231,7 +231,8 @@ fn removed(removal: &Removal) -> ChangeEntry {
 /// Nothing is live in a commit: the labels of findings name it instead.
 fn name_commit(reports: &mut [CheckReport], target: &Target) {
     let Target::Git(commit) = target else { return };
-    let labels = reports.iter_mut().flat_map(|report| &mut report.findings).filter_map(|found| found.label.as_mut());
+    let labels =
+        reports.iter_mut().flat_map(|report| &mut report.findings).filter_map(|found| found.body.label.as_mut());
     for label in labels {
         if let Some(rest) = label.strip_prefix("the live CRD ") {
             *label = format!("{} {rest}", commit.name());

@@ -133,7 +133,7 @@ fn foretold(checks: &[CheckReport]) -> Vec<Problem> {
     let refused = findings.filter(|finding| finding.refused_by_server && finding.severity != Severity::Error);
     let problem = |finding: &Finding| {
         let of = finding.object.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
-        let message = format!("{of}the API server would refuse it: {}", finding.message);
+        let message = format!("{of}the API server would refuse it: {}", finding.body.message);
         let problem = Problem::new(message).help("fix it: without it, the deploy would end half way");
         match &finding.source {
             Some(Source { file, line, column }) => {

@@ -184,14 +184,14 @@ fn pair(random: &mut Random, tally: &mut Tally) {
                     "{:?} {} {} {:?}",
                     violation.severity,
                     violation.rule,
-                    violation.path.as_deref().unwrap_or(""),
-                    violation.verdict
+                    violation.body.path.as_deref().unwrap_or(""),
+                    violation.body.verdict
                 )
             };
             violations.iter().map(of).collect::<Vec<_>>().join("; ")
         };
         let of_subresource =
-            violations.iter().any(|violation| violation.path.is_none() && violation.severity != Severity::Info);
+            violations.iter().any(|violation| violation.body.path.is_none() && violation.severity != Severity::Info);
         match found.verdict {
             SchemaRelation::Equal | SchemaRelation::Widening => {
                 if preset == Preset::Semantic && loudest == Some(Severity::Error) && !of_subresource {
@@ -213,7 +213,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
         for node in &breaking {
             let is_said = |violation: &Violation| {
                 violation.severity != Severity::Info
-                    && violation.path.as_deref().is_some_and(|path| is_related(path, &node.path))
+                    && violation.body.path.as_deref().is_some_and(|path| is_related(path, &node.path))
             };
             if !violations.iter().any(|violation| is_said(violation) || is_decided(violation, node)) && !of_subresource
             {
@@ -237,8 +237,8 @@ fn is_mild(node: &NodeProof) -> bool {
 /// Whether a keyword of an undecided node determines its own verdict.
 fn is_decided(violation: &Violation, node: &NodeProof) -> bool {
     node.verdict == SchemaRelation::Undecided
-        && violation.path.as_deref() == Some(&node.path)
-        && violation.verdict == Some(gantry::finding::Verdict::Undecided)
+        && violation.body.path.as_deref() == Some(&node.path)
+        && violation.body.verdict == Some(gantry::finding::Verdict::Undecided)
 }
 
 /// Whether one of the nodes is an ancestor of the other, or both are the same.

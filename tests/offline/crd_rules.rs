@@ -81,10 +81,11 @@ fn every_fixture_has_its_findings_and_no_others() {
                 rule: violation.rule.into_owned(),
                 severity: violation.severity,
                 semantic: Some(semantic.severity).filter(|semantic| *semantic != violation.severity),
-                verdict: violation.verdict,
-                version: violation.version,
-                path: violation.path,
+                verdict: violation.body.verdict,
+                version: violation.body.version,
+                path: violation.body.path,
                 documented: violation
+                    .body
                     .documented
                     .filter(|_| fixture.expected.get(i).is_some_and(|expected| expected.documented.is_some())),
             })
@@ -102,8 +103,8 @@ fn every_proof_of_a_breakage_has_a_witness() {
     for fixture in &fixtures() {
         for violation in judged(fixture, Preset::Semantic) {
             let breaks =
-                matches!(violation.verdict, Some(Verdict::Narrowing | Verdict::Incomparable | Verdict::DataLoss));
-            assert_eq!(!violation.witnesses.is_empty(), breaks, "{}: {violation:?}", fixture.name);
+                matches!(violation.body.verdict, Some(Verdict::Narrowing | Verdict::Incomparable | Verdict::DataLoss));
+            assert_eq!(!violation.body.witnesses.is_empty(), breaks, "{}: {violation:?}", fixture.name);
         }
     }
 }
@@ -164,7 +165,7 @@ fn every_finding_points_into_the_desired_crd() {
                 "{}",
                 fixture.name
             );
-            assert!(violation.diagnosis.label.is_some(), "{}", fixture.name);
+            assert!(violation.diagnosis.body.label.is_some(), "{}", fixture.name);
         }
     }
 }

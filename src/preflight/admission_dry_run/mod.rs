@@ -67,8 +67,8 @@ impl Check for AdmissionDryRun {
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
             if context.redact {
                 for violation in &mut found.violations {
-                    violation.message = redact::without_values(&violation.message);
-                    violation.label = None;
+                    violation.body.message = redact::without_values(&violation.body.message);
+                    violation.body.label = None;
                 }
             }
             Ok(found.into())

@@ -82,8 +82,7 @@ async fn built_in(
             let message =
                 format!("found by gantry's own validator, because the server cannot be asked yet: {path}: {message}");
             let help = "fix the manifest here".to_owned();
-            let violation = Violation::of(&rules::INVALID, index, None, message, help, at);
-            Violation { path: Some(path), ..violation }
+            Violation::of(&rules::INVALID, index, None, message, help, at).path(path)
         }));
     }
     described

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{place, resolved, rules};
 use crate::cluster::{self, DryRunError, FieldConflict, ManagerOperation, Refusal, Refuser, deploy_tool};
-use crate::finding::{ServerRefusal, Severity};
+use crate::finding::ServerRefusal;
 use crate::plan::managed;
 use crate::plan::{Change, Plan};
 use crate::preflight::Violation;
@@ -50,11 +50,9 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
         )
     };
     let at = vec![Step::from("apiVersion")];
-    Violation {
-        complaint: Some(ServerRefusal::ManagedFields),
-        path: Some("metadata.managedFields".to_owned()),
-        ..Violation::of(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at)
-    }
+    let mut violation = Violation::of(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at);
+    violation.body.complaint = Some(ServerRefusal::ManagedFields);
+    violation.path("metadata.managedFields".to_owned())
 }
 
 fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
@@ -68,16 +66,16 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
             _ => name_of(&object),
         };
         let mut violation = Violation::of(doc, index, None, message, help, at);
-        violation.complaint = Some(match cluster::is_undeclared(said) {
+        violation.body.complaint = Some(match cluster::is_undeclared(said) {
             true => ServerRefusal::UnknownField,
             false => ServerRefusal::Refused(said.to_owned()),
         });
-        violation.path = field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
+        violation.body.path =
+            field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(resolved_by) = resolved_by {
-            violation.severity = Severity::Warning;
-            violation.may_be_accepted = true;
             let first = &plan.changes[resolved_by].desired.object;
-            violation.help = format!("this deploy writes {first} before it, so the server may accept it then");
+            let help = format!("this deploy writes {first} before it, so the server may accept it then");
+            violation = violation.may_be_accepted(help);
         }
         violations.push(violation);
     };
@@ -174,10 +172,7 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
         let first = fields.first().copied().unwrap_or_default();
         let at = place::steps(first, &object);
         let violation = Violation::of(&rules::CONFLICT, index, None, message, help, at);
-        violations.push(Violation {
-            path: Some(first.trim_start_matches('.').to_owned()),
-            label: Some("owned by another manager".to_owned()),
-            ..violation
-        });
+        let path = first.trim_start_matches('.').to_owned();
+        violations.push(violation.path(path).label("owned by another manager".to_owned()));
     }
 }

@@ -158,7 +158,10 @@ fn each_field_is_a_finding_by_the_rule_that_it_breaks() {
     );
     assert!(rules(0, Dependence::Changed(0)).is_empty(), "the schema changes");
     let denied = said(&plan, 0, refusal(Refuser::Admission, "no", &[("spec", "not here")]), Dependence::Changed(0));
-    assert_eq!((&*denied[0].rule, denied[0].message.as_str()), ("AdmissionDenied", "the server refuses it: not here"));
+    assert_eq!(
+        (&*denied[0].rule, denied[0].body.message.as_str()),
+        ("AdmissionDenied", "the server refuses it: not here")
+    );
 }
 
 #[test]
@@ -171,6 +174,6 @@ fn a_manager_is_named_once_with_its_fields() {
     let mut violations = Vec::new();
     refusal::report(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
     let [first, second] = &violations[..] else { panic!("{violations:#?}") };
-    assert!(first.message.ends_with(".data.k09, … and 2 more"), "{}", first.message);
-    assert!(second.help.starts_with("it was last deployed by helm"), "{}", second.help);
+    assert!(first.body.message.ends_with(".data.k09, … and 2 more"), "{}", first.body.message);
+    assert!(second.body.help.starts_with("it was last deployed by helm"), "{}", second.body.help);
 }

@@ -45,7 +45,7 @@ fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
         .as_ref()
         .map_or_else(|| "find a replacement before then".to_owned(), |instead| format!("use {instead}"));
     let violation = Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")]);
-    Violation { label: instead.map(|instead| format!("use {instead}")), ..violation }
+    violation.label(instead.map(|instead| format!("use {instead}")))
 }
 
 /// Custom resources at versions that their CRD marks as deprecated after the deploy.

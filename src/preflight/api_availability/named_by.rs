@@ -95,7 +95,7 @@ fn of_deploy(removed: &[RemovedApi], index: usize, change: &Change, violations: 
             let message = format!("this deploy stops serving {version} of {}, which the object uses", name(api));
             let at = vec![Step::from("apiVersion")];
             let violation = Violation::of(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
-            violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
+            violations.push(violation.label("no longer served".to_owned()));
         }
     }
     if !REFERRING_KINDS.iter().any(|(group, kind, _)| *group == object.group() && *kind == object.kind) {
@@ -173,7 +173,7 @@ async fn live_references(
         let version = versions[0].clone();
         let at = api.at(&changes[api.change], &version);
         let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help, at);
-        found.violations.push(Violation { label: Some("no longer served".to_owned()), ..violation });
+        found.violations.push(violation.label("no longer served".to_owned()));
     }
 }
 
@@ -389,11 +389,7 @@ async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Violation
             whether they do";
         let at = api.at(&context.plan.changes[api.change], &version);
         let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help.to_owned(), at);
-        found.violations.push(Violation {
-            severity: Severity::Warning,
-            label: Some("no longer served".to_owned()),
-            ..violation
-        });
+        found.violations.push(violation.severity(Severity::Warning).label("no longer served".to_owned()));
     }
 }
 

@@ -21,7 +21,7 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let help = "remove the namespace; the object applies to the whole cluster";
             let at = vec![Step::from("metadata"), Step::from("namespace")];
             let violation = Violation::of(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
-            Some(Violation { label: Some("dropped".to_owned()), ..violation })
+            Some(violation.label("dropped".to_owned()))
         }
         (true, None) => {
             let namespace = plan.assumed_namespace.as_deref()?;
@@ -31,8 +31,7 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let help = "set metadata.namespace, or pass --namespace";
             let at = vec![Step::from("metadata"), Step::from("name")];
             let violation = Violation::of(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);
-            let severity = if by_context { Severity::Info } else { violation.severity };
-            Some(Violation { severity, ..violation })
+            Some(if by_context { violation.severity(Severity::Info) } else { violation })
         }
         _ => None,
     }

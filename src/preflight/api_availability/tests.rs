@@ -19,7 +19,7 @@ fn said(cluster: &[Value], manifests: &[Value]) -> Vec<String> {
             ViolationSubject::Unplaced(index) => &plan.unplaced[index].manifest.object,
             _ => panic!("{v:?} is not about a manifest"),
         };
-        format!("{} {object}: {}", v.rule, v.message)
+        format!("{} {object}: {}", v.rule, v.body.message)
     };
     run(cluster, manifests, None, name)
 }
@@ -86,7 +86,8 @@ fn policy(kind: &str, name: &str, spec: Value) -> Value {
 fn what_is_meant_is_found_near_by() {
     let help = |api_version: &str, kind: &str| {
         let cluster = [crd(&[("v1alpha1", true), ("v1", true)])];
-        let found = run(&cluster, &[object(api_version, kind, "x")], None, |v, _| format!("{} {}", v.rule, v.help));
+        let found =
+            run(&cluster, &[object(api_version, kind, "x")], None, |v, _| format!("{} {}", v.rule, v.body.help));
         let [found] = &found[..] else { panic!("{found:?}") };
         found.clone()
     };
@@ -153,7 +154,7 @@ fn a_kind_of_the_same_deploy_is_there_and_its_unserved_version_is_not() {
     let crd = crd(&[("v1alpha1", false), ("v1", true)]);
     assert_eq!(said(&[], &[crd.clone(), object("test.example.com/v1", "Sample", "x")]), [""; 0]);
     let manifests = [crd, object("test.example.com/v1alpha1", "Sample", "x")];
-    let help = run(&[], &manifests, None, |v, _| v.help.clone());
+    let help = run(&[], &manifests, None, |v, _| v.body.help.clone());
     assert_eq!(help, ["the CRD among the manifests has v1alpha1 with served: false; use a version that it serves"]);
 }
 

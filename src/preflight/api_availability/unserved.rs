@@ -96,7 +96,7 @@ fn violation(
     label: Option<String>,
     key: &str,
 ) -> Violation {
-    Violation { label, ..Violation::of(doc, subject, None, message, help, vec![Step::from(key)]) }
+    Violation::of(doc, subject, None, message, help, vec![Step::from(key)]).label(label)
 }
 
 /// A version of a CRD among the manifests.

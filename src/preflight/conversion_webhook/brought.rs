@@ -64,13 +64,15 @@ impl DeployEffect {
         let may_answer = is_other || self.has_other_ca || self.is_service_written;
         if is(&rules::FAILS) && may_answer || is(&rules::LOSES_DATA) && is_other {
             violation.severity = Severity::Warning;
-            violation.help =
-                format!("this deploy changes the webhook: run the check again after the deploy; {}", violation.help);
+            violation.body.help = format!(
+                "this deploy changes the webhook: run the check again after the deploy; {}",
+                violation.body.help
+            );
         }
         let may_come = is(&rules::SERVICE_MISSING) && (self.is_new || self.is_created_by_olm)
             || is(&rules::SERVICE_NOT_READY) && (self.is_new || self.is_service_written || self.is_created_by_olm);
         if may_come && self.is_created_by_olm && is(&rules::SERVICE_MISSING) {
-            violation.help = "OLM creates this Service when it installs the bundle".to_owned();
+            violation.body.help = "OLM creates this Service when it installs the bundle".to_owned();
         }
         if may_come {
             await_webhook(violation, crd, plan);
@@ -113,8 +115,9 @@ fn ca_differs(desired: &ConversionWebhookConfig, live: &ConversionWebhookConfig)
 /// Turns a finding that the webhook may fix once it runs into a warning.
 pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
     violation.severity = Severity::Warning;
-    violation.message = format!("{}{}", violation.message, meanwhile(crd, plan));
-    violation.help = format!("wait until the webhook runs after the deploy, then check again; {}", violation.help);
+    violation.body.message = format!("{}{}", violation.body.message, meanwhile(crd, plan));
+    violation.body.help =
+        format!("wait until the webhook runs after the deploy, then check again; {}", violation.body.help);
 }
 
 /// What fails as long as the webhook cannot be called.

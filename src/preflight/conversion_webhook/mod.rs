@@ -18,7 +18,6 @@ mod service;
 mod trip;
 mod workload;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,31 +81,7 @@ fn violation(
     help: &str,
     at: Vec<Step>,
 ) -> Violation {
-    Violation {
-        subject,
-        rule: Cow::Borrowed(doc.name),
-        severity: doc.severity(),
-        may_be_accepted: false,
-        version: version.map(str::to_owned),
-        path: None,
-        message,
-        fact: None,
-        schema_changes: Vec::new(),
-        caused_by: Vec::new(),
-        complaint: None,
-        documented: None,
-        breaks: doc.breaks(),
-        verdict: None,
-        semantic: None,
-        witnesses: Vec::new(),
-        affected: None,
-        evidence: None,
-        help: help.to_owned(),
-        wording: None,
-        explain: Some(doc.name.into()),
-        at,
-        label: None,
-    }
+    Violation::of(doc, subject, version.map(str::to_owned), message, help.to_owned(), at)
 }
 
 impl Check for ConversionWebhook {
@@ -411,7 +386,7 @@ fn restarted(
         vec!["spec".into()],
     );
     let is_harmless = keeps_serving || !is_live || total == Some(0);
-    Violation { severity: if is_harmless { Severity::Info } else { found.severity }, ..found }
+    if is_harmless { found.severity(Severity::Info) } else { found }
 }
 
 /// Checks the CRDs that are not part of the plan, but whose webhook it replaces.

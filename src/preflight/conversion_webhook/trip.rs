@@ -242,7 +242,9 @@ impl Losses {
         let of = sample.objects.len() as u64;
         let affected = Some(Affected { count, of, unlisted: 0, examples: EXAMPLES, objects });
         let found = violation(doc, subject.clone(), Some(&version.name), message, help, steps::conversion());
-        Some(Violation { severity, affected, path: Some(loss::shown(&first.path)), ..found })
+        let mut found = found.severity(severity).path(loss::shown(&first.path));
+        found.body.affected = affected;
+        Some(found)
     }
 }
 

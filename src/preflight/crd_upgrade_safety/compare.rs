@@ -42,8 +42,6 @@ pub struct RuleViolation {
     pub path: Option<String>,
     /// The same as steps from the root of the version's schema; empty if the violation is not about a node.
     pub node: Vec<Step>,
-    /// The keywords of the node itself that differ.
-    pub changes: Vec<KeywordChange>,
     pub diagnosis: ViolationText,
 }
 
@@ -51,14 +49,7 @@ impl RuleViolation {
     /// A violation of a rule about whole CRDs.
     pub fn of_crd(rule: &'static Rule, found: CrdRuleViolation) -> Self {
         let (path, node) = found.diagnosis.node.clone().unzip();
-        RuleViolation {
-            rule,
-            version: found.version,
-            path,
-            node: node.unwrap_or_default(),
-            changes: Vec::new(),
-            diagnosis: found.diagnosis,
-        }
+        RuleViolation { rule, version: found.version, path, node: node.unwrap_or_default(), diagnosis: found.diagnosis }
     }
 }
 
@@ -378,17 +369,11 @@ fn violation(
     rule: &'static Rule,
     place: &SchemaNodePlace,
     changes: Vec<KeywordChange>,
-    diagnosis: ViolationText,
+    mut diagnosis: ViolationText,
 ) -> RuleViolation {
+    diagnosis.body.schema_changes = changes;
     let node = steps::below_schema(&place.steps).unwrap_or_default().to_vec();
-    RuleViolation {
-        rule,
-        version: Some(place.version.clone()),
-        path: Some(place.path.clone()),
-        node,
-        changes,
-        diagnosis,
-    }
+    RuleViolation { rule, version: Some(place.version.clone()), path: Some(place.path.clone()), node, diagnosis }
 }
 
 /// The keywords of a node itself whose meaning differs between the sides, sorted.

@@ -7,40 +7,37 @@
 //! | beyond | info | the rule's own severity; under semantic its semantic severity | |
 
 use super::FailMode;
+use super::compare::RuleViolation;
 use super::options::{CrdUpgradeOptions, Preset};
 use super::rule::{Rule, ViolationText, Weight};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::proofs::ChangeProof;
 
-/// The severity of a violation, before the enforcement of single rules is applied.
-pub fn severity(
-    rule: &Rule,
-    diagnosis: &ViolationText,
-    of_whole_crd: bool,
-    proof: Option<&ChangeProof>,
-    options: &CrdUpgradeOptions,
-) -> Severity {
-    weigh(rule, diagnosis, of_whole_crd, proof, options, matches!(options.preset, Preset::Semantic | Preset::Evidence))
+/// The severities of a violation, before the enforcement of single rules is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleSeverities {
+    /// Under the configured preset.
+    pub configured: Severity,
+    /// Under `preset: semantic`.
+    pub semantic: Severity,
 }
 
-/// What [`severity`] would be under `preset: semantic`.
-pub fn semantic(
-    rule: &Rule,
-    diagnosis: &ViolationText,
-    of_whole_crd: bool,
-    proof: Option<&ChangeProof>,
-    options: &CrdUpgradeOptions,
-) -> Severity {
-    weigh(rule, diagnosis, of_whole_crd, proof, options, true)
+/// The severities of a violation, with what is proven about it.
+pub fn weigh(violation: &RuleViolation, proof: Option<&ChangeProof>, options: &CrdUpgradeOptions) -> RuleSeverities {
+    let RuleViolation { rule, path, diagnosis, .. } = violation;
+    let severity = |is_semantic| severity(rule, diagnosis, path.is_none(), proof, options, is_semantic);
+    let semantic = severity(true);
+    let is_semantic = matches!(options.preset, Preset::Semantic | Preset::Evidence);
+    RuleSeverities { configured: if is_semantic { semantic } else { severity(false) }, semantic }
 }
 
-fn weigh(
+fn severity(
     rule: &Rule,
     diagnosis: &ViolationText,
     of_whole_crd: bool,
     proof: Option<&ChangeProof>,
     options: &CrdUpgradeOptions,
-    semantic: bool,
+    is_semantic: bool,
 ) -> Severity {
     let undecided = match options.fail_mode {
         FailMode::Closed => Severity::Error,
@@ -48,18 +45,18 @@ fn weigh(
     };
     let verdict = decided(proof.map(|proof| proof.verdict));
     // A verdict from the keyword alone counts only under the semantic presets; the documentation has no such notion.
-    let verdict = if semantic { verdict.or(decided(diagnosis.verdict)) } else { verdict };
+    let verdict = if is_semantic { verdict.or(decided(diagnosis.verdict)) } else { verdict };
     let proven = |verdict| match verdict {
         Verdict::Equal | Verdict::Widening => Severity::Info,
-        _ if semantic && proof.is_some_and(|proof| proof.breaks == [Breaks::Behaviour]) => Severity::Warning,
+        _ if is_semantic && proof.is_some_and(|proof| proof.breaks == [Breaks::Behaviour]) => Severity::Warning,
         _ => Severity::Error,
     };
     match (rule.weight, verdict) {
         (Weight::Beyond { .. }, Some(Verdict::Equal | Verdict::Widening)) => Severity::Info,
-        (Weight::Beyond { semantic: severity }, _) if semantic => severity,
+        (Weight::Beyond { semantic: severity }, _) if is_semantic => severity,
         (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
-        (Weight::Forbidden, _) if of_whole_crd || !semantic => Severity::Error,
+        (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
         (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
         (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
         (Weight::Unknown | Weight::Forbidden, None) => undecided,
@@ -88,8 +85,9 @@ mod tests {
     use super::super::rules::RULES;
     use super::*;
 
-    fn rule(name: &str) -> &'static Rule {
-        RULES.iter().find(|rule| rule.doc.name == name).expect("a rule")
+    fn violation(name: &str, diagnosis: ViolationText, path: Option<&str>) -> RuleViolation {
+        let rule = RULES.iter().find(|rule| rule.doc.name == name).expect("a rule");
+        RuleViolation { rule, version: None, path: path.map(str::to_owned), node: Vec::new(), diagnosis }
     }
 
     fn proof(verdict: Verdict) -> ChangeProof {
@@ -101,7 +99,7 @@ mod tests {
     fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
         let options = CrdUpgradeOptions { preset, fail_mode, ..CrdUpgradeOptions::default() };
         let of = |proof: Option<ChangeProof>| {
-            severity(rule(name), &ViolationText::default(), false, proof.as_ref(), &options)
+            weigh(&violation(name, ViolationText::default(), Some("^")), proof.as_ref(), &options).configured
         };
         let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
         std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
@@ -128,22 +126,17 @@ mod tests {
         let behaviour = ChangeProof { breaks: vec![Breaks::Behaviour], ..proof(Verdict::Narrowing) };
         for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
             let options = CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() };
-            let found = severity(rule("NoDefaultAdded"), &ViolationText::default(), false, Some(&behaviour), &options);
-            assert_eq!(found, expected, "{preset:?}");
+            let of_node = violation("NoDefaultAdded", ViolationText::default(), Some("^"));
+            assert_eq!(weigh(&of_node, Some(&behaviour), &options).configured, expected, "{preset:?}");
         }
     }
 
     #[test]
     fn a_verdict_from_the_keyword_alone_counts_under_semantic_until_something_is_proven() {
         let diagnosis = ViolationText { verdict: Some(Verdict::Widening), ..ViolationText::default() };
+        let of_node = violation("FormatChange", diagnosis, Some("^"));
         let of = |preset, proof: Option<&ChangeProof>| {
-            severity(
-                rule("FormatChange"),
-                &diagnosis,
-                false,
-                proof,
-                &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() },
-            )
+            weigh(&of_node, proof, &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() }).configured
         };
         assert_eq!(of(Preset::Semantic, None), Severity::Info);
         assert_eq!(of(Preset::Documented, None), Severity::Error);
@@ -163,11 +156,8 @@ mod tests {
         ] {
             for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
                 let options = CrdUpgradeOptions { preset, fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
-                assert_eq!(
-                    severity(rule(name), &ViolationText::default(), true, None, &options),
-                    expected,
-                    "{name} {preset:?}"
-                );
+                let of_crd = violation(name, ViolationText::default(), None);
+                assert_eq!(weigh(&of_crd, None, &options).configured, expected, "{name} {preset:?}");
             }
         }
     }

@@ -9,6 +9,8 @@
 use std::collections::BTreeSet;
 
 use super::compare::RuleViolation;
+use super::decide::{self, RuleSeverities};
+use super::options::CrdUpgradeOptions;
 use super::rule::{Judge, UNKNOWN_CHANGE};
 use crate::crd::ConversionStrategy;
 use crate::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
@@ -29,20 +31,22 @@ const PRUNING: &str = "PruningTurnedOn";
 const STORAGE: &str = "StorageVersionLosesFields";
 
 /// A violation with the severity that [`super::decide`] gives it without evidence from objects.
-pub struct Weighed {
+pub struct WeighedViolation {
     pub violation: RuleViolation,
     pub proof: Option<ChangeProof>,
-    /// The severity under `preset: semantic`.
-    pub severity: Severity,
+    pub severities: RuleSeverities,
+    /// Whether objects are asked what it breaks.
+    pub is_error: bool,
 }
 
-impl Weighed {
-    fn rule(&self) -> &'static str {
-        self.violation.rule.doc.name
+impl WeighedViolation {
+    pub fn new(violation: RuleViolation, proof: Option<ChangeProof>, options: &CrdUpgradeOptions) -> Self {
+        let severities = decide::weigh(&violation, proof.as_ref(), options);
+        WeighedViolation { violation, proof, severities, is_error: severities.semantic == Severity::Error }
     }
 
-    fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+    fn rule(&self) -> &'static str {
+        self.violation.rule.doc.name
     }
 
     fn is_of_whole_crd(&self) -> bool {
@@ -74,7 +78,7 @@ impl Weighed {
 
     /// Whether evidence from objects can lower the severity.
     pub fn is_open(&self) -> bool {
-        self.is_error() && self.unseen().is_none()
+        self.is_error && self.unseen().is_none()
     }
 }
 
@@ -85,13 +89,13 @@ pub enum Examination<'a> {
 }
 
 /// The evidence on each violation of one CRD; `None` for a violation that is not an error.
-pub fn of(found: &[Weighed], examination: &Examination<'_>) -> Vec<Option<Evidence>> {
+pub fn of(found: &[WeighedViolation], examination: &Examination<'_>) -> Vec<Option<Evidence>> {
     let blamed = match examination {
         Examination::At { surveyed, .. } => blame(found, surveyed),
         Examination::Not(_) => Vec::new(),
     };
-    let one = |(index, weighed): (usize, &Weighed)| {
-        if !weighed.is_error() {
+    let one = |(index, weighed): (usize, &WeighedViolation)| {
+        if !weighed.is_error {
             return None;
         }
         let verdict = match (weighed.unseen(), examination) {
@@ -107,11 +111,11 @@ pub fn of(found: &[Weighed], examination: &Examination<'_>) -> Vec<Option<Eviden
 }
 
 /// The number of existing objects, and those that suffer from any of the errors; `None` if they could not be read.
-pub fn harm(found: &[Weighed], surveyed: &Surveyed) -> Option<(u64, Harm)> {
+pub fn harm(found: &[WeighedViolation], surveyed: &Surveyed) -> Option<(u64, Harm)> {
     let blamed = blame(found, surveyed);
     let of_list = |(list, blamed): (&SurveyedList, &Vec<BTreeSet<&TalliedCause>>)| {
         let (Ok(objects), Some(tally)) = (&list.read, &list.tally) else { return None };
-        let of_errors = found.iter().zip(blamed).filter(|(weighed, _)| weighed.is_error());
+        let of_errors = found.iter().zip(blamed).filter(|(weighed, _)| weighed.is_error);
         let causes = of_errors.flat_map(|(_, causes)| causes.iter().copied()).collect();
         let Sum { objects: affected, manifests, examples, .. } = tally.sum(&causes);
         let examples = examples.into_iter().take(EXAMPLES).map(shown).collect();
@@ -140,7 +144,7 @@ fn not_examined(reason: String) -> Evidence {
 /// For each list of objects, the causes that are attributed to each violation, by its index.
 type Blamed<'a> = Vec<Vec<BTreeSet<&'a TalliedCause>>>;
 
-fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
+fn blame<'a>(found: &[WeighedViolation], surveyed: &'a Surveyed) -> Blamed<'a> {
     let of_list = |list: &'a SurveyedList| {
         let mut causes: Vec<BTreeSet<&TalliedCause>> = vec![BTreeSet::new(); found.len()];
         for cause in list.tally.iter().flat_map(Tally::causes) {
@@ -154,8 +158,8 @@ fn blame<'a>(found: &[Weighed], surveyed: &'a Surveyed) -> Blamed<'a> {
 }
 
 /// The indexes of the violations that a cause comes from: empty if it comes from none, all errors if that is unknown.
-pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize> {
-    let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error());
+pub(super) fn responsible(found: &[WeighedViolation], cause: &TalliedCause) -> Vec<usize> {
+    let errors = || found.iter().enumerate().filter(|(_, weighed)| weighed.is_error);
     let named = |name: &'static str| {
         found.iter().enumerate().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index)
     };
@@ -164,7 +168,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize>
         ObjectFate::Unknown => return errors().map(|(index, _)| index).collect(),
         _ => {}
     }
-    let is_here = |weighed: &Weighed| {
+    let is_here = |weighed: &WeighedViolation| {
         weighed.violation.version.as_deref() == Some(&*cause.version) && weighed.violation.path.is_some()
     };
     let at = |node: &[Step]| {
@@ -173,7 +177,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize>
             .enumerate()
             .filter(|(_, weighed)| is_here(weighed) && weighed.violation.node == node)
             // A new default refuses nothing, so a violation that is not an error explains it too.
-            .filter(|(_, weighed)| weighed.is_error() || cause.fate == ObjectFate::Defaulted)
+            .filter(|(_, weighed)| weighed.is_error || cause.fate == ObjectFate::Defaulted)
             .map(|(index, _)| index)
             .collect();
         let claims = |index: &usize| {
@@ -191,7 +195,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize>
         exact = at(&cause.node);
     }
     if exact.is_empty() {
-        let is_near = |weighed: &&Weighed| {
+        let is_near = |weighed: &&WeighedViolation| {
             let node = &weighed.violation.node;
             node.starts_with(&cause.node) || cause.node.starts_with(node)
         };
@@ -208,7 +212,7 @@ pub(super) fn responsible(found: &[Weighed], cause: &TalliedCause) -> Vec<usize>
 
 /// The evidence on one violation, or the reason why there is none.
 fn examine(
-    weighed: &Weighed,
+    weighed: &WeighedViolation,
     index: usize,
     upgrade: &Upgrade,
     surveyed: &Surveyed,
@@ -318,7 +322,7 @@ fn named(managers: &ManagerCounts) -> Vec<EvidenceManager> {
 }
 
 /// `0 of 1,234 objects set spec.x`
-fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecided: bool) -> String {
+fn sentence(weighed: &WeighedViolation, objects: u64, sum: &Sum, manifests: u64, undecided: bool) -> String {
     let path = weighed.violation.path.as_deref().unwrap_or_default();
     let field = path.strip_prefix("^.").unwrap_or("");
     let version = weighed.violation.version.as_deref().unwrap_or_default();
@@ -366,7 +370,7 @@ fn sentence(weighed: &Weighed, objects: u64, sum: &Sum, manifests: u64, undecide
 }
 
 /// The clause that names the managers: of the affected objects if there are any, otherwise of all objects.
-fn written_by(weighed: &Weighed, is_affected: bool, managers: &[EvidenceManager]) -> String {
+fn written_by(weighed: &WeighedViolation, is_affected: bool, managers: &[EvidenceManager]) -> String {
     if managers.is_empty() {
         return String::new();
     }

@@ -175,7 +175,6 @@ fn violation(
         version: Some(version.to_owned()),
         path: Some(path.to_owned()),
         node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),
-        changes: Vec::new(),
         diagnosis,
     })
 }
@@ -229,8 +228,9 @@ mod tests {
     }
 
     fn found(live: &Value, desired: &Value) -> Vec<(String, String, Severity, Option<Verdict>)> {
-        let shown =
-            |found: Violation| (found.rule.into_owned(), found.path.unwrap_or_default(), found.severity, found.verdict);
+        let shown = |found: Violation| {
+            (found.rule.into_owned(), found.body.path.unwrap_or_default(), found.severity, found.body.verdict)
+        };
         violations(live, desired).into_iter().map(shown).collect()
     }
 
@@ -297,7 +297,9 @@ mod tests {
         let short = json!({"type": "string", "maxLength": 2});
         let causes = |live: &Value, desired: &Value| {
             let indirect = violations(live, desired).into_iter().filter(|found| found.rule == "IndirectChange");
-            let shown = |found: Violation| (found.path.unwrap_or_default(), found.caused_by.join(" "), found.message);
+            let shown = |found: Violation| {
+                (found.body.path.unwrap_or_default(), found.body.caused_by.join(" "), found.body.message)
+            };
             indirect.map(shown).collect::<Vec<_>>()
         };
         // What an object proves to break both is the cause, and not every change below the node.

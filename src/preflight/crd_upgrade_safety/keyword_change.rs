@@ -76,7 +76,7 @@ pub fn unknown(pair: &NodePair, change: &KeywordDifference, fact: &str, effect: 
     let text = format!("unable to determine if change to existing field is safe: {fact}");
     let mut diagnosis =
         ViolationText::of_field(pair.place, change.keyword, &text).label(label(change)).help(effect.help);
-    diagnosis.fact = Some(fact.to_owned());
+    diagnosis.body.fact = Some(fact.to_owned());
     diagnosis.breaks = Some(effect.breaks.to_vec());
     diagnosis.verdict = effect.verdict;
     diagnosis

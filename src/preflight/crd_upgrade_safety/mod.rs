@@ -32,7 +32,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use self::compare::{CrdComparison, RuleViolation};
-use self::evidence::{Examination, Weighed};
+use self::evidence::{Examination, WeighedViolation};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
 use self::server::PlannedCrdWrite;
@@ -129,7 +129,7 @@ impl Check for CrdUpgradeSafety {
         Box::new(move || {
             let list = |pair: &UpgradedCrd| {
                 let Ok(Compared::ByRules(found)) = check.compare(pair, &proofs) else { return None };
-                let is_open = found.iter().any(Weighed::is_open);
+                let is_open = found.iter().any(WeighedViolation::is_open);
                 objects::compare(pair, &proofs).ok().flatten().filter(|_| is_open)?.lookup()
             };
             in_parallel(&pairs, list).into_iter().flatten().collect()
@@ -224,7 +224,7 @@ fn interrupted() -> CouldNotCheck {
 enum Compared {
     /// Another tool's verdict, placed.
     ByTool(Judged),
-    ByRules(Vec<Weighed>),
+    ByRules(Vec<WeighedViolation>),
 }
 
 impl Compared {
@@ -247,7 +247,7 @@ struct CrdEvidence {
     /// For each violation.
     violations: Vec<Option<Evidence>>,
     /// The violations that only objects show.
-    shown_by_objects: Vec<(Weighed, Option<Evidence>)>,
+    shown_by_objects: Vec<(WeighedViolation, Option<Evidence>)>,
     coverage: Option<Coverage>,
 }
 
@@ -269,12 +269,12 @@ impl CrdUpgradeSafety {
     }
 
     /// Whether the violations of a CRD would block, apart from evidence.
-    fn would_block(&self, found: &[Weighed]) -> bool {
-        found.iter().any(|Weighed { violation: RuleViolation { rule, path, diagnosis, .. }, proof, .. }| {
-            let severity = decide::severity(rule, diagnosis, path.is_none(), proof.as_ref(), &self.options);
+    fn would_block(&self, found: &[WeighedViolation]) -> bool {
+        found.iter().any(|WeighedViolation { violation, proof, severities, .. }| {
             let verdict = proof.as_ref().map(|proof| proof.verdict);
             let is_harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
-            decide::enforce(severity, is_harmless, rule.doc.name, &self.options) == Some(Severity::Error)
+            let rule = violation.rule.doc.name;
+            decide::enforce(severities.configured, is_harmless, rule, &self.options) == Some(Severity::Error)
         })
     }
 
@@ -316,10 +316,10 @@ impl CrdUpgradeSafety {
                 _ => &[],
             };
             async move {
-                if !(is_needed || found.iter().any(Weighed::is_open) && self.would_block(found)) {
+                if !(is_needed || found.iter().any(WeighedViolation::is_open) && self.would_block(found)) {
                     return Ok(CrdEvidence::default());
                 }
-                if !found.iter().any(Weighed::is_open) {
+                if !found.iter().any(WeighedViolation::is_open) {
                     return Ok(evidence::of(found, &Examination::Not("objects cannot show it")).into());
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
@@ -345,7 +345,7 @@ impl CrdUpgradeSafety {
                 let mut violations = evidence::of(found, &examination);
                 let mut shown_by_objects = Vec::new();
                 if is_needed {
-                    let shown = unexplained::violations(found, &upgrade, &surveyed);
+                    let shown = unexplained::violations(found, &upgrade, &surveyed, &self.options);
                     let of_shown = evidence::of(&shown, &examination);
                     shown_by_objects = shown.into_iter().zip(of_shown).collect();
                 } else {
@@ -393,9 +393,11 @@ impl CrdUpgradeSafety {
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
             let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
-            found.into_iter().for_each(|violation| judged.add(self.place_refusal(violation, crd.is_left_to_server)));
+            found
+                .into_iter()
+                .for_each(|violation| judged.add(self.refusal_to_violation(violation, crd.is_left_to_server)));
             for violation in self.of_new_crd(crd) {
-                judged.add(self.place(violation, None, None));
+                judged.add(self.to_violation(WeighedViolation::new(violation, None, &self.options), None));
             }
             judged
         });
@@ -431,7 +433,7 @@ impl CrdUpgradeSafety {
         let mut judged = Judged::default();
         let of_found = evidence.violations.into_iter().chain(std::iter::repeat_with(|| None));
         for (weighed, evidence) in found.into_iter().zip(of_found).chain(evidence.shown_by_objects) {
-            judged.add(self.place(weighed.violation, weighed.proof, evidence));
+            judged.add(self.to_violation(weighed, evidence));
         }
         judged
     }
@@ -448,7 +450,7 @@ impl CrdUpgradeSafety {
             self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
         let sides = CrdSides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::validate(&sides, None, None).into_iter();
-        refused.for_each(|violation| judged.add(self.place_refusal(violation, false)));
+        refused.for_each(|violation| judged.add(self.refusal_to_violation(violation, false)));
         server::deduplicate(&mut judged.violations);
         Ok(judged.violations)
     }
@@ -458,7 +460,10 @@ impl CrdUpgradeSafety {
         if let Some(tool) = self.options.tool() {
             let mut judged = Judged::default();
             let flagged = presets::judge(pair, &tool)?;
-            flagged.into_iter().filter_map(|flagged| self.place_flagged(flagged)).for_each(|placed| judged.add(placed));
+            flagged
+                .into_iter()
+                .filter_map(|flagged| self.flagged_to_violation(flagged))
+                .for_each(|found| judged.add(found));
             return Ok(Compared::ByTool(judged));
         }
         let CrdComparison { violations: found, additions } = compare::crd(pair)?;
@@ -468,9 +473,7 @@ impl CrdUpgradeSafety {
         let weigh = |(violation, proof): (RuleViolation, Option<ChangeProof>)| {
             // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
-            let RuleViolation { rule, path, diagnosis, .. } = &violation;
-            let severity = decide::semantic(rule, diagnosis, path.is_none(), proof.as_ref(), &self.options);
-            Weighed { violation, proof, severity }
+            WeighedViolation::new(violation, proof, &self.options)
         };
         Ok(Compared::ByRules(found.into_iter().zip(proven).chain(others).map(weigh).collect()))
     }

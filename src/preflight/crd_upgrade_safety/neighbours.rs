@@ -116,8 +116,8 @@ fn violations(preset: Preset, live: &Value, desired: &Value) -> Vec<Violation> {
 
 fn found(preset: Preset, live: &Value, desired: &Value) -> Vec<ViolationKey> {
     let shown = |found: Violation| {
-        let path = found.path.unwrap_or_default();
-        (found.rule.into_owned(), path, found.severity, found.verdict, found.breaks)
+        let path = found.body.path.unwrap_or_default();
+        (found.rule.into_owned(), path, found.severity, found.body.verdict, found.body.breaks)
     };
     violations(preset, live, desired).into_iter().map(shown).collect()
 }
@@ -191,16 +191,16 @@ fn the_witness_of_a_default_is_about_that_default() {
             let required = if live.get("aa").is_some() { required } else { json!([]) };
             let found = violations(Preset::Semantic, &around(&live, required), &around(&desired, json!([])));
             let of_default: Vec<&Violation> =
-                found.iter().filter(|found| found.path.as_deref() == Some("^.spec.x.bb")).collect();
+                found.iter().filter(|found| found.body.path.as_deref() == Some("^.spec.x.bb")).collect();
             assert_eq!(of_default.len(), 1, "{found:?}");
             let default = of_default[0];
             assert_eq!(
-                (default.severity, default.verdict),
+                (default.severity, default.body.verdict),
                 (Severity::Warning, Some(Verdict::Narrowing)),
                 "{default:?}"
             );
-            assert_eq!(default.breaks, [Breaks::Behaviour]);
-            let messages: Vec<&str> = default.witnesses.iter().map(|witness| witness.message.as_str()).collect();
+            assert_eq!(default.body.breaks, [Breaks::Behaviour]);
+            let messages: Vec<&str> = default.body.witnesses.iter().map(|witness| witness.message.as_str()).collect();
             assert_eq!(messages, ["spec.x.bb is filled in differently"], "{live} {desired}");
         }
     }

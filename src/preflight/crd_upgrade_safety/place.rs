@@ -2,11 +2,12 @@
 //! configuration switches them off.
 
 use super::compare::RuleViolation;
+use super::decide::RuleSeverities;
+use super::evidence::WeighedViolation;
 use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
 use super::{CrdUpgradeSafety, decide, server};
-use crate::finding::{Evidence, Examined, ForVersions, Severity, Verdict};
-use crate::preflight::proofs::ChangeProof;
+use crate::finding::{Evidence, Examined, FindingBody, ForVersions, Severity, Verdict};
 use crate::preflight::{Violation, ViolationSubject};
 use crate::problem::Location;
 use crate::text;
@@ -21,30 +22,26 @@ pub struct Off {
 }
 
 impl CrdUpgradeSafety {
-    /// Places a violation that the server refuses. With another tool's preset it is a warning, because the tool does
-    /// not report it, unless nothing but the server checks the CRD (`is_alone`).
-    pub(super) fn place_refusal(&self, violation: RuleViolation, is_alone: bool) -> Result<Violation, Off> {
-        let mut placed = self.place(violation, None, None)?;
-        if !is_alone && self.options.tool().is_some() && placed.severity == Severity::Error {
-            placed.severity = Severity::Warning;
-            placed.documented = None;
+    /// The violation that the server refuses. With another tool's preset it is a warning, because the tool does not
+    /// report it, unless nothing but the server checks the CRD (`is_alone`).
+    pub(super) fn refusal_to_violation(&self, found: RuleViolation, is_alone: bool) -> Result<Violation, Off> {
+        let mut violation = self.to_violation(WeighedViolation::new(found, None, &self.options), None)?;
+        if !is_alone && self.options.tool().is_some() && violation.severity == Severity::Error {
+            violation.severity = Severity::Warning;
+            violation.body.documented = None;
         }
-        Ok(placed)
+        Ok(violation)
     }
 
-    pub(super) fn place(
-        &self,
-        violation: RuleViolation,
-        proof: Option<ChangeProof>,
-        evidence: Option<Evidence>,
-    ) -> Result<Violation, Off> {
-        let RuleViolation { rule, version, path, changes, mut diagnosis, .. } = violation;
+    pub(super) fn to_violation(&self, weighed: WeighedViolation, evidence: Option<Evidence>) -> Result<Violation, Off> {
+        let WeighedViolation { violation, proof, severities, .. } = weighed;
+        let RuleViolation { rule, version, path, mut diagnosis, .. } = violation;
         let doc = &rule.doc;
-        let severity = decide::severity(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let is_cleared = self.options.preset == Preset::Evidence
             && evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
         // The server refuses the change whatever the configuration says, and whether there are objects or not.
         let is_refusal = server::REFUSALS.contains(&doc.name);
+        let RuleSeverities { configured: severity, semantic } = severities;
         let severity = if is_cleared && !is_refusal { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
         let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
@@ -52,7 +49,6 @@ impl CrdUpgradeSafety {
             diagnosis.message = bare;
         }
         let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
-        let semantic = decide::semantic(rule, &diagnosis, path.is_none(), proof.as_ref(), &self.options);
         let (severity, semantic) = match is_refusal {
             true => (severity, Some(semantic)),
             false => (enforced(severity).ok_or_else(|| self.off(doc.name, severity))?, enforced(semantic)),
@@ -62,7 +58,7 @@ impl CrdUpgradeSafety {
         let blocks = severity == Severity::Error;
         let named = version.clone().unwrap_or_default();
         let own = || format!("\"{}\" validation failed: {}", doc.name, diagnosis.message.for_versions(&named));
-        let documented = diagnosis.documented.clone().or_else(|| blocks.then(own));
+        let documented = diagnosis.body.documented.take().or_else(|| blocks.then(own));
         let mut breaks = diagnosis.breaks.unwrap_or_else(|| doc.breaks());
         let mut witnesses = Vec::new();
         let mut help = diagnosis.help;
@@ -89,25 +85,22 @@ impl CrdUpgradeSafety {
             rule: doc.name.into(),
             severity,
             may_be_accepted: false,
-            version,
-            path,
-            message: diagnosis.message.for_versions(&named),
-            fact: diagnosis.fact,
-            schema_changes: changes,
-            caused_by: diagnosis.caused_by,
-            complaint: None,
-            documented,
-            breaks,
-            verdict,
-            semantic: semantic.filter(|semantic| *semantic != severity),
-            witnesses,
-            affected: None,
-            evidence,
-            help: help.for_versions(&text::sanitize(&named)),
-            wording: Some(ForVersions { message: diagnosis.message, help }),
-            explain: Some(doc.name.into()),
             at: diagnosis.at,
-            label: diagnosis.label,
+            body: FindingBody {
+                version,
+                path,
+                message: diagnosis.message.for_versions(&named),
+                documented,
+                verdict,
+                semantic: semantic.filter(|semantic| *semantic != severity),
+                breaks,
+                witnesses,
+                evidence,
+                help: help.for_versions(&text::sanitize(&named)),
+                wording: Some(ForVersions { message: diagnosis.message, help }),
+                explain: Some(doc.name.into()),
+                ..diagnosis.body
+            },
         })
     }
 
@@ -117,7 +110,7 @@ impl CrdUpgradeSafety {
     }
 
     /// `None` if the tool itself does not report the finding.
-    pub(super) fn place_flagged(&self, flagged: Flagged) -> Option<Result<Violation, Off>> {
+    pub(super) fn flagged_to_violation(&self, flagged: Flagged) -> Option<Result<Violation, Off>> {
         let name = flagged.validation;
         if flagged.off {
             let at = self.options.validation_off(name)?;
@@ -133,31 +126,24 @@ impl CrdUpgradeSafety {
             Preset::OlmV1 => "OLM v1",
             _ => "crdify",
         };
+        // kapp's text names the place; crdify's does not, but its line does.
+        let is_kapp = self.options.preset == Preset::Kapp;
+        let message = if is_kapp { flagged.text } else { flagged.documented.clone() };
         Some(Ok(Violation {
             subject: ViolationSubject::Change(0),
             rule: flagged.validation.into(),
             severity,
             may_be_accepted: false,
-            version: flagged.version,
-            path: flagged.path,
-            // kapp's text names the place; crdify's does not, but its line does.
-            message: if self.options.preset == Preset::Kapp { flagged.text } else { flagged.documented.clone() },
-            fact: None,
-            schema_changes: Vec::new(),
-            caused_by: Vec::new(),
-            complaint: None,
-            documented: Some(flagged.documented),
-            breaks: Vec::new(),
-            verdict: None,
-            semantic: None,
-            witnesses: Vec::new(),
-            affected: None,
-            evidence: None,
-            help: format!("this is {tool}'s verdict; preset: documented or semantic shows who is affected"),
-            wording: None,
-            explain: Some(presets::explained_by(flagged.validation).into()),
             at: flagged.at,
-            label: None,
+            body: FindingBody {
+                version: flagged.version,
+                path: flagged.path,
+                message,
+                documented: Some(flagged.documented),
+                help: format!("this is {tool}'s verdict; preset: documented or semantic shows who is affected"),
+                explain: Some(presets::explained_by(flagged.validation).into()),
+                ..FindingBody::default()
+            },
         }))
     }
 }

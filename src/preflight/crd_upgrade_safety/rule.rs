@@ -3,7 +3,7 @@
 use super::node::{AddedNode, NodePair, RemovedNode, SchemaNodePlace, Transition};
 use crate::crd::{Crd, CrdPair};
 use crate::finding::wording::Wording;
-use crate::finding::{Breaks, Severity, Verdict};
+use crate::finding::{Breaks, FindingBody, Severity, Verdict};
 use crate::preflight::rule::RuleDoc;
 use crate::resource::Step;
 
@@ -86,26 +86,18 @@ pub struct CrdRuleViolation {
 }
 
 /// A violation in words.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ViolationText {
     /// The message, on one line.
     pub message: Wording,
     /// The message without the consequence that the keyword has in general, for a change that is proven to have none.
     pub bare: Option<Wording>,
-    /// The change in a few words, without the place: `minItems added: 1`.
-    pub fact: Option<String>,
-    /// The nodes whose changes cause it, if the node itself did not change for the worse.
-    pub caused_by: Vec<String>,
-    /// The text that kapp and OLM document, if there is one: `"NoScopeChange" validation failed: …`.
-    pub documented: Option<String>,
     /// The concrete next step.
     pub help: Wording,
     /// The steps to take, one a line, if one step is not enough.
     pub steps: Vec<String>,
     /// The place in the desired CRD to point at.
     pub at: Vec<Step>,
-    /// The label of that place.
-    pub label: Option<String>,
     /// Who is affected, if this is narrower than the rule's `breaks`.
     pub breaks: Option<Vec<Breaks>>,
     /// The effect on objects, if the change of this keyword alone decides it.
@@ -115,6 +107,9 @@ pub struct ViolationText {
     pub node: Option<(String, Vec<Step>)>,
     /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
+    /// What the finding says as it is here. Its message, help, effects and proof come from the fields above, the
+    /// preset and the prover.
+    pub body: FindingBody,
 }
 
 impl ViolationText {
@@ -122,15 +117,10 @@ impl ViolationText {
     pub fn of_field(place: &SchemaNodePlace, keyword: &str, text: &str) -> Self {
         let mut at = place.steps.clone();
         at.push(keyword.into());
-        ViolationText {
-            fact: Some(text.to_owned()),
-            documented: Some(format!(
-                "\"ChangeValidator\" validation failed: version \"{}\", field \"{}\": {text}",
-                place.version, place.path
-            )),
-            at,
-            ..ViolationText::default()
-        }
+        let (version, path) = (&place.version, &place.path);
+        ViolationText { at, ..ViolationText::default() }.fact(text.to_owned()).documented(format!(
+            "\"ChangeValidator\" validation failed: version \"{version}\", field \"{path}\": {text}"
+        ))
     }
 
     #[must_use]
@@ -139,9 +129,17 @@ impl ViolationText {
         self
     }
 
+    /// With the change in a few words, without the place: `minItems added: 1`.
     #[must_use]
     pub fn fact(mut self, fact: String) -> Self {
-        self.fact = Some(fact);
+        self.body.fact = Some(fact);
+        self
+    }
+
+    /// With the text that kapp and OLM document: `"NoScopeChange" validation failed: …`.
+    #[must_use]
+    pub fn documented(mut self, text: String) -> Self {
+        self.body.documented = Some(text);
         self
     }
 
@@ -151,9 +149,10 @@ impl ViolationText {
         self
     }
 
+    /// With the label of the place that it points at.
     #[must_use]
     pub fn label(mut self, label: String) -> Self {
-        self.label = Some(label);
+        self.body.label = Some(label);
         self
     }
 }

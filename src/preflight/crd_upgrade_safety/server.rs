@@ -77,7 +77,6 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         version,
         path,
         node: Vec::new(),
-        changes: Vec::new(),
         diagnosis: diagnosis(message, manager.and_then(|manager| kept_fields::next_step(crd, manager, &at)), at),
     };
     definition::validate(crd, manager, known).into_iter().map(violation).collect()
@@ -88,14 +87,7 @@ fn diagnosis(message: String, next: Option<(String, Vec<String>)>, at: Vec<Step>
         Some((help, steps)) => (help.into(), steps),
         None => ("fix the CRD; otherwise the deploy stops when the server refuses it".into(), Vec::new()),
     };
-    ViolationText {
-        message: message.into(),
-        help,
-        steps,
-        at,
-        label: Some("refused".to_owned()),
-        ..ViolationText::default()
-    }
+    ViolationText { message: message.into(), help, steps, at, ..ViolationText::default() }.label("refused".to_owned())
 }
 
 /// Removes the `CRDInvalid` violations that another rule reports too for the same CRD, and the `PatternChange`

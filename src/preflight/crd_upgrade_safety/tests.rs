@@ -293,7 +293,7 @@ fn text_from_a_crd_cannot_make_a_violation_long() {
     for violation in compared(&live, &desired).unwrap() {
         let message = violation.diagnosis.message.for_versions("v1");
         assert!(message.len() < 2000, "{}", message.len());
-        assert!(violation.diagnosis.documented.unwrap_or_default().len() < 2000);
+        assert!(violation.diagnosis.body.documented.unwrap_or_default().len() < 2000);
     }
 }
 
@@ -338,7 +338,7 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
         found.iter().map(|v| v.subject.clone()).collect::<Vec<_>>(),
         (0..50).step_by(2).map(ViolationSubject::Change).collect::<Vec<_>>()
     );
-    assert!(found.iter().all(|v| v.explain.as_deref() == Some("NoTypeChange")), "{:?}", found[0].explain);
+    assert!(found.iter().all(|v| v.body.explain.as_deref() == Some("NoTypeChange")), "{:?}", found[0].body.explain);
 }
 
 #[test]
@@ -431,8 +431,11 @@ fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
         assert_eq!(found.len(), 2, "{found:?}");
         for violation in &found {
             assert_eq!((violation.rule.as_ref(), violation.severity), ("CRDInvalid", severity), "{preset:?}");
-            assert_eq!((violation.version.as_deref(), violation.path.as_deref()), (Some("v1"), Some("^.spec.x")));
-            assert!(violation.message.contains("missing closing ]: `[`"), "{}", violation.message);
+            assert_eq!(
+                (violation.body.version.as_deref(), violation.body.path.as_deref()),
+                (Some("v1"), Some("^.spec.x"))
+            );
+            assert!(violation.body.message.contains("missing closing ]: `[`"), "{}", violation.body.message);
         }
     }
 }
@@ -506,7 +509,7 @@ fn what_the_storage_version_drops_today_is_no_witness() {
         let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
         let found = check.judge(&crd(&before, conversion), &crd(&after, conversion)).expect("two CRDs");
         let removed = found.into_iter().find(|violation| violation.rule == "NoExistingFieldRemoved");
-        removed.expect("a finding").witnesses.len()
+        removed.expect("a finding").body.witnesses.len()
     };
     let (both, only_a, none) = (json!({"a": text, "b": text}), json!({"a": text}), json!({}));
     assert_eq!(witnesses(both.clone(), only_a.clone(), "None"), 0);

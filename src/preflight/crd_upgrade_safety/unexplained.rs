@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::compare::RuleViolation;
-use super::evidence::{self, Weighed};
+use super::evidence::{self, WeighedViolation};
+use super::options::CrdUpgradeOptions;
 use super::rule::ViolationText;
 use super::rules::INDIRECT_CHANGE;
 use crate::crd::steps;
 use crate::finding::wording::wording;
-use crate::finding::{Breaks, Severity, Verdict};
+use crate::finding::{Breaks, Verdict};
 use crate::preflight::objects::Upgrade;
 use crate::preflight::objects::survey::Surveyed;
 use crate::preflight::objects::tally::{ObjectFate, TalliedCause, Tally};
@@ -19,7 +20,12 @@ use crate::preflight::proofs::ChangeProof;
 use crate::resource::Step;
 
 /// The violations that only the objects show: one for each node of a version.
-pub fn violations(found: &[Weighed], upgrade: &Upgrade, surveyed: &Surveyed) -> Vec<Weighed> {
+pub fn violations(
+    found: &[WeighedViolation],
+    upgrade: &Upgrade,
+    surveyed: &Surveyed,
+    options: &CrdUpgradeOptions,
+) -> Vec<WeighedViolation> {
     let causes = surveyed.lists.iter().flat_map(|list| &list.tally).flat_map(Tally::causes);
     // A default that is filled in breaks nothing by itself.
     let causes = causes.filter(|cause| !matches!(cause.fate, ObjectFate::Defaulted | ObjectFate::Unknown));
@@ -27,10 +33,19 @@ pub fn violations(found: &[Weighed], upgrade: &Upgrade, surveyed: &Surveyed) -> 
     for cause in causes.filter(|cause| evidence::responsible(found, cause).is_empty()) {
         by_node.entry((&cause.version, &cause.node)).or_default().push(cause);
     }
-    by_node.into_iter().map(|((version, node), causes)| violation(version, node, &causes, upgrade)).collect()
+    let weigh = |((version, node), causes): ((&str, &[Step]), Vec<&TalliedCause>)| {
+        let (violation, proof) = violation(version, node, &causes, upgrade);
+        WeighedViolation { is_error: true, ..WeighedViolation::new(violation, proof, options) }
+    };
+    by_node.into_iter().map(weigh).collect()
 }
 
-fn violation(version: &str, node: &[Step], causes: &[&TalliedCause], upgrade: &Upgrade) -> Weighed {
+fn violation(
+    version: &str,
+    node: &[Step],
+    causes: &[&TalliedCause],
+    upgrade: &Upgrade,
+) -> (RuleViolation, Option<ChangeProof>) {
     let path = path(node);
     let field = path.strip_prefix("^.").unwrap_or("the object");
     let is_lost = causes.iter().any(|cause| matches!(cause.fate, ObjectFate::Pruned | ObjectFate::PrunedAtStorage));
@@ -49,11 +64,11 @@ fn violation(version: &str, node: &[Step], causes: &[&TalliedCause], upgrade: &U
     at.extend(node.iter().cloned());
     let diagnosis = ViolationText {
         message,
-        fact: Some("existing objects do not fit".to_owned()),
         help: wording!("make ", VERSIONS, " accept the objects of the other versions, or change these objects first"),
         at,
         ..ViolationText::default()
-    };
+    }
+    .fact("existing objects do not fit".to_owned());
     let proof = (!is_undecided).then(|| ChangeProof {
         verdict: if is_lost { Verdict::DataLoss } else { Verdict::Narrowing },
         reason: None,
@@ -65,10 +80,9 @@ fn violation(version: &str, node: &[Step], causes: &[&TalliedCause], upgrade: &U
         version: Some(version.to_owned()),
         path: Some(path),
         node: node.to_vec(),
-        changes: Vec::new(),
         diagnosis,
     };
-    Weighed { violation, proof, severity: Severity::Error }
+    (violation, proof)
 }
 
 /// The path of a node: `^.spec.list.items`.

@@ -171,12 +171,13 @@ impl ProgramResult {
         let hidden = redact || change.is_some_and(|change| change.desired.object.is_secret());
         if let Some(value) = field.and_then(|field| field.proposed_value).filter(|_| !hidden) {
             let field = path.as_deref().unwrap_or("it");
-            violation.help = format!("set {field} to {}; {}", text::cut(&value.to_string(), 200), violation.help);
+            let help = &mut violation.body.help;
+            *help = format!("set {field} to {}; {help}", text::cut(&value.to_string(), 200));
         }
         if let Some(rule) = tags.as_ref().and_then(|tags| tags.get("rule")).filter(|rule| !rule.is_empty()) {
             violation.rule = format!("{}/{rule}", identity.name).into();
         }
-        Violation { path, ..violation }
+        violation.path(path)
     }
 }
 

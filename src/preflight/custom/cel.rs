@@ -186,9 +186,10 @@ impl CelCheck {
             Some(near) => format!("did you mean {near:?}? Correct match.kinds"),
             None => "correct match.kinds, or disable the check for these manifests: enabled: false".to_owned(),
         };
-        let violation = self.identity.violation(ViolationSubject::Plan, Severity::Warning, message, Vec::new());
-        let help = [help, violation.help.clone()].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>();
-        Some(Violation { help: help.join("\n"), ..violation })
+        let mut violation = self.identity.violation(ViolationSubject::Plan, Severity::Warning, message, Vec::new());
+        let help = [help, violation.body.help].into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>();
+        violation.body.help = help.join("\n");
+        Some(violation)
     }
 
     /// A kind of the manifests that is spelled like one that the check names.
@@ -221,7 +222,7 @@ impl CelCheck {
         let message = shown(&message, change, redact);
         let violation =
             self.identity.violation(ViolationSubject::Change(index), Severity::Error, message, self.field.clone());
-        Ok(Some(Violation { path: self.options.field_path.clone(), ..violation }))
+        Ok(Some(violation.path(self.options.field_path.clone())))
     }
 
     fn message(&self, variables: &[(&'static str, &Value)]) -> String {

@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 
 use super::{Check, CheckFuture, Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::config::{CheckConfig, CheckDefinition, ConfigReader, KnownKind, Withheld};
-use crate::finding::Severity;
+use crate::finding::{FindingBody, Severity};
 use crate::plan::Change;
 use crate::problem::Location;
 use crate::resource::Step;
@@ -150,25 +150,13 @@ impl CustomCheckIdentity {
             rule: Cow::Owned(self.name.clone()),
             severity,
             may_be_accepted: false,
-            version: None,
-            path: None,
-            message,
-            fact: None,
-            schema_changes: Vec::new(),
-            caused_by: Vec::new(),
-            complaint: None,
-            documented: None,
-            breaks: Vec::new(),
-            verdict: None,
-            semantic: None,
-            witnesses: Vec::new(),
-            affected: None,
-            evidence: None,
-            help: self.at.as_ref().map(from).unwrap_or_default(),
-            wording: None,
-            explain: Some(Cow::Owned(self.name.clone())),
             at,
-            label: None,
+            body: FindingBody {
+                message,
+                help: self.at.as_ref().map(from).unwrap_or_default(),
+                explain: Some(Cow::Owned(self.name.clone())),
+                ..FindingBody::default()
+            },
         }
     }
 }

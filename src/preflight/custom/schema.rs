@@ -200,8 +200,8 @@ fn answers_are_read_as_they_are_documented() {
                     v.subject,
                     v.rule,
                     v.severity,
-                    v.path.as_deref().unwrap_or(""),
-                    v.message
+                    v.body.path.as_deref().unwrap_or(""),
+                    v.body.message
                 )
             })
             .collect())

@@ -273,19 +273,12 @@ fn violation(
         None => steps::versions(),
     };
     let unlisted = group.count.saturating_sub(distinct(&group.objects));
-    Violation {
-        affected: Some(Affected {
-            count: group.count,
-            of: total,
-            unlisted,
-            examples: crd.examples,
-            objects: group.objects,
-        }),
-        path: (!pattern.is_empty()).then_some(pattern),
-        label: Some(label),
-        severity,
-        ..Violation::of(doc, change, Some(version.to_string()), message, help, at)
-    }
+    let path = (!pattern.is_empty()).then_some(pattern);
+    let violation = Violation::of(doc, change, Some(version.to_string()), message, help, at);
+    let mut violation = violation.severity(severity).path(path).label(label);
+    let (count, examples, objects) = (group.count, crd.examples, group.objects);
+    violation.body.affected = Some(Affected { count, of: total, unlisted, examples, objects });
+    violation
 }
 
 /// The number of different objects, which are sorted.

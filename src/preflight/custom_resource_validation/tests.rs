@@ -122,9 +122,9 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
 /// The rule, version, path and number of objects of each violation.
 fn said(live: &Value, desired: &Value, objects: &[Value]) -> Vec<String> {
     let say = |violation: &Violation| {
-        let count = violation.affected.as_ref().map_or(0, |affected| affected.count);
-        let version = violation.version.as_deref().unwrap_or_default();
-        format!("{} {version} {} {count}", violation.rule, violation.path.as_deref().unwrap_or("-"))
+        let count = violation.body.affected.as_ref().map_or(0, |affected| affected.count);
+        let version = violation.body.version.as_deref().unwrap_or_default();
+        format!("{} {version} {} {count}", violation.rule, violation.body.path.as_deref().unwrap_or("-"))
     };
     findings(live, desired, objects).iter().map(say).collect()
 }
@@ -181,7 +181,7 @@ fn the_reach_of_a_refusal_is_told_apart() {
     let moves = number(json!({"x-kubernetes-validations": [{"rule": "self > oldSelf"}]}));
     let found = findings(&with_spec(live()), &with_spec(moves), &[object(json!({"spec": {"n": 7}}))]);
     assert_eq!(found[0].rule, "ExistingObjectRefusedOnUpdate");
-    assert!(found[0].message.contains("on any update, even of labels"), "{}", found[0].message);
+    assert!(found[0].body.message.contains("on any update, even of labels"), "{}", found[0].body.message);
     let once = number(
         json!({"x-kubernetes-validations": [{"rule": "oldSelf.hasValue() || self < 5", "optionalOldSelf": true}]}),
     );
@@ -223,12 +223,13 @@ fn lost_fields_are_named_with_what_varies_taken_out() {
     let spec = json!({"list": [{"b": "x"}, {"a": "y"}, {"b": "z"}], "map": {"k.8": {"c": "x"}}});
     let found =
         findings(&with_spec(live), &with_spec(desired), &[object(json!({"spec": spec})), object(json!({"spec": {}}))]);
-    let paths: Vec<_> = found.iter().map(|violation| (&*violation.rule, violation.path.clone().unwrap())).collect();
+    let paths: Vec<_> =
+        found.iter().map(|violation| (&*violation.rule, violation.body.path.clone().unwrap())).collect();
     assert_eq!(
         paths,
         [("ExistingDataPruned", "spec.list[*].b".to_owned()), ("ExistingDataPruned", "spec.map[*].c".to_owned())]
     );
-    let affected = found[0].affected.as_ref().unwrap();
+    let affected = found[0].body.affected.as_ref().unwrap();
     assert_eq!((affected.count, affected.of, affected.objects.len()), (1, 2, 2));
     assert_eq!(affected.objects[1].path.as_deref(), Some("spec.list[2].b"));
     assert_eq!(affected.objects[1].value.as_deref(), Some("\"z\""));
@@ -262,7 +263,8 @@ fn each_version_is_judged_by_its_own_schema() {
     );
     // If it becomes the storage version, every write loses them.
     let moved = findings(&live, &with_versions(&[("v1", false, old()), ("v2", true, new())]), &objects);
-    let lost: Vec<&str> = moved.iter().filter(|v| v.rule == "ExistingDataPruned").map(|v| v.message.as_str()).collect();
+    let lost: Vec<&str> =
+        moved.iter().filter(|v| v.rule == "ExistingDataPruned").map(|v| v.body.message.as_str()).collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(lost[0].contains("becomes the storage version"), "{lost:?}");
     // A version that existed before with the same schema is not reported.
@@ -296,17 +298,20 @@ fn versions_that_go_are_told_with_who_writes_at_them() {
         let found = findings(&two(served), &desired, &objects);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
-            (&*found[0].rule, found[0].severity, &*found[0].message),
+            (&*found[0].rule, found[0].severity, &*found[0].body.message),
             ("ObjectInRemovedVersion", severity, message)
         );
-        assert_eq!(found[0].affected.as_ref().unwrap().objects[0].value.as_deref(), Some("last 2025-01-01T00:00:00Z"));
+        assert_eq!(
+            found[0].body.affected.as_ref().unwrap().objects[0].value.as_deref(),
+            Some("last 2025-01-01T00:00:00Z")
+        );
     }
     let moved = crd(json!({"spec": {"versions": [{"name": "v2"}]}}));
     let found = findings(&one, &moved, &objects);
     let is_stored = |violation: &Violation| {
         violation.rule == "ObjectInRemovedVersion"
             && violation.severity == Severity::Error
-            && violation.message.starts_with("all 2 objects may be stored at v1")
+            && violation.body.message.starts_with("all 2 objects may be stored at v1")
     };
     assert!(found.iter().any(is_stored), "{found:?}");
 }
@@ -344,7 +349,7 @@ fn many_causes_and_objects_stay_bounded() {
         (0..3).map(|i| object(json!({"metadata": {"name": format!("o{i}")}, "spec": {"m": spec}}))).collect();
     let found = findings(&with_spec(live), &with_spec(desired), &objects);
     assert!(found.len() <= 501, "{}", found.len());
-    assert!(found.iter().all(|violation| violation.affected.as_ref().unwrap().count == 3));
+    assert!(found.iter().all(|violation| violation.body.affected.as_ref().unwrap().count == 3));
 }
 
 #[test]
@@ -364,7 +369,7 @@ fn past_the_room_objects_are_counted_and_not_named() {
         groups.add(&ObjectName::of(&item), pass.validator.effects(&item));
     }
     let found = diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0;
-    let affected = found.into_iter().next().unwrap().affected.unwrap();
+    let affected = found.into_iter().next().unwrap().body.affected.unwrap();
     assert_eq!((affected.count, affected.unlisted, affected.objects.len()), (4, 2, 3));
 }
 

@@ -68,7 +68,7 @@ impl<'a> FailedExtension<'a> {
     fn with_olm_message(&self, doc: &RuleDoc, help: String, at: Vec<Step>, label: &str) -> Violation {
         let message = sanitize(&self.failure.text).into_owned();
         let label = Some(label.to_owned()).filter(|label| !label.is_empty());
-        Violation { label, ..violation(doc, self.asked.change, message, help, at) }
+        violation(doc, self.asked.change, message, help, at).label(label)
     }
 
     /// The violation for every reason except a missing edge and a broken package.
@@ -292,9 +292,8 @@ impl<'a> FailedExtension<'a> {
              (upgradeConstraints: semver); upgradeConstraints: catalog allows all edges of the catalog",
             sanitize(&installed.version)
         );
-        let violation =
-            self.with_olm_message(doc, help, self.asked.extension.places.version(), "different major version");
-        Violation { severity: Severity::Error, ..violation }
+        self.with_olm_message(doc, help, self.asked.extension.places.version(), "different major version")
+            .severity(Severity::Error)
     }
 }
 

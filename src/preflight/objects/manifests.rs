@@ -74,13 +74,10 @@ pub struct ManifestRefusal {
 impl ManifestRefusal {
     /// The fault as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
-        Violation {
-            path: self.path,
-            complaint: Some(self.complaint),
-            label: Some(self.label),
-            breaks: self.wrong.breaks().to_vec(),
-            ..Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
-        }
+        let mut violation = Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at);
+        violation.body.complaint = Some(self.complaint);
+        violation.body.breaks = self.wrong.breaks().to_vec();
+        violation.path(self.path).label(self.label)
     }
 }
 

@@ -94,7 +94,7 @@ pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &ReviewedRights) -> V
         );
         let mut violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
         if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise) {
-            violation.help = format!("{otherwise}; or {}", violation.help);
+            violation.body.help = format!("{otherwise}; or {}", violation.body.help);
         }
         Violation { subject: ViolationSubject::Object((*first.object).clone()), at: Vec::new(), ..violation }
     });
@@ -272,31 +272,7 @@ fn violation(
         "grant this to the identity that deploys (gantry permissions prints everything that the deploy needs):\n{}",
         yaml.trim_end()
     );
-    Violation {
-        subject: change.into(),
-        rule: rule.name.into(),
-        severity: rule.severity(),
-        may_be_accepted: false,
-        version: None,
-        path: None,
-        message,
-        fact: None,
-        schema_changes: Vec::new(),
-        caused_by: Vec::new(),
-        complaint: None,
-        documented: None,
-        breaks: rule.breaks(),
-        verdict: None,
-        semantic: None,
-        witnesses: Vec::new(),
-        affected: None,
-        evidence: None,
-        help,
-        wording: None,
-        explain: Some(rule.name.into()),
-        at,
-        label: None,
-    }
+    Violation::of(rule, change, None, message, help, at)
 }
 
 /// A name that is unique to these rights. Manifests of several findings, or of several runs, can then be applied

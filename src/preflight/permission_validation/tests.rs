@@ -68,12 +68,12 @@ fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
 }
 
 fn messages(violations: &[Violation]) -> Vec<&str> {
-    violations.iter().map(|violation| violation.message.as_str()).collect()
+    violations.iter().map(|violation| violation.body.message.as_str()).collect()
 }
 
 /// The rules at the end of a finding's help.
 fn offered(violation: &Violation) -> Vec<Value> {
-    let (_, yaml) = violation.help.split_once('\n').expect("the help ends with manifests");
+    let (_, yaml) = violation.body.help.split_once('\n').expect("the help ends with manifests");
     let documents = serde_yaml::Deserializer::from_str(yaml);
     let documents = documents.map(|document| <Value as serde::Deserialize>::deserialize(document).expect("YAML"));
     documents.flat_map(|document| document["rules"].as_array().cloned().unwrap_or_default()).collect()
@@ -151,9 +151,9 @@ fn a_request_is_told_in_kapps_words_and_one_cause_once() {
             "verbs": ["create", "patch"]})]
     );
     assert!(
-        missing[0].help.contains("kind: Role\nmetadata: {name: gantry-configmaps-201bb1fb, namespace: a}"),
+        missing[0].body.help.contains("kind: Role\nmetadata: {name: gantry-configmaps-201bb1fb, namespace: a}"),
         "{}",
-        missing[0].help
+        missing[0].body.help
     );
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\n";
     let missing = found("", deployment, "[{apiGroups: [apps], resources: ['*'], verbs: [patch]}]");
@@ -192,7 +192,7 @@ fn a_subresource_of_one_object_is_granted_by_its_name() {
         );
         assert_eq!(json!(offered(&missing[0])), right);
         let role = "kind: Role\nmetadata: {name: gantry-services-proxy-";
-        assert!(missing[0].help.contains(role), "{}", missing[0].help);
+        assert!(missing[0].body.help.contains(role), "{}", missing[0].body.help);
     }
 }
 
@@ -200,7 +200,7 @@ fn a_subresource_of_one_object_is_granted_by_its_name() {
 fn a_namespace_that_is_not_there_takes_a_cluster_role() {
     let missing = found("", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n", "[]");
     assert_eq!(messages(&missing), [r#"not permitted to "create" /v1, Resource=namespaces (nor to "patch")"#]);
-    assert!(missing[0].help.contains("kind: ClusterRole\n"), "{}", missing[0].help);
+    assert!(missing[0].body.help.contains("kind: ClusterRole\n"), "{}", missing[0].body.help);
 }
 
 const RBAC_WRITER: &str = "[{apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: [get, create, patch]}]";
@@ -248,7 +248,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gone}
             "[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}, {nonResourceURLs: ['*'], verbs: ['*']}]"
         )
         .iter()
-        .map(|v| v.message.as_str())
+        .map(|v| v.body.message.as_str())
         .collect::<Vec<_>>(),
         Vec::<&str>::new()
     );
@@ -362,10 +362,10 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();
         let [violation] = &missing::required(plan, &needs, &held, &roles)[..] else { panic!("one finding") };
         assert!(
-            violation.message.ends_with("it is unknown whether it holds all of its rules: may not get it"),
+            violation.body.message.ends_with("it is unknown whether it holds all of its rules: may not get it"),
             "{}",
-            violation.message
+            violation.body.message
         );
-        assert!(violation.help.contains("resourceNames: [view]\n  verbs: [bind]"), "{}", violation.help);
+        assert!(violation.body.help.contains("resourceNames: [view]\n  verbs: [bind]"), "{}", violation.body.help);
     });
 }

@@ -41,13 +41,13 @@ pub fn write<'a>(
                     @for (what, source) in cause.elsewhere() {
                         dt { "also" } dd { (words::line(&what, 500)) " at " code { (words::place(source)) } }
                     }
-                    @if !finding.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.schema_changes)) } }
-                    @if !finding.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }
+                    @if !finding.body.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.body.schema_changes)) } }
+                    @if !finding.body.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }
                     @if let Some(text) = words::proven(finding) { dt { "proof" } dd { (text) } }
-                    @for (at, witness) in finding.witnesses.iter().take(WITNESSES).enumerate() {
+                    @for (at, witness) in finding.body.witnesses.iter().take(WITNESSES).enumerate() {
                         dt { "proof" } dd { (proof(&format!("witness-{number}-{at}"), witness)) }
                     }
-                    @if let Some(evidence) = &finding.evidence { dt { "objects" } dd { (words::line(&evidence.message, 500)) } }
+                    @if let Some(evidence) = &finding.body.evidence { dt { "objects" } dd { (words::line(&evidence.message, 500)) } }
                     (affected(finding))
                     @if let Some(severity) = finding.original_severity {
                         dt { (words::severity(finding.severity)) }
@@ -96,7 +96,7 @@ fn excerpt(finding: &Finding, around: ReportContext<'_>) -> Markup {
                 }
             }
         }
-        @if let Some(label) = &finding.label { div class="faint" { (words::line(label, 200)) } }
+        @if let Some(label) = &finding.body.label { div class="faint" { (words::line(label, 200)) } }
     }
 }
 
@@ -154,7 +154,7 @@ fn object(id: &str, object: &serde_json::Value) -> Markup {
 
 /// Affected objects of the cluster.
 fn affected(finding: &Finding) -> Markup {
-    let Some(affected) = &finding.affected else { return html! {} };
+    let Some(affected) = &finding.body.affected else { return html! {} };
     let shown = affected.objects.iter().take(OBJECTS);
     let left = affected.count.saturating_sub(shown.len() as u64);
     let named = |object: &AffectedObject| {

@@ -44,7 +44,7 @@ impl<'a> Explained<'a> {
 
 /// The name of the finding's rule, and of the one that explains it.
 fn names(finding: &Finding) -> impl Iterator<Item = &str> {
-    [Some(finding.rule.as_str()), finding.explain.as_deref()].into_iter().flatten()
+    [Some(finding.rule.as_str()), finding.body.explain.as_deref()].into_iter().flatten()
 }
 
 /// The id of the rule's explanation on the page.

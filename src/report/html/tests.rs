@@ -90,19 +90,21 @@ fn hostile_text_stays_text() {
     let finding = &mut report.checks[0].findings[0];
     *finding = Finding {
         rule: hostile.into(),
-        message: hostile.into(),
-        help: hostile.into(),
-        path: Some(hostile.into()),
-        version: Some(hostile.into()),
-        label: Some(hostile.into()),
         source: Some(samples::source(hostile, 1, 1)),
-        wording: None,
         change_source: None,
         ..finding.clone()
-    };
+    }
+    .with(|body| {
+        body.message = hostile.into();
+        body.help = hostile.into();
+        body.path = Some(hostile.into());
+        body.version = Some(hostile.into());
+        body.label = Some(hostile.into());
+        body.wording = None;
+    });
     finding.object.as_mut().expect("an object").name = hostile.into();
-    finding.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
-    finding.witnesses[0].message = hostile.into();
+    finding.body.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
+    finding.body.witnesses[0].message = hostile.into();
     let page = written(&report, write);
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (1, 1));
     assert!(!page.contains("<img") && !page.chars().any(|c| c != '\n' && text::is_hostile(c)));
@@ -111,10 +113,9 @@ fn hostile_text_stays_text() {
 
 #[test]
 fn of_very_many_findings_the_worst_are_shown() {
-    let of = |severity| Finding {
-        severity,
-        witnesses: Vec::new(),
-        ..samples::finding("R", severity, samples::crd("x"), "m")
+    let of = |severity| {
+        Finding { severity, ..samples::finding("R", severity, samples::crd("x"), "m") }
+            .with(|body| body.witnesses = Vec::new())
     };
     let findings = (0..MOST).map(|_| of(Severity::Warning)).chain([of(Severity::Error), of(Severity::Error)]).collect();
     let check = samples::check("C", CheckStatus::Blocked, findings);

@@ -44,7 +44,7 @@ impl<'a> ObjectCauses<'a> {
                 });
                 let causes = &mut objects[at].causes;
                 let known = *cause_of.entry((at, number, FindingKey::of(finding))).or_insert(causes.len());
-                match (causes.get_mut(known), finding.version.as_deref()) {
+                match (causes.get_mut(known), finding.body.version.as_deref()) {
                     (Some(cause), Some(version)) if !cause.versions.contains(&version) => {
                         cause.versions.push(version);
                         cause.others.push(finding);
@@ -52,7 +52,7 @@ impl<'a> ObjectCauses<'a> {
                     _ => causes.push(GroupedFinding {
                         check: &check.name,
                         finding,
-                        versions: finding.version.as_deref().into_iter().collect(),
+                        versions: finding.body.version.as_deref().into_iter().collect(),
                         others: Vec::new(),
                     }),
                 }
@@ -70,7 +70,7 @@ impl<'a> ObjectCauses<'a> {
 fn merge_nodes(causes: &mut Vec<GroupedFinding<'_>>) {
     let mut merged: Vec<GroupedFinding<'_>> = Vec::with_capacity(causes.len());
     for cause in causes.drain(..) {
-        let known = merged.iter_mut().filter(|_| !cause.finding.caused_by.is_empty());
+        let known = merged.iter_mut().filter(|_| !cause.finding.body.caused_by.is_empty());
         match known.into_iter().find(|known| known.has_causes_of(&cause)) {
             Some(known) => {
                 known.others.push(cause.finding);
@@ -91,30 +91,32 @@ impl GroupedFinding<'_> {
     /// Whether it is proven that nothing breaks: only documented rules forbid the change.
     pub fn breaks_nothing(&self) -> bool {
         self.findings().all(|finding| {
-            matches!(finding.verdict, Some(Verdict::Equal | Verdict::Widening))
+            matches!(finding.body.verdict, Some(Verdict::Equal | Verdict::Widening))
                 && finding.severity == Severity::Error
-                && finding.semantic.is_some()
+                && finding.body.semantic.is_some()
         })
     }
 
     /// Whether the same changes cause both, and everything that is shown only once is the same.
     fn has_causes_of(&self, other: &GroupedFinding<'_>) -> bool {
         let (a, b) = (self.finding, other.finding);
-        (self.check, &self.versions, &a.rule, &a.caused_by) == (other.check, &other.versions, &b.rule, &b.caused_by)
-            && (a.severity, a.semantic, a.verdict, &a.breaks) == (b.severity, b.semantic, b.verdict, &b.breaks)
-            && (a.not_written, &a.waived, &a.evidence) == (b.not_written, &b.waived, &b.evidence)
-            && (&a.affected, &b.affected) == (&None, &None)
+        (self.check, &self.versions, &a.rule, &a.body.caused_by)
+            == (other.check, &other.versions, &b.rule, &b.body.caused_by)
+            && (a.severity, a.body.semantic, a.body.verdict, &a.body.breaks)
+                == (b.severity, b.body.semantic, b.body.verdict, &b.body.breaks)
+            && (a.not_written, &a.waived, &a.body.evidence) == (b.not_written, &b.waived, &b.body.evidence)
+            && (&a.body.affected, &b.body.affected) == (&None, &None)
     }
 
     /// The places of the other findings: the version or the node that is different, and the source. Other nodes of the
     /// same version come first.
     pub fn elsewhere(&self) -> Vec<(String, &Source)> {
         let mut others = self.others.clone();
-        others.sort_by_key(|other| other.version != self.finding.version);
+        others.sort_by_key(|other| other.body.version != self.finding.body.version);
         let place = |other: &'_ Finding| {
             let differs = |new: &Option<String>, first: &Option<String>| new.clone().filter(|_| new != first);
-            let version = differs(&other.version, &self.finding.version);
-            let path = differs(&other.path, &self.finding.path);
+            let version = differs(&other.body.version, &self.finding.body.version);
+            let path = differs(&other.body.path, &self.finding.body.path);
             version.into_iter().chain(path).collect::<Vec<_>>().join(", ")
         };
         let places = others.into_iter().filter_map(|other| Some((place(other), other.source.as_ref()?)));
@@ -124,7 +126,7 @@ impl GroupedFinding<'_> {
     /// The nodes of all findings, without repetition.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = Vec::new();
-        for path in self.findings().filter_map(|finding| finding.path.as_deref()) {
+        for path in self.findings().filter_map(|finding| finding.body.path.as_deref()) {
             if !paths.contains(&path) {
                 paths.push(path);
             }
@@ -138,23 +140,23 @@ impl GroupedFinding<'_> {
 
     /// What is wrong, in all versions.
     pub fn message(&self) -> Cow<'_, str> {
-        match &self.finding.wording {
+        match &self.finding.body.wording {
             Some(wording) if self.versions.len() > 1 => Cow::Owned(wording.message.for_versions(&self.versions())),
-            _ => Cow::Borrowed(&self.finding.message),
+            _ => Cow::Borrowed(&self.finding.body.message),
         }
     }
 
     /// What to do, in all versions.
     pub fn help(&self) -> Cow<'_, str> {
-        match &self.finding.wording {
+        match &self.finding.body.wording {
             Some(wording) if self.versions.len() > 1 => Cow::Owned(wording.help.for_versions(&self.versions())),
-            _ => Cow::Borrowed(&self.finding.help),
+            _ => Cow::Borrowed(&self.finding.body.help),
         }
     }
 
     /// What changed, in a few words where there are any.
     pub fn fact(&self) -> Cow<'_, str> {
-        self.finding.fact.as_deref().map_or_else(|| self.message(), Cow::Borrowed)
+        self.finding.body.fact.as_deref().map_or_else(|| self.message(), Cow::Borrowed)
     }
 
     /// `v1`, `v1 and v2`, `v1, v2 and v3`
@@ -189,21 +191,21 @@ enum FindingWording<'a> {
 
 impl<'a> FindingKey<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let text = match &finding.wording {
+        let text = match &finding.body.wording {
             Some(wording) => FindingWording::OfAnyVersion(wording),
             None => {
-                let version = finding.version.as_deref();
-                FindingWording::OfOne { version, message: &finding.message, help: &finding.help }
+                let version = finding.body.version.as_deref();
+                FindingWording::OfOne { version, message: &finding.body.message, help: &finding.body.help }
             }
         };
         FindingKey {
             severity: finding.severity,
             rule: &finding.rule,
-            path: finding.path.as_deref(),
-            caused_by: &finding.caused_by,
+            path: finding.body.path.as_deref(),
+            caused_by: &finding.body.caused_by,
             text,
-            affected: finding.affected.as_ref().map(|affected| &affected.objects[..]),
-            evidence: finding.evidence.as_ref(),
+            affected: finding.body.affected.as_ref().map(|affected| &affected.objects[..]),
+            evidence: finding.body.evidence.as_ref(),
         }
     }
 }
@@ -230,7 +232,7 @@ mod tests {
         let mut softer = samples::removed_field("v1beta1", 44);
         softer.severity = Severity::Warning;
         let mut other = samples::removed_field("v1beta2", 44);
-        other.wording.as_mut().expect("of any version").message = "something else".into();
+        other.body.wording.as_mut().expect("of any version").message = "something else".into();
         let twice = one.clone();
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, vec![softer, one, other, twice]);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
@@ -243,9 +245,9 @@ mod tests {
     fn nodes_that_the_same_changes_affect_are_one_cause() {
         let at = |path: &str, version: &str, cause: &str| {
             let mut finding = samples::removed_field(version, 24);
-            finding.path = Some(path.into());
-            finding.caused_by = Vec::from_iter((!cause.is_empty()).then(|| cause.to_owned()));
-            finding.wording.as_mut().expect("of any version").message = path.into();
+            finding.body.path = Some(path.into());
+            finding.body.caused_by = Vec::from_iter((!cause.is_empty()).then(|| cause.to_owned()));
+            finding.body.wording.as_mut().expect("of any version").message = path.into();
             finding
         };
         let merged = |findings: Vec<Finding>| {
@@ -263,8 +265,8 @@ mod tests {
         let change: [fn(&mut Finding); 4] = [
             |finding| finding.rule = "Other".into(),
             |finding| finding.severity = Severity::Warning,
-            |finding| finding.verdict = None,
-            |finding| finding.breaks = Vec::new(),
+            |finding| finding.body.verdict = None,
+            |finding| finding.body.breaks = Vec::new(),
         ];
         for change in change {
             let mut findings = vec![at("^", "v1", "^.a.b"), at("^.a", "v1", "^.a.b")];
@@ -278,7 +280,8 @@ mod tests {
         let finding = |version: &str, object: &str| {
             let mut finding = samples::removed_field(version, 24);
             let object = AffectedObject { namespace: None, name: object.into(), path: None, value: None };
-            finding.affected = Some(Affected { count: 1, of: 2, unlisted: 0, examples: 10, objects: vec![object] });
+            finding.body.affected =
+                Some(Affected { count: 1, of: 2, unlisted: 0, examples: 10, objects: vec![object] });
             finding
         };
         let findings = vec![finding("v1", "first"), finding("v2", "second"), finding("v3", "first")];

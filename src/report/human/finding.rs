@@ -51,7 +51,7 @@ pub fn write(
         title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
     }
     let hide = hides(finding, options.redact, excerpts);
-    let gutter = place(finding.source.as_ref(), finding.label.as_deref(), finding.severity, hide, excerpts, pen)?;
+    let gutter = place(finding.source.as_ref(), finding.body.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
     note("in", &[where_in(cause)], gutter, pen)?;
     note("also", &also(block, shown, options), gutter, pen)?;
@@ -96,7 +96,7 @@ fn steps(fact: &GroupedFinding<'_>, shown: &mut AlreadyShown) -> Vec<String> {
     let help = text::cut_between_commands(&help, LONGEST_HELP);
     let mut steps: Vec<String> =
         help.lines().map(|line| text::sanitize(line).into_owned()).filter(|line| !line.is_empty()).collect();
-    if let Some(name) = fact.finding.explain.as_ref().filter(|name| shown.rules.insert((*name).clone()))
+    if let Some(name) = fact.finding.body.explain.as_ref().filter(|name| shown.rules.insert(name.to_string()))
         && *name != fact.finding.rule
     {
         let name = text::sanitize(name);
@@ -124,7 +124,7 @@ impl AlreadyShown {
 
     /// Who is affected, and how, unless that was shown already.
     fn breaks(&mut self, facts: &[&GroupedFinding<'_>]) -> Vec<String> {
-        let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.breaks.iter().copied()).collect();
+        let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.body.breaks.iter().copied()).collect();
         if breaks.is_subset(&self.breaks) {
             let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
             return Vec::from_iter((!names.is_empty()).then(|| names.join(", ")));
@@ -154,7 +154,8 @@ fn for_who_installs(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
     if facts.iter().any(|fact| fact.finding.refused_by_server) {
         return None;
     }
-    let is_error = |fact: &&&GroupedFinding<'_>| fact.severity() == Severity::Error && !fact.finding.breaks.is_empty();
+    let is_error =
+        |fact: &&&GroupedFinding<'_>| fact.severity() == Severity::Error && !fact.finding.body.breaks.is_empty();
     let waiver = |rule: &str, path: Option<&str>| {
         let mut waiver = serde_json::Map::new();
         let mut set = |key: &str, value: &str| waiver.insert(key.to_owned(), value.into());
@@ -268,7 +269,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 pub fn where_in(cause: &GroupedFinding<'_>) -> String {
     let object = cause.finding.object.as_ref().map(name);
     let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
-    let words: Vec<String> = [object, versions, cause.finding.path.clone()]
+    let words: Vec<String> = [object, versions, cause.finding.body.path.clone()]
         .iter()
         .flatten()
         .map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned())
@@ -301,7 +302,7 @@ fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<
         places.push(source.map_or_else(|| what.clone(), |source| format!("{what} ({})", shown.short_place(source))));
     };
     for fact in &first.facts[1..] {
-        if let (Some(label), Some(source)) = (&fact.finding.label, &fact.finding.source) {
+        if let (Some(label), Some(source)) = (&fact.finding.body.label, &fact.finding.source) {
             add(&format!("{}: {label}", fact.finding.rule), Some(source));
         }
     }
@@ -335,7 +336,7 @@ pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
 /// Which updates of stored objects are refused, if it is proven.
 pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
     let mut proven =
-        findings.iter().flat_map(|finding| &finding.witnesses).filter_map(|it| it.refused_updates.as_ref());
+        findings.iter().flat_map(|finding| &finding.body.witnesses).filter_map(|it| it.refused_updates.as_ref());
     let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;
     let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
     Some(match refused {
@@ -355,7 +356,7 @@ pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> 
 
 /// The effect on this cluster: how many objects are affected, and some of their names.
 fn evidence(finding: &Finding) -> Vec<String> {
-    let Some(evidence) = &finding.evidence else { return Vec::new() };
+    let Some(evidence) = &finding.body.evidence else { return Vec::new() };
     let message = text::cut(&text::sanitize(&evidence.message), LONGEST_MESSAGE).into_owned();
     let named = evidence.examples.iter().map(|example| {
         let name = text::sanitize(&example.name);
@@ -374,7 +375,7 @@ fn evidence(finding: &Finding) -> Vec<String> {
 
 /// The first affected objects of the cluster: the object, the path and the value.
 fn affected(finding: &Finding, options: &HumanOptions) -> Vec<String> {
-    let Some(affected) = &finding.affected else { return Vec::new() };
+    let Some(affected) = &finding.body.affected else { return Vec::new() };
     let most = if options.verbose { usize::MAX } else { affected.examples };
     let mut lines: Vec<String> = affected.objects.iter().take(most).map(|object| one_object(finding, object)).collect();
     let left = affected.objects.len().saturating_sub(most) as u64 + affected.unlisted;
@@ -391,7 +392,7 @@ fn one_object(finding: &Finding, object: &AffectedObject) -> String {
         Some(namespace) => format!("{}/{}", text::sanitize(namespace), text::sanitize(&object.name)),
         None => text::sanitize(&object.name).into_owned(),
     };
-    let path = object.path.as_deref().or(finding.path.as_deref()).unwrap_or_default();
+    let path = object.path.as_deref().or(finding.body.path.as_deref()).unwrap_or_default();
     match (path, &object.value) {
         ("", None) => {}
         ("", Some(value)) => line.push_str(&format!("  {}", text::sanitize(value))),
@@ -407,15 +408,15 @@ fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> 
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {
         let finding = fact.finding;
-        let words = match finding.verdict {
-            _ if !finding.witnesses.is_empty() => {
+        let words = match finding.body.verdict {
+            _ if !finding.body.witnesses.is_empty() => {
                 let most = if options.verbose { WITNESSES_VERBOSE } else { WITNESSES };
                 let new: Vec<&Witness> =
-                    finding.witnesses.iter().take(most).filter(|witness| !shown.contains(witness)).collect();
+                    finding.body.witnesses.iter().take(most).filter(|witness| !shown.contains(witness)).collect();
                 lines.extend(new.iter().flat_map(|new| witness(new)));
                 shown.extend(new);
-                if options.verbose && finding.witnesses.len() > most {
-                    lines.push(format!("and {} more (-o json has them)", finding.witnesses.len() - most));
+                if options.verbose && finding.body.witnesses.len() > most {
+                    lines.push(format!("and {} more (-o json has them)", finding.body.witnesses.len() - most));
                 }
                 continue;
             }

@@ -10,7 +10,7 @@ use super::causes::{GroupedFinding, ObjectCauses};
 use super::groups::{self, Block, RuleBlocks};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
-use crate::finding::{Examined, Finding, Severity};
+use crate::finding::{Examined, FindingBody, Severity};
 use crate::report::Report;
 use crate::resource::ObjectRef;
 use crate::text;
@@ -123,7 +123,7 @@ impl Findings<'_> {
             let (word, role) = pen::severity(Severity::Warning);
             let head = pen.paint.text(role, word);
             let read =
-                causes.iter().filter_map(|cause| cause.finding.evidence.as_ref()).map(|evidence| evidence.objects);
+                causes.iter().filter_map(|cause| cause.finding.body.evidence.as_ref()).map(|evidence| evidence.objects);
             let whom = match read.max().unwrap_or_default() {
                 0 => "no object: none exists".to_owned(),
                 1 => "not the only object".to_owned(),
@@ -198,10 +198,10 @@ impl Findings<'_> {
         if !cause.versions.is_empty() {
             words.push(cause.versions());
         }
-        words.extend(cause.finding.path.clone());
+        words.extend(cause.finding.body.path.clone());
         words.retain(|word| !word.is_empty());
         let facts = first.facts.iter().map(|cause| {
-            let evidence = cause.finding.evidence.as_ref().map(|evidence| format!("; {}", evidence.message));
+            let evidence = cause.finding.body.evidence.as_ref().map(|evidence| format!("; {}", evidence.message));
             format!("{}{}", cause.fact(), evidence.unwrap_or_default())
         });
         let facts = facts.collect::<Vec<_>>().join("; ");
@@ -222,7 +222,7 @@ struct HarmlessChanges<'a> {
 /// Takes out what is no error only because no existing object suffers, where one CRD has more than a few of these.
 fn take_harmless<'a>(kinds: &mut Vec<RuleBlocks<'a>>) -> Vec<HarmlessChanges<'a>> {
     let is_harmless = |cause: &GroupedFinding<'_>| {
-        let Finding { evidence, semantic, .. } = cause.finding;
+        let FindingBody { evidence, semantic, .. } = &cause.finding.body;
         let is_spared = evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
         is_spared && *semantic == Some(Severity::Error)
     };
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_folder_of_all_files_is_known() {
         let folder = |files: &[&str]| {
-            let at = |file: &&str| Finding {
+            let at = |file: &&str| crate::finding::Finding {
                 source: Some(Source { file: (*file).into(), line: 1, column: None }),
                 ..samples::finding("A", Severity::Error, samples::crd("x"), "a")
             };

@@ -91,7 +91,7 @@ fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<CausesAtP
     let mut nodes = BTreeMap::new();
     for cause in object.causes.iter().filter(|cause| cause.severity() == severity) {
         // Without a path and a version, it does not concern a schema node.
-        let node = cause.finding.path.as_deref().filter(|_| !cause.versions.is_empty());
+        let node = cause.finding.body.path.as_deref().filter(|_| !cause.versions.is_empty());
         let known = match node {
             Some(path) => *nodes.entry((cause.check, path, &cause.versions)).or_insert(places.len()),
             None => places.len(),
@@ -126,15 +126,16 @@ impl<'a> Same<'a> {
     fn of(place: &CausesAtPlace<'a>) -> Option<Self> {
         let facts = place.facts.iter().map(|cause| {
             let finding = cause.finding;
-            let is_shared = finding.object.is_some() && finding.affected.is_none() && finding.evidence.is_none();
+            let is_shared =
+                finding.object.is_some() && finding.body.affected.is_none() && finding.body.evidence.is_none();
             is_shared.then_some(Fact {
                 check: cause.check,
                 rule: &finding.rule,
-                path: finding.path.as_deref(),
+                path: finding.body.path.as_deref(),
                 versions: &cause.versions,
-                message: &finding.message,
-                help: &finding.help,
-                verdict: finding.verdict,
+                message: &finding.body.message,
+                help: &finding.body.help,
+                verdict: finding.body.verdict,
                 not_written: finding.not_written,
                 waived: finding.waived.as_ref().map(|waived| waived.reason.as_str()),
             })
@@ -160,7 +161,10 @@ mod tests {
 
     fn of(rule: &str, object: &str, path: &str) -> Finding {
         let finding = samples::finding(rule, Severity::Error, samples::crd(object), rule);
-        Finding { path: Some(path.into()), version: Some("v1".into()), ..finding }
+        finding.with(|body| {
+            body.path = Some(path.into());
+            body.version = Some("v1".into());
+        })
     }
 
     #[test]
@@ -168,7 +172,12 @@ mod tests {
         let found = vec![of("A", "x", "^.spec"), of("B", "x", "^.spec"), of("B", "x", "^.status")];
         assert_eq!(shape(found), [("A".to_owned(), vec![vec![2]]), ("B".to_owned(), vec![vec![1]])]);
         // A CRD as a whole is not a node.
-        let whole = |rule: &str| Finding { path: None, version: None, ..of(rule, "x", "") };
+        let whole = |rule: &str| {
+            of(rule, "x", "").with(|body| {
+                body.path = None;
+                body.version = None;
+            })
+        };
         assert_eq!(shape(vec![whole("A"), whole("B")]).len(), 2);
     }
 
@@ -182,18 +191,19 @@ mod tests {
 
     #[test]
     fn affected_objects_are_shown_for_each() {
-        let suffers = |object: &str| Finding {
-            evidence: Some(Evidence {
-                examined: Examined::Affected,
-                message: "1 of 1 objects".into(),
-                objects: 1,
-                affected_objects: 1,
-                manifests: 0,
-                affected_manifests: 0,
-                examples: Vec::new(),
-                managers: Vec::new(),
-            }),
-            ..of("A", object, "^.spec")
+        let suffers = |object: &str| {
+            of("A", object, "^.spec").with(|body| {
+                body.evidence = Some(Evidence {
+                    examined: Examined::Affected,
+                    message: "1 of 1 objects".into(),
+                    objects: 1,
+                    affected_objects: 1,
+                    manifests: 0,
+                    affected_manifests: 0,
+                    examples: Vec::new(),
+                    managers: Vec::new(),
+                })
+            })
         };
         assert_eq!(shape(vec![suffers("x"), suffers("y")]), [("A".to_owned(), vec![vec![1], vec![1]])]);
     }

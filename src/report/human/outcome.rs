@@ -218,7 +218,7 @@ fn proven_harmless(report: &Report) -> Option<String> {
         causes.into_iter().partition(|cause| cause.severity() == Severity::Error);
     let blocks = |cause: &&&GroupedFinding<'_>| {
         let counts = |finding: &Finding| !matches!(finding.severity, Severity::Waived | Severity::Known);
-        let by_effect = |finding: &Finding| finding.semantic.unwrap_or(finding.severity);
+        let by_effect = |finding: &Finding| finding.body.semantic.unwrap_or(finding.severity);
         cause.findings().any(|finding| counts(finding) && by_effect(finding) == Severity::Error)
     };
     let harmless = errors.iter().filter(|cause| cause.breaks_nothing()).count();

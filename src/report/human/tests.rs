@@ -100,10 +100,10 @@ fn the_output_is_bounded_and_counts_what_it_leaves_out() {
     }
     let mut long = samples::blocked();
     for finding in &mut long.checks[0].findings {
-        finding.message = "x ".repeat(40_000);
-        finding.help = "y ".repeat(40_000);
-        finding.path = Some("z".repeat(40_000));
-        finding.label = Some("l".repeat(40_000));
+        finding.body.message = "x ".repeat(40_000);
+        finding.body.help = "y ".repeat(40_000);
+        finding.body.path = Some("z".repeat(40_000));
+        finding.body.label = Some("l".repeat(40_000));
     }
     assert!(plain(&long).len() < 10_000, "{}", plain(&long).len());
 }
@@ -171,10 +171,11 @@ fn the_waiver_that_is_offered_is_one() {
 #[test]
 fn waivers_are_offered_for_all_errors_at_a_place() {
     let of = |rule: &str| crate::finding::Finding { rule: rule.into(), ..samples::removed_field("v1", 24) };
-    let affected = |path: &str| crate::finding::Finding {
-        path: Some(path.into()),
-        caused_by: vec!["^.spec.c".into()],
-        ..samples::removed_field("v1", 24)
+    let affected = |path: &str| {
+        samples::removed_field("v1", 24).with(|body| {
+            body.path = Some(path.into());
+            body.caused_by = vec!["^.spec.c".into()];
+        })
     };
     let offered = |findings: Vec<crate::finding::Finding>| {
         let check = samples::check("CRDUpgradeSafety", crate::finding::CheckStatus::Blocked, findings);
@@ -199,10 +200,9 @@ fn waivers_are_offered_for_all_errors_at_a_place() {
 
 #[test]
 fn few_warnings_are_listed_beside_errors() {
-    let warning = |number: u32| crate::finding::Finding {
-        severity: Severity::Warning,
-        path: Some(format!("^.spec.f{number}")),
-        ..samples::removed_field("v1", 24)
+    let warning = |number: u32| {
+        crate::finding::Finding { severity: Severity::Warning, ..samples::removed_field("v1", 24) }
+            .with(|body| body.path = Some(format!("^.spec.f{number}")))
     };
     let listed = |error: bool| {
         let mut findings: Vec<_> = (0..20).map(warning).collect();
@@ -323,11 +323,11 @@ fn the_explanation_is_offered_once() {
     let mut report = samples::blocked();
     let options = HumanOptions { verbose: true, ..HumanOptions::default() };
     // Two findings: what they say differs, the rule does not.
-    report.checks[0].findings[1].wording = None;
+    report.checks[0].findings[1].body.wording = None;
     assert_eq!(shown(&report, &options).matches("error[NoExistingFieldRemoved]").count(), 2);
     assert_eq!(shown(&report, &options).matches("gantry rules NoExistingFieldRemoved").count(), 1);
     // Not every name has an explanation.
-    report.checks[0].findings.iter_mut().for_each(|finding| finding.explain = None);
+    report.checks[0].findings.iter_mut().for_each(|finding| finding.body.explain = None);
     assert_eq!(shown(&report, &options).matches("gantry rules").count(), 0);
 }
 
@@ -337,7 +337,7 @@ fn each_breakage_names_who_breaks_and_how() {
     let finding = &mut report.checks[0].findings[0];
     finding.severity = Severity::Error;
     use crate::finding::Breaks::{Behaviour, Data, Readers, StoredObjects, Writers};
-    finding.breaks = vec![StoredObjects, Writers, Readers, Data, Behaviour];
+    finding.body.breaks = vec![StoredObjects, Writers, Readers, Data, Behaviour];
     let text = plain(&report);
     for who in ["stored objects: ", "writers: ", "readers: ", "data: ", "behaviour: "] {
         assert!(text.contains(who), "{who}");
@@ -359,10 +359,11 @@ fn many_changes_that_hurt_no_object_are_one_line() {
     let mut report = samples::evidence();
     let findings = &mut report.checks[0].findings;
     let harmless = findings.iter().find(|finding| finding.severity == Severity::Warning).expect("one").clone();
-    findings.extend((0..4).map(|number| crate::finding::Finding {
-        path: Some(format!("^.spec.more{number}")),
-        message: format!("field spec.more{number} may not be removed from v1"),
-        ..harmless.clone()
+    findings.extend((0..4).map(|number| {
+        harmless.clone().with(|body| {
+            body.path = Some(format!("^.spec.more{number}"));
+            body.message = format!("field spec.more{number} may not be removed from v1");
+        })
     }));
     let text = shown(&report, &HumanOptions::default());
     let line = "warning: 5 changes of samples.test.example.com would block, but affect none of 1,234 objects";

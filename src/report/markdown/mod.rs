@@ -259,9 +259,9 @@ fn whole(block: &Block<'_>) -> String {
     breaks.sort();
     breaks.dedup();
     note("breaks", breaks);
-    note("objects", finding.evidence.iter().map(|found| code(&words::line(&found.message, 500))).collect());
+    note("objects", finding.body.evidence.iter().map(|found| code(&words::line(&found.message, 500))).collect());
     note("proof", words::proven(finding).map(str::to_owned).into_iter().collect());
-    let witness = block.first().facts.iter().find_map(|fact| fact.finding.witnesses.first());
+    let witness = block.first().facts.iter().find_map(|fact| fact.finding.body.witnesses.first());
     note("proof", witness.map(|witness| code(&words::fate(witness))).into_iter().collect());
     let mut steps: Vec<String> = Vec::new();
     for step in block.first().facts.iter().flat_map(|fact| words::steps(fact.finding)) {

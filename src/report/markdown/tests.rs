@@ -36,12 +36,11 @@ fn what_was_not_checked_is_before_the_findings() {
 }
 
 fn many(errors: usize, warnings: usize) -> Report {
-    let of = |severity, number: usize| Finding {
-        rule: format!("Rule{}", number % 7),
-        severity,
-        path: Some(format!("^.spec.{}{number}", "long".repeat(30))),
-        help: "do this\nthen that".into(),
-        ..samples::removed_field("v1", number)
+    let of = |severity, number: usize| {
+        Finding { rule: format!("Rule{}", number % 7), severity, ..samples::removed_field("v1", number) }.with(|body| {
+            body.path = Some(format!("^.spec.{}{number}", "long".repeat(30)));
+            body.help = "do this\nthen that".into();
+        })
     };
     let findings = (0..errors).map(|n| of(Severity::Error, n)).chain((0..warnings).map(|n| of(Severity::Warning, n)));
     let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings.collect());
@@ -87,13 +86,13 @@ fn hostile_text_is_code_and_nothing_else() {
         log: None,
     });
     let mut finding = samples::removed_field(hostile, 3);
-    (finding.rule, finding.message, finding.path) = (hostile.into(), hostile.into(), Some(hostile.into()));
-    finding.wording = None;
-    finding.help = hostile.into();
+    (finding.rule, finding.body.message, finding.body.path) = (hostile.into(), hostile.into(), Some(hostile.into()));
+    finding.body.wording = None;
+    finding.body.help = hostile.into();
     finding.source = Some(samples::source(hostile, 3, 1));
     finding.object.as_mut().unwrap().name = hostile.into();
-    finding.witnesses[0].message = hostile.into();
-    finding.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
+    finding.body.witnesses[0].message = hostile.into();
+    finding.body.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
     report.checks[0].findings = vec![finding.clone(), Finding { severity: Severity::Waived, ..finding }];
     let text = written(&report, write);
     assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)));

@@ -5,12 +5,20 @@ use super::*;
 fn raised_minimum(severity: Severity) -> Finding {
     Finding {
         source: Some(source("manifests/crd.yaml", 28, 19)),
-        label: Some("the live CRD has 1".into()),
-        version: Some("v1alpha1".into()),
-        path: Some("^.spec.replicas".into()),
-        verdict: Some(Verdict::Narrowing),
-        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
-        witnesses: vec![Witness {
+        ..finding(
+            "NoMinimumTightened",
+            severity,
+            crd("samples.test.example.com"),
+            "the minimum of spec.replicas is raised from 1 to 2 in v1alpha1",
+        )
+    }
+    .with(|body| {
+        body.label = Some("the live CRD has 1".into());
+        body.version = Some("v1alpha1".into());
+        body.path = Some("^.spec.replicas".into());
+        body.verdict = Some(Verdict::Narrowing);
+        body.breaks = vec![Breaks::StoredObjects, Breaks::Writers];
+        body.witnesses = vec![Witness {
             object: json!({
                 "apiVersion": "test.example.com/v1alpha1", "kind": "Sample",
                 "metadata": {"name": "x"}, "spec": {"replicas": 1, "note": "a: b"},
@@ -24,15 +32,9 @@ fn raised_minimum(severity: Severity) -> Finding {
             desired: WitnessVerdict::Refused,
             message: "spec.replicas: Invalid value: 1: should be greater than or equal to 2".into(),
             refused_updates: None,
-        }],
-        help: "leave the minimum of spec.replicas at 1".into(),
-        ..finding(
-            "NoMinimumTightened",
-            severity,
-            crd("samples.test.example.com"),
-            "the minimum of spec.replicas is raised from 1 to 2 in v1alpha1",
-        )
-    }
+        }];
+        body.help = "leave the minimum of spec.replicas at 1".into();
+    })
 }
 
 /// One field that is removed from two versions of a CRD.
@@ -42,25 +44,26 @@ pub fn blocked() -> Report {
 }
 
 pub fn warned() -> Report {
-    let widened = Finding {
-        verdict: Some(Verdict::Widening),
-        version: Some("v1alpha1".into()),
-        path: Some("^.spec.registryMirrors".into()),
-        help: "nothing, if the default suits every object".into(),
-        ..finding(
-            "NoRequiredFieldAdded",
-            Severity::Warning,
-            crd("samples.test.example.com"),
-            "new required fields in spec.registryMirrors of v1alpha1: [mode]",
-        )
-    };
-    let undecided = Finding {
-        verdict: Some(Verdict::Undecided),
-        breaks: vec![Breaks::Behaviour],
-        version: Some("v1alpha1".into()),
-        path: Some("^.spec".into()),
-        ..finding("UnknownChange", Severity::Warning, crd("samples.test.example.com"), "a CEL rule of spec changed")
-    };
+    let widened = finding(
+        "NoRequiredFieldAdded",
+        Severity::Warning,
+        crd("samples.test.example.com"),
+        "new required fields in spec.registryMirrors of v1alpha1: [mode]",
+    )
+    .with(|body| {
+        body.verdict = Some(Verdict::Widening);
+        body.version = Some("v1alpha1".into());
+        body.path = Some("^.spec.registryMirrors".into());
+        body.help = "nothing, if the default suits every object".into();
+    });
+    let undecided =
+        finding("UnknownChange", Severity::Warning, crd("samples.test.example.com"), "a CEL rule of spec changed")
+            .with(|body| {
+                body.verdict = Some(Verdict::Undecided);
+                body.breaks = vec![Breaks::Behaviour];
+                body.version = Some("v1alpha1".into());
+                body.path = Some("^.spec".into());
+            });
     let info = finding("DescriptionChanged", Severity::Info, crd("samples.test.example.com"), "a description changed");
     let waived =
         finding("NoEnumValueRemoved", Severity::Waived, crd("samples.test.example.com"), "enum values removed: [b]");
@@ -78,22 +81,31 @@ pub fn warned() -> Report {
 
 /// An upgrade of several CRDs that changes some of them alike: errors of two kinds, and warnings.
 pub fn upgrade() -> Report {
-    let found = |rule: &str, severity, object: &str, path: &str, line, fact: &str| Finding {
-        source: Some(source("manifests/crd.yaml", line, 17)),
-        version: Some("v1".into()),
-        path: Some(format!("^.{path}")),
-        fact: Some(fact.into()),
-        verdict: Some(Verdict::Narrowing),
-        breaks: vec![Breaks::Writers],
-        explain: Some(rule.into()),
-        help: format!("leave {path} of v1 as it is"),
-        ..finding(rule, severity, crd(&format!("{object}.test.example.com")), &format!("{path} may not change in v1"))
+    let found = |rule: &str, severity, object: &str, path: &str, line, fact: &str| {
+        Finding {
+            source: Some(source("manifests/crd.yaml", line, 17)),
+            ..finding(
+                rule,
+                severity,
+                crd(&format!("{object}.test.example.com")),
+                &format!("{path} may not change in v1"),
+            )
+        }
+        .with(|body| {
+            body.version = Some("v1".into());
+            body.path = Some(format!("^.{path}"));
+            body.fact = Some(fact.into());
+            body.verdict = Some(Verdict::Narrowing);
+            body.breaks = vec![Breaks::Writers];
+            body.explain = Some(rule.to_owned().into());
+            body.help = format!("leave {path} of v1 as it is");
+        })
     };
     let enum_added = |object: &str, path: &str, line| {
         found("NoEnumAdded", Severity::Error, object, path, line, "enum added: \"a\", \"b\"")
     };
     let mut long = found("NoMaxLengthTightened", Severity::Error, "widgets", "spec.text", 44, "maxLength added: 1024");
-    long.witnesses = vec![Witness {
+    long.body.witnesses = vec![Witness {
         object: json!({
             "apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": "x"},
             "spec": {"text": "a".repeat(1025), "list": (0..1025).collect::<Vec<usize>>(), "after": "still here"},
@@ -105,16 +117,20 @@ pub fn upgrade() -> Report {
         message: "spec.text: Too long: may not be more than 1024 bytes".into(),
         refused_updates: None,
     }];
-    let assumed = |name: &str| Finding {
-        source: Some(source("manifests/app.yaml", 70, 0)),
-        explain: Some("NamespaceAssumed".into()),
-        help: "write metadata.namespace".into(),
-        ..finding(
-            "NamespaceAssumed",
-            Severity::Warning,
-            object("v1", "ConfigMap", Some("default"), name),
-            "no namespace is given: it is created in \"default\"",
-        )
+    let assumed = |name: &str| {
+        Finding {
+            source: Some(source("manifests/app.yaml", 70, 0)),
+            ..finding(
+                "NamespaceAssumed",
+                Severity::Warning,
+                object("v1", "ConfigMap", Some("default"), name),
+                "no namespace is given: it is created in \"default\"",
+            )
+        }
+        .with(|body| {
+            body.explain = Some("NamespaceAssumed".into());
+            body.help = "write metadata.namespace".into();
+        })
     };
     let crds = vec![
         enum_added("widgets", "spec.mode", 24),
@@ -136,15 +152,15 @@ pub fn upgrade() -> Report {
     ];
     let names: Vec<String> = (0..30).map(|number| format!("map{number}")).collect();
     let mut objects: Vec<Finding> = names.iter().map(|name| assumed(name)).collect();
-    objects.push(Finding {
-        help: "write another apiVersion".into(),
-        ..finding(
+    objects.push(
+        finding(
             "ApiNotServed",
             Severity::Error,
             object("example.com/v1", "Thing", None, "x"),
             "no kind \"Thing\" in \"example.com/v1\" is served",
         )
-    });
+        .with(|body| body.help = "write another apiVersion".into()),
+    );
     let config_map = |name: &String| change(Action::Create, object("v1", "ConfigMap", Some("default"), name), 1);
     let mut changes: Vec<ChangeEntry> = names.iter().map(config_map).collect();
     let crd = |name: &str| change(Action::Update, crd(&format!("{name}.test.example.com")), 1);
@@ -166,18 +182,22 @@ pub fn upgrade() -> Report {
 /// Hundreds of findings in one CRD, and a few in another.
 pub fn hundreds() -> Report {
     let mut findings: Vec<Finding> = (0..300)
-        .map(|i| Finding {
-            version: Some("v1".into()),
-            path: Some(format!("^.spec.field{i}")),
-            source: Some(source("manifests/crd.yaml", 24, 17)),
-            breaks: vec![Breaks::Data],
-            help: format!("keep spec.field{i}"),
-            ..finding(
-                if i % 3 == 0 { "NoTypeChanged" } else { "NoExistingFieldRemoved" },
-                if i % 50 == 7 { Severity::Warning } else { Severity::Error },
-                crd("bigs.test.example.com"),
-                &format!("field spec.field{i} may not be removed from v1"),
-            )
+        .map(|i| {
+            Finding {
+                source: Some(source("manifests/crd.yaml", 24, 17)),
+                ..finding(
+                    if i % 3 == 0 { "NoTypeChanged" } else { "NoExistingFieldRemoved" },
+                    if i % 50 == 7 { Severity::Warning } else { Severity::Error },
+                    crd("bigs.test.example.com"),
+                    &format!("field spec.field{i} may not be removed from v1"),
+                )
+            }
+            .with(|body| {
+                body.version = Some("v1".into());
+                body.path = Some(format!("^.spec.field{i}"));
+                body.breaks = vec![Breaks::Data];
+                body.help = format!("keep spec.field{i}");
+            })
         })
         .collect();
     findings.push(removed_field("v1alpha1", 24));
@@ -222,17 +242,19 @@ pub fn evidence() -> Report {
         name: name.into(),
         from_manifest,
     };
-    let found = |field: &str, severity, evidence| Finding {
-        path: Some(format!("^.spec.{field}")),
-        version: Some("v1".into()),
-        evidence: Some(evidence),
-        semantic: (severity == Severity::Warning).then_some(Severity::Error),
-        ..finding(
+    let found = |field: &str, severity, evidence| {
+        finding(
             "NoExistingFieldRemoved",
             severity,
             crd("samples.test.example.com"),
             &format!("field spec.{field} may not be removed from v1"),
         )
+        .with(|body| {
+            body.path = Some(format!("^.spec.{field}"));
+            body.version = Some("v1".into());
+            body.evidence = Some(evidence);
+            body.semantic = (severity == Severity::Warning).then_some(Severity::Error);
+        })
     };
     let cleared = "0 of 1,234 objects set spec.old; their writers do not set it: rook (1,234 objects)";
     let suffers = "4 of 1,234 objects and 1 of 1 manifests of this deploy set spec.used; written by rook (4 objects)";
@@ -261,13 +283,12 @@ pub fn existing_objects() -> Report {
         path: path.map(Into::into),
         value: Some(value.into()),
     };
-    let refused = Finding {
-        version: Some("v1alpha1".into()),
-        path: Some("spec.steps[*].retries".into()),
-        source: Some(source("manifests/crd.yaml", 28, 19)),
-        label: Some("3 of 412 objects: Invalid value: maximum is 5".into()),
-        breaks: vec![Breaks::StoredObjects, Breaks::Writers],
-        affected: Some(Affected {
+    let refused = Finding { source: Some(source("manifests/crd.yaml", 28, 19)), ..finding(
+            "ExistingObjectRefusedOnUpdate",
+            Severity::Error,
+            crd("samples.test.example.com"),
+            "3 of 412 objects are refused on any change of spec at v1alpha1: spec.steps[*].retries: Invalid value: maximum is 5",
+        ) }.with(|body| { body.version = Some("v1alpha1".into()); body.path = Some("spec.steps[*].retries".into()); body.label = Some("3 of 412 objects: Invalid value: maximum is 5".into()); body.breaks = vec![Breaks::StoredObjects, Breaks::Writers]; body.affected = Some(Affected {
             count: 3,
             of: 412,
             unlisted: 0,
@@ -277,28 +298,21 @@ pub fn existing_objects() -> Report {
                 affected(Some("team-b"), "nightly", Some("spec.steps[0].retries"), "9"),
                 affected(Some("team-b"), "weekly", Some("spec.steps[1].retries"), "9"),
             ],
-        }),
-        help: "repair spec.steps[*].retries in them before the upgrade".into(),
-        ..finding(
-            "ExistingObjectRefusedOnUpdate",
-            Severity::Error,
-            crd("samples.test.example.com"),
-            "3 of 412 objects are refused on any change of spec at v1alpha1: spec.steps[*].retries: Invalid value: maximum is 5",
-        )
-    };
-    let written = Finding {
-        version: Some("v1alpha1".into()),
-        affected: Some(Affected {
-            count: 100_000,
-            of: 100_000,
-            unlisted: 99_999,
-            examples: 10,
-            objects: vec![affected(None, "global", None, "last 2026-01-01T00:00:00Z")],
-        }),
-        ..finding("ObjectInRemovedVersion", Severity::Warning, crd("wides.test.example.com"), "all were written by x")
-    };
+        }); body.help = "repair spec.steps[*].retries in them before the upgrade".into(); });
+    let written =
+        finding("ObjectInRemovedVersion", Severity::Warning, crd("wides.test.example.com"), "all were written by x")
+            .with(|body| {
+                body.version = Some("v1alpha1".into());
+                body.affected = Some(Affected {
+                    count: 100_000,
+                    of: 100_000,
+                    unlisted: 99_999,
+                    examples: 10,
+                    objects: vec![affected(None, "global", None, "last 2026-01-01T00:00:00Z")],
+                });
+            });
     let mut check = check("CustomResourceValidation", CheckStatus::Blocked, vec![refused, written]);
-    check.unchecked = vec![Unchecked {
+    check.unchecked = vec![CouldNotCheck {
         message: "user \"ci\" may not list gadgets.test.example.com at the cluster scope".into(),
         help: Some("ask for a ClusterRole".into()),
     }];

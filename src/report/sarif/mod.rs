@@ -91,7 +91,7 @@ fn rule(check: &CheckReport, finding: &Finding, rules: &dyn RuleTexts) -> SarifR
     let id = one_line(&finding.rule);
     let properties = RuleProperties { tags: [one_line(&check.name)] };
     // A verdict of another tool is explained by our closest rule.
-    let known = rules.rule(&finding.rule).or_else(|| rules.rule(finding.explain.as_deref()?));
+    let known = rules.rule(&finding.rule).or_else(|| rules.rule(finding.body.explain.as_deref()?));
     match known {
         Some(known) => SarifRule {
             id,
@@ -115,13 +115,13 @@ fn rule(check: &CheckReport, finding: &Finding, rules: &dyn RuleTexts) -> SarifR
 fn result(finding: &Finding, rule_index: usize, report: &Report, places: &ReportPaths) -> SarifResult {
     let fingerprint = Fingerprint::of(finding).to_string();
     let mut properties = BTreeMap::new();
-    if !finding.breaks.is_empty() {
-        properties.insert("breaks", json!(finding.breaks));
+    if !finding.body.breaks.is_empty() {
+        properties.insert("breaks", json!(finding.body.breaks));
     }
-    if let Some(verdict) = finding.verdict {
+    if let Some(verdict) = finding.body.verdict {
         properties.insert("verdict", json!(verdict));
     }
-    for (name, value) in [("version", &finding.version), ("path", &finding.path)] {
+    for (name, value) in [("version", &finding.body.version), ("path", &finding.body.path)] {
         if let Some(value) = value {
             properties.insert(name, json!(one_line(value)));
         }
@@ -155,10 +155,10 @@ fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Report
 /// The message, the place, and the next step.
 fn message(finding: &Finding) -> String {
     let object = finding.object.as_ref().map(|object| format!("{}: ", one_line(&object.to_string())));
-    let help: Vec<&str> = finding.help.lines().filter(|line| !line.trim().is_empty()).collect();
+    let help: Vec<&str> = finding.body.help.lines().filter(|line| !line.trim().is_empty()).collect();
     let next = if help.is_empty() { String::new() } else { format!("\nNext: {}", plain(&help.join("\n"))) };
     let parent = words::parent_place(finding).map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
-    format!("{}{}{parent}{next}", object.unwrap_or_default(), one_line(&finding.message))
+    format!("{}{}{parent}{next}", object.unwrap_or_default(), one_line(&finding.body.message))
 }
 
 fn location(place: &CodePosition) -> SarifLocation {
@@ -171,11 +171,11 @@ fn location(place: &CodePosition) -> SarifLocation {
 /// `customresourcedefinition/samples.example.com v1 ^.spec.x`
 fn logical(finding: &Finding) -> Option<LogicalLocation> {
     let object = finding.object.as_ref()?;
-    let parts = [Some(object.to_string()), finding.version.clone(), finding.path.clone()];
+    let parts = [Some(object.to_string()), finding.body.version.clone(), finding.body.path.clone()];
     let parts: Vec<String> = parts.iter().flatten().map(|part| one_line(part)).collect();
     // The standard's kinds for parts of documents.
-    let kind = if finding.path.is_some() { "member" } else { "object" };
-    let name = one_line(finding.path.as_ref().unwrap_or(&object.name));
+    let kind = if finding.body.path.is_some() { "member" } else { "object" };
+    let name = one_line(finding.body.path.as_ref().unwrap_or(&object.name));
     Some(LogicalLocation { name, fully_qualified_name: parts.join(" "), kind })
 }
 

@@ -101,7 +101,7 @@ fn what_could_not_be_checked_is_no_success() {
 #[test]
 fn hostile_text_is_neither_a_link_nor_a_control_character() {
     let mut report = samples::hostile();
-    report.checks[0].findings[0].message = "[click](https://evil.example) \u{1b}[2J\u{202e}\u{fffe}".into();
+    report.checks[0].findings[0].body.message = "[click](https://evil.example) \u{1b}[2J\u{202e}\u{fffe}".into();
     let text = written(&report, write);
     assert!(!text.contains("](") && !text.contains("\\u001b") && !text.contains("\\u202e"), "{text}");
     assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)));

@@ -20,7 +20,6 @@ use self::scope::Scopes;
 pub use self::usage::is_measured;
 use super::{ViolationsFound, rules};
 use crate::cluster::{ListError, ListRequest};
-use crate::finding::Severity;
 use crate::plan::{Action, Change};
 use crate::preflight::{Context, Violation};
 use crate::resource::{Resource, Step};
@@ -229,12 +228,7 @@ fn is_count(key: &str) -> bool {
 /// A violation of a quota that this deploy changes is only a warning.
 fn with_severity(violation: Violation, is_changed: bool) -> Violation {
     match is_changed {
-        true => Violation {
-            severity: Severity::Warning,
-            may_be_accepted: true,
-            help: "this deploy changes the quota first".into(),
-            ..violation
-        },
+        true => violation.may_be_accepted("this deploy changes the quota first".to_owned()),
         false => violation,
     }
 }

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::amount::Amount;
 use super::{Measured, Quota, QuotaName, QuotaStatus, Scopes, Stored};
-use crate::finding::Severity;
 use crate::plan::{Action, Change};
 use crate::preflight::Violation;
 
@@ -51,12 +50,7 @@ pub fn exceeded(changes: &[Change], admitted: &BTreeMap<usize, Value>) -> Vec<Vi
         let created = created.into_iter().flatten().filter(|index| !std::ptr::eq(&changes[**index], change));
         let measured: Vec<Measured<'_>> = created.map(|index| Measured::of(*index, changes, admitted)).collect();
         let help = "create fewer, or set a higher limit in the manifest of the quota";
-        let warn = |violation| Violation {
-            severity: Severity::Warning,
-            may_be_accepted: true,
-            help: help.into(),
-            ..violation
-        };
+        let warn = |violation: Violation| violation.may_be_accepted(help.to_owned());
         violations.extend(super::exceeded(&quota, &measured, Stored::Planned).into_iter().map(warn));
     }
     violations

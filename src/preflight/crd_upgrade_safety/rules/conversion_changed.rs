@@ -33,13 +33,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     };
     // The desired CRD may have no `conversion` to point at.
     let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
-    let diagnosis = ViolationText {
-        message: message.into(),
-        help: help.into(),
-        at: steps::spec(at),
-        label: Some(label.into()),
-        ..ViolationText::default()
-    };
+    let diagnosis =
+        ViolationText { message: message.into(), help: help.into(), at: steps::spec(at), ..ViolationText::default() }
+            .label(label.into());
     vec![CrdRuleViolation { version: None, diagnosis }]
 }
 

@@ -1,5 +1,6 @@
 //! A node whose own keywords did not change for the worse, but which no longer accepts everything that it accepted.
 
+use crate::finding::FindingBody;
 use crate::finding::wording::wording;
 use crate::preflight::crd_upgrade_safety::node::SchemaNodePlace;
 use crate::preflight::crd_upgrade_safety::rule::ViolationText;
@@ -25,13 +26,13 @@ pub fn diagnosis(place: &SchemaNodePlace, causes: Vec<String>, reason: Option<&s
             VERSIONS,
             " that it accepts today, because {because}{reason}"
         ),
-        fact: Some("affected by another change".to_owned()),
         help: wording!(
             "make {what} only in a new version that a webhook converts, or after a migration, or keep \
             valid everything that is valid today"
         ),
         at: place.steps.clone(),
-        caused_by: causes,
+        body: FindingBody { caused_by: causes, ..FindingBody::default() },
         ..ViolationText::default()
     }
+    .fact("affected by another change".to_owned())
 }

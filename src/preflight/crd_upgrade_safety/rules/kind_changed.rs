@@ -13,9 +13,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 message: format!("{name} may not be changed from {was} to {now}; the API server refuses it").into(),
                 help: format!("keep {name}: {was}, or define a new kind in its own CRD and move the objects").into(),
                 at: steps::name(name),
-                label: Some(format!("was {was} in the live CRD")),
                 ..ViolationText::default()
-            };
+            }
+            .label(format!("was {was} in the live CRD"));
             CrdRuleViolation { version: None, diagnosis }
         })
         .collect()

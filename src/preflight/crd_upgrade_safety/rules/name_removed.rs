@@ -34,12 +34,8 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
 }
 
 fn found_at(key: &str, message: String, help: String, was: &str) -> CrdRuleViolation {
-    let diagnosis = ViolationText {
-        message: message.into(),
-        help: help.into(),
-        at: steps::name(key),
-        label: Some(format!("the live CRD has {was}")),
-        ..ViolationText::default()
-    };
+    let diagnosis =
+        ViolationText { message: message.into(), help: help.into(), at: steps::name(key), ..ViolationText::default() }
+            .label(format!("the live CRD has {was}"));
     CrdRuleViolation { version: None, diagnosis }
 }

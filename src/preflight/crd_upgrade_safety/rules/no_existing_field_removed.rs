@@ -13,11 +13,6 @@ pub fn judge(node: &RemovedNode) -> ViolationText {
     let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     ViolationText {
         message: wording!("field {field} may not be removed from ", VERSIONS),
-        fact: Some("removed".into()),
-        documented: Some(format!(
-            "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
-            place.crd, place.path
-        )),
         help: wording!(
             "keep {field} in ",
             VERSIONS,
@@ -25,7 +20,12 @@ pub fn judge(node: &RemovedNode) -> ViolationText {
             that a webhook converts, or after a migration"
         ),
         at: place.steps.clone(),
-        label: Some(format!("the live CRD has {name} here{}", kind.unwrap_or_default())),
         ..ViolationText::default()
     }
+    .fact("removed".into())
+    .documented(format!(
+        "\"NoExistingFieldRemoved\" validation failed: crd/{} version/{version} field/{} may not be removed",
+        place.crd, place.path
+    ))
+    .label(format!("the live CRD has {name} here{}", kind.unwrap_or_default()))
 }

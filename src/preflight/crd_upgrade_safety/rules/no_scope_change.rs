@@ -10,11 +10,11 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     }
     let diagnosis = ViolationText {
         message: format!("scope may not be changed from {was} to {now}").into(),
-        documented: Some(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\"")),
         help: format!("keep scope: {was}, or define a new kind with scope {now} and move the objects").into(),
         at: steps::spec("scope"),
-        label: Some(format!("was {was} in the live CRD")),
         ..ViolationText::default()
-    };
+    }
+    .documented(format!("\"NoScopeChange\" validation failed: scope changed from \"{was}\" to \"{now}\""))
+    .label(format!("was {was} in the live CRD"));
     vec![CrdRuleViolation { version: None, diagnosis }]
 }

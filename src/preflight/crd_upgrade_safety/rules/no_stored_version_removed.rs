@@ -10,9 +10,6 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         .map(|name| {
             let diagnosis = ViolationText {
                 message: format!("stored version {name} may not be removed").into(),
-                documented: Some(format!(
-                    "\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"
-                )),
                 help: format!(
                     "objects may be stored at {name}, and the server does not report which, so migrate all of them \
                         first"
@@ -20,9 +17,10 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 .into(),
                 steps: migration::plan(pair),
                 at: steps::versions(),
-                label: Some(format!("the cluster may have objects that are stored at {name}")),
                 ..ViolationText::default()
-            };
+            }
+            .documented(format!("\"NoStoredVersionRemoved\" validation failed: stored version \"{name}\" removed"))
+            .label(format!("the cluster may have objects that are stored at {name}"));
             CrdRuleViolation { version: Some(name.to_owned()), diagnosis }
         })
         .collect()

@@ -86,7 +86,7 @@ mod tests {
         let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
         let found = check.judge(&crd(live), &crd(desired)).expect("valid CRDs");
         let of_rule = found.into_iter().find(|violation| violation.rule == "NullableChange");
-        of_rule.expect("a violation").message
+        of_rule.expect("a violation").body.message
     }
 
     #[test]

@@ -14,14 +14,14 @@ pub fn judge(node: &AddedNode) -> ViolationText {
     let kind = kind.unwrap_or_default();
     ViolationText {
         message: wording!("field {field} gets a schema{kind} in ", VERSIONS, ", which kept any value there until now"),
-        fact: Some(format!("described{kind}")),
         help: wording!(
             "describe {field} only in a new version that a webhook converts, or after a migration, and \
             leave it out of the schema of ",
             VERSIONS
         ),
         at: place.steps.clone(),
-        label: Some(format!("the live CRD keeps {name} as an unknown field")),
         ..ViolationText::default()
     }
+    .fact(format!("described{kind}"))
+    .label(format!("the live CRD keeps {name} as an unknown field"))
 }

@@ -19,9 +19,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             message: wording!("kubectl get no longer shows {columns} of ", VERSIONS),
             help: wording!("keep {columns} in additionalPrinterColumns of ", VERSIONS, " if scripts read it"),
             at: steps::of_version(desired.index, "additionalPrinterColumns"),
-            label: Some(format!("the live CRD has {columns}")),
             ..ViolationText::default()
-        };
+        }
+        .label(format!("the live CRD has {columns}"));
         found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
     }
     found

@@ -11,14 +11,14 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let text = "unable to determine if change is safe: preserveUnknownFields changed from true to false";
     let diagnosis = ViolationText {
         message: "the server prunes unknown fields of every version from now on".into(),
-        documented: Some(format!("\"ChangeValidator\" validation failed: {text}")),
         help: "name every field that is in use in the schemas, or keep unknown fields there with \
             x-kubernetes-preserve-unknown-fields"
             .into(),
         at: steps::spec("preserveUnknownFields"),
-        label: Some("the live CRD keeps every field".into()),
         verdict: Some(Verdict::DataLoss),
         ..ViolationText::default()
-    };
+    }
+    .documented(format!("\"ChangeValidator\" validation failed: {text}"))
+    .label("the live CRD keeps every field".into());
     vec![CrdRuleViolation { version: None, diagnosis }]
 }

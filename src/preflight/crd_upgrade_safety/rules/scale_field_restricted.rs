@@ -36,10 +36,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                     " so that every value of it is {wanted}"
                 ),
                 at,
-                label: Some("the live CRD does not have this path".to_owned()),
                 node: Some((path, node)),
                 ..ViolationText::default()
-            };
+            }.label("the live CRD does not have this path".to_owned());
             found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }

@@ -19,9 +19,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 message: wording!("{path} of ", VERSIONS, " changes from {was} to {now}"),
                 help: wording!("keep {path}: {was} in ", VERSIONS),
                 at,
-                label: Some(format!("was {was} in the live CRD")),
                 ..ViolationText::default()
-            };
+            }
+            .label(format!("was {was} in the live CRD"));
             found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }

@@ -19,9 +19,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             message: wording!("objects of ", VERSIONS, " can no longer be selected by {fields}"),
             help: wording!("keep {fields} in selectableFields of ", VERSIONS),
             at: steps::of_version(desired.index, "selectableFields"),
-            label: Some(format!("the live CRD has {fields}")),
             ..ViolationText::default()
-        };
+        }
+        .label(format!("the live CRD has {fields}"));
         found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
     }
     found

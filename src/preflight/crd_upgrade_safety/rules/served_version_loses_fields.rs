@@ -51,8 +51,8 @@ fn found(
         let name = &version.name;
         let mut add = |message: String, help: String, label: String| {
             let at = steps::schema(version.index);
-            let (message, help, label) = (message.into(), help.into(), Some(label));
-            let diagnosis = ViolationText { message, help, at, label, ..ViolationText::default() };
+            let (message, help) = (message.into(), help.into());
+            let diagnosis = ViolationText { message, help, at, ..ViolationText::default() }.label(label);
             found.push(CrdRuleViolation { version: Some(name.to_string()), diagnosis });
         };
         let lost = not_stored(version);

@@ -14,16 +14,15 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             let name = &version.name;
             let diagnosis = ViolationText {
                 message: format!("served version {name} is removed in one step").into(),
-                documented: None,
                 help: format!(
                     "use two steps: keep {name} with served: false in this upgrade, check that no client misses it, \
                         and remove it in a later upgrade"
                 )
                 .into(),
                 at: steps::versions(),
-                label: Some(format!("the live CRD serves {name}")),
                 ..ViolationText::default()
-            };
+            }
+            .label(format!("the live CRD serves {name}"));
             CrdRuleViolation { version: Some(name.to_string()), diagnosis }
         })
         .collect()

@@ -46,9 +46,9 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
             )
             .into(),
             at: steps::schema(index),
-            label: Some(format!("differs from {lower}, unlike in the live CRD")),
             ..ViolationText::default()
-        };
+        }
+        .label(format!("differs from {lower}, unlike in the live CRD"));
         found.push(CrdRuleViolation { version: Some(format!("{lower} -> {higher}")), diagnosis });
     }
     found

@@ -16,9 +16,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 ),
                 help: "make sure that every client that reports a status writes it through /status".into(),
                 at: steps::subresource(desired.index, "status"),
-                label: Some("no status subresource in the live CRD".into()),
                 ..ViolationText::default()
-            };
+            }
+            .label("no status subresource in the live CRD".into());
             CrdRuleViolation { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()

@@ -22,9 +22,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             )
             .into(),
             at: steps::of_version(now.index, "storage"),
-            label: Some(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name)),
             ..ViolationText::default()
-        };
+        }
+        .label(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name));
         found.push(CrdRuleViolation { version: Some(version.name.to_string()), diagnosis });
     }
     found

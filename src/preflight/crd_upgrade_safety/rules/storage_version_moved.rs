@@ -25,8 +25,8 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         )
         .into(),
         at: steps::of_version(now.index, "storage"),
-        label: Some(format!("the live CRD stores at {}", was.name)),
         ..ViolationText::default()
-    };
+    }
+    .label(format!("the live CRD stores at {}", was.name));
     vec![CrdRuleViolation { version: Some(now.name.to_string()), diagnosis }]
 }

@@ -16,9 +16,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
                 at: steps::subresource(desired.index, name),
-                label: Some(format!("the live CRD has the {name} subresource")),
                 ..ViolationText::default()
-            };
+            }
+            .label(format!("the live CRD has the {name} subresource"));
             found.push(CrdRuleViolation { version: Some(live.name.to_string()), diagnosis });
         }
     }

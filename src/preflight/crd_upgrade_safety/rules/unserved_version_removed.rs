@@ -25,13 +25,11 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                         object whose managedFields name it can no longer be written by server-side apply"
                 )
                 .into(),
-                documented: None,
                 help: help.into(),
                 steps: command.into_iter().collect(),
                 at: steps::versions(),
-                label: Some(format!("the live CRD has {name}")),
                 ..ViolationText::default()
-            };
+            }.label(format!("the live CRD has {name}"));
             CrdRuleViolation { version: Some(name.to_string()), diagnosis }
         })
         .collect()

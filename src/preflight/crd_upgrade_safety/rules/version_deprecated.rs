@@ -11,9 +11,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 message: format!("version {} is deprecated from now on", live.name).into(),
                 help: format!("nothing breaks; the server warns clients that use {}", live.name).into(),
                 at: steps::of_version(desired.index, "deprecated"),
-                label: Some("not deprecated in the live CRD".into()),
                 ..ViolationText::default()
-            };
+            }
+            .label("not deprecated in the live CRD".into());
             CrdRuleViolation { version: Some(live.name.to_string()), diagnosis }
         })
         .collect()

@@ -11,12 +11,11 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             let desired = pair.desired.version(name).filter(|desired| !desired.served)?;
             let diagnosis = ViolationText {
                 message: format!("version {name} is no longer served").into(),
-                documented: None,
                 help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
                 at: steps::of_version(desired.index, "served"),
-                label: Some(format!("the live CRD serves {name}")),
                 ..ViolationText::default()
-            };
+            }
+            .label(format!("the live CRD serves {name}"));
             Some(CrdRuleViolation { version: Some(name.to_string()), diagnosis })
         })
         .collect()

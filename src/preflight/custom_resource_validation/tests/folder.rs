@@ -120,10 +120,10 @@ fn a_manifest_at_a_version_that_the_same_deploy_takes_away_is_told() {
     object["apiVersion"] = json!("test.example.com/v1alpha1");
     for desired in [two(false), without] {
         let found = found(on_folder(&[two(true)], &[desired, object.clone()]));
-        let said: Vec<_> = found.iter().map(|v| (&*v.rule, v.message.as_str(), v.at.as_slice())).collect();
+        let said: Vec<_> = found.iter().map(|v| (&*v.rule, v.body.message.as_str(), v.at.as_slice())).collect();
         let message = "the CRD among the manifests does not serve v1alpha1, so the server will not accept this object";
         assert_eq!(said, [("ManifestObjectRefused", message, &[Step::from("apiVersion")][..])]);
-        assert_eq!(found[0].help, "change it to v1");
+        assert_eq!(found[0].body.help, "change it to v1");
     }
     assert_eq!(found(on_folder(&[two(true)], &[two(true), object])), []);
 }
@@ -133,8 +133,9 @@ fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
     let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
     let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
     let object = object(json!({"spec": {"size": 7}}));
-    let rules =
-        |answer: CheckResult| found(answer).iter().map(|v| (v.rule.clone(), v.message.clone())).collect::<Vec<_>>();
+    let rules = |answer: CheckResult| {
+        found(answer).iter().map(|v| (v.rule.clone(), v.body.message.clone())).collect::<Vec<_>>()
+    };
     let refused = rules(on_folder(std::slice::from_ref(&narrow), std::slice::from_ref(&object)));
     assert_eq!(refused.len(), 1);
     assert!(refused[0].1.starts_with("the live CRD refuses it: spec.size: Invalid value: 7"), "{refused:?}");
@@ -164,8 +165,10 @@ fn unknown_fields_are_placed_and_the_nearest_known_one_is_named() {
         json!({"metadata": {"lables": {"a": "b"}}, "spec": {"replcas": 1, "list": [{"name": "x"}, {"nmae": "y"}], "zzz": 1}, "sepc": {}}),
     );
     let found = found(on_folder(&[crd], &[manifest]));
-    let said: Vec<_> =
-        found.iter().map(|v| (v.path.clone().unwrap(), v.help.split(": gantry").next().unwrap().to_owned())).collect();
+    let said: Vec<_> = found
+        .iter()
+        .map(|v| (v.body.path.clone().unwrap(), v.body.help.split(": gantry").next().unwrap().to_owned()))
+        .collect();
     let near = |path: &str, near: &str| (path.to_owned(), format!("did you mean {near:?}?"));
     assert_eq!(
         said,

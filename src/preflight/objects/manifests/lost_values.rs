@@ -35,11 +35,9 @@ pub struct LostValue {
 impl LostValue {
     /// The lost value as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
-        Violation {
-            path: Some(self.path),
-            label: Some(self.label),
-            ..Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
-        }
+        Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
+            .path(self.path)
+            .label(self.label)
     }
 }
 
