@@ -20,6 +20,7 @@ pub mod date;
 mod diff;
 pub mod finding;
 mod hash;
+mod managed_fields;
 pub mod manifest;
 mod mask;
 mod matcher;

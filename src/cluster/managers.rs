@@ -1,15 +1,7 @@
 //! Field managers: who wrote which field of an object, and how.
 
+pub use crate::managed_fields::ManagerOperation;
 use crate::merge;
-
-/// How a field manager wrote a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ManagerOperation {
-    /// By server-side apply.
-    Apply,
-    /// By anything else: create, replace, patch.
-    Update,
-}
 
 /// One field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

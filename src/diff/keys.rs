@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::path;
-use crate::merge::{ListItemKey, MergeShape};
+use crate::managed_fields::ListItemKey;
+use crate::merge::MergeShape;
 use crate::text;
 
 /// The keys of list items of the built-in kinds, used if the kind's schema declares none.

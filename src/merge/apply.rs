@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 use gantry_schema::tree::Tree as _;
 use serde_json::{Map, Value};
 
-use super::fields::{FieldSet, ListItemKey};
 use super::handover::Owners;
 use super::order;
 use super::schema::{MergeSchema, MergeShape, OBJECT_META};
+use crate::managed_fields::{FieldSet, ListItemKey};
 use crate::resource::SERVER_METADATA;
 
 /// The manifest without fields that apply ignores: server metadata, and `status` if it is a subresource.

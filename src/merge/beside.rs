@@ -3,9 +3,9 @@
 
 use gantry_schema::tree::{Tree, ValueView};
 
-use super::fields::{ListItemKey, MergePathStep};
 use super::lost::{can_change, items};
 use super::schema::{MergeSchema, MergeShape};
+use crate::managed_fields::{ListItemKey, MergePathStep};
 
 /// The parts of an object after an apply that its manifest does not set, but that stand in a list or a map whose other
 /// parts it changes.

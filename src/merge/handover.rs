@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldSet, ListItemKey};
 use super::tools::{self, UNRECORDED};
+use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry};
 
 /// Fields that controllers work with, whichever tool wrote them: they stay as they are.
 const KEPT: [&[&str]; 3] = [&["metadata", "finalizers"], &["metadata", "ownerReferences"], &["status"]];
@@ -42,7 +42,7 @@ impl Owners {
     /// The owners of the fields of a live object. `api_version` is the version that is applied.
     pub fn of(object: &Value, manager: &str, api_version: &str) -> Self {
         let mut owners = Owners::default();
-        for entry in object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten() {
+        for entry in ManagerEntry::all(object) {
             owners.sort_in(entry, object, manager, api_version);
         }
         // The fields of the two versions cannot be in one entry. The next deploy finds ours at the same version.
@@ -53,30 +53,26 @@ impl Owners {
         owners
     }
 
-    fn sort_in(&mut self, entry: &Value, object: &Value, manager: &str, api_version: &str) {
-        let mut fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
-        let name = entry["manager"].as_str().unwrap_or_default();
-        let is_of_object = entry.get("subresource").is_none_or(|subresource| subresource == "");
-        if name == manager && entry["operation"] == "Apply" && is_of_object {
-            (self.ours, self.our_entry) = (fields, Some(entry.clone()));
+    fn sort_in(&mut self, entry: ManagerEntry<'_>, object: &Value, manager: &str, api_version: &str) {
+        let mut fields = entry.fields();
+        if entry.is_apply_of(manager) {
+            (self.ours, self.our_entry) = (fields, Some(entry.value().clone()));
             return;
         }
+        let name = entry.manager();
         // Nothing says what such a tool set itself, and what the server filled in.
         let tool = tools::tool_of(entry, &fields).filter(|_| name != UNRECORDED);
         let Some(tool) = tool else {
-            self.left.push(entry.clone());
-            self.others.push(OtherOwner {
-                manager: name.to_owned(),
-                is_of_status: entry["subresource"] == "status",
-                fields,
-            });
+            self.left.push(entry.value().clone());
+            let is_of_status = entry.subresource() == "status";
+            self.others.push(OtherOwner { manager: name.to_owned(), is_of_status, fields });
             return;
         };
         let mut kept = FieldSet::default();
         for path in KEPT {
             kept.add(&fields.split_off(path));
         }
-        if entry["apiVersion"] != api_version {
+        if entry.api_version() != api_version {
             fields.retain_existing(object);
         }
         if !fields.is_empty() {
@@ -84,13 +80,12 @@ impl Owners {
             self.tools.push(tool);
         }
         if !kept.is_empty() {
-            let mut entry = entry.clone();
-            entry["fieldsV1"] = kept.to_json();
-            self.left.push(entry);
+            self.left.push(entry.with_fields(&kept));
             self.others.push(OtherOwner { manager: name.to_owned(), is_of_status: true, fields: kept });
         }
-        if entry["time"].as_str() > self.time.as_ref().and_then(Value::as_str) {
-            self.time = entry.get("time").cloned();
+        let time = entry.value().get("time");
+        if time.and_then(Value::as_str) > self.time.as_ref().and_then(Value::as_str) {
+            self.time = time.cloned();
         }
     }
 
@@ -101,7 +96,7 @@ impl Owners {
         }
         let mut fields = self.ours.clone();
         fields.add(&self.taken);
-        let mut ours = self.our_entry.clone().unwrap_or_else(|| {
+        let ours = self.our_entry.clone().unwrap_or_else(|| {
             let mut entry =
                 json!({"manager": manager, "operation": "Apply", "apiVersion": api_version, "fieldsType": "FieldsV1"});
             if let Some(time) = &self.time {
@@ -109,7 +104,7 @@ impl Owners {
             }
             entry
         });
-        ours["fieldsV1"] = fields.to_json();
+        let ours = ManagerEntry::new(&ours).with_fields(&fields);
         Some(self.left.iter().cloned().chain([ours]).collect())
     }
 
@@ -158,7 +153,7 @@ fn strip(value: &mut Value, set: &FieldSet, kept: Option<&FieldSet>) {
                 match item {
                     _ if !has_owner(of_item) => drop(list.remove(at)),
                     ListItemKey::Keys(_) => strip(&mut list[at], below, of_item),
-                    ListItemKey::Value(_) | ListItemKey::Other(_) => {}
+                    ListItemKey::Value(_) | ListItemKey::Index(_) | ListItemKey::Other(_) => {}
                 }
             }
         }

@@ -3,8 +3,8 @@
 
 use gantry_schema::tree::{Tree, ValueView};
 
-use super::fields::{FieldSet, ListItemKey, MergePathStep};
 use super::schema::{MergeSchema, MergeShape};
+use crate::managed_fields::{FieldSet, ListItemKey, MergePathStep};
 
 /// The fields that a manager owns.
 #[derive(Clone, Copy)]

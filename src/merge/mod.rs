@@ -1,8 +1,7 @@
 //! The semantics of server-side apply: the fields that are written, the fields that are removed because their manager
-//! gives them up, and the fields that other managers lose. `metadata.managedFields` records the managers of the fields.
+//! gives them up, and the fields that other managers lose. [`crate::managed_fields`] records the managers of the fields.
 //!
 //! ```text
-//! fields   a set of fields, in the format of `fieldsV1`
 //! schema   whether a list or a map is one field or many
 //! order    the order of a list after an apply
 //! apply    the object after an apply
@@ -17,7 +16,6 @@
 
 mod apply;
 mod beside;
-mod fields;
 mod handover;
 mod lost;
 mod order;
@@ -26,7 +24,6 @@ mod tools;
 
 pub(crate) use apply::{Emptied, ManagerFieldSets, apply, intent, merge, merge_by, of_kind};
 pub(crate) use beside::Beside;
-pub(crate) use fields::{FieldSet, ListItemKey, MergePathStep};
 pub(crate) use handover::Owners;
 pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
 pub(crate) use order::keeps_order;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gantry_schema::tree::{Tree, ValueView};
 
-use super::fields::ListItemKey;
+use crate::managed_fields::ListItemKey;
 
 /// The part of ObjectMeta's schema that defines how it is merged. A CRD's schema does not contain it.
 pub(crate) const OBJECT_META: &str = r#"{"type": "object", "properties": {

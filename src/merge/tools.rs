@@ -6,9 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
-use super::fields::FieldSet;
+use crate::managed_fields::{FieldSet, ManagerEntry, ManagerOperation};
 
 /// The annotation that a client-side `kubectl apply` writes, under whatever name it writes.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -90,12 +88,9 @@ pub(crate) fn deploy_tool(manager: &str, is_apply: bool) -> Option<&'static str>
 
 /// The deploy tool that an entry of `managedFields` belongs to. Entries of a subresource belong to none: they are about
 /// the status or the scale.
-pub(crate) fn tool_of(entry: &Value, fields: &FieldSet) -> Option<&'static str> {
-    let text = |key: &str| entry[key].as_str().unwrap_or_default();
-    if !text("subresource").is_empty() {
-        return None;
-    }
-    of_manager(text("manager"), text("operation") == "Apply", fields)
+pub(crate) fn tool_of(entry: ManagerEntry<'_>, fields: &FieldSet) -> Option<&'static str> {
+    let is_apply = entry.operation() == ManagerOperation::Apply;
+    entry.subresource().is_empty().then(|| of_manager(entry.manager(), is_apply, fields)).flatten()
 }
 
 /// The same for the fields of a manager.
@@ -108,8 +103,7 @@ pub(crate) fn of_manager(manager: &str, is_apply: bool, fields: &FieldSet) -> Op
 }
 
 fn owns_last_applied(fields: &FieldSet) -> bool {
-    let annotations = fields.field("metadata").and_then(|metadata| metadata.field("annotations"));
-    annotations.is_some_and(|annotations| annotations.field(LAST_APPLIED).is_some())
+    fields.below(&["metadata", "annotations", LAST_APPLIED]).is_some()
 }
 
 /// The tools of a list, each once: `kubectl apply and helm`.
@@ -125,14 +119,15 @@ pub(crate) fn listed(mut tools: Vec<&'static str>) -> Cow<'static, str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn tool(manager: &str, operation: &str, rest: Value) -> Option<&'static str> {
         let mut entry = json!({"manager": manager, "operation": operation, "fieldsV1": {}});
         entry.as_object_mut().unwrap().extend(rest.as_object().cloned().unwrap_or_default());
-        tool_of(&entry, &FieldSet::read(&entry["fieldsV1"]))
+        let entry = ManagerEntry::new(&entry);
+        tool_of(entry, &entry.fields())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Change, Plan};
 use crate::cluster::{ListRequest, Target};
-use crate::merge::FieldSet;
+use crate::managed_fields::ManagerEntry;
 use crate::problem::Problem;
 use crate::resource::{ObjectRef, Resource};
 
@@ -84,10 +84,8 @@ fn was_scaled(change: &Change) -> bool {
     let Some(live) = &change.live else { return false };
     let has_scale = live.raw.json().contains("\"scale\"");
     has_scale
-        && live.raw.value()["metadata"]["managedFields"].as_array().into_iter().flatten().any(|entry| {
-            let fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
-            entry["subresource"] == "scale" && fields.field("spec").is_some_and(|spec| spec.field("replicas").is_some())
-        })
+        && ManagerEntry::all(&live.raw.value())
+            .any(|entry| entry.subresource() == "scale" && entry.fields().below(&["spec", "replicas"]).is_some())
 }
 
 fn notice(change: &Change, autoscaler: &str) -> Problem {

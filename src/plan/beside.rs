@@ -8,8 +8,9 @@ use super::conflicts::ChangeConflicts;
 use super::published::Published;
 use super::refusals::RefusalForecaster;
 use super::{Change, kinds};
-use crate::cluster::{Described, DryRunError, ManagerOperation, RefusalCause, Refuser, deploy_tool, is_immutable};
-use crate::merge::{self, Beside, FieldSet, MergePathStep, Owners};
+use crate::cluster::{Described, DryRunError, RefusalCause, Refuser, deploy_tool, is_immutable};
+use crate::managed_fields::{ListItemKey, ManagerEntry, MergePathStep};
+use crate::merge::{self, Beside, Owners};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
@@ -147,19 +148,12 @@ fn is_of(cause: &RefusalCause, path: &[MergePathStep]) -> bool {
 /// `.spec.ports[port=80,protocol="TCP"] of field manager "x"`
 fn named_with_manager(path: &[MergePathStep], live: &Value) -> String {
     let field = merge::path_text(path);
-    let entries = live["metadata"]["managedFields"].as_array();
-    let owner = entries.into_iter().flatten().find(|entry| {
-        let fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
-        let below = path.iter().try_fold(&fields, |fields, step| match step {
-            MergePathStep::Field(name) => fields.field(name),
-            MergePathStep::Item(item) => fields.item(item),
-        });
-        below.is_some_and(|below| !below.is_empty())
-    });
-    let Some(entry) = owner else { return format!("{field}, which no field manager owns") };
-    let manager = entry["manager"].as_str().unwrap_or_default();
-    let operation = if entry["operation"] == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update };
-    let tool = deploy_tool(manager, operation).map(|tool| format!(" ({tool})")).unwrap_or_default();
+    let is_owner = |entry: &ManagerEntry<'_>| entry.fields().at(path).is_some_and(|below| !below.is_empty());
+    let Some(entry) = ManagerEntry::all(live).find(is_owner) else {
+        return format!("{field}, which no field manager owns");
+    };
+    let manager = entry.manager();
+    let tool = deploy_tool(manager, entry.operation()).map(|tool| format!(" ({tool})")).unwrap_or_default();
     format!("{field} of field manager {:?}{tool}", text::sanitize(manager))
 }
 
@@ -197,7 +191,7 @@ fn removal(paths: &[&[MergePathStep]], live: &Value, desired: &Value) -> Option<
 fn value_at<'v>(path: &[MergePathStep], object: &'v Value) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, step| match step {
         MergePathStep::Field(name) => value.get(name),
-        MergePathStep::Item(item) => value.as_array()?.iter().find(|known| item.is_of(known)),
+        MergePathStep::Item(item) => value.as_array()?.iter().find(|known| item.is_of(*known)),
     })
 }
 
@@ -224,7 +218,7 @@ fn pointer(path: &[MergePathStep], live: &Value) -> Option<(Vec<PointerStep>, It
                 let at = value.as_array()?.iter().position(|known| item.is_of(known))?;
                 value = &value[at];
                 place.push(PointerStep::Index(at));
-                if let merge::ListItemKey::Keys(keys) = item {
+                if let ListItemKey::Keys(keys) = item {
                     let parent = written(&place);
                     test.extend(
                         keys.keys()

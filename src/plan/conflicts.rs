@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::published::Published;
 use super::{Change, Plan, kinds};
 use crate::cluster::{Described, FieldConflict, FormerTools, ManagerOperation, Target, deploy_tool};
-use crate::merge::{self, FieldSet, MergeSchema, Owned};
+use crate::managed_fields::{FieldSet, MergePathStep};
+use crate::merge::{self, MergeSchema, Owned};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
 use crate::text;
@@ -170,8 +171,8 @@ impl ConflictFinder<'_> {
             .filter(|entry| !ours(entry) && entry.api_version == change.desired.object.api_version)
             .filter(|entry| !(change.kapp.seized && entry.manager == "kapp" && entry.operation == "Update"))
             .filter_map(|entry| {
-                let is_apply = entry.operation == "Apply";
-                let operation = if is_apply { ManagerOperation::Apply } else { ManagerOperation::Update };
+                let operation = ManagerOperation::parse(&entry.operation);
+                let is_apply = operation == ManagerOperation::Apply;
                 let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);
                 let is_taken = change.former_tools() == FormerTools::Take
                     && merge::of_manager(&entry.manager, is_apply, &fields).is_some();
@@ -213,10 +214,10 @@ fn conflicts(
 }
 
 /// Whether the value at a path of fields is `{}`.
-fn is_empty_map_at(object: &Json<'_>, path: &[merge::MergePathStep]) -> bool {
+fn is_empty_map_at(object: &Json<'_>, path: &[MergePathStep]) -> bool {
     let value = path.iter().try_fold(object, |value, step| match step {
-        merge::MergePathStep::Field(name) => value.map()?.get(name),
-        merge::MergePathStep::Item(_) => None,
+        MergePathStep::Field(name) => value.map()?.get(name),
+        MergePathStep::Item(_) => None,
     });
     value.and_then(Json::map).is_some_and(|map| map.iter().next().is_none())
 }

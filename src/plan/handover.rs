@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Plan};
 use crate::cluster::FormerTools;
+use crate::managed_fields::FieldSet;
 use crate::merge::{self, Owners};
 use crate::parallel::in_parallel;
 use crate::problem::Problem;
@@ -81,7 +82,7 @@ fn fields_of(change: &Change, field_manager: &str) -> Option<ForeignFields> {
     let owners = Owners::of(&live, field_manager, &change.desired.object.api_version);
     let desired = change.desired.raw.value();
     // Includes fields that only the server filled in: it fills them in again.
-    let is_missing = |fields: &merge::FieldSet| {
+    let is_missing = |fields: &FieldSet| {
         let mut fields = fields.clone();
         let mut set = fields.clone();
         set.retain_existing(&desired);

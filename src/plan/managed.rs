@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::crd::Crd;
+use crate::managed_fields::ManagerEntry;
 use crate::resource::{ObjectRef, RawObject, Resource};
 
 /// An entry in `managedFields`.
@@ -21,10 +22,9 @@ pub struct VersionFieldsEntry<'o> {
 
 /// The entries at versions of this group, in the order of the object.
 pub fn entries<'o>(object: &'o Value, group: &str) -> Vec<VersionFieldsEntry<'o>> {
-    let entries = object["metadata"]["managedFields"].as_array();
-    let of_group = entries.into_iter().flatten().filter_map(|entry| {
-        let version = entry["apiVersion"].as_str()?.strip_prefix(group)?.strip_prefix('/')?;
-        Some(VersionFieldsEntry { manager: entry["manager"].as_str().unwrap_or_default(), version })
+    let of_group = ManagerEntry::all(object).filter_map(|entry| {
+        let version = entry.api_version().strip_prefix(group)?.strip_prefix('/')?;
+        Some(VersionFieldsEntry { manager: entry.manager(), version })
     });
     of_group.collect()
 }

@@ -4,13 +4,14 @@
 //! does not affect the checks, so the object may be pinned at its new version. Any other change may, so the deploy
 //! stops. The checks depend on the stored versions in a CRD's status, and on the managedFields of any object.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::predicted::Writing;
 use super::strategy;
 use super::{Action, Change, owner};
 use crate::cluster::kube::KubeTarget;
 use crate::cluster::{DryRunError, ObjectToRead, Target, WritePrecondition};
+use crate::managed_fields::ManagerEntry;
 use crate::problem::Problem;
 use crate::resource::{LiveObject, RawObject};
 
@@ -128,25 +129,23 @@ fn looked_at(object: &RawObject, is_crd: bool) -> Value {
             metadata.shift_remove(key);
         }
         if let Some(records) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
-            records.retain_mut(|record| record.as_object_mut().is_some_and(is_of_more_than_status));
+            records.retain_mut(remove_status_and_time);
         }
     }
     object
 }
 
-/// Removes the status and the time from a manager's entry.
-fn is_of_more_than_status(record: &mut Map<String, Value>) -> bool {
-    record.shift_remove("time");
-    if record.get("subresource").is_some_and(|subresource| subresource == "status") {
-        return false;
-    }
-    match record.get_mut("fieldsV1").and_then(Value::as_object_mut) {
-        Some(fields) => {
-            fields.shift_remove("f:status");
-            !fields.is_empty()
-        }
-        None => true,
-    }
+/// Removes the status and the time from a manager's entry. Returns whether it is of more than that.
+fn remove_status_and_time(entry: &mut Value) -> bool {
+    let Some(members) = entry.as_object_mut() else { return false };
+    members.shift_remove("time");
+    let has_fields = members.contains_key("fieldsV1");
+    let read = ManagerEntry::new(entry);
+    let mut fields = read.fields();
+    fields.split_off(&["status"]);
+    let is_of_more = read.subresource() != "status" && (!has_fields || fields.has_below());
+    *entry = read.with_fields(&fields);
+    is_of_more
 }
 
 #[cfg(test)]

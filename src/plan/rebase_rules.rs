@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::Change;
 use crate::app::PART_OF;
+use crate::managed_fields::ManagerEntry;
 use crate::matcher::{self, FieldPathStep, KeyPattern, MatchableObject, Matcher, ObjectScope};
 use crate::resource::{ObjectRef, RawObject, SERVER_METADATA, Step};
 
@@ -337,39 +338,9 @@ fn at_steps_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Valu
 /// Whether our field manager owns the field of the live object, or a part of it. Without managedFields, everything
 /// counts as ours.
 fn owns(live: &Value, field_manager: &str, steps: &[Step]) -> bool {
-    let Some(entries) = live["metadata"]["managedFields"].as_array().filter(|entries| !entries.is_empty()) else {
-        return true;
-    };
-    let is_ours = |entry: &&Value| {
-        entry["manager"] == field_manager && entry["operation"] == "Apply" && entry["subresource"].is_null()
-    };
-    entries.iter().filter(is_ours).any(|entry| has(&entry["fieldsV1"], live, steps))
-}
-
-/// Whether managedFields (`f:` a field, `k:` an item by its keys) have the field.
-fn has(fields: &Value, value: &Value, steps: &[Step]) -> bool {
-    let (Some(fields), Some((step, rest))) = (fields.as_object(), steps.split_first()) else {
-        return fields.is_object();
-    };
-    // It owns the field as a whole.
-    if fields.is_empty() {
-        return true;
-    }
-    let null = Value::Null;
-    match step {
-        Step::Key(key) => {
-            fields.get(&format!("f:{key}")).is_some_and(|fields| has(fields, value.get(key).unwrap_or(&null), rest))
-        }
-        Step::Index(index) => {
-            let item = value.get(index).unwrap_or(&null);
-            let is_item = |keys: &str| {
-                let keys: Option<Map<String, Value>> =
-                    keys.strip_prefix("k:").and_then(|keys| serde_json::from_str(keys).ok());
-                keys.is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key) == Some(value)))
-            };
-            fields.iter().filter(|(keys, _)| is_item(keys)).any(|(_, fields)| has(fields, item, rest))
-        }
-    }
+    let mut entries = ManagerEntry::all(live).peekable();
+    let is_unrecorded = entries.peek().is_none();
+    is_unrecorded || entries.any(|entry| entry.is_apply_of(field_manager) && entry.fields().owns(steps, Some(live)))
 }
 
 #[cfg(test)]

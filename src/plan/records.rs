@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{Action, Change, Plan};
 use crate::app::parent::{ID_LABEL, is_of_gantry};
 use crate::app::{App, SUFFIX, check_name, parts};
+use crate::managed_fields::ManagerEntry;
 use crate::problem::Problem;
 use crate::resource::ObjectRef;
 use crate::text::{cut, sanitize};
@@ -73,9 +74,8 @@ fn loses_label(change: &Change, field_manager: &str) -> Option<Problem> {
 fn is_owned(change: &Change, field_manager: &str) -> bool {
     let Some(live) = &change.live else { return false };
     let live = live.raw.value();
-    let entries = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut ours = entries.filter(|entry| entry["manager"] == field_manager && entry["operation"] == "Apply");
-    ours.any(|entry| entry["fieldsV1"]["f:metadata"]["f:labels"].get(format!("f:{ID_LABEL}")).is_some())
+    let mut ours = ManagerEntry::all(&live).filter(|entry| entry.is_of_applier(field_manager));
+    ours.any(|entry| entry.fields().below(&["metadata", "labels", ID_LABEL]).is_some())
 }
 
 /// Whether the live object is what its name says: see [`candidate`].

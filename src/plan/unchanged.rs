@@ -14,6 +14,7 @@
 mod items;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use serde::Deserialize;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use self::items::ItemRecord;
 use super::built_in;
 use crate::crd::CrdSides;
+use crate::managed_fields::{FieldSet, ListItemKey};
 use crate::merge;
 use crate::resource::{ObjectRef, RawObject, SERVER_METADATA};
 use gantry_schema::json::{Json, JsonMap};
@@ -87,15 +89,9 @@ pub fn compare(
         return Changed;
     }
     let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
-    let [desired, live] = [(desired, fold_desired as fn(&mut Value)), (live, fold_records)].map(|(raw, fold)| {
-        if is_secret {
-            let mut secret = raw.value();
-            fold(&mut secret);
-            return Cow::Owned(secret.to_string());
-        }
-        raw.json()
-    });
-    let walk = UnchangedWalk { facts, is_crd: object.is_crd(), group: object.group() };
+    let desired = if is_secret { Cow::Owned(with_encoded_data(desired.value()).to_string()) } else { desired.json() };
+    let live = live.json();
+    let walk = UnchangedWalk { facts, is_crd: object.is_crd(), is_secret, group: object.group() };
     // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing
     // them.
     if let Some(crd) = crd
@@ -172,8 +168,8 @@ fn record_of(live: &RawObject, object: &ObjectRef, field_manager: &str) -> OwnMa
     }
 }
 
-/// The server stores a Secret's `stringData` as base64 in `data`, and keeps the fields under `stringData`.
-fn fold_desired(secret: &mut Value) {
+/// The server stores a Secret's `stringData` as base64 in `data`, and records the fields under `stringData`.
+fn with_encoded_data(mut secret: Value) -> Value {
     if let Some(Value::Object(text)) = secret.as_object_mut().and_then(|map| map.shift_remove("stringData")) {
         let data = &mut secret["data"];
         if !data.is_object() {
@@ -184,20 +180,7 @@ fn fold_desired(secret: &mut Value) {
             data[key] = Value::String(encoded);
         }
     }
-}
-
-/// The same for the managedFields of a live Secret.
-fn fold_records(secret: &mut Value) {
-    let records = secret.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-    for record in records.into_iter().flatten() {
-        if let Some(Value::Object(owned)) = record.get_mut("fieldsV1")
-            && let Some(Value::Object(text)) = owned.shift_remove("f:stringData")
-            && let Some(data) =
-                owned.entry("f:data").or_insert_with(|| Value::Object(serde_json::Map::new())).as_object_mut()
-        {
-            data.extend(text);
-        }
-    }
+    secret
 }
 
 /// The place of a comparison within the object.
@@ -238,6 +221,7 @@ impl<'k> ComparisonPlace<'k> {
 struct UnchangedWalk<'a> {
     facts: &'a ComparisonContext<'a>,
     is_crd: bool,
+    is_secret: bool,
     /// The API group of the object.
     group: &'a str,
 }
@@ -247,8 +231,11 @@ impl UnchangedWalk<'_> {
     /// `metadata.managedFields`.
     fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> ObjectComparison {
         let (Ok(desired), Ok(live)) = (Json::parse_bounded(desired), Json::parse_bounded(live)) else { return Changed };
-        let owned = entry.and_then(|index| record(&live, index));
-        self.granular(&desired, &live, owned, self.facts.schema, ComparisonPlace::Object)
+        let mut owned = entry.and_then(|index| record(&live, index)).map(FieldSet::read);
+        if let Some(owned) = owned.as_mut().filter(|_| self.is_secret) {
+            owned.rename("stringData", "data");
+        }
+        self.granular(&desired, &live, owned.as_ref(), self.facts.schema, ComparisonPlace::Object)
     }
 
     /// Compares a node whose other parts may belong to other managers. `owned` is `None` without managedFields.
@@ -256,16 +243,14 @@ impl UnchangedWalk<'_> {
         &self,
         desired: &Json<'_>,
         live: &Json<'_>,
-        owned: Option<&Json<'_>>,
+        owned: Option<&FieldSet>,
         schema: Option<&Json<'_>>,
         at: ComparisonPlace<'_>,
     ) -> ObjectComparison {
-        let owned = owned.map(Json::map);
-        let owned = match owned {
+        match owned {
             // A leaf of managedFields: a scalar, or a list or map that is owned as a whole.
-            Some(None) => return self.whole(desired, live, schema, at),
-            Some(Some(children)) if children.is_empty() => return self.whole(desired, live, schema, at),
-            Some(Some(children)) => Some(children),
+            Some(owned) if !owned.has_below() => return self.whole(desired, live, schema, at),
+            Some(_) => {}
             None if member(schema, "x-kubernetes-map-type").and_then(Json::text) == Some("atomic") => {
                 return self.whole(desired, live, schema, at);
             }
@@ -275,8 +260,8 @@ impl UnchangedWalk<'_> {
             {
                 return self.whole(desired, live, schema, at);
             }
-            None => None,
-        };
+            None => {}
+        }
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => self.map(desired, live, owned, schema, at),
             (Json::List(desired), Json::List(live)) => match owned {
@@ -291,13 +276,13 @@ impl UnchangedWalk<'_> {
         &self,
         desired: &JsonMap<'_>,
         live: &JsonMap<'_>,
-        owned: Option<&JsonMap<'_>>,
+        owned: Option<&FieldSet>,
         schema: Option<&Json<'_>>,
         at: ComparisonPlace<'_>,
     ) -> ObjectComparison {
         // The apply would remove a field of ours that the manifest no longer has.
         let has = |key: &str| at.is_ownable(key) && desired.get(key).is_some();
-        if !owned.is_none_or(|owned| owned.iter().filter_map(|(step, _)| step.strip_prefix("f:")).all(has)) {
+        if !owned.is_none_or(|owned| owned.fields().all(|(name, _)| has(name))) {
             return Changed;
         }
         let fields = desired.iter().filter(|(key, _)| at.is_ownable(key));
@@ -305,7 +290,7 @@ impl UnchangedWalk<'_> {
             let below = at.below(key);
             let record = match owned {
                 // Our entry names all fields of the manifest, including those that the server drops.
-                Some(owned) => match owned.get(&format!("f:{key}")) {
+                Some(owned) => match owned.field(key) {
                     Some(record) => Some(record),
                     // Written through the status subresource only: the server ignores it here.
                     None if at == ComparisonPlace::Object && key == "status" => return Unchanged,
@@ -336,31 +321,31 @@ impl UnchangedWalk<'_> {
         &self,
         desired: &[Json<'_>],
         live: &[Json<'_>],
-        owned: &JsonMap<'_>,
+        owned: &FieldSet,
         schema: Option<&Json<'_>>,
         at: ComparisonPlace<'_>,
     ) -> ObjectComparison {
         let items = member(schema, "items");
-        if desired.len() != owned.iter().filter(|(step, _)| *step != ".").count() {
+        let records: Vec<ItemRecord<'_>> = owned.items().collect();
+        if desired.len() != records.len() + owned.fields().count() {
             return Changed;
         }
-        let records: Vec<ItemRecord<'_>> = owned.iter().filter_map(ItemRecord::read).collect();
         // For each live item, the index of the same item of the manifest.
         let mut places: Vec<Option<usize>> = vec![None; live.len()];
         let of_items = all(desired.iter().enumerate().map(|(index, item)| {
-            let Some(record) = ItemRecord::of(item, &records, desired) else { return Changed };
+            let Some((key, fields)) = items::record_of(item, &records, desired) else { return Changed };
             let mut found = None;
-            for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| record.is_of(known)) {
+            for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| key.is_of(*known)) {
                 *place = Some(index);
                 found.get_or_insert(known);
             }
-            match (record, found) {
+            match (key, found) {
                 (_, None) => Changed,
-                (ItemRecord::Value(_), Some(_)) => Unchanged,
-                (ItemRecord::Keys(keys, children), Some(live)) => {
-                    let children = keys.map().map(|keys| without_defaulted_keys(children, item, keys));
-                    self.granular(item, live, children.as_deref(), items, at)
+                (ListItemKey::Keys(keys), Some(live)) => {
+                    let fields = without_defaulted_keys(fields, item, keys);
+                    self.granular(item, live, Some(&fields), items, at)
                 }
+                (_, Some(_)) => Unchanged,
             }
         }));
         // Admission may have its own order.
@@ -512,14 +497,16 @@ fn is_what_is_defaulted(schema: &Json<'_>, live: &Json<'_>) -> bool {
 }
 
 /// managedFields name a list item by its keys, including keys that the server defaulted and the manifest leaves out.
-fn without_defaulted_keys<'j>(children: &'j Json<'j>, item: &Json<'_>, keys: &JsonMap<'_>) -> Cow<'j, Json<'j>> {
-    let is_defaulted = |key: &str| keys.get(key).is_some() && member(Some(item), key).is_none();
-    match children {
-        Json::Map(map) if keys.iter().any(|(key, _)| is_defaulted(key)) => {
-            Cow::Owned(Json::Map(map.filtered(|step| !step.strip_prefix("f:").is_some_and(is_defaulted))))
-        }
-        children => Cow::Borrowed(children),
+fn without_defaulted_keys<'f>(
+    fields: &'f FieldSet,
+    item: &Json<'_>,
+    keys: &BTreeMap<String, String>,
+) -> Cow<'f, FieldSet> {
+    let mut fields = Cow::Borrowed(fields);
+    for key in keys.keys().filter(|key| member(Some(item), key).is_none()) {
+        fields.to_mut().split_off(&[key]);
     }
+    fields
 }
 
 #[cfg(test)]

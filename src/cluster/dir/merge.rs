@@ -6,45 +6,28 @@
 //! server, the name identifies a container of a Pod). And a field without a recorded manager has no owner, so that a
 //! folder of hand-written files can be deployed to (a server would name `before-first-apply` as the owner).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::cluster::{Apply, FieldConflict, FormerTools, ManagerOperation};
-use crate::merge::{self, Emptied, FieldSet, ManagerFieldSets, MergePathStep, MergeSchema, Owned, Owners, UNRECORDED};
+use crate::cluster::{Apply, FieldConflict, FormerTools};
+use crate::managed_fields::{FieldSet, ManagerEntry, MergePathStep};
+use crate::merge::{self, Emptied, ManagerFieldSets, MergeSchema, Owned, Owners, UNRECORDED};
 
 /// A folder has no schemas.
 const SCHEMA: MergeSchema<'static, Value> = MergeSchema::Deduced;
 
-/// One entry of `metadata.managedFields`.
+/// One entry of `metadata.managedFields`, with the fields that it keeps.
 struct DirManagerEntry {
-    entry: Map<String, Value>,
+    value: Value,
     fields: FieldSet,
 }
 
 impl DirManagerEntry {
-    fn read(entry: &Value) -> Option<Self> {
-        let entry = entry.as_object()?;
-        Some(DirManagerEntry {
-            fields: entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default(),
-            entry: entry.clone(),
-        })
+    fn entry(&self) -> ManagerEntry<'_> {
+        ManagerEntry::new(&self.value)
     }
 
     fn written(&self) -> Value {
-        let mut entry = self.entry.clone();
-        entry.insert("fieldsV1".into(), self.fields.to_json());
-        Value::Object(entry)
-    }
-
-    fn text(&self, key: &str) -> &str {
-        self.entry.get(key).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn operation(&self) -> ManagerOperation {
-        if self.text("operation") == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update }
-    }
-
-    fn is_apply_of(&self, manager: &str) -> bool {
-        self.text("manager") == manager && self.text("operation") == "Apply" && self.text("subresource").is_empty()
+        self.entry().with_fields(&self.fields)
     }
 }
 
@@ -74,7 +57,8 @@ fn apply_as(
     let mut conflicts = Vec::new();
     for other in &mut others {
         for path in merge::lost_below(intent, live, Owned::Fields(&other.fields), SCHEMA) {
-            conflicts.push(FieldConflict::new(other.text("manager"), other.operation(), merge::path_text(&path)));
+            let entry = other.entry();
+            conflicts.push(FieldConflict::new(entry.manager(), entry.operation(), merge::path_text(&path)));
             other.fields.remove(&path);
         }
     }
@@ -112,7 +96,7 @@ fn applied_fields(intent: &Value) -> FieldSet {
 
 /// Ends the shared ownership with a writer that left no record, so that the next change to these fields is ours alone.
 fn release_unrecorded(others: &mut [DirManagerEntry], ours: &FieldSet) {
-    for other in others.iter_mut().filter(|other| other.text("manager") == UNRECORDED) {
+    for other in others.iter_mut().filter(|other| other.entry().manager() == UNRECORDED) {
         other.fields.subtract(ours);
     }
 }
@@ -137,9 +121,10 @@ fn with_entries(live: &Value, others: &[DirManagerEntry], before: Option<&DirMan
 
 /// The managers of the live object: the other managers, and the entry of what `manager` itself applied before.
 fn managers(live: &Value, manager: &str) -> (Vec<DirManagerEntry>, Option<DirManagerEntry>) {
-    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut others: Vec<DirManagerEntry> = entries.into_iter().flatten().filter_map(DirManagerEntry::read).collect();
-    let ours = others.iter().position(|managed| managed.is_apply_of(manager));
+    let entries = ManagerEntry::all(live).filter(|entry| entry.value().is_object());
+    let mut others: Vec<DirManagerEntry> =
+        entries.map(|entry| DirManagerEntry { fields: entry.fields(), value: entry.value().clone() }).collect();
+    let ours = others.iter().position(|other| other.entry().is_apply_of(manager));
     let ours = ours.map(|index| others.remove(index));
     (others, ours)
 }
@@ -157,8 +142,8 @@ fn record(
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
     match before {
         // If nothing changed, the entry keeps the time that a server wrote into it.
-        Some(before) if before.fields == fields && before.entry.get("apiVersion") == Some(&api_version) => {
-            entries.push(Value::Object(before.entry));
+        Some(before) if before.fields == fields && before.value.get("apiVersion") == Some(&api_version) => {
+            entries.push(before.value);
         }
         _ if fields.is_empty() => {}
         _ => entries.push(json!({
@@ -181,6 +166,7 @@ fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::ManagerOperation;
 
     fn apply(live: &Value, intent: &Value, manager: &str, force: bool) -> Result<Value, Vec<FieldConflict>> {
         apply_as(live, intent, manager, force, FormerTools::TakeUnlessConflict)

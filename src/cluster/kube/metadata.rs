@@ -10,6 +10,7 @@ use super::json;
 use super::request::{ApiRequest, Payload, RequestError, encode};
 use super::transport::Transport;
 use crate::cluster::{ApplyError, Relabel, Unmark};
+use crate::managed_fields::{FieldSet, ManagerEntry, ManagerOperation};
 use crate::resource::LiveObject;
 
 /// Removes the marks, and returns the new live object.
@@ -62,18 +63,23 @@ pub async fn relabel(transport: &Transport, default_namespace: &str, relabel: &R
 /// both exist.
 fn records(live: &LiveObject, label: &str, field_manager: &str) -> Option<String> {
     let object = live.raw.value();
-    let mut entries = object.pointer("/metadata/managedFields")?.as_array()?.clone();
-    let is_ours = |entry: &Value, operation: &str| {
-        entry["manager"] == field_manager && entry["operation"] == operation && entry.get("subresource").is_none()
+    let path = ["metadata", "labels", label];
+    let is_ours = |entry: ManagerEntry<'_>, operation| {
+        entry.manager() == field_manager && entry.operation() == operation && entry.subresource().is_empty()
     };
-    let step = format!("f:{label}");
-    let has_label = |entry: &Value| entry["fieldsV1"]["f:metadata"]["f:labels"].get(&step).is_some();
-    let updated = entries.iter().position(|entry| is_ours(entry, "Update") && has_label(entry))?;
-    let applied = entries.iter().position(|entry| is_ours(entry, "Apply"))?;
-    let labels = &mut entries[applied]["fieldsV1"]["f:metadata"]["f:labels"];
-    labels[&step] = json!({});
-    remove(&mut entries[updated]["fieldsV1"], &["f:metadata", "f:labels", &step]);
-    if entries[updated]["fieldsV1"].as_object().is_none_or(Map::is_empty) {
+    let is_updated =
+        |entry: ManagerEntry<'_>| is_ours(entry, ManagerOperation::Update) && entry.fields().below(&path).is_some();
+    let mut entries: Vec<Value> = ManagerEntry::all(&object).map(|entry| entry.value().clone()).collect();
+    let updated = ManagerEntry::all(&object).position(is_updated)?;
+    let applied = ManagerEntry::all(&object).position(|entry| is_ours(entry, ManagerOperation::Apply))?;
+    let change = |entry: &mut Value, change: &dyn Fn(&mut FieldSet)| {
+        let mut fields = ManagerEntry::new(entry).fields();
+        change(&mut fields);
+        *entry = ManagerEntry::new(entry).with_fields(&fields);
+        fields.is_empty()
+    };
+    change(&mut entries[applied], &|fields| fields.add(&FieldSet::of_field(&path)));
+    if change(&mut entries[updated], &|fields| drop(fields.split_off(&path))) {
         entries.remove(updated);
     }
     let patch = json!([
@@ -82,17 +88,6 @@ fn records(live: &LiveObject, label: &str, field_manager: &str) -> Option<String
         {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version},
     ]);
     Some(patch.to_string())
-}
-
-/// Removes the value at a path, and the parents that become empty.
-fn remove(fields: &mut Value, path: &[&str]) {
-    let (Some(fields), Some((first, rest))) = (fields.as_object_mut(), path.split_first()) else { return };
-    if let Some(child) = fields.get_mut(*first) {
-        remove(child, rest);
-        if rest.is_empty() || child.as_object().is_some_and(Map::is_empty) {
-            fields.shift_remove(*first);
-        }
-    }
 }
 
 /// The uid, which is immutable, and the resourceVersion pin the object; `null` removes a key.

@@ -14,7 +14,8 @@ use super::json;
 use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
 use crate::cluster::{Apply, ApplyError, DryRunError, FormerTools, WritePrecondition};
-use crate::merge::{FieldSet, Owners, UNRECORDED};
+use crate::managed_fields::ManagerEntry;
+use crate::merge::{Owners, UNRECORDED};
 use crate::problem::Problem;
 use crate::resource::{LiveObject, RawObject, Resource};
 
@@ -209,11 +210,11 @@ impl HandedOver {
 
 /// The entries to write after the object has changed: those of before, and what others wrote about subresources since.
 fn given_back(before: &Value, now: &LiveObject, apply: &Apply<'_>) -> Option<Value> {
-    let has_subresource = |entry: &&Value| entry.get("subresource").is_some_and(|subresource| subresource != "");
+    let has_subresource = |entry: &&Value| !ManagerEntry::new(entry).subresource().is_empty();
     let entries = |object: &Value| object.as_array().cloned().unwrap_or_default();
     let now = now.raw.value();
     let now = entries(&now["metadata"]["managedFields"]);
-    let is_ours = |entry: &Value| entry["manager"] == apply.field_manager && entry["operation"] == "Apply";
+    let is_ours = |entry: &Value| ManagerEntry::new(entry).is_of_applier(apply.field_manager);
     let before = entries(before);
     let same = |entry: &&Value| is_ours(entry) || before.contains(entry);
     // Somebody wrote more than a status.
@@ -276,26 +277,17 @@ fn without_unrecorded(live: &LiveObject, field_manager: &str) -> Option<String> 
         return None;
     }
     let object = live.raw.value();
-    let entries = object.pointer("/metadata/managedFields")?.as_array()?;
-    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-    let ours = entries.iter().find(|entry| {
-        text(entry, "manager") == field_manager
-            && text(entry, "operation") == "Apply"
-            && text(entry, "subresource").is_empty()
-    })?;
-    let fields = FieldSet::read(&ours["fieldsV1"]);
+    let ours = ManagerEntry::all(&object).find(|entry| entry.is_apply_of(field_manager))?;
+    let fields = ours.fields();
     let mut changed = false;
-    let kept: Vec<Value> = entries
-        .iter()
+    let kept: Vec<Value> = ManagerEntry::all(&object)
         .filter_map(|entry| {
-            if text(entry, "manager") != UNRECORDED || entry["apiVersion"] != ours["apiVersion"] {
-                return Some(entry.clone());
+            if entry.manager() != UNRECORDED || entry.api_version() != ours.api_version() {
+                return Some(entry.value().clone());
             }
-            let mut theirs = FieldSet::read(&entry["fieldsV1"]);
+            let mut theirs = entry.fields();
             changed |= theirs.subtract(&fields);
-            let mut entry = entry.clone();
-            entry["fieldsV1"] = theirs.to_json();
-            (!theirs.is_empty()).then_some(entry)
+            (!theirs.is_empty()).then(|| entry.with_fields(&theirs))
         })
         .collect();
     changed.then(|| patch_of(&live.uid, &live.resource_version, kept.into()))

@@ -1,50 +1,27 @@
 //! The items of a list in managedFields.
 
 use gantry_schema::json::Json;
+use gantry_schema::tree::Tree;
 
-use super::member;
+use crate::managed_fields::{FieldSet, ListItemKey};
 
-/// What managedFields record of an item of a list.
-pub(super) enum ItemRecord<'j> {
-    /// A member of a set.
-    Value(Json<'j>),
-    /// The keys of an item, and its fields.
-    Keys(Json<'j>, &'j Json<'j>),
-}
+/// What managedFields record of an item of a list: its key, and its fields.
+pub(super) type ItemRecord<'f> = (&'f ListItemKey, &'f FieldSet);
 
-impl<'j> ItemRecord<'j> {
-    pub fn read((step, children): (&'j str, &'j Json<'j>)) -> Option<Self> {
-        match step.split_once(':')? {
-            ("v", value) => Some(ItemRecord::Value(Json::parse(value).ok()?)),
-            ("k", keys) => {
-                Some(ItemRecord::Keys(Json::parse(keys).ok().filter(|keys| keys.map().is_some())?, children))
-            }
-            _ => None,
+/// The record of an item of the manifest. The server defaults a key that the manifest leaves out (`protocol: TCP` of a
+/// port), so an item without it has a record that is of no other item.
+pub(super) fn record_of<'f>(
+    item: &Json<'_>,
+    records: &[ItemRecord<'f>],
+    desired: &[Json<'_>],
+) -> Option<ItemRecord<'f>> {
+    let may_be_of = |key: &ListItemKey| match key {
+        ListItemKey::Keys(keys) => {
+            keys.iter().all(|(name, value)| item.member(name).is_none_or(|own| own.written() == *value))
         }
-    }
-
-    /// The record of an item of the manifest. The server defaults a key that the manifest leaves out (`protocol: TCP`
-    /// of a port), so an item without it has a record that is of no other item.
-    pub fn of<'r>(item: &Json<'_>, records: &'r [Self], desired: &[Json<'_>]) -> Option<&'r Self> {
-        let may_be_of = |record: &&Self| match record {
-            ItemRecord::Value(value) => value == item,
-            ItemRecord::Keys(keys, _) => {
-                each_member(keys, |key, value| member(Some(item), key).is_none_or(|own| own == value))
-            }
-        };
-        let is_of_no_other = |record: &&Self| may_be_of(record) && !desired.iter().any(|other| record.is_of(other));
-        records.iter().find(|record| record.is_of(item)).or_else(|| records.iter().find(is_of_no_other))
-    }
-
-    /// Whether the item has this value or all of these keys.
-    pub fn is_of(&self, item: &Json<'_>) -> bool {
-        match self {
-            ItemRecord::Value(value) => value == item,
-            ItemRecord::Keys(keys, _) => each_member(keys, |key, value| member(Some(item), key) == Some(value)),
-        }
-    }
-}
-
-fn each_member(map: &Json<'_>, holds: impl Fn(&str, &Json<'_>) -> bool) -> bool {
-    map.map().is_some_and(|map| map.iter().all(|(key, value)| holds(key, value)))
+        key => key.is_of(item),
+    };
+    let is_of_no_other = |key: &ListItemKey| may_be_of(key) && !desired.iter().any(|other| key.is_of(other));
+    let find = |fits: &dyn Fn(&ListItemKey) -> bool| records.iter().copied().find(|(key, _)| fits(key));
+    find(&|key| key.is_of(item)).or_else(|| find(&is_of_no_other))
 }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::migration;
 use crate::crd::{Crd, CrdSides};
-use crate::merge::{self, FieldSet};
+use crate::managed_fields::ManagerEntry;
+use crate::merge;
 use crate::resource::Step;
 use crate::text;
 
@@ -18,14 +19,12 @@ pub fn next_step(crd: &CrdSides, manager: &str, at: &[Step]) -> Option<(String, 
     let desired = crd.desired_object.value();
     let kept = first_unset(&desired, at)?;
     let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in live["metadata"]["managedFields"].as_array().into_iter().flatten() {
-        let name = entry["manager"].as_str().unwrap_or_default();
-        let mut fields = entry.get("fieldsV1").map(FieldSet::read).unwrap_or_default();
+    for entry in ManagerEntry::all(&live) {
+        let mut fields = entry.fields();
         fields.retain_existing(&live);
         let paths: Vec<String> = fields.split_off(&kept).paths().iter().map(|path| merge::path_text(path)).collect();
-        let is_ours = name == manager && entry["operation"] == "Apply";
-        if !paths.is_empty() && !is_ours {
-            owners.entry(text::sanitize(name).into_owned()).or_default().extend(paths);
+        if !paths.is_empty() && !entry.is_of_applier(manager) {
+            owners.entry(text::sanitize(entry.manager()).into_owned()).or_default().extend(paths);
         }
     }
     if owners.is_empty() {

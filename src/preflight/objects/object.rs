@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
+use crate::managed_fields::FieldSet;
+
 /// How much of `metadata.managedFields` is kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ManagedFieldsDetail {
@@ -37,7 +39,7 @@ pub struct FieldManagerEntry {
     pub time: Option<String>,
     pub subresource: Option<String>,
     #[serde(rename = "fieldsV1")]
-    pub fields: Option<Value>,
+    pub fields: Option<FieldSet>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -72,13 +74,7 @@ impl ProjectedObject {
     /// Whether a manager owns the field at these names. If so, its value is stored, and is not a default filled in on
     /// read.
     pub fn is_owned(&self, names: &[&str]) -> bool {
-        self.managed.iter().filter_map(|entry| entry.fields.as_ref()).any(|fields| {
-            let mut at = Some(fields);
-            for name in names {
-                at = at.and_then(|at| at.get(format!("f:{name}")));
-            }
-            at.is_some()
-        })
+        self.managed.iter().filter_map(|entry| entry.fields.as_ref()).any(|fields| fields.below(names).is_some())
     }
 }
 

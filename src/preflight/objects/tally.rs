@@ -6,8 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::effect::{LossMoment, ObjectEffect, ObjectImpact};
 use super::object::FieldManagerEntry;
 use crate::resource::Step;
@@ -250,8 +248,9 @@ fn manager(name: &str) -> String {
 /// The managers that own the field at these steps; if none does, those of its nearest owned ancestor.
 pub fn owners(managed: &[FieldManagerEntry], steps: &[Step]) -> BTreeSet<String> {
     for length in (1..=steps.len()).rev() {
-        let owns =
-            |entry: &&FieldManagerEntry| entry.fields.as_ref().is_some_and(|fields| owns(fields, &steps[..length]));
+        let owns = |entry: &&FieldManagerEntry| {
+            entry.fields.as_ref().is_some_and(|fields| fields.owns(&steps[..length], None))
+        };
         let found: BTreeSet<String> = managed.iter().filter(owns).map(|entry| manager(&entry.manager)).collect();
         if !found.is_empty() {
             return found;
@@ -260,26 +259,12 @@ pub fn owners(managed: &[FieldManagerEntry], steps: &[Step]) -> BTreeSet<String>
     BTreeSet::new()
 }
 
-/// Whether a `fieldsV1` record names the field at these steps, or an atomic value that contains it. Items of lists are
-/// not told apart: any item with the field matches.
-fn owns(fields: &Value, steps: &[Step]) -> bool {
-    let Some(fields) = fields.as_object() else { return false };
-    let mut parts = fields.iter().filter(|(name, _)| *name != ".").peekable();
-    let (Some((step, rest)), Some(_)) = (steps.split_first(), parts.peek()) else { return true };
-    parts.any(|(name, below)| {
-        let fits = match step {
-            Step::Key(key) => name.strip_prefix("f:") == Some(key),
-            Step::Index(_) => ["k:", "v:", "i:"].iter().any(|kind| name.starts_with(kind)),
-        };
-        fits && owns(below, rest)
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::managed_fields::FieldSet;
 
     fn cause(name: &str) -> TalliedCause {
         let node = vec![Step::from("properties"), Step::from(name)];
@@ -347,7 +332,7 @@ mod tests {
     fn who_writes_a_field_is_on_record() {
         let managed = |name: &str, fields: Value| FieldManagerEntry {
             manager: name.into(),
-            fields: Some(fields),
+            fields: Some(FieldSet::read(&fields)),
             ..FieldManagerEntry::default()
         };
         let managed = [

@@ -1,28 +1,33 @@
 //! Sets of fields in the format of `metadata.managedFields` (`fieldsV1`).
 //!
 //! `{"f:spec": {"f:replicas": {}}}` owns `.spec.replicas`; a `"."` owns the node that it is in. `k:` identifies a list
-//! item by its keys, `v:` by its value.
+//! item by its keys, `v:` by its value, `i:` by its index.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use gantry_schema::tree::{Tree, ValueView};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+
+use crate::resource::Step;
 
 /// One step of the path of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum MergePathStep {
+pub enum MergePathStep {
     Field(String),
     Item(ListItemKey),
 }
 
 /// Identifies an item of a list. Values have the text form of [`Tree::written`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ListItemKey {
+pub enum ListItemKey {
     /// The item with these keys.
     Keys(BTreeMap<String, String>),
     /// The item with this value.
     Value(String),
+    /// The item at this index.
+    Index(usize),
     /// A step of another kind, unparsed.
     Other(String),
 }
@@ -37,6 +42,7 @@ impl fmt::Display for MergePathStep {
                 write!(f, "[{}]", keys.join(","))
             }
             MergePathStep::Item(ListItemKey::Value(value)) => write!(f, "[={value}]"),
+            MergePathStep::Item(ListItemKey::Index(index)) => write!(f, "[{index}]"),
             MergePathStep::Item(ListItemKey::Other(step)) => write!(f, "[{step}]"),
         }
     }
@@ -53,19 +59,28 @@ impl ListItemKey {
                 _ => None,
             },
             Some(("v", value)) => json(value).map(|value| ListItemKey::Value(value.written())),
+            Some(("i", index)) => index.parse().ok().map(ListItemKey::Index),
             _ => None,
         };
         read.unwrap_or_else(|| ListItemKey::Other(step.to_owned()))
     }
 
-    /// Whether it identifies this value of a list.
-    pub fn is_of(&self, value: &Value) -> bool {
+    /// Whether it identifies an item of a list by its value.
+    pub fn is_of<T: Tree>(&self, value: &T) -> bool {
         match self {
             ListItemKey::Keys(keys) => {
-                keys.iter().all(|(name, key)| value.get(name).is_some_and(|value| value.written() == *key))
+                keys.iter().all(|(name, key)| value.member(name).is_some_and(|value| value.written() == *key))
             }
             ListItemKey::Value(text) => value.written() == *text,
-            ListItemKey::Other(_) => false,
+            ListItemKey::Index(_) | ListItemKey::Other(_) => false,
+        }
+    }
+
+    /// The index in a list of the item that it identifies.
+    fn position(&self, list: &[Value]) -> Option<usize> {
+        match self {
+            ListItemKey::Index(index) => (*index < list.len()).then_some(*index),
+            key => list.iter().position(|item| key.is_of(item)),
         }
     }
 
@@ -77,6 +92,7 @@ impl ListItemKey {
                 format!("k:{{{}}}", keys.join(","))
             }
             ListItemKey::Value(value) => format!("v:{value}"),
+            ListItemKey::Index(index) => format!("i:{index}"),
             ListItemKey::Other(step) => step.clone(),
         }
     }
@@ -84,7 +100,7 @@ impl ListItemKey {
 
 /// A set of field paths, as a tree. A node without children that is not `own` is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FieldSet {
+pub struct FieldSet {
     /// Whether this node itself is in the set.
     own: bool,
     fields: BTreeMap<String, FieldSet>,
@@ -121,6 +137,17 @@ impl FieldSet {
         set
     }
 
+    /// The set of only the field with these names.
+    pub fn of_field(names: &[&str]) -> Self {
+        match names.split_first() {
+            Some((name, rest)) => FieldSet {
+                fields: BTreeMap::from([((*name).to_owned(), FieldSet::of_field(rest))]),
+                ..FieldSet::default()
+            },
+            None => FieldSet { own: true, ..FieldSet::default() },
+        }
+    }
+
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         if self.own && self.has_below() {
@@ -149,8 +176,52 @@ impl FieldSet {
         self.fields.get(name)
     }
 
+    /// Moves the fields below one field below another.
+    pub fn rename(&mut self, from: &str, to: &str) {
+        if let Some(below) = self.fields.remove(from) {
+            self.fields.entry(to.to_owned()).or_default().add(&below);
+        }
+    }
+
     pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
         self.fields.iter().map(|(name, below)| (name.as_str(), below))
+    }
+
+    /// The part of the set at the field with these names. It is part of the set, or nodes below it are.
+    pub fn below(&self, names: &[&str]) -> Option<&FieldSet> {
+        names.iter().try_fold(self, |set, name| set.field(name))
+    }
+
+    /// The part of the set at a path.
+    pub fn at(&self, path: &[MergePathStep]) -> Option<&FieldSet> {
+        path.iter().try_fold(self, |set, step| match step {
+            MergePathStep::Field(name) => set.field(name),
+            MergePathStep::Item(item) => set.item(item),
+        })
+    }
+
+    /// Whether the field of `object` at these steps is in the set, a part of it, or a whole that contains it. Without
+    /// the object, items of lists are not told apart: any item with the field matches.
+    pub fn owns(&self, steps: &[Step], object: Option<&Value>) -> bool {
+        let Some((step, rest)) = steps.split_first() else { return true };
+        if !self.has_below() {
+            return self.own;
+        }
+        match step {
+            Step::Key(name) => {
+                let value = object.map(|object| object.get(name).unwrap_or(&Value::Null));
+                self.field(name).is_some_and(|below| below.owns(rest, value))
+            }
+            Step::Index(index) => {
+                let item = object.map(|list| list.get(index).unwrap_or(&Value::Null));
+                let is_of = |key: &ListItemKey| match (key, item) {
+                    (ListItemKey::Index(known), Some(_)) => known == index,
+                    (key, Some(item)) => key.is_of(item),
+                    (key, None) => !matches!(key, ListItemKey::Other(_)),
+                };
+                self.items().any(|(key, below)| is_of(key) && below.owns(rest, item))
+            }
+        }
     }
 
     pub fn item(&self, item: &ListItemKey) -> Option<&FieldSet> {
@@ -197,10 +268,9 @@ impl FieldSet {
             !below.is_empty()
         });
         self.items.retain(|item, below| {
-            let Some(value) = value.as_array().and_then(|list| list.iter().find(|known| item.is_of(known))) else {
-                return false;
-            };
-            below.retain_existing(value);
+            let Some(list) = value.as_array() else { return false };
+            let Some(at) = item.position(list) else { return false };
+            below.retain_existing(&list[at]);
             !below.is_empty()
         });
     }
@@ -258,6 +328,12 @@ impl FieldSet {
     }
 }
 
+impl<'de> Deserialize<'de> for FieldSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|fields_v1| FieldSet::read(&fields_v1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +365,28 @@ mod tests {
         assert_eq!(fields.paths().len(), 2);
         fields.retain_existing(&json!({"metadata": {"finalizers": ["a"]}}));
         assert_eq!(fields, taken);
+    }
+
+    #[test]
+    fn a_field_is_owned_by_itself_as_a_part_and_as_a_whole() {
+        let fields = FieldSet::read(&json!({"f:spec": {
+            "f:list": {"k:{\"name\":\"b\"}": {".": {}, "f:x": {}}}, "f:set": {"v:\"s\"": {}}, "f:by": {"i:1": {"f:x": {}}},
+            "f:atomic": {},
+        }}));
+        let object = json!({"spec": {"list": [{"name": "a"}, {"name": "b"}], "set": ["r", "s"], "by": [{}, {}]}});
+        let owns = |steps: &[Step], is_told_apart: bool| fields.owns(steps, is_told_apart.then_some(&object));
+        let spec = |name: &str, index: usize, more: &[&str]| -> Vec<Step> {
+            let below = more.iter().map(|name| Step::from(*name));
+            [Step::from("spec"), name.into(), index.into()].into_iter().chain(below).collect()
+        };
+        assert!(owns(&["spec".into()], true), "a part of it");
+        assert!(owns(&["spec".into(), "atomic".into(), 3.into()], true), "the whole that contains it");
+        assert!(!owns(&["spec".into(), "y".into()], true));
+        for (name, below) in [("list", &["x"][..]), ("set", &[]), ("by", &["x"])] {
+            assert!(owns(&spec(name, 1, below), true) && !owns(&spec(name, 0, below), true), "{name}");
+            assert!(owns(&spec(name, 0, below), false), "{name}");
+        }
+        assert!(!owns(&spec("list", 0, &["y"]), false));
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! The entries of `metadata.managedFields`.
+
+use serde_json::Value;
+
+use super::field_set::FieldSet;
+
+/// How a field manager wrote a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ManagerOperation {
+    /// By server-side apply.
+    Apply,
+    /// By anything else: create, replace, patch.
+    Update,
+}
+
+impl ManagerOperation {
+    /// As an entry writes it.
+    pub fn parse(text: &str) -> Self {
+        if text == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update }
+    }
+}
+
+/// An entry of `metadata.managedFields`.
+#[derive(Debug, Clone, Copy)]
+pub struct ManagerEntry<'v>(&'v Value);
+
+impl<'v> ManagerEntry<'v> {
+    pub fn new(entry: &'v Value) -> Self {
+        ManagerEntry(entry)
+    }
+
+    /// The entries of an object, in its order.
+    pub fn all(object: &'v Value) -> impl Iterator<Item = Self> + use<'v> {
+        let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        entries.into_iter().flatten().map(ManagerEntry)
+    }
+
+    fn text(self, key: &str) -> &'v str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn value(self) -> &'v Value {
+        self.0
+    }
+
+    pub fn manager(self) -> &'v str {
+        self.text("manager")
+    }
+
+    pub fn operation(self) -> ManagerOperation {
+        ManagerOperation::parse(self.text("operation"))
+    }
+
+    pub fn api_version(self) -> &'v str {
+        self.text("apiVersion")
+    }
+
+    /// The subresource that was written; empty for the object itself.
+    pub fn subresource(self) -> &'v str {
+        self.text("subresource")
+    }
+
+    /// An invalid or missing record gives an empty set.
+    pub fn fields(self) -> FieldSet {
+        self.0.get("fieldsV1").map(FieldSet::read).unwrap_or_default()
+    }
+
+    /// Whether it is of what `manager` applied, to the object itself or to a subresource.
+    pub fn is_of_applier(self, manager: &str) -> bool {
+        self.manager() == manager && self.operation() == ManagerOperation::Apply
+    }
+
+    /// Whether it is of what `manager` applied to the object itself.
+    pub fn is_apply_of(self, manager: &str) -> bool {
+        self.is_of_applier(manager) && self.subresource().is_empty()
+    }
+
+    /// The entry with other fields.
+    pub fn with_fields(self, fields: &FieldSet) -> Value {
+        let mut entry = self.0.clone();
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert("fieldsV1".to_owned(), fields.to_json());
+        }
+        entry
+    }
+}
