@@ -33,6 +33,14 @@ pub enum ReportFormat {
     Html,
 }
 
+impl ReportFormat {
+    /// The names of all formats.
+    pub fn names() -> Vec<String> {
+        let known = ReportFormat::value_variants().iter().filter_map(|format| format.to_possible_value());
+        known.map(|value| value.get_name().to_owned()).collect()
+    }
+}
+
 /// Whose verdict about the upgrade of a CRD counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetFlag {
@@ -106,6 +114,14 @@ pub struct OutputSpec {
     pub file: Option<PathBuf>,
 }
 
+impl OutputSpec {
+    /// The help of the flag.
+    pub fn help() -> String {
+        let formats = ReportFormat::names().join(", ");
+        format!("The report's format ({formats}), and a file to write it to; can be repeated [default: human]")
+    }
+}
+
 impl FromStr for OutputSpec {
     type Err = String;
 
@@ -115,11 +131,8 @@ impl FromStr for OutputSpec {
             Some((name, file)) => (name, Some(PathBuf::from(file))),
             None => (text, None),
         };
-        let format = ReportFormat::from_str(name, false).map_err(|_| {
-            let known = ReportFormat::value_variants().iter().filter_map(|f| f.to_possible_value());
-            let known: Vec<String> = known.map(|v| v.get_name().to_owned()).collect();
-            format!("unknown format {name:?}; known: {}", known.join(", "))
-        })?;
+        let format = ReportFormat::from_str(name, false)
+            .map_err(|_| format!("unknown format {name:?}; known: {}", ReportFormat::names().join(", ")))?;
         Ok(OutputSpec { format, file })
     }
 }

@@ -36,9 +36,7 @@ pub struct KubeconfigArgs {
 /// Where a report is written, and how much of it is printed.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// The report's format (human, json, sarif, junit, markdown, github, gitlab, html), and a file to write it to; can
-    /// be repeated [default: human]
-    #[arg(id = "output", short = 'o', long = "output", value_name = "FORMAT[=FILE]")]
+    #[arg(id = "output", short = 'o', long = "output", value_name = "FORMAT[=FILE]", help = OutputSpec::help())]
     pub specs: Vec<OutputSpec>,
 
     /// Colour on the terminal [default: auto]

@@ -5,14 +5,22 @@
 use std::io::{self, Write};
 
 use super::places::CodePosition;
-use super::{Report, ReportContext, words};
+use super::{FormatWriter, Report, ReportContext, words};
+use crate::ci_log::OutputSyntax;
 use crate::finding::{CheckStatus, Finding, Severity};
 use crate::text;
 
 const LONGEST_MESSAGE: usize = 1000;
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: |list, around, out| write(&list.combined(), around, out),
+    syntax: OutputSyntax::Commands,
+    is_start_of_report: |head| head.starts_with("::") && head.contains(" title="),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (check, message, help) in words::unchecked(report) {
         let title = format!("{} could not check", words::line(&check.name, 100));
         let help = help.map(|help| format!("\n{help}")).unwrap_or_default();

@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::places::CodePosition;
-use super::{Report, ReportContext, json, words};
+use super::{FormatWriter, Report, ReportContext, json, words};
+use crate::ci_log::OutputSyntax;
 use crate::finding::{Finding, Fingerprint, Severity};
 use crate::hash::fnv128;
 
@@ -33,8 +34,16 @@ struct GitlabLines {
     begin: usize,
 }
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: |list, around, out| write(&list.combined(), around, out),
+    syntax: OutputSyntax::Json,
+    // Without findings it is an empty list.
+    is_start_of_report: |head| head == "[]\n" || head.starts_with('[') && head.contains("\"check_name\""),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut entries: Vec<CodeQualityEntry> = Vec::new();
     let somewhere = || location(around.places.somewhere(report));
     for (check, message, _) in words::unchecked(report) {

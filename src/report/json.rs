@@ -9,8 +9,16 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
-use super::Report;
+use super::{API_VERSION, FormatWriter, Report};
+use crate::ci_log::OutputSyntax;
 use crate::text;
+
+pub const WRITER: FormatWriter = FormatWriter {
+    write: |report, _, out| write(report, out),
+    write_list: |list, _, out| write_value(list, out),
+    syntax: OutputSyntax::Json,
+    is_start_of_report: |head| head.starts_with(&format!("{{\n  \"apiVersion\": \"{API_VERSION}\"")),
+};
 
 /// Writes the report, indented, with a line break at its end.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -101,7 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::report::{API_VERSION, KIND, LIST_KIND, ReportList, samples};
+    use crate::report::{KIND, LIST_KIND, ReportList, samples};
 
     /// The JSON Schema (draft 2020-12) of what [`write`] writes.
     fn schema() -> Value {

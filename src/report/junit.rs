@@ -10,7 +10,8 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report as Suites, TestCase, TestCaseStatus, TestSuite, XmlString};
 
 use super::places::ReportPaths;
-use super::{ErrorEntry, Report, ReportContext, ReportList, words};
+use super::{ErrorEntry, FormatWriter, Report, ReportContext, ReportList, words};
+use crate::ci_log::OutputSyntax;
 use crate::finding::{CheckReport, CheckStatus, Finding, Severity};
 use crate::resource::ObjectRef;
 use crate::text;
@@ -18,15 +19,22 @@ use crate::text;
 /// The maximum number of findings of one object that are written out.
 const WRITTEN: usize = 100;
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: write_list,
+    syntax: OutputSyntax::Xml,
+    is_start_of_report: |head| head.contains("<testsuites name=\"gantry\""),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
     add(&mut suites, "", report, around.places);
     suites.serialize(out).map_err(io::Error::other)
 }
 
 /// Writes the reports of many clusters: the names of suites and classes begin with the name of the cluster.
-pub fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut suites = Suites::new("gantry");
     for cluster in &list.clusters {
         add(&mut suites, &format!("{}: ", words::line(&cluster.name, 200)), &cluster.report, around.places);

@@ -6,6 +6,7 @@
 
 pub mod catalog;
 mod combined;
+mod format;
 pub mod github;
 pub mod gitlab;
 pub mod html;
@@ -31,6 +32,7 @@ use crate::finding::redact::without_values;
 use crate::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionEntry, Severity, Source};
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
+pub use format::{FormatWriter, writer_of};
 pub use human::list::names;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
 pub use places::ReportPaths;

@@ -17,8 +17,8 @@ use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
 use crate::report::human::{self, HumanOptions, ReportPurpose, Sources};
 use crate::report::{
-    ClusterReport, ErrorEntry, Outcome, Report, ReportContext, ReportList, ReportPaths, RuleText, RuleTexts, github,
-    gitlab, html, json, junit, markdown, sarif,
+    ClusterReport, ErrorEntry, FormatWriter, Outcome, Report, ReportContext, ReportList, ReportPaths, RuleText,
+    RuleTexts, writer_of,
 };
 use crate::ui;
 
@@ -303,10 +303,7 @@ impl Output {
             true => Ok(()),
             false => self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out)),
         };
-        let whole = self.whole(host, None, |format, around, out| match whole(format) {
-            Some(write) => write(report, around, out),
-            None => Ok(()),
-        });
+        let whole = self.write_whole(host, None, |writer, around, out| (writer.write)(report, around, out));
         both(human, whole)
     }
 
@@ -334,7 +331,10 @@ impl Output {
             human::list::write_overview(list, options, out)?;
             human::list::write_end(list, options, sources, out)
         });
-        let whole = self.whole(host, Some(list), |format, around, out| write_list(format, list, around, out));
+        let write = |writer: &FormatWriter, around: ReportContext<'_>, out: &mut dyn Write| {
+            (writer.write_list)(list, around, out)
+        };
+        let whole = self.write_whole(host, Some(list), write);
         both(human, whole)
     }
 
@@ -348,11 +348,11 @@ impl Output {
     }
 
     /// Writes the report in each format for programs or browsers.
-    fn whole(
+    fn write_whole(
         &mut self,
         host: &mut Host,
         list: Option<&ReportList>,
-        write: impl Fn(ReportFormat, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,
+        write: impl Fn(&FormatWriter, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         let places = ReportPaths::new(&host.working_directory, root_of(&host.working_directory))
             .rendered(self.sources.rendered_from());
@@ -365,18 +365,18 @@ impl Output {
             list,
         };
         let mut failed = Vec::new();
-        for spec in self.specs.iter().filter(|spec| spec.format != ReportFormat::Human) {
-            let written = match &spec.file {
+        let specs = self.specs.iter().filter_map(|spec| Some((writer_of(spec.format)?, &spec.file)));
+        for (writer, file) in specs {
+            let written = match file {
                 None => {
-                    let mut out = host.stdout(syntax_of(spec.format));
-                    write(spec.format, around, &mut out).and_then(|()| out.flush()).map_err(|error| lost(&error))
+                    let mut out = host.stdout(writer.syntax);
+                    write(writer, around, &mut out).and_then(|()| out.flush()).map_err(|error| lost(&error))
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
                     // The file can be printed to a log later.
-                    let written = file::replace(&path, |out| {
-                        write(spec.format, around, &mut Guarded::new(out, syntax_of(spec.format)))
-                    });
+                    let written =
+                        file::replace(&path, |out| write(writer, around, &mut Guarded::new(out, writer.syntax)));
                     written.map_err(|error| Error::failed(unwritable(&path, &error)))
                 }
             };
@@ -422,52 +422,6 @@ impl Output {
             }
         }
         host.stdout(OutputSyntax::Text).flush().map_err(|error| lost(&error))
-    }
-}
-
-/// Writes a whole report.
-type WriteWhole = fn(&Report, ReportContext<'_>, &mut dyn Write) -> io::Result<()>;
-
-/// The writer for a report at the end of the run. `None` for the human report, which is written in two parts.
-fn whole(format: ReportFormat) -> Option<WriteWhole> {
-    match format {
-        ReportFormat::Human => None,
-        ReportFormat::Json => Some(|report, _, out| json::write(report, out)),
-        ReportFormat::Sarif => Some(sarif::write),
-        ReportFormat::Junit => Some(junit::write),
-        ReportFormat::Markdown => Some(markdown::write),
-        ReportFormat::Github => Some(github::write),
-        ReportFormat::Gitlab => Some(gitlab::write),
-        ReportFormat::Html => Some(html::write),
-    }
-}
-
-/// The syntax of a format, for escaping in it.
-fn syntax_of(format: ReportFormat) -> OutputSyntax {
-    match format {
-        ReportFormat::Human | ReportFormat::Markdown => OutputSyntax::Text,
-        ReportFormat::Json | ReportFormat::Sarif | ReportFormat::Gitlab => OutputSyntax::Json,
-        ReportFormat::Junit | ReportFormat::Html => OutputSyntax::Xml,
-        ReportFormat::Github => OutputSyntax::Commands,
-    }
-}
-
-/// Writes the reports of many clusters in a format for programs or browsers.
-fn write_list(
-    format: ReportFormat,
-    list: &ReportList,
-    around: ReportContext<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        ReportFormat::Human => Ok(()),
-        ReportFormat::Json => json::write_value(list, out),
-        ReportFormat::Sarif => sarif::write_list(list, around, out),
-        ReportFormat::Junit => junit::write_list(list, around, out),
-        ReportFormat::Markdown => markdown::write(&list.combined(), around, out),
-        ReportFormat::Github => github::write(&list.combined(), around, out),
-        ReportFormat::Gitlab => gitlab::write(&list.combined(), around, out),
-        ReportFormat::Html => html::write(&list.combined(), around, out),
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::options::ReportFormat;
-use crate::report::API_VERSION;
+use crate::report::writer_of;
 
 /// The first line of a file with human reports that the project file names.
 pub const MARK: &str = "# Reports of gantry. Each run appends its own.";
@@ -18,19 +18,6 @@ pub fn is_report(format: ReportFormat, path: &Path) -> bool {
     let mut head = Vec::new();
     // A pipe could wait for a writer.
     let is_read = path.is_file() && File::open(path).is_ok_and(|file| file.take(HEAD).read_to_end(&mut head).is_ok());
-    is_read && is_head(format, &String::from_utf8_lossy(&head))
-}
-
-fn is_head(format: ReportFormat, head: &str) -> bool {
-    match format {
-        ReportFormat::Human => head.starts_with(MARK),
-        ReportFormat::Json => head.starts_with(&format!("{{\n  \"apiVersion\": \"{API_VERSION}\"")),
-        ReportFormat::Sarif => head.starts_with("{\n  \"$schema\"") && head.contains("\"name\": \"gantry\""),
-        ReportFormat::Junit => head.contains("<testsuites name=\"gantry\""),
-        ReportFormat::Markdown => head.starts_with("### gantry: "),
-        ReportFormat::Github => head.starts_with("::") && head.contains(" title="),
-        // Without findings it is an empty list.
-        ReportFormat::Gitlab => head == "[]\n" || head.starts_with('[') && head.contains("\"check_name\""),
-        ReportFormat::Html => head.starts_with("<!DOCTYPE html>") && head.contains("<title>gantry"),
-    }
+    let head = String::from_utf8_lossy(&head);
+    is_read && writer_of(format).map_or_else(|| head.starts_with(MARK), |writer| (writer.is_start_of_report)(&head))
 }

@@ -20,7 +20,8 @@ use self::rules::Explained;
 use super::human::causes::{GroupedFinding, ObjectCauses};
 use super::human::list::rows;
 use super::human::plan;
-use super::{ErrorEntry, LiveGroup, Outcome, Report, ReportContext, ReportList, words};
+use super::{ErrorEntry, FormatWriter, LiveGroup, Outcome, Report, ReportContext, ReportList, words};
+use crate::ci_log::OutputSyntax;
 use crate::diff::LineKind;
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
@@ -32,8 +33,15 @@ const MOST: usize = 5000;
 const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: |list, around, out| write(&list.combined(), around, out),
+    syntax: OutputSyntax::Xml,
+    is_start_of_report: |head| head.starts_with("<!DOCTYPE html>") && head.contains("<title>gantry"),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let objects = ObjectCauses::of(report);
     let mut causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     causes.sort_by_key(|cause| cause.severity());

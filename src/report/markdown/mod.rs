@@ -16,7 +16,8 @@ use super::human::findings::shares;
 use super::human::groups::{self, Block, RuleBlocks};
 use super::human::list::{OverviewRow, names, rows};
 use super::human::{finding as human, plan};
-use super::{LiveGroup, Report, ReportContext, ReportList, words};
+use super::{FormatWriter, LiveGroup, Report, ReportContext, ReportList, words};
+use crate::ci_log::OutputSyntax;
 use crate::finding::{CheckReport, CheckStatus, Severity};
 use crate::text;
 
@@ -33,8 +34,15 @@ const NAMED: usize = 20;
 /// The maximum number of further places of one finding that are named.
 const PLACES: usize = 5;
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: |list, around, out| write(&list.combined(), around, out),
+    syntax: OutputSyntax::Text,
+    is_start_of_report: |head| head.starts_with("### gantry: "),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let causes = ObjectCauses::of(report);
     let mut page = MarkdownPage { text: head(report, &causes, around), room: 0 };
     page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());

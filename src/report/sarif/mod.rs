@@ -18,7 +18,10 @@ use self::log::{
     SarifRuleConfig, SarifRun, SarifTool, Suppression,
 };
 use super::places::{CodePosition, ReportPaths};
-use super::{ClusterReport, ErrorEntry, Outcome, Report, ReportContext, ReportList, RuleTexts, json, words};
+use super::{
+    ClusterReport, ErrorEntry, FormatWriter, Outcome, Report, ReportContext, ReportList, RuleTexts, json, words,
+};
+use crate::ci_log::OutputSyntax;
 use crate::finding::{CheckReport, CheckStatus, Finding, Fingerprint, Severity};
 use crate::text;
 
@@ -31,13 +34,20 @@ const FINGERPRINT: &str = "gantryFinding/v1";
 const GITHUB_FINGERPRINT: &str = "primaryLocationLineHash";
 const LONGEST_MESSAGE: usize = 1000;
 
+pub const WRITER: FormatWriter = FormatWriter {
+    write,
+    write_list: write_list,
+    syntax: OutputSyntax::Json,
+    is_start_of_report: |head| head.starts_with("{\n  \"$schema\"") && head.contains("\"name\": \"gantry\""),
+};
+
 /// Writes the report.
-pub fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     write_runs(vec![run(report, around, None)], out)
 }
 
 /// Writes the reports of many clusters: one run for each group of equal reports, with the first cluster as its id.
-pub fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let of = |clusters: Vec<&ClusterReport>| {
         let names: Vec<String> = clusters.iter().map(|cluster| one_line(&cluster.name)).collect();
         let id = names.first().cloned().unwrap_or_default();
