@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::human::list::names;
+use super::view::overview::list_names;
 use super::{ClusterReport, ErrorEntry, Report, ReportList};
 use crate::finding::{CheckReport, CheckStatus, CouldNotCheck, Finding, Fingerprint};
 use crate::text;
@@ -126,7 +126,7 @@ fn worse(one: CheckStatus, other: CheckStatus) -> CheckStatus {
 }
 
 fn shown(clusters: &[String]) -> String {
-    names(clusters.iter().map(String::as_str), NAMED)
+    list_names(clusters.iter().map(String::as_str), NAMED)
 }
 
 fn before(message: &str, clusters: &[String], all: usize) -> String {

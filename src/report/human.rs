@@ -6,18 +6,14 @@
 //! functions of the report; [`Excerpts`] provides lines of files. All text of the report is untrusted and goes through
 //! [`crate::text`].
 
-pub(super) mod causes;
 mod checks;
 mod diffs;
-pub(super) mod excerpt;
-pub(super) mod finding;
-pub(super) mod findings;
-pub(super) mod flow;
-pub(super) mod groups;
+mod finding;
+mod findings;
 pub mod list;
-pub(super) mod outcome;
-pub(super) mod pen;
-pub(super) mod plan;
+mod outcome;
+mod pen;
+mod plan;
 mod problems;
 mod sources;
 #[cfg(test)]
@@ -26,27 +22,12 @@ mod tests;
 use std::io::{self, Write};
 
 use super::Report;
+use super::view::causes::ObjectCauses;
+use super::view::{Excerpts, ReportPurpose};
 pub use problems::write_problems;
 pub use sources::Sources;
 
-use causes::ObjectCauses;
 use pen::Pen;
-
-/// The lines of the files that findings and problems point to.
-pub trait Excerpts {
-    /// A line, counted from 1, without its line break. `None` if the file or the line is unavailable.
-    fn line(&self, file: &str, line: usize) -> Option<&str>;
-}
-
-/// The command of the report, which determines the last line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportPurpose {
-    Deploy,
-    Delete,
-    DryRun,
-    Check,
-    Diff,
-}
 
 /// The options of the human report.
 #[derive(Debug, Clone, Copy)]

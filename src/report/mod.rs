@@ -20,6 +20,7 @@ mod places;
 pub(crate) mod samples;
 pub mod sarif;
 mod surroundings;
+pub mod view;
 mod words;
 
 use std::sync::Arc;
@@ -33,10 +34,11 @@ use crate::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionE
 use crate::problem::{Log, Problem};
 use crate::resource::ObjectRef;
 pub use format::{FormatWriter, writer_of};
-pub use human::list::names;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
 pub use places::ReportPaths;
 pub use surroundings::{ReportContext, RuleText, RuleTexts};
+pub use view::overview::list_names;
+pub use view::{Excerpts, ReportPurpose};
 
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
 pub const KIND: &str = "Report";

@@ -1,7 +1,7 @@
 //! What a format for programs or browsers needs in addition to the report.
 
-use super::human::{Excerpts, ReportPurpose, list, outcome};
 use super::places::ReportPaths;
+use super::view::{Excerpts, ReportPurpose, verdict};
 use super::{Report, ReportList};
 use crate::finding::Severity;
 
@@ -22,8 +22,8 @@ impl ReportContext<'_> {
     /// The last line of the human report: the outcome.
     pub fn verdict(&self, report: &Report) -> String {
         match self.list {
-            Some(list) => list::verdict(list, self.purpose),
-            None => outcome::verdict(report, self.purpose),
+            Some(list) => verdict::verdict_of_list(list, self.purpose),
+            None => verdict::verdict(report, self.purpose),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Sentences that several formats share. Untrusted text is sanitized here; each format does its own escaping on top.
 
 use super::Report;
-use super::human::finding::{phrase, refused_updates, witness_fate};
-use super::human::flow;
+use super::view::flow;
+use super::view::phrases::{affected_party, refused_updates, severity_word, witness_fate};
 use crate::finding::{
     BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
 };
@@ -86,7 +86,7 @@ fn unexamined(report: &Report) -> usize {
 
 /// `error`, `warning`, …
 pub fn severity(severity: Severity) -> &'static str {
-    super::human::pen::severity(severity).0
+    severity_word(severity)
 }
 
 /// What is wrong, on one line.
@@ -129,7 +129,7 @@ pub fn place(source: &Source) -> String {
 
 /// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
-    let said = finding.body.breaks.iter().map(|breaks| phrase(*breaks));
+    let said = finding.body.breaks.iter().map(|breaks| affected_party(*breaks));
     said.zip(&finding.body.breaks)
         .map(|((who, how), breaks)| {
             format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))

@@ -12,7 +12,7 @@ use crate::cli::{DeleteArgs, FlowArgs};
 use crate::options::TargetSpec;
 use crate::problem::Result;
 use crate::report::Report;
-use crate::report::human::ReportPurpose;
+use crate::report::ReportPurpose;
 
 pub(super) mod configured;
 mod gate;

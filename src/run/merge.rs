@@ -13,7 +13,7 @@ use crate::cli::MergeArgs;
 use crate::finding::ApplyResult;
 use crate::options::{ColorChoice, TargetSpec};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::ReportPurpose;
+use crate::report::ReportPurpose;
 use crate::report::{ClusterReport, Outcome, Report, ReportList, WaitState};
 
 const HELP: &str = "merge what gantry wrote with -o json";

@@ -15,10 +15,10 @@ use crate::manifest::{ManifestSource, is_manifest_file};
 use crate::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
 use crate::preflight::{explain, registry};
 use crate::problem::{Error, Problem, Result};
-use crate::report::human::{self, HumanOptions, ReportPurpose, Sources};
+use crate::report::human::{self, HumanOptions, Sources};
 use crate::report::{
-    ClusterReport, ErrorEntry, FormatWriter, Outcome, Report, ReportContext, ReportList, ReportPaths, RuleText,
-    RuleTexts, writer_of,
+    ClusterReport, ErrorEntry, FormatWriter, Outcome, Report, ReportContext, ReportList, ReportPaths, ReportPurpose,
+    RuleText, RuleTexts, writer_of,
 };
 use crate::ui;
 
@@ -319,7 +319,7 @@ impl Output {
             }
         }
         let of = |(line, clusters): (String, Vec<&str>)| {
-            format!("{}: {line}", crate::report::names(clusters.into_iter(), usize::MAX))
+            format!("{}: {line}", crate::report::list_names(clusters.into_iter(), usize::MAX))
         };
         self.quote(host, lines.into_iter().map(of).collect());
         let fresh: Option<BTreeSet<&str>> =

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::super::human::causes::GroupedFinding;
-use super::super::human::{excerpt, finding as human};
+use super::super::view::causes::GroupedFinding;
+use super::super::view::{excerpt, phrases};
 use super::super::{ReportContext, json, words};
 use super::rules::{Explained, anchor};
 use crate::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
@@ -36,7 +36,7 @@ pub fn write<'a>(
             }
             div class="body" {
                 dl {
-                    dt { "in" } dd { code { (words::line(&human::where_in(cause), 1000)) } }
+                    dt { "in" } dd { code { (words::line(&phrases::place_in_object(cause), 1000)) } }
                     @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
                     @for (what, source) in cause.elsewhere() {
                         dt { "also" } dd { (words::line(&what, 500)) " at " code { (words::place(source)) } }
@@ -76,7 +76,7 @@ fn steps(cause: &GroupedFinding<'_>) -> Vec<String> {
 /// The lines of the manifest, unless they may contain values that reports do not show.
 fn excerpt(finding: &Finding, around: ReportContext<'_>) -> Markup {
     let is_crd = finding.object.as_ref().is_some_and(crate::resource::ObjectRef::is_crd);
-    let lines = finding.source.as_ref().filter(|_| !human::hides(finding, around.redact, around.excerpts));
+    let lines = finding.source.as_ref().filter(|_| !phrases::hides_lines(finding, around.redact, around.excerpts));
     let lines = lines.map(|source| excerpt::lines(source, around.excerpts, if is_crd { CONTEXT } else { 0 }));
     let lines = lines.unwrap_or_default();
     let indent = lines.iter().filter_map(|line| indent(&line.text)).min().unwrap_or(0);

@@ -17,9 +17,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use self::rules::Explained;
-use super::human::causes::{GroupedFinding, ObjectCauses};
-use super::human::list::rows;
-use super::human::plan;
+use super::view::causes::{GroupedFinding, ObjectCauses};
+use super::view::counts::{action_counts, action_word};
+use super::view::overview::overview_rows;
 use super::{ErrorEntry, FormatWriter, LiveGroup, Outcome, Report, ReportContext, ReportList, words};
 use crate::ci_log::OutputSyntax;
 use crate::diff::LineKind;
@@ -69,7 +69,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
                     @if around.list.is_none() && !report.target.is_empty() {
                         div { "Target " code { (words::line(&report.target, 300)) } }
                     }
-                    @if around.list.is_none() && !report.changes.is_empty() { div { "Plan: " (plan::counts(&report.changes)) } }
+                    @if around.list.is_none() && !report.changes.is_empty() { div { "Plan: " (action_counts(&report.changes)) } }
                     @if let Some(line) = words::harm(report) { div { b { "Objects: " (line) } } }
                     @if let Some(line) = words::baseline(report) { div { (line) } }
                 }
@@ -122,7 +122,7 @@ fn clusters(list: &ReportList) -> Markup {
         div class="scroll" {
             table {
                 tbody {
-                    @for row in rows(list) {
+                    @for row in overview_rows(list) {
                         tr { td { (row.what) } td class="number" { (row.clusters.len()) } td { (named(&row.clusters)) } }
                     }
                 }
@@ -265,7 +265,7 @@ fn changes(report: &Report) -> Markup {
             h2 { "Changes" }
             @for (change, diff) in changes {
                 details {
-                    summary { (plan::word(change.action)) " " code { (words::line(&change.object.to_string(), 300)) } }
+                    summary { (action_word(change.action)) " " code { (words::line(&change.object.to_string(), 300)) } }
                     div class="body" {
                         @if let Some(why) = &diff.approximate { p class="faint" { "Computed without the server: " (words::line(why, 500)) } }
                         pre { @for line in &diff.lines { span class=(class(line.is)) { (sign(line.is)) (text::sanitize(&line.text)) "\n" } } }

@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::causes::{GroupedFinding, ObjectCauses};
+use super::HumanOptions;
 use super::findings::by_rule;
 use super::pen::{self, Pen};
-use super::{HumanOptions, finding};
 use crate::finding::{CheckReport, CheckStatus, Coverage, Severity, Suppressed};
+use crate::report::view::causes::{GroupedFinding, ObjectCauses};
+use crate::report::view::phrases;
 use crate::report::{Report, words};
 use crate::resource::ObjectRef;
 use crate::text;
@@ -140,7 +141,7 @@ fn inside(found: &[&GroupedFinding<'_>]) -> String {
     let is_crd = objects.iter().all(|object| object.is_crd());
     match (objects.len(), objects.first()) {
         (0, _) | (_, None) => String::new(),
-        (1, Some(only)) => format!(" in {}", text::cut(&text::sanitize(&finding::name(only)), 200)),
+        (1, Some(only)) => format!(" in {}", text::cut(&text::sanitize(&phrases::object_name(only)), 200)),
         (many, _) => format!(" in {many} {}", if is_crd { "CRDs" } else { "objects" }),
     }
 }
@@ -214,7 +215,7 @@ struct CheckRow<'r> {
 }
 
 fn short_name(object: Option<&ObjectRef>) -> String {
-    let name = object.map_or_else(|| "the plan".to_owned(), finding::name);
+    let name = object.map_or_else(|| "the plan".to_owned(), phrases::object_name);
     text::cut(&text::sanitize(&name), 200).into_owned()
 }
 

@@ -7,6 +7,7 @@ use super::HumanOptions;
 use super::pen::Pen;
 use super::plan;
 use crate::diff::{Diff, LineKind};
+use crate::report::view::counts::action_word;
 use crate::report::{ChangeEntry, Report};
 use crate::text;
 use crate::ui::color::TextRole;
@@ -81,7 +82,7 @@ fn head(change: &ChangeEntry, diff: &Diff, pen: &mut Pen<'_>) -> io::Result<()> 
     let object = change.object.to_string();
     let place = change.source.as_ref().map(|source| format!("  ({}:{})", source.file, source.line));
     let place = place.unwrap_or_default();
-    let action = pen.paint.text(plan::role(change.action), plan::word(change.action));
+    let action = pen.paint.text(plan::role(change.action), action_word(change.action));
     let object = pen.paint.text(TextRole::Heading, &text::cut(&text::sanitize(&object), 300));
     pen.line(&format!("{approximate}{action} {object}{}", text::cut(&text::sanitize(&place), 300)))
 }

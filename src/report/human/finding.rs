@@ -6,14 +6,13 @@ use std::io;
 use annotate_snippets::Level;
 use serde_json::Value;
 
-use super::causes::GroupedFinding;
-use super::excerpt::{self, Excerpt, Style};
-use super::groups::Block;
 use super::pen::{self, Pen};
-use super::{Excerpts, HumanOptions, flow};
-use crate::finding::{
-    AffectedObject, Breaks, Finding, RefusedUpdates, Severity, Source, Verdict, Witness, WitnessVerdict,
-};
+use super::{Excerpts, HumanOptions};
+use crate::finding::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness};
+use crate::report::view::causes::GroupedFinding;
+use crate::report::view::excerpt::{self, Excerpt, Style};
+use crate::report::view::groups::Block;
+use crate::report::view::{flow, phrases};
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::TextRole;
@@ -46,14 +45,15 @@ pub fn write(
     let cause = block.first().cause();
     let finding = cause.finding;
     for fact in facts {
-        let (word, role) = pen::severity(fact.severity());
+        let word = phrases::severity_word(fact.severity());
+        let role = pen::severity_role(fact.severity());
         let rule = text::sanitize(&fact.finding.rule);
         title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
     }
-    let hide = hides(finding, options.redact, excerpts);
+    let hide = phrases::hides_lines(finding, options.redact, excerpts);
     let gutter = place(finding.source.as_ref(), finding.body.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
-    note("in", &[where_in(cause)], gutter, pen)?;
+    note("in", &[phrases::place_in_object(cause)], gutter, pen)?;
     note("also", &also(block, shown, options), gutter, pen)?;
     note("breaks", &shown.breaks(facts), gutter, pen)?;
     let exist = facts.iter().flat_map(|fact| [evidence(fact.finding), affected(fact.finding, options)].concat());
@@ -78,15 +78,6 @@ pub fn write(
         next.extend(advice);
     }
     note("next", &next, gutter, pen)
-}
-
-/// Whether the lines of the manifest must not be shown: a Secret's values never reach any output.
-pub fn hides(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
-    let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
-    let names_secret = |source: &Source| excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
-    secret
-        || redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd)
-        || finding.source.as_ref().is_some_and(names_secret)
 }
 
 /// The next step for a fact, and where to read more about its rule, unless that was shown already.
@@ -126,13 +117,13 @@ impl AlreadyShown {
     fn breaks(&mut self, facts: &[&GroupedFinding<'_>]) -> Vec<String> {
         let breaks: BTreeSet<Breaks> = facts.iter().flat_map(|fact| fact.finding.body.breaks.iter().copied()).collect();
         if breaks.is_subset(&self.breaks) {
-            let names: Vec<&str> = breaks.into_iter().map(|breaks| phrase(breaks).0).collect();
+            let names: Vec<&str> = breaks.into_iter().map(|breaks| phrases::affected_party(breaks).0).collect();
             return Vec::from_iter((!names.is_empty()).then(|| names.join(", ")));
         }
         let findings: Vec<&Finding> = facts.iter().map(|fact| fact.finding).collect();
-        let words = breaks.iter().map(|breaks| match (phrase(*breaks), self.breaks.insert(*breaks)) {
+        let words = breaks.iter().map(|breaks| match (phrases::affected_party(*breaks), self.breaks.insert(*breaks)) {
             ((who, how), true) => {
-                format!("{who}: {}", refused_updates(*breaks, &findings).unwrap_or_else(|| how.into()))
+                format!("{who}: {}", phrases::refused_updates(*breaks, &findings).unwrap_or_else(|| how.into()))
             }
             ((who, _), false) => who.to_owned(),
         });
@@ -265,26 +256,9 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
     Ok(())
 }
 
-/// The object, the versions and the field, to find it in the cluster.
-pub fn where_in(cause: &GroupedFinding<'_>) -> String {
-    let object = cause.finding.object.as_ref().map(name);
-    let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
-    let words: Vec<String> = [object, versions, cause.finding.body.path.clone()]
-        .iter()
-        .flatten()
-        .map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned())
-        .collect();
-    words.join(", ")
-}
-
-/// The name of a CRD; other objects as kubectl shows them.
-pub fn name(object: &ObjectRef) -> String {
-    if object.is_crd() { object.name.clone() } else { object.to_string() }
-}
-
 /// The objects of a block: all if they are few, else the first and the number of others.
 pub fn objects(block: &Block<'_>) -> String {
-    let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(name).collect();
+    let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(phrases::object_name).collect();
     if names.len() <= NAMED {
         return names.join(", ");
     }
@@ -310,7 +284,7 @@ fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<
         add(&what, Some(source));
     }
     for place in &block.places[1..] {
-        add(&place.object().map(name).unwrap_or_default(), place.cause().finding.source.as_ref());
+        add(&place.object().map(phrases::object_name).unwrap_or_default(), place.cause().finding.source.as_ref());
     }
     if places.len() > PLACES && !options.verbose {
         let rest = places.len() - PLACES;
@@ -318,40 +292,6 @@ fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<
         places.push(format!("… and {rest} more (-v lists all)"));
     }
     places
-}
-
-/// Who is affected, and how.
-pub fn phrase(breaks: Breaks) -> (&'static str, &'static str) {
-    match breaks {
-        Breaks::StoredObjects => {
-            ("stored objects", "the server refuses updates of invalid ones, even if they keep the invalid value")
-        }
-        Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
-        Breaks::Readers => ("readers", "they no longer find what they read today"),
-        Breaks::Data => ("data", "the server drops values from objects when they are next written"),
-        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
-    }
-}
-
-/// Which updates of stored objects are refused, if it is proven.
-pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
-    let mut proven =
-        findings.iter().flat_map(|finding| &finding.body.witnesses).filter_map(|it| it.refused_updates.as_ref());
-    let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;
-    let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
-    Some(match refused {
-        RefusedUpdates::Every => "the server refuses every update of invalid ones, even of labels".to_owned(),
-        RefusedUpdates::Applies => "the server refuses every server-side apply of invalid ones".to_owned(),
-        RefusedUpdates::ChangesOf(part) => {
-            format!("the server refuses invalid ones when anything in {} is changed", field(part))
-        }
-        RefusedUpdates::ChangesOfList(list) => {
-            format!(
-                "the server refuses invalid ones when {} is changed in any way (for example an item is added)",
-                field(list)
-            )
-        }
-    })
 }
 
 /// The effect on this cluster: how many objects are affected, and some of their names.
@@ -439,33 +379,8 @@ fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> 
     lines
 }
 
-/// `accepted today, refused with this change: …`
-pub fn witness_fate(witness: &Witness) -> String {
-    let today = match witness.live {
-        WitnessVerdict::Accepted => "accepted today",
-        WitnessVerdict::Refused => "refused today",
-        WitnessVerdict::Pruned => "loses values today",
-        WitnessVerdict::Defaulted => "gets defaults today",
-    };
-    let tomorrow = match witness.desired {
-        WitnessVerdict::Accepted => "accepted with this change",
-        WitnessVerdict::Refused => "refused with this change",
-        WitnessVerdict::Pruned => "loses values with this change",
-        WitnessVerdict::Defaulted => "gets defaults with this change",
-    };
-    let message = text::sanitize(&witness.message);
-    let message = match message.is_empty() {
-        true => String::new(),
-        false => format!(": {}", text::cut(&message, LONGEST_MESSAGE)),
-    };
-    let through = witness.subresource.as_deref().map_or_else(String::new, |subresource| {
-        format!(", written through the {} subresource", text::sanitize(subresource))
-    });
-    format!("{today}, {tomorrow}{through}{message}")
-}
-
 fn witness(witness: &Witness) -> Vec<String> {
-    let mut lines = vec![witness_fate(witness)];
+    let mut lines = vec![phrases::witness_fate(witness)];
     let object = flow::of(&witness.object, LONGEST_WITNESS);
     match &witness.old_object {
         Some(old) => {

@@ -6,12 +6,14 @@
 
 use std::io;
 
-use super::causes::{GroupedFinding, ObjectCauses};
-use super::groups::{self, Block, RuleBlocks};
 use super::pen::{self, Pen};
 use super::{Excerpts, HumanOptions, finding};
 use crate::finding::{Examined, FindingBody, Severity};
 use crate::report::Report;
+use crate::report::view::causes::{GroupedFinding, ObjectCauses};
+use crate::report::view::counts;
+use crate::report::view::groups::{self, Block, RuleBlocks};
+use crate::report::view::phrases::severity_word;
 use crate::resource::ObjectRef;
 use crate::text;
 use crate::ui::color::TextRole;
@@ -89,7 +91,7 @@ impl Findings<'_> {
     fn errors(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
         self.has_errors = !kinds.is_empty();
         let rest: Vec<usize> = kinds.iter().map(|kind| kind.blocks.len() - 1).collect();
-        for (kind, shown) in kinds.iter().zip(shares(&rest, ERROR_LINES)) {
+        for (kind, shown) in kinds.iter().zip(counts::shown_shares(&rest, ERROR_LINES)) {
             self.kind(kind, shown, pen)?;
         }
         Ok(())
@@ -120,7 +122,7 @@ impl Findings<'_> {
         for HarmlessChanges { object, causes } in harmless {
             self.is_complete = false;
             pen.blank()?;
-            let (word, role) = pen::severity(Severity::Warning);
+            let (word, role) = (severity_word(Severity::Warning), pen::severity_role(Severity::Warning));
             let head = pen.paint.text(role, word);
             let read =
                 causes.iter().filter_map(|cause| cause.finding.body.evidence.as_ref()).map(|evidence| evidence.objects);
@@ -145,7 +147,8 @@ impl Findings<'_> {
         if rest.is_empty() {
             return Ok(());
         }
-        let (word, role) = pen::severity(first.first().cause().severity());
+        let severity = first.first().cause().severity();
+        let (word, role) = (severity_word(severity), pen::severity_role(severity));
         let head = pen.paint.text(role, &format!("{word}[{}]", text::cut(&text::sanitize(kind.rule), 100)));
         self.is_whole = false;
         pen.line(&format!("{head}: {} more", kind.len() - first.len()))?;
@@ -246,19 +249,6 @@ fn take_harmless<'a>(kinds: &mut Vec<RuleBlocks<'a>>) -> Vec<HarmlessChanges<'a>
     found
 }
 
-/// Divides `total` among these: each gets what it needs; if that is too much in all, the largest get less.
-pub fn shares(wanted: &[usize], total: usize) -> Vec<usize> {
-    let mut left = total;
-    let mut shares = vec![0; wanted.len()];
-    let mut order: Vec<usize> = (0..wanted.len()).collect();
-    order.sort_by_key(|at| wanted[*at]);
-    for (number, at) in order.into_iter().enumerate() {
-        shares[at] = wanted[at].min(left / (wanted.len() - number));
-        left -= shares[at];
-    }
-    shares
-}
-
 /// `dir/` of `dir/a.yaml` and `dir/sub/b.yaml`.
 fn common_folder(report: &Report) -> &str {
     let findings = report.checks.iter().flat_map(|check| &check.findings);
@@ -302,10 +292,10 @@ mod tests {
 
     #[test]
     fn few_are_shown_all_and_many_get_a_fair_share() {
-        assert_eq!(shares(&[3, 0, 5], 100), [3, 0, 5]);
-        assert_eq!(shares(&[300, 2, 100], 12), [5, 2, 5]);
-        assert_eq!(shares(&[], 5), [0; 0]);
-        assert_eq!(shares(&[7, 7], 0), [0, 0]);
+        assert_eq!(counts::shown_shares(&[3, 0, 5], 100), [3, 0, 5]);
+        assert_eq!(counts::shown_shares(&[300, 2, 100], 12), [5, 2, 5]);
+        assert_eq!(counts::shown_shares(&[], 5), [0; 0]);
+        assert_eq!(counts::shown_shares(&[7, 7], 0), [0, 0]);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::io;
 
-use super::causes::{GroupedFinding, ObjectCauses};
 use super::pen::Pen;
-use super::{Excerpts, HumanOptions, ReportPurpose, plan, problems};
+use super::{Excerpts, HumanOptions, problems};
 use crate::finding::{ApplyResult, CheckStatus, Finding, Severity};
-use crate::report::{Outcome, Report, WaitState};
+use crate::report::view::causes::{GroupedFinding, ObjectCauses};
+use crate::report::view::verdict::last_line;
+use crate::report::{Outcome, Report};
 use crate::text;
 use crate::ui::color::TextRole;
 
@@ -62,13 +63,6 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     pen.line(&format!("{word}{rest}"))
 }
 
-/// The last line: how the run ended.
-pub fn verdict(report: &Report, purpose: ReportPurpose) -> String {
-    let began = report.changes.iter().any(|change| change.result.is_some());
-    let (word, rest) = last_line(report, purpose, began);
-    format!("{word}{rest}")
-}
-
 /// The result of each object, and the outcome.
 pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     fates(report, options, pen)?;
@@ -119,95 +113,6 @@ fn fate(
     Ok(())
 }
 
-/// The last line: the coloured word, and the rest.
-fn last_line(report: &Report, purpose: ReportPurpose, began: bool) -> (String, String) {
-    let summary = &report.summary;
-    let done = done(report);
-    let warnings = if summary.warnings > 0 { " with warnings" } else { "" };
-    let line = |word: &str, rest: String| (word.to_owned(), rest);
-    let skipped = if summary.skipped > 0 { format!(", {} skipped", summary.skipped) } else { String::new() };
-    let left = match summary.installed_by_olm {
-        0 => String::new(),
-        number => format!("{} of a bundle, which OLM installs", text::count(number, "object")),
-    };
-    let unchanged = match (summary.unchanged, summary.skipped) {
-        (0, 0) if !left.is_empty() => format!(": {left}. Nothing was written."),
-        // A deletion of an app without members, or of none.
-        (0, 0) if report.changes.is_empty() => String::new(),
-        _ => {
-            let left = if left.is_empty() { left } else { format!(", {left}") };
-            format!(": {} unchanged{skipped}{left}", text::count(summary.unchanged, "object"))
-        }
-    };
-    match report.outcome {
-        Outcome::Blocked => {
-            let word = if matches!(purpose, ReportPurpose::Deploy | ReportPurpose::Delete) {
-                "Blocked"
-            } else {
-                "Would be blocked"
-            };
-            line(word, format!(": {}. Nothing was written.", errors(report)))
-        }
-        Outcome::Deployed if purpose == ReportPurpose::Delete => line("Deleted", format!("{warnings}: {done}")),
-        Outcome::Deployed => line("Deployed", format!("{warnings}: {done}")),
-        Outcome::Unchanged if purpose == ReportPurpose::Delete => {
-            line("Nothing to delete", format!("{warnings}{unchanged}"))
-        }
-        Outcome::Unchanged => line("Nothing to do", format!("{warnings}{unchanged}")),
-        Outcome::Planned
-            if summary.created
-                + summary.updated
-                + summary.adopted
-                + summary.replaced
-                + summary.deleted
-                + summary.orphaned
-                == 0 =>
-        {
-            line("Nothing to do", format!("{warnings}{unchanged}"))
-        }
-        Outcome::Planned => {
-            let why = match purpose {
-                ReportPurpose::Check => "check only",
-                ReportPurpose::Diff => "diff only",
-                ReportPurpose::Deploy | ReportPurpose::Delete | ReportPurpose::DryRun => "dry run",
-            };
-            line("Planned", format!("{warnings}: {}; nothing was written ({why})", plan::counts(&report.changes)))
-        }
-        Outcome::Failed if began => line("Failed", format!(": {}", interrupted(report))),
-        Outcome::Failed => {
-            let unchecked: Vec<_> = report
-                .checks
-                .iter()
-                .filter(|check| check.status == CheckStatus::Failed)
-                .map(|check| text::cut(&text::sanitize(&check.name), 60).into_owned())
-                .collect();
-            let is_unready = report.waits.iter().any(|wait| wait.state != WaitState::Ready);
-            match unchecked.is_empty() {
-                true if is_unready => line("Not ready.", " Nothing had to be written.".into()),
-                true => line("Failed.", " Nothing was written.".into()),
-                false => line(
-                    "Failed",
-                    format!(
-                        ": {} could not complete; this does not count as a pass. Nothing was written.",
-                        unchecked.join(", ")
-                    ),
-                ),
-            }
-        }
-    }
-}
-
-/// `3 errors in 2 objects`, counted as they were shown.
-fn errors(report: &Report) -> String {
-    let is_error = |cause: &&GroupedFinding<'_>| cause.severity() == Severity::Error;
-    let objects = ObjectCauses::of(report);
-    let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
-    let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
-    // Errors that are not findings have no object.
-    let errors = text::count(counts.iter().sum::<usize>() + report.errors.len(), "error");
-    if counts.len() > 1 { format!("{errors} in {} objects", counts.len()) } else { errors }
-}
-
 /// `4 of the 18 errors break nothing (kapp and OLM forbid them all the same). Judged by effect only, 11 are errors and
 /// 3 are warnings: --preset semantic.`
 /// Nothing if every error breaks something.
@@ -255,45 +160,4 @@ fn listed(parts: &[String]) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         parts => parts.concat(),
     }
-}
-
-/// `2 updated, 1 created, 3 unchanged`
-fn done(report: &Report) -> String {
-    let summary = &report.summary;
-    let counts = [
-        (summary.created, "created"),
-        (summary.adopted, "adopted"),
-        (summary.updated, "updated"),
-        (summary.replaced, "replaced"),
-        (summary.deleted, "deleted"),
-        (summary.orphaned, "orphaned"),
-        (summary.unchanged, "unchanged"),
-        (summary.skipped, "skipped"),
-        (summary.installed_by_olm, "left to OLM"),
-    ];
-    let words: Vec<String> =
-        counts.into_iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
-    if words.is_empty() { "no objects".to_owned() } else { words.join(", ") }
-}
-
-/// The results of the objects of a deploy that did not complete.
-fn interrupted(report: &Report) -> String {
-    let number = |result| report.changes.iter().filter(|change| change.result == Some(result)).count();
-    let counts = [
-        (ApplyResult::Applied, "applied"),
-        (ApplyResult::Deleted, "deleted"),
-        (ApplyResult::Deleting, "not gone"),
-        (ApplyResult::Unchanged, "unchanged"),
-        (ApplyResult::Skipped, "skipped"),
-        (ApplyResult::LeftToOlm, "left to OLM"),
-        (ApplyResult::Failed, "failed"),
-        (ApplyResult::NotReached, "not reached"),
-    ];
-    let words: Vec<String> = counts
-        .into_iter()
-        .map(|(result, word)| (number(result), word))
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
-    format!("of {}, {}.", text::count(report.changes.len(), "object"), words.join(", "))
 }

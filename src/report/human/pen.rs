@@ -84,14 +84,13 @@ impl<'a> Pen<'a> {
     }
 }
 
-/// The word for a severity and its style.
-pub fn severity(severity: Severity) -> (&'static str, TextRole) {
+/// The style of a severity.
+pub fn severity_role(severity: Severity) -> TextRole {
     match severity {
-        Severity::Error => ("error", TextRole::Error),
-        Severity::Warning => ("warning", TextRole::Warning),
-        Severity::Info => ("info", TextRole::Info),
-        Severity::Waived => ("waived", TextRole::Faint),
-        Severity::Known => ("known", TextRole::Faint),
+        Severity::Error => TextRole::Error,
+        Severity::Warning => TextRole::Warning,
+        Severity::Info => TextRole::Info,
+        Severity::Waived | Severity::Known => TextRole::Faint,
     }
 }
 

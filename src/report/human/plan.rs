@@ -5,6 +5,7 @@ use std::io;
 use super::HumanOptions;
 use super::pen::Pen;
 use crate::finding::{Action, ExtensionEntry};
+use crate::report::view::counts::{ACTIONS, action_word};
 use crate::report::{ChangeEntry, Report, words};
 use crate::text;
 use crate::ui::color::TextRole;
@@ -17,19 +18,6 @@ const DELETED_LISTED: usize = 50;
 const INDENT: usize = 9;
 /// The column of the numbers of the summary.
 const COLUMN: usize = "unchanged".len() + 1;
-const ACTIONS: [Action; 10] = [
-    Action::Create,
-    Action::Adopt,
-    Action::Update,
-    Action::Replace,
-    Action::Delete,
-    Action::Orphan,
-    Action::Unchanged,
-    Action::Skip,
-    Action::InstalledByOlm,
-    Action::Unknown,
-];
-
 pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     target(report, options, pen)?;
     summary(report, options, pen)?;
@@ -139,34 +127,10 @@ fn by_kind(changes: &[&ChangeEntry]) -> Vec<String> {
     kinds
 }
 
-/// `2 create, 1 unchanged`
-pub fn counts(changes: &[ChangeEntry]) -> String {
-    let words = ACTIONS.into_iter().filter_map(|action| {
-        let number = changes.iter().filter(|change| change.action == action).count();
-        (number > 0).then(|| format!("{number} {}", word(action)))
-    });
-    words.collect::<Vec<_>>().join(", ")
-}
-
-pub fn word(action: Action) -> &'static str {
-    match action {
-        Action::Create => "create",
-        Action::Adopt => "adopt",
-        Action::Update => "update",
-        Action::Replace => "replace",
-        Action::Unchanged => "unchanged",
-        Action::Delete => "delete",
-        Action::Orphan => "orphan",
-        Action::Skip => "skip",
-        Action::InstalledByOlm => "would be installed by OLM",
-        Action::Unknown => "unread",
-    }
-}
-
 fn paint_action(action: Action, pen: &Pen<'_>) -> String {
     // A word that is longer than the column is followed by a space, too.
-    let columns = COLUMN.max(word(action).len() + 1);
-    pen.paint.text(role(action), &text::pad(word(action), columns))
+    let columns = COLUMN.max(action_word(action).len() + 1);
+    pen.paint.text(role(action), &text::pad(action_word(action), columns))
 }
 
 pub fn role(action: Action) -> TextRole {

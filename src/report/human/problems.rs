@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::pen::Pen;
-use super::{Excerpts, HumanOptions, excerpt, finding};
+use super::{Excerpts, HumanOptions, finding};
 use crate::finding::{Severity, Source};
 use crate::problem::{Log, Problem};
 use crate::report::ErrorEntry;
+use crate::report::view::excerpt;
 use crate::text;
 use crate::ui::color::TextRole;
 

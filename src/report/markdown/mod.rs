@@ -11,11 +11,11 @@ mod tests;
 use std::io::{self, Write};
 
 use self::escape::{code, fence, html, words as bare};
-use super::human::causes::{GroupedFinding, ObjectCauses};
-use super::human::findings::shares;
-use super::human::groups::{self, Block, RuleBlocks};
-use super::human::list::{OverviewRow, names, rows};
-use super::human::{finding as human, plan};
+use super::view::causes::{GroupedFinding, ObjectCauses};
+use super::view::counts::{action_counts, shown_shares};
+use super::view::groups::{self, Block, RuleBlocks};
+use super::view::overview::{OverviewRow, list_names, overview_rows};
+use super::view::phrases;
 use super::{FormatWriter, LiveGroup, Report, ReportContext, ReportList, words};
 use crate::ci_log::OutputSyntax;
 use crate::finding::{CheckReport, CheckStatus, Severity};
@@ -75,7 +75,7 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportContext<'_>)
     if let Some(list) = around.list {
         text.push_str(&clusters(list));
     } else if !report.target.is_empty() {
-        let plan = plan::counts(&report.changes);
+        let plan = action_counts(&report.changes);
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
     }
@@ -117,13 +117,13 @@ fn head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportContext<'_>)
 /// The clusters by outcome.
 fn clusters(list: &ReportList) -> String {
     let mut text = "\n| clusters | | |\n|---|--:|---|\n".to_owned();
-    for OverviewRow { what, clusters, .. } in rows(list) {
-        let named = code(&words::line(&names(clusters.iter().copied(), NAMED), LONGEST_LINE)).replace('|', "\\|");
+    for OverviewRow { what, clusters, .. } in overview_rows(list) {
+        let named = code(&words::line(&list_names(clusters.iter().copied(), NAMED), LONGEST_LINE)).replace('|', "\\|");
         text.push_str(&format!("| {} | {} | {named} |\n", bare(&what), clusters.len()));
     }
     for LiveGroup { clusters, differs } in list.overview.live.iter().skip(1).take(TOLD) {
         let [clusters, differs] = [clusters, differs]
-            .map(|all| code(&words::line(&names(all.iter().map(String::as_str), NAMED), LONGEST_LINE)));
+            .map(|all| code(&words::line(&list_names(all.iter().map(String::as_str), NAMED), LONGEST_LINE)));
         text.push_str(&format!("\nThe live CRDs of {clusters} differ from most: {differs}\n"));
     }
     text
@@ -184,7 +184,7 @@ impl MarkdownPage {
             Some(_) => lines.iter().map(|line| length(line)).sum(),
             None => 0,
         });
-        let shares = shares(&wanted.collect::<Vec<usize>>(), spare);
+        let shares = shown_shares(&wanted.collect::<Vec<usize>>(), spare);
         let mut shown = 0;
         for (((kind, first), lines), mut share) in kinds.iter().zip(firsts).zip(lines).zip(shares) {
             let Some(first) = first else { continue };
@@ -257,7 +257,7 @@ fn whole(block: &Block<'_>) -> String {
         }
     };
     let at = finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source)))).unwrap_or_default();
-    note("in", vec![format!("{}{at}", code(&words::line(&human::where_in(cause), 500)))]);
+    note("in", vec![format!("{}{at}", code(&words::line(&phrases::place_in_object(cause), 500)))]);
     let others: Vec<String> = block.places[1..].iter().map(|place| place_of(place.cause())).collect();
     let more = others.len().saturating_sub(PLACES);
     let mut also: Vec<String> = others.into_iter().take(PLACES).collect();
@@ -298,14 +298,14 @@ fn line(block: &Block<'_>) -> String {
     let place = cause.finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source))));
     format!(
         "- {}{}: {}{others}\n",
-        code(&words::line(&human::where_in(cause), 500)),
+        code(&words::line(&phrases::place_in_object(cause), 500)),
         place.unwrap_or_default(),
         code(&words::line(&facts.join("; "), LONGEST_LINE)),
     )
 }
 
 fn place_of(cause: &GroupedFinding<'_>) -> String {
-    let object = cause.finding.object.as_ref().map(human::name).unwrap_or_default();
+    let object = cause.finding.object.as_ref().map(phrases::object_name).unwrap_or_default();
     let at = cause.finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
     format!("{}{}", code(&words::line(&object, 300)), at.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::human::Excerpts;
+use crate::report::Excerpts;
 
 /// The files that the samples name.
 pub struct SampleFiles(BTreeMap<&'static str, Vec<String>>);

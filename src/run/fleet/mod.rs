@@ -151,7 +151,7 @@ impl FleetState {
         }
         let of = |message: &str, names: &[String]| match names.len() == number {
             true => message.to_owned(),
-            false => format!("{}: {message}", crate::report::names(names.iter().map(String::as_str), NAMED)),
+            false => format!("{}: {message}", crate::report::list_names(names.iter().map(String::as_str), NAMED)),
         };
         let mut notices: Vec<Problem> = notices
             .into_iter()

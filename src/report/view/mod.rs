@@ -1,0 +1,37 @@
+//! What a report shows to people, apart from the markup: the base of the human report, Markdown, HTML and plain texts.
+//!
+//! ```text
+//! causes    findings with the same cause as one
+//! groups    what is shown together
+//! phrases   what a finding says
+//! flow      objects in one line
+//! excerpt   the line that a finding points to
+//! counts    how many, and how many of them are shown
+//! overview  many clusters side by side
+//! verdict   the last line
+//! ```
+
+pub mod causes;
+pub mod counts;
+pub mod excerpt;
+pub mod flow;
+pub mod groups;
+pub mod overview;
+pub mod phrases;
+pub mod verdict;
+
+/// The lines of the files that findings and problems point to.
+pub trait Excerpts {
+    /// A line, counted from 1, without its line break. `None` if the file or the line is unavailable.
+    fn line(&self, file: &str, line: usize) -> Option<&str>;
+}
+
+/// The command of the report, which determines the last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportPurpose {
+    Deploy,
+    Delete,
+    DryRun,
+    Check,
+    Diff,
+}
