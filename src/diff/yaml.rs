@@ -3,9 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::text;
+use gantry_yaml::write;
 
-/// Words that some YAML parsers do not read as a string.
-const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 /// The approximate maximum length of the line for an unchanged value.
 const SHORT: usize = 60;
 /// An added or removed list item is written on one line if that has at most this many bytes.
@@ -192,11 +191,7 @@ fn in_flow(text: &str) -> String {
 }
 
 fn is_plain(text: &str) -> bool {
-    let inside =
-        |c: char| c.is_alphanumeric() && !text::is_hostile(c) || " _./-:,=@+()%;!?'*<>$~|[]{}\"\\&".contains(c);
-    text.starts_with(|c: char| c.is_alphabetic() || c == '/')
-        && text.chars().all(inside)
-        && !text.contains(": ")
-        && !text.ends_with([' ', ':'])
-        && !NO_STRINGS.contains(&text.to_ascii_lowercase().as_str())
+    write::is_plain(text, |c| {
+        c.is_alphanumeric() && !text::is_hostile(c) || " _./-:,=@+()%;!?'*<>$~|[]{}\"\\&".contains(c)
+    })
 }

@@ -16,6 +16,7 @@ mod json;
 mod libyaml;
 mod limits;
 mod resolve;
+pub mod write;
 
 use std::ops::Range;
 

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::emit;
 use crate::manifest::{self, Manifest, ManifestSource};
 use crate::problem::Problem;
 use crate::resource::Step;
-use gantry_yaml as yaml;
+use gantry_yaml::{self as yaml, write};
 
 /// The text of the file after `object` has replaced the object at index `old`.
 pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<String, Problem> {
@@ -73,8 +72,8 @@ fn first_that_reads_back(
     expected: &[Value],
     file_with: impl Fn(&str) -> String,
 ) -> Result<String, Problem> {
-    let yaml = (!as_json).then(|| emit::yaml(document));
-    let json = Some(emit::json(document));
+    let yaml = (!as_json).then(|| write::to_block_style(document));
+    let json = Some(write::to_json_style(document));
     for body in [yaml, json].into_iter().flatten() {
         let text = file_with(&body);
         let source = Arc::new(ManifestSource::new(name, text));

@@ -11,7 +11,6 @@
 mod answers;
 mod crd;
 mod document;
-mod emit;
 mod files;
 mod index;
 mod kinds;

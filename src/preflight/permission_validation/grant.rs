@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::rbac::{self, Atom, PolicyRule, rules_for};
 use crate::resource::is_dns_label;
 use crate::text;
+use gantry_yaml::write;
 
 /// The maximum line width; longer lists are wrapped.
 const WIDTH: usize = 88;
@@ -203,15 +204,10 @@ fn binding(kind: &str, name: &str, metadata: &str, subjects: &[RbacSubject]) -> 
 
 /// A scalar that every YAML parser reads as this string, in block and in flow style.
 fn scalar(value: &str) -> String {
-    const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
     let is_plain = value.starts_with(|c: char| c.is_ascii_lowercase())
         && value.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && value.chars().all(|c| c.is_ascii_alphanumeric() || "-./".contains(c))
-        && !WORDS.contains(&value.to_lowercase().as_str());
-    if is_plain {
-        return value.to_owned();
-    }
-    text::yaml_quoted(value.chars())
+        && write::is_plain(value, |c| c.is_ascii_alphanumeric() || "-./".contains(c));
+    if is_plain { value.to_owned() } else { text::yaml_quoted(value.chars()) }
 }
 
 #[cfg(test)]

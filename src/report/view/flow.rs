@@ -7,11 +7,10 @@
 use serde_json::Value;
 
 use crate::text;
+use gantry_yaml::write;
 
 /// Deeper values are left out.
 const DEEPEST: usize = 32;
-/// Words that some YAML readers do not read as strings.
-const NO_STRINGS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
 /// The maximum number of items of a list and keys of a map to write, if there is room.
 const ITEMS: [usize; 5] = [1000, 24, 8, 4, 2];
 /// A text of this many equal characters, or a list of this many equal items, is written with a factor.
@@ -171,9 +170,7 @@ fn push_quoted(out: &mut String, chars: &[char]) {
 }
 
 fn is_plain(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
-        && !NO_STRINGS.contains(&text.to_ascii_lowercase().as_str())
+    write::is_plain(text, |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
 }
 
 #[cfg(test)]

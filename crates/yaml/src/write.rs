@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Writes block style with lists at the indentation of their key, like `kubectl get -o yaml`.
-pub(super) fn yaml(value: &Value) -> String {
+pub fn to_block_style(value: &Value) -> String {
     let mut out = String::new();
     match value {
         Value::Object(map) if !map.is_empty() => block(&mut out, value, 0, false),
@@ -22,7 +22,7 @@ pub(super) fn yaml(value: &Value) -> String {
 }
 
 /// Indented JSON, with the characters escaped that YAML treats differently.
-pub(super) fn json(value: &Value) -> String {
+pub fn to_json_style(value: &Value) -> String {
     let mut out = escaped(&format!("{value:#}"));
     out.push('\n');
     out
@@ -39,7 +39,7 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
         Value::Object(map) => {
             for (key, value) in map {
                 begin(out);
-                out.push_str(&if is_plain(key) { key.clone() } else { quoted(key) });
+                out.push_str(&if is_written_plain(key) { key.clone() } else { quoted(key) });
                 out.push(':');
                 match value {
                     Value::Object(below) if !below.is_empty() => {
@@ -79,7 +79,7 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
 /// Writes a value after its key. The lines of a block scalar are indented by `indent`.
 fn inline(out: &mut String, value: &Value, indent: usize) {
     match value {
-        Value::String(text) if is_plain(text) => out.push_str(text),
+        Value::String(text) if is_written_plain(text) => out.push_str(text),
         Value::String(text) if is_literal(text) => {
             out.push_str(if text.ends_with('\n') { "|" } else { "|-" });
             for line in text.lines() {
@@ -115,16 +115,21 @@ fn escaped(json: &str) -> String {
     out
 }
 
-/// Whether every parser reads the unquoted text as a string. Numbers, dates and indicators do not begin with a letter,
-/// which leaves the words for booleans and null.
-fn is_plain(text: &str) -> bool {
+/// Whether every parser reads the unquoted text as a string in block style, if it has only characters that `is_allowed`.
+/// Numbers, dates and indicators do not begin with a letter, which leaves the words for booleans and null. In flow
+/// style, `is_allowed` must exclude commas and brackets.
+pub fn is_plain(text: &str, is_allowed: impl Fn(char) -> bool) -> bool {
     const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-    text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
-        && text.chars().all(is_printable)
+    text.starts_with(|first: char| first.is_alphabetic() || first == '/')
+        && text.chars().all(is_allowed)
         && !text.contains(": ")
         && !text.contains(" #")
         && !text.ends_with([' ', ':'])
         && !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn is_written_plain(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii()) && is_plain(text, is_printable)
 }
 
 /// Whether the text can be written as a literal block scalar below its key.
@@ -153,7 +158,7 @@ mod tests {
         });
         let text = "kind: A\nnone: {}\nlist:\n- a: 1\n  b:\n  - true\n  - null\n- - x\n  - []\n- \"on\"\ntext: |\n  two\n  \
                     lines\nmetadata:\n  name: \"b: c\"\n  labels:\n    \"1\": \"1\"\n";
-        assert_eq!(yaml(&object), text);
+        assert_eq!(to_block_style(&object), text);
     }
 
     #[test]
@@ -230,8 +235,8 @@ mod tests {
         ];
         for text in texts {
             for value in [json!({"k": text}), json!({"a": {text: "v"}}), json!({"l": [text, [text], {text: text}]})] {
-                for written in [yaml(&value), json(&value)] {
-                    let read = gantry_yaml::parse(&written).map(|node| node.map(|node| node.to_value()));
+                for written in [to_block_style(&value), to_json_style(&value)] {
+                    let read = crate::parse(&written).map(|node| node.map(|node| node.to_value()));
                     assert_eq!(read, Ok(Some(value.clone())), "{written}");
                 }
             }
