@@ -301,6 +301,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_value_keyword_is_a_keyword_on_which_objects_depend() {
+        for keyword in VALUE_KEYWORDS.iter().flat_map(|(_, compared)| compared.iter()) {
+            let known = gantry_schema::keywords::find(keyword);
+            assert!(known.is_some_and(|known| known.decides == gantry_schema::keywords::Decides::Objects), "{keyword}");
+        }
+    }
+
+    #[test]
     fn kinds_follow_types_nullable_and_formats() {
         for (schema, expected) in [
             (json!({"type": "number"}), JsonTypeSet::INTEGER | JsonTypeSet::FRACTION),

@@ -74,6 +74,7 @@ pub mod typed;
 pub use compile::CompileError;
 pub use error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 pub use number::{as_stored, can_be_bound};
+pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};
 pub use re2::Patterns;
 pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{MAX_WEIGHT, PinnedPart, SearchResult, Solver};
 use crate::constraints::{Disjunct, SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, TEXT};
+use gantry_schema::object_meta;
 
 /// The maximum number of fields, or of items that have to be solved one by one, that are added to reach a bound.
 const MADE_UP: i64 = 64;
@@ -205,8 +206,8 @@ impl<'s> Solver<'s> {
                 // This may be the metadata of an embedded resource, where the server keeps all fields, described or
                 // not. If it is not, the validator reports the field as pruned.
                 match pin_of(pin, name).cloned().or_else(|| matches!(name, "name" | "namespace").then(|| json!("x"))) {
-                    Some(value) if OBJECT_META.contains(&name) => drop(map.insert(name.to_owned(), value)),
-                    None if OBJECT_META.contains(&name) => {
+                    Some(value) if object_meta::has_field(name) => drop(map.insert(name.to_owned(), value)),
+                    None if object_meta::has_field(name) => {
                         return SearchResult::open("metadata that the schema does not name");
                     }
                     _ => return SearchResult::default(),
@@ -313,25 +314,6 @@ impl<'s> Solver<'s> {
         Some(ValueConstraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
     }
 }
-
-/// The fields of `ObjectMeta`.
-const OBJECT_META: [&str; 15] = [
-    "annotations",
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "labels",
-    "managedFields",
-    "name",
-    "namespace",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-];
 
 /// Generates items of a set or of a list of type `map` that differ only in a number.
 struct NumberedItems<'k> {

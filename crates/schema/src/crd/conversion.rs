@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::api_value::show_list;
 use super::found::Errors;
 use super::model::{ConversionModel, CrdClientConfig, ServiceModel};
 use super::options::CrdRequirements;
-use super::show;
 use crate::golang::url::Url;
 use crate::names as texts;
 use crate::path::LinkedPath;
@@ -127,7 +127,7 @@ fn review_versions(versions: &[&str], options: &CrdRequirements, path: &LinkedPa
     }
     if options.require_recognized_review && !has_recognized(versions) {
         let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
-        errors.invalid_as(path, &show::texts(versions, true), &detail);
+        errors.invalid_as(path, &show_list(versions), &detail);
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::UndecodableCrd;
+use super::api_value::ApiValue;
 use crate::tree;
 
 /// A list or map that can be omitted. The server treats an empty one as missing in comparisons, but not everywhere.
@@ -71,6 +72,10 @@ impl<'v> DecodedObject<'v> {
         self.get(key).map(|value| within(key, read(value))).transpose()
     }
 
+    pub fn value<T: ApiValue<'v>>(self, key: &str) -> Decoded<Option<T>> {
+        self.read(key, T::decode)
+    }
+
     pub fn text(self, key: &str) -> Decoded<Option<&'v str>> {
         self.read(key, text)
     }
@@ -93,7 +98,7 @@ impl<'v> DecodedObject<'v> {
     }
 
     pub fn texts(self, key: &str) -> Decoded<Given<Vec<&'v str>>> {
-        Ok(self.read(key, texts)?.unwrap_or_default())
+        Ok(self.value(key)?.unwrap_or_default())
     }
 
     pub fn len(self) -> usize {
@@ -127,13 +132,4 @@ pub fn list<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> 
     let Value::Array(items) = value else { return wrong_type("a list") };
     let items = items.iter().enumerate().map(|(at, item)| within(format_args!("[{at}]"), read(item)));
     Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
-}
-
-pub fn texts(value: &Value) -> Decoded<Given<Vec<&str>>> {
-    list(value, |item| match item {
-        Value::String(text) => Ok(text.as_str()),
-        // A null item decodes to an empty string.
-        Value::Null => Ok(""),
-        _ => wrong_type("a string"),
-    })
 }

@@ -20,6 +20,7 @@
 //!
 //! Whatever cannot be decided here is in [`CrdValidationResult::undecided`], never among the refusals.
 
+mod api_value;
 mod approval;
 mod conversion;
 mod cost;
@@ -40,6 +41,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use self::api_value::show_list;
 use self::found::Errors;
 use self::model::CrdModel;
 use self::options::CrdRequirements;
@@ -192,7 +194,7 @@ fn stored_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
         let is_repeated = crd.versions[..at].iter().any(|before| before.name == version.name);
         if is_repeated || !stored.contains(&version.name) {
             let detail = format!("must have the storage version {}", version.name);
-            errors.invalid_as(path, &show::texts(stored, true), &detail);
+            errors.invalid_as(path, &show_list(stored), &detail);
         }
     }
     for (at, name) in stored.iter().enumerate() {

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::api_value::ApiValue;
 use super::decode::{Decoded, DecodedObject, Given, list, within};
 use super::props::Props;
 use crate::gotext;

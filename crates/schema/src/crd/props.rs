@@ -7,65 +7,77 @@ use serde_json::Value;
 
 use crate::by_name::ByName;
 
-use super::decode::{Decoded, DecodedObject, Given, flag, integer, list, number, text, texts, within, wrong_type};
+use super::api_value::{ApiValue, show_struct};
+use super::decode::{Decoded, DecodedObject, Given, within, wrong_type};
+use crate::keywords::{rule_fields, schema_keywords};
 
-/// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and are accessed through `Deref`, so a schema
-/// without them takes a quarter of the memory.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Props<'v> {
-    pub description: &'v str,
-    pub kind: &'v str,
-    pub nullable: bool,
-    pub format: &'v str,
-    pub default: Option<&'v Value>,
-    pub required: Given<Vec<&'v str>>,
-    pub items: Option<Box<ItemsSchema<'v>>>,
-    pub properties: Given<ByName<&'v str, Props<'v>>>,
-    pub additional: Option<Box<AdditionalSchema<'v>>>,
-    pub preserve_unknown: Option<bool>,
-    pub embedded: bool,
-    pub int_or_string: bool,
-    pub list_type: Option<&'v str>,
-    pub map_type: Option<&'v str>,
-    uncommon: Sparse<'v>,
-    /// The schema as written, for code that reads it directly.
-    pub raw: IgnoredValue<'v>,
+/// The Rust type of a member, by its Go type.
+macro_rules! member_type {
+    (Text) => { &'v str };
+    (RequiredText) => { &'v str };
+    (TextPointer) => { Option<&'v str> };
+    (Flag) => { bool };
+    (FlagPointer) => { Option<bool> };
+    (IntPointer) => { Option<i64> };
+    (FloatPointer) => { Option<f64> };
+    (Value) => { Option<&'v Value> };
+    (Values) => { Given<Vec<&'v Value>> };
+    (Texts) => { Given<Vec<&'v str>> };
+    (Schema) => { Option<Box<Props<'v>>> };
+    (Schemas) => { Given<Vec<Props<'v>>> };
+    (Items) => { Option<Box<ItemsSchema<'v>>> };
+    (SchemaOrFlag) => { Option<Box<AdditionalSchema<'v>>> };
+    (Named) => { Given<ByName<&'v str, Props<'v>>> };
+    (Definitions) => { Given<ByName<&'v str, Props<'v>>> };
+    (Dependencies) => { Given<ByName<&'v str, Dependency<'v>>> };
+    (Rules) => { Given<Vec<ValidationRule<'v>>> };
+    (Documentation) => { Option<Documentation<'v>> };
 }
 
-/// The members that most schemas lack.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Uncommon<'v> {
-    pub id: &'v str,
-    pub schema: &'v str,
-    pub reference: Option<&'v str>,
-    pub title: &'v str,
-    pub maximum: Option<f64>,
-    pub exclusive_maximum: bool,
-    pub minimum: Option<f64>,
-    pub exclusive_minimum: bool,
-    pub max_length: Option<i64>,
-    pub min_length: Option<i64>,
-    pub pattern: &'v str,
-    pub max_items: Option<i64>,
-    pub min_items: Option<i64>,
-    pub unique_items: bool,
-    pub multiple_of: Option<f64>,
-    pub enumeration: Given<Vec<&'v Value>>,
-    pub max_properties: Option<i64>,
-    pub min_properties: Option<i64>,
-    pub all_of: Given<Vec<Props<'v>>>,
-    pub one_of: Given<Vec<Props<'v>>>,
-    pub any_of: Given<Vec<Props<'v>>>,
-    pub not: Option<Box<Props<'v>>>,
-    pub pattern_properties: Given<ByName<&'v str, Props<'v>>>,
-    pub dependencies: Given<ByName<&'v str, Dependency<'v>>>,
-    pub additional_items: Option<Box<AdditionalSchema<'v>>>,
-    pub definitions: Given<ByName<&'v str, Props<'v>>>,
-    pub external_docs: Option<(&'v str, &'v str)>,
-    pub example: Option<&'v Value>,
-    pub map_keys: Given<Vec<&'v str>>,
-    pub rules: Given<Vec<ValidationRule<'v>>>,
+/// Makes the structures of a schema, and how it is decoded and printed, from the table of keywords.
+macro_rules! props {
+    (@structs [$($common:ident $common_type:ident)*] [$($rare:ident $rare_type:ident)*]) => {
+        /// `JSONSchemaProps`. Members that most schemas lack are in [`Uncommon`] and are accessed through `Deref`, so a
+        /// schema without them takes a quarter of the memory.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Props<'v> {
+            $(pub $common: member_type!($common_type),)*
+            uncommon: Sparse<'v>,
+            /// The schema as written, for code that reads it directly.
+            pub raw: IgnoredValue<'v>,
+        }
+
+        /// The members that most schemas lack.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Uncommon<'v> {
+            $(pub $rare: member_type!($rare_type),)*
+        }
+    };
+    (@structs [$($common:tt)*] [$($rare:tt)*] (common $member:ident $type:ident) $($rest:tt)*) => {
+        props!(@structs [$($common)* $member $type] [$($rare)*] $($rest)*);
+    };
+    (@structs [$($common:tt)*] [$($rare:tt)*] (rare $member:ident $type:ident) $($rest:tt)*) => {
+        props!(@structs [$($common)*] [$($rare)* $member $type] $($rest)*);
+    };
+    ($(($number:literal $name:literal $go_name:ident $type:ident, $group:ident $member:ident $($more:tt)*))*) => {
+        props!(@structs [] [] $(($group $member $type))*);
+
+        impl<'v> Props<'v> {
+            fn decode_member(&mut self, key: &str, value: &'v Value) -> Decoded<()> {
+                match key {
+                    $($name => self.$member = ApiValue::decode(value)?,)*
+                    _ => {}
+                }
+                Ok(())
+            }
+
+            fn show_members(&self) -> Vec<(&'static str, String)> {
+                vec![$((stringify!($go_name), self.$member.show()),)*]
+            }
+        }
+    };
 }
+schema_keywords!(props);
 
 /// [`Uncommon`] members, which take no memory in a schema that has none.
 #[derive(Clone, Debug, Default)]
@@ -129,22 +141,45 @@ pub struct AdditionalSchema<'v> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dependency<'v> {
     pub schema: Option<Props<'v>>,
-    pub names: Vec<&'v str>,
+    pub names: Given<Vec<&'v str>>,
 }
 
-/// An entry of `x-kubernetes-validations`.
+/// `externalDocs`
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ValidationRule<'v> {
-    pub rule: &'v str,
-    pub message: &'v str,
-    pub message_expression: &'v str,
-    pub reason: Option<&'v str>,
-    pub field_path: &'v str,
-    pub optional_old_self: Option<bool>,
+pub struct Documentation<'v> {
+    pub description: &'v str,
+    pub url: &'v str,
 }
 
-impl<'v> Props<'v> {
-    pub fn decode(value: &'v Value) -> Decoded<Self> {
+macro_rules! validation_rule {
+    ($(($number:literal $name:literal $go_name:ident $type:ident, $member:ident))*) => {
+        /// An entry of `x-kubernetes-validations`.
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        pub struct ValidationRule<'v> {
+            $(pub $member: member_type!($type),)*
+        }
+
+        impl<'v> ApiValue<'v> for ValidationRule<'v> {
+            fn decode(value: &'v Value) -> Decoded<Self> {
+                let mut rule = Self::default();
+                if value.is_null() {
+                    return Ok(rule);
+                }
+                let object = DecodedObject::of(value)?;
+                $(rule.$member = object.value($name)?.unwrap_or_default();)*
+                Ok(rule)
+            }
+
+            fn show(&self) -> String {
+                show_struct(&[$((stringify!($go_name), self.$member.show()),)*])
+            }
+        }
+    };
+}
+rule_fields!(validation_rule);
+
+impl<'v> ApiValue<'v> for Props<'v> {
+    fn decode(value: &'v Value) -> Decoded<Self> {
         // A schema in a list or map can be null, which decodes to an empty schema.
         if value.is_null() {
             return Ok(Self::default());
@@ -152,67 +187,25 @@ impl<'v> Props<'v> {
         let mut props = Self { raw: IgnoredValue(Some(value)), ..Self::default() };
         // Iterate over the members, because there are more keywords than any schema has members.
         for (key, value) in DecodedObject::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
-            within(key, props.member(key, value))?;
+            within(key, props.decode_member(key, value))?;
         }
         Ok(props)
     }
 
-    fn member(&mut self, key: &str, value: &'v Value) -> Decoded<()> {
-        let schemas = |value| list(value, Props::decode);
-        match key {
-            "id" => self.id = text(value)?,
-            "$schema" => self.schema = text(value)?,
-            "$ref" => self.reference = Some(text(value)?),
-            "description" => self.description = text(value)?,
-            "type" => self.kind = text(value)?,
-            "nullable" => self.nullable = flag(value)?,
-            "format" => self.format = text(value)?,
-            "title" => self.title = text(value)?,
-            "default" => self.default = Some(value),
-            "maximum" => self.maximum = Some(number(value)?),
-            "exclusiveMaximum" => self.exclusive_maximum = flag(value)?,
-            "minimum" => self.minimum = Some(number(value)?),
-            "exclusiveMinimum" => self.exclusive_minimum = flag(value)?,
-            "maxLength" => self.max_length = Some(integer(value)?),
-            "minLength" => self.min_length = Some(integer(value)?),
-            "pattern" => self.pattern = text(value)?,
-            "maxItems" => self.max_items = Some(integer(value)?),
-            "minItems" => self.min_items = Some(integer(value)?),
-            "uniqueItems" => self.unique_items = flag(value)?,
-            "multipleOf" => self.multiple_of = Some(number(value)?),
-            "enum" => self.enumeration = list(value, Ok)?,
-            "maxProperties" => self.max_properties = Some(integer(value)?),
-            "minProperties" => self.min_properties = Some(integer(value)?),
-            "required" => self.required = texts(value)?,
-            "items" => self.items = Some(items(value)?),
-            "allOf" => self.all_of = schemas(value)?,
-            "oneOf" => self.one_of = schemas(value)?,
-            "anyOf" => self.any_of = schemas(value)?,
-            "not" => self.not = Some(Box::new(Props::decode(value)?)),
-            "properties" => self.properties = map(value, Props::decode)?,
-            "additionalProperties" => self.additional = Some(additional(value)?),
-            "patternProperties" => self.pattern_properties = map(value, Props::decode)?,
-            "dependencies" => self.dependencies = map(value, dependency)?,
-            "additionalItems" => self.additional_items = Some(additional(value)?),
-            "definitions" => self.definitions = map(value, Props::decode)?,
-            "externalDocs" => {
-                let docs = DecodedObject::of(value)?;
-                let text = |key| docs.text(key).map(Option::unwrap_or_default);
-                self.external_docs = Some((text("description")?, text("url")?));
-            }
-            "example" => self.example = Some(value),
-            "x-kubernetes-preserve-unknown-fields" => self.preserve_unknown = Some(flag(value)?),
-            "x-kubernetes-embedded-resource" => self.embedded = flag(value)?,
-            "x-kubernetes-int-or-string" => self.int_or_string = flag(value)?,
-            "x-kubernetes-list-map-keys" => self.map_keys = texts(value)?,
-            "x-kubernetes-list-type" => self.list_type = Some(text(value)?),
-            "x-kubernetes-map-type" => self.map_type = Some(text(value)?),
-            "x-kubernetes-validations" => self.rules = list(value, rule)?,
-            _ => {}
+    /// The schema in the server's internal form.
+    fn show(&self) -> String {
+        let mut members = self.show_members();
+        // The only field that has another place in the internal form.
+        if let Some(nullable) = members.iter().position(|(name, _)| *name == "Nullable")
+            && let Some(format) = members.iter().position(|(name, _)| *name == "Format")
+        {
+            members[format..=nullable].rotate_right(1);
         }
-        Ok(())
+        show_struct(&members)
     }
+}
 
+impl<'v> Props<'v> {
     /// The schema in `items`, if it is a single schema.
     pub fn item(&self) -> Option<&Props<'v>> {
         self.items.as_ref()?.schema.as_ref()
@@ -244,57 +237,61 @@ impl<'v> Props<'v> {
     }
 }
 
-fn map<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<ByName<&'v str, T>>> {
-    let map = DecodedObject::of(value)?;
-    let mut items = Vec::with_capacity(map.len());
-    for (name, value) in map.entries() {
-        items.push((name, within(format_args!("[{name}]"), read(value))?));
+impl<'v> ApiValue<'v> for ItemsSchema<'v> {
+    fn decode(value: &'v Value) -> Decoded<Self> {
+        Ok(match value {
+            Value::Object(_) => Self { schema: Some(Props::decode(value)?), schemas: Given::default() },
+            Value::Array(_) => Self { schema: None, schemas: ApiValue::decode(value)? },
+            _ => Self::default(),
+        })
     }
-    Ok(Given { items: items.into_iter().collect(), is_given: true })
+
+    fn show(&self) -> String {
+        show_struct(&[("Schema", self.schema.show()), ("JSONSchemas", self.schemas.show())])
+    }
 }
 
-fn items(value: &Value) -> Decoded<Box<ItemsSchema<'_>>> {
-    Ok(Box::new(match value {
-        Value::Object(_) => ItemsSchema { schema: Some(Props::decode(value)?), schemas: Given::default() },
-        Value::Array(items) => {
-            let items = items.iter().enumerate();
-            let schemas = items.map(|(at, item)| within(format_args!("[{at}]"), Props::decode(item)));
-            ItemsSchema { schema: None, schemas: Given { items: schemas.collect::<Decoded<_>>()?, is_given: true } }
+impl<'v> ApiValue<'v> for AdditionalSchema<'v> {
+    fn decode(value: &'v Value) -> Decoded<Self> {
+        match value {
+            Value::Bool(allows) => Ok(Self { allows: *allows, schema: None }),
+            Value::Object(_) => Ok(Self { allows: true, schema: Some(Props::decode(value)?) }),
+            _ => wrong_type("true, false or a schema"),
         }
-        _ => ItemsSchema::default(),
-    }))
-}
+    }
 
-fn additional(value: &Value) -> Decoded<Box<AdditionalSchema<'_>>> {
-    Ok(Box::new(match value {
-        Value::Bool(allows) => AdditionalSchema { allows: *allows, schema: None },
-        Value::Object(_) => AdditionalSchema { allows: true, schema: Some(Props::decode(value)?) },
-        _ => return wrong_type("true, false or a schema"),
-    }))
-}
-
-fn dependency(value: &Value) -> Decoded<Dependency<'_>> {
-    match value {
-        Value::Object(_) => Ok(Dependency { schema: Some(Props::decode(value)?), names: Vec::new() }),
-        Value::Array(names) => Ok(Dependency { schema: None, names: names.iter().filter_map(Value::as_str).collect() }),
-        _ => Ok(Dependency::default()),
+    fn show(&self) -> String {
+        show_struct(&[("Allows", self.allows.show()), ("Schema", self.schema.show())])
     }
 }
 
-fn rule(value: &Value) -> Decoded<ValidationRule<'_>> {
-    if value.is_null() {
-        return Ok(ValidationRule::default());
+impl<'v> ApiValue<'v> for Dependency<'v> {
+    fn decode(value: &'v Value) -> Decoded<Self> {
+        Ok(match value {
+            Value::Object(_) => Self { schema: Some(Props::decode(value)?), names: Given::default() },
+            Value::Array(names) => {
+                let items = names.iter().filter_map(Value::as_str).collect();
+                Self { schema: None, names: Given { items, is_given: true } }
+            }
+            _ => Self { schema: None, names: Given { items: Vec::new(), is_given: true } },
+        })
     }
-    let object = DecodedObject::of(value)?;
-    let text = |key| object.text(key).map(Option::unwrap_or_default);
-    Ok(ValidationRule {
-        rule: text("rule")?,
-        message: text("message")?,
-        message_expression: text("messageExpression")?,
-        reason: object.text("reason")?,
-        field_path: text("fieldPath")?,
-        optional_old_self: object.flag("optionalOldSelf")?,
-    })
+
+    fn show(&self) -> String {
+        show_struct(&[("Schema", self.schema.show()), ("Property", self.names.show())])
+    }
+}
+
+impl<'v> ApiValue<'v> for Documentation<'v> {
+    fn decode(value: &'v Value) -> Decoded<Self> {
+        let docs = DecodedObject::of(value)?;
+        let text = |key| docs.text(key).map(Option::unwrap_or_default);
+        Ok(Self { description: text("description")?, url: text("url")? })
+    }
+
+    fn show(&self) -> String {
+        show_struct(&[("Description", self.description.show()), ("URL", self.url.show())])
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::api_value::ApiValue;
 use super::cost::{self, Costs};
 use super::found::Errors;
 use super::props::{Props, ValidationRule};
-use super::show;
 use crate::cel::{CelType, CelTypeKind, CompiledExpression, ExpressionError, compile_expression, escape};
 use crate::path::LinkedPath;
 
@@ -133,15 +133,15 @@ impl CrdRuleChecker<'_> {
         match compile_expression(rule.rule, of, optional_old) {
             Err(problem) if problem.is_limit => return self.errors.open(rule_path, rule.rule, &problem.text),
             Err(problem) => {
-                self.errors.invalid_as(rule_path, &show::rule(rule), &format!("compilation failed: {problem}"));
+                self.errors.invalid_as(rule_path, &rule.show(), &format!("compilation failed: {problem}"));
             }
             Ok(compiled) if !compiled.is_condition() => {
-                self.errors.invalid_as(rule_path, &show::rule(rule), "cel expression must evaluate to a bool");
+                self.errors.invalid_as(rule_path, &rule.show(), "cel expression must evaluate to a bool");
             }
             Ok(CompiledExpression { program_error: Some(problem), uses_old: uses, .. }) => {
                 uses_old = uses;
                 let detail = format!("program instantiation failed: {problem}");
-                self.errors.invalid_as(rule_path, &show::rule(rule), &detail);
+                self.errors.invalid_as(rule_path, &rule.show(), &detail);
             }
             Ok(compiled) => {
                 uses_old = compiled.uses_old;
@@ -171,14 +171,14 @@ impl CrdRuleChecker<'_> {
             Err(problem) if problem.is_limit => self.errors.open(path, source, &problem.text),
             Err(problem) => {
                 let detail = format!("messageExpression compilation failed: {problem}");
-                self.errors.invalid_as(path, &show::rule(rule), &detail);
+                self.errors.invalid_as(path, &rule.show(), &detail);
             }
             Ok(compiled) if !compiled.is_text() => {
-                self.errors.invalid_as(path, &show::rule(rule), "messageExpression must evaluate to a string");
+                self.errors.invalid_as(path, &rule.show(), "messageExpression must evaluate to a string");
             }
             Ok(CompiledExpression { program_error: Some(problem), .. }) => {
                 let detail = format!("messageExpression instantiation failed: {problem}");
-                self.errors.invalid_as(path, &show::rule(rule), &detail);
+                self.errors.invalid_as(path, &rule.show(), &detail);
             }
             // The server does not multiply the cost of messages by the number of values.
             Ok(compiled) => self.cost("estimated messageExpression cost", compiled.cost, source, path),

@@ -1,12 +1,13 @@
 //! The schema of a version: all keywords, structural requirements, defaults and rules.
 
+use super::api_value::{ApiValue, show_list};
 use super::cost::Costs;
 use super::found::Errors;
 use super::model::CrdVersionSchema;
 use super::options::CrdRequirements;
 use super::props::Props;
 use super::rules::{CrdRuleChecker, RuleScope};
-use super::{defaults, selectable, show, structural};
+use super::{defaults, selectable, structural};
 use crate::path::LinkedPath;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -93,7 +94,7 @@ fn root_of_status(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
         let detail = format!(
             "only [{ALLOWED}] fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.invalid_as(&LinkedPath::Name(path, "openAPIV3Schema"), &show::props(schema), &detail);
+        errors.invalid_as(&LinkedPath::Name(path, "openAPIV3Schema"), &schema.show(), &detail);
     }
 }
 
@@ -360,13 +361,13 @@ fn list_map(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
     };
     let Some(item) = &items.schema else {
         let detail = "must only have a single schema if x-kubernetes-list-type is map";
-        return errors.invalid_as(items_path, &show::items(items), detail);
+        return errors.invalid_as(items_path, &items.show(), detail);
     };
     if item.kind != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
         return errors.invalid(&LinkedPath::Name(items_path, "type"), item.kind, detail);
     }
-    let keys = || show::texts(&schema.map_keys, true);
+    let keys = || show_list(&schema.map_keys);
     for (at, key) in schema.map_keys.iter().enumerate() {
         match item.properties.get(key) {
             None => errors.invalid_as(keys_path, &keys(), "entries must all be names of item properties"),

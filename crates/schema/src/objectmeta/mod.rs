@@ -4,10 +4,12 @@
 //! empty fields are dropped, and timestamps are converted to UTC.
 
 mod check;
+pub mod fields;
 
 use serde_json::{Map, Value, json};
 
 pub use check::{check_embedded, check_root};
+use fields::{METADATA, MetadataField, MetadataFieldType};
 
 use super::error::{FieldError, FieldErrorKind};
 use super::golang::Timestamp;
@@ -15,64 +17,6 @@ use super::gotext;
 use super::node::SchemaNode;
 use super::path::LinkedPath;
 use super::prune::PrunedField;
-
-/// The type of a metadata field.
-#[derive(Clone, Copy)]
-enum MetadataFieldType {
-    Text,
-    /// A string that is written even if it is empty.
-    Always,
-    Integer,
-    /// An integer for which zero differs from a missing value.
-    Optional,
-    Flag,
-    Time,
-    /// Any value: field sets are not inspected.
-    Opaque,
-    Texts,
-    TextMap,
-    List(Shapes),
-}
-
-/// The fields of a structure.
-type Shapes = &'static [(&'static str, MetadataFieldType)];
-
-const OWNER: Shapes = &[
-    ("apiVersion", MetadataFieldType::Always),
-    ("blockOwnerDeletion", MetadataFieldType::Flag),
-    ("controller", MetadataFieldType::Flag),
-    ("kind", MetadataFieldType::Always),
-    ("name", MetadataFieldType::Always),
-    ("uid", MetadataFieldType::Always),
-];
-
-const MANAGED: Shapes = &[
-    ("apiVersion", MetadataFieldType::Text),
-    ("fieldsType", MetadataFieldType::Text),
-    ("fieldsV1", MetadataFieldType::Opaque),
-    ("manager", MetadataFieldType::Text),
-    ("operation", MetadataFieldType::Text),
-    ("subresource", MetadataFieldType::Text),
-    ("time", MetadataFieldType::Time),
-];
-
-const METADATA: Shapes = &[
-    ("annotations", MetadataFieldType::TextMap),
-    ("creationTimestamp", MetadataFieldType::Time),
-    ("deletionGracePeriodSeconds", MetadataFieldType::Optional),
-    ("deletionTimestamp", MetadataFieldType::Time),
-    ("finalizers", MetadataFieldType::Texts),
-    ("generateName", MetadataFieldType::Text),
-    ("generation", MetadataFieldType::Integer),
-    ("labels", MetadataFieldType::TextMap),
-    ("managedFields", MetadataFieldType::List(MANAGED)),
-    ("name", MetadataFieldType::Text),
-    ("namespace", MetadataFieldType::Text),
-    ("ownerReferences", MetadataFieldType::List(OWNER)),
-    ("resourceVersion", MetadataFieldType::Text),
-    ("selfLink", MetadataFieldType::Text),
-    ("uid", MetadataFieldType::Text),
-];
 
 /// How to handle a metadata field that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +128,7 @@ impl Coercion {
     fn fields(
         &mut self,
         value: &mut Value,
-        shapes: Shapes,
+        fields: &[MetadataField],
         path: &LinkedPath,
         malformed: MalformedFieldPolicy,
     ) -> Coerced {
@@ -194,12 +138,12 @@ impl Coercion {
         let mut failure = None;
         map.retain(|key, value| {
             let path = LinkedPath::Name(path, key);
-            let Some((_, shape)) = shapes.iter().find(|(name, _)| name == key) else {
+            let Some(field) = fields.iter().find(|field| field.name == key) else {
                 self.dropped.push(PrunedField::new(&path, value.take()));
                 return false;
             };
             let dropped = self.dropped.len();
-            match self.field(value, *shape, &path) {
+            match self.field(value, field.field_type, &path) {
                 Ok(keep) => keep,
                 Err(_) if malformed == MalformedFieldPolicy::Dropped => {
                     // The whole field is dropped, which includes what was dropped inside it.
@@ -213,33 +157,33 @@ impl Coercion {
                 }
             }
         });
-        for (name, _) in shapes.iter().filter(|(_, shape)| matches!(shape, MetadataFieldType::Always)) {
-            if !map.contains_key(*name) {
-                map.insert((*name).to_owned(), json!(""));
+        for field in fields.iter().filter(|field| matches!(field.field_type, MetadataFieldType::RequiredText)) {
+            if !map.contains_key(field.name) {
+                map.insert(field.name.to_owned(), json!(""));
             }
         }
         failure.map_or(Ok(()), Err)
     }
 
     /// Normalizes a field and returns whether it is kept: an empty field is equivalent to a missing one.
-    fn field(&mut self, value: &mut Value, shape: MetadataFieldType, path: &LinkedPath) -> Coerced<bool> {
+    fn field(&mut self, value: &mut Value, field_type: MetadataFieldType, path: &LinkedPath) -> Coerced<bool> {
         if value.is_null() {
             return Ok(false);
         }
         let wrong =
             |value: &Value, wanted: &str| Err(Box::new(invalid(path, value.clone(), &format!("must be {wanted}"))));
-        match (shape, &mut *value) {
+        match (field_type, &mut *value) {
             (MetadataFieldType::Opaque, _) => Ok(true),
             (MetadataFieldType::Text, Value::String(text)) => Ok(!text.is_empty()),
-            (MetadataFieldType::Always, Value::String(_)) => Ok(true),
-            (MetadataFieldType::Flag, Value::Bool(_)) => Ok(true),
-            (MetadataFieldType::Integer | MetadataFieldType::Optional, Value::Number(_)) => {
+            (MetadataFieldType::RequiredText, Value::String(_)) => Ok(true),
+            (MetadataFieldType::FlagPointer, Value::Bool(_)) => Ok(true),
+            (MetadataFieldType::Integer | MetadataFieldType::IntPointer, Value::Number(_)) => {
                 // The server encodes it as JSON once more: 1.0 becomes 1.
                 let Ok(integer) = gotext::json(value).parse::<i64>() else { return wrong(value, "an integer") };
                 *value = json!(integer);
-                Ok(integer != 0 || matches!(shape, MetadataFieldType::Optional))
+                Ok(integer != 0 || matches!(field_type, MetadataFieldType::IntPointer))
             }
-            (MetadataFieldType::Time, Value::String(text)) => {
+            (MetadataFieldType::Time | MetadataFieldType::TimePointer, Value::String(text)) => {
                 match Timestamp::from_rfc3339(text).map(Timestamp::to_the_second) {
                     // Conversion to UTC can lead to a year that cannot be written.
                     Some(time) if (0..=9999).contains(&time.parts(0).year) => {
@@ -249,7 +193,7 @@ impl Coercion {
                     _ => wrong(value, "an RFC 3339 time"),
                 }
             }
-            (MetadataFieldType::Texts, Value::Array(items)) => {
+            (MetadataFieldType::TextSet, Value::Array(items)) => {
                 for item in items.iter_mut() {
                     match item {
                         Value::String(_) => {}
@@ -269,22 +213,22 @@ impl Coercion {
                 }
                 Ok(!entries.is_empty())
             }
-            (MetadataFieldType::List(shapes), Value::Array(items)) => {
+            (MetadataFieldType::Structs { fields, .. }, Value::Array(items)) => {
                 for (at, item) in items.iter_mut().enumerate() {
                     if item.is_null() {
                         *item = json!({});
                     }
-                    self.fields(item, shapes, &LinkedPath::Index(path, at), MalformedFieldPolicy::Refused)?;
+                    self.fields(item, fields, &LinkedPath::Index(path, at), MalformedFieldPolicy::Refused)?;
                 }
                 Ok(!items.is_empty())
             }
-            (MetadataFieldType::Text | MetadataFieldType::Always, value) => wrong(value, "a string"),
-            (MetadataFieldType::Flag, value) => wrong(value, "true or false"),
-            (MetadataFieldType::Integer | MetadataFieldType::Optional, value) => wrong(value, "an integer"),
-            (MetadataFieldType::Time, value) => wrong(value, "an RFC 3339 time"),
-            (MetadataFieldType::Texts, value) => wrong(value, "a list of strings"),
+            (MetadataFieldType::Text | MetadataFieldType::RequiredText, value) => wrong(value, "a string"),
+            (MetadataFieldType::FlagPointer, value) => wrong(value, "true or false"),
+            (MetadataFieldType::Integer | MetadataFieldType::IntPointer, value) => wrong(value, "an integer"),
+            (MetadataFieldType::Time | MetadataFieldType::TimePointer, value) => wrong(value, "an RFC 3339 time"),
+            (MetadataFieldType::TextSet, value) => wrong(value, "a list of strings"),
             (MetadataFieldType::TextMap, value) => wrong(value, "a map of strings"),
-            (MetadataFieldType::List(_), value) => wrong(value, "a list"),
+            (MetadataFieldType::Structs { .. }, value) => wrong(value, "a list"),
         }
     }
 }

@@ -4,6 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
+use crate::keywords::{GoFieldType, KEYWORDS, RULE_FIELDS};
+use crate::objectmeta::fields::{METADATA, MetadataField, MetadataFieldType};
+
 /// Definitions in OpenAPI documents whose values can be of several scalar types, although older servers describe them
 /// as strings. Source: `k8s.io/kube-openapi/pkg/schemaconv`
 pub const ANY_SCALAR: [&str; 2] =
@@ -13,14 +16,10 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// The properties of this type with these names.
-fn all(kind: &str, names: &[&str]) -> Map<String, Value> {
-    names.iter().map(|name| ((*name).to_owned(), json!({"type": kind}))).collect()
-}
-
 /// An object with these fields that are strings, and others.
 fn fields(texts: &[&str], others: Value) -> Value {
-    let mut properties = all("string", texts);
+    let mut properties: Map<String, Value> =
+        texts.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
     properties.extend(others.as_object().cloned().unwrap_or_default());
     object(properties.into())
 }
@@ -29,37 +28,38 @@ fn list(items: Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
+/// A list whose items are identified by this field.
+fn keyed_list(key: &str, items: Value) -> Value {
+    json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key], "items": items})
+}
+
 /// The server's own schema of every resource, including embedded ones.
-/// Source: `ObjectMeta` of `k8s.io/apimachinery/pkg/apis/meta/v1`
-pub static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
-    let (flag, integer) = (json!({"type": "boolean"}), json!({"type": "integer"}));
-    let time = json!({"type": "string", "format": "date-time"});
-    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let owner = fields(
-        &["apiVersion", "kind", "name"],
-        json!({"blockOwnerDeletion": flag, "controller": flag, "uid": {"type": "string", "default": ""}}),
-    );
-    let managed = fields(
-        &["apiVersion", "fieldsType", "manager", "operation", "subresource"],
-        json!({"fieldsV1": {"type": "object"}, "time": time}),
-    );
-    let metadata = fields(
-        &["generateName", "name", "namespace", "resourceVersion", "selfLink", "uid"],
-        json!({
-            "annotations": texts,
-            "creationTimestamp": time,
-            "deletionGracePeriodSeconds": integer,
-            "deletionTimestamp": time,
-            "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "generation": integer,
-            "labels": texts,
-            "managedFields": {"type": "array", "items": managed},
-            "ownerReferences": {"type": "array", "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["uid"], "items": owner},
-        }),
-    );
-    fields(&["apiVersion", "kind"], json!({"metadata": metadata}))
-});
+pub static RESOURCE: LazyLock<Value> =
+    LazyLock::new(|| fields(&["apiVersion", "kind"], json!({"metadata": metadata(METADATA)})));
+
+/// A text that the server fills in if it is missing.
+fn required_text() -> Value {
+    json!({"type": "string", "default": ""})
+}
+
+fn metadata(fields: &[MetadataField]) -> Value {
+    let schema = |field_type| match field_type {
+        MetadataFieldType::Text => json!({"type": "string"}),
+        MetadataFieldType::RequiredText => required_text(),
+        MetadataFieldType::Integer | MetadataFieldType::IntPointer => json!({"type": "integer"}),
+        MetadataFieldType::FlagPointer => json!({"type": "boolean"}),
+        MetadataFieldType::Time | MetadataFieldType::TimePointer => json!({"type": "string", "format": "date-time"}),
+        MetadataFieldType::Opaque => json!({"type": "object"}),
+        MetadataFieldType::TextSet => {
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}})
+        }
+        MetadataFieldType::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        MetadataFieldType::Structs { fields, key: None } => list(metadata(fields)),
+        MetadataFieldType::Structs { fields, key: Some(key) } => keyed_list(key, metadata(fields)),
+    };
+    let fields = fields.iter().map(|field| (field.name.to_owned(), schema(field.field_type)));
+    object(fields.collect::<Map<_, _>>().into())
+}
 
 /// The schemas of a CustomResourceDefinition and of the JSONSchemaProps in it, which refer to themselves. A field
 /// without a type can have several: `items` is a schema or a list of schemas, and is parsed later. Source: `types.go`
@@ -105,13 +105,12 @@ pub static CRD: LazyLock<Value> = LazyLock::new(|| {
         json!({
             "lastTransitionTime": {"type": "string", "format": "date-time"},
             "observedGeneration": integer,
-            "type": {"type": "string", "default": ""},
+            "type": required_text(),
         }),
     );
     let status = object(json!({
         "acceptedNames": names,
-        "conditions": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
-            "items": condition},
+        "conditions": keyed_list("type", condition),
         "observedGeneration": integer,
         "storedVersions": texts,
     }));
@@ -122,66 +121,28 @@ pub static CRD: LazyLock<Value> = LazyLock::new(|| {
 });
 
 fn json_schema_props() -> Value {
+    let keywords = KEYWORDS.iter().map(|keyword| (keyword.name.to_owned(), field(keyword.field.go_type)));
+    object(keywords.collect::<Map<_, _>>().into())
+}
+
+fn field(go_type: GoFieldType) -> Value {
     let schema = json!({"$ref": "JSONSchemaProps"});
-    let schemas = list(schema.clone());
-    let by_name = json!({"type": "object", "additionalProperties": schema});
-    let mut properties = all(
-        "string",
-        &[
-            "$ref",
-            "$schema",
-            "description",
-            "format",
-            "id",
-            "pattern",
-            "title",
-            "type",
-            "x-kubernetes-list-type",
-            "x-kubernetes-map-type",
-        ],
-    );
-    properties.extend(all(
-        "boolean",
-        &[
-            "exclusiveMaximum",
-            "exclusiveMinimum",
-            "nullable",
-            "uniqueItems",
-            "x-kubernetes-embedded-resource",
-            "x-kubernetes-int-or-string",
-            "x-kubernetes-preserve-unknown-fields",
-        ],
-    ));
-    properties.extend(all(
-        "number",
-        &[
-            "maxItems",
-            "maxLength",
-            "maxProperties",
-            "maximum",
-            "minItems",
-            "minLength",
-            "minProperties",
-            "minimum",
-            "multipleOf",
-        ],
-    ));
-    let rule = fields(
-        &["fieldPath", "message", "messageExpression", "reason"],
-        json!({"optionalOldSelf": {"type": "boolean"}, "rule": {"type": "string", "default": ""}}),
-    );
-    let others = json!({
-        "additionalItems": {}, "additionalProperties": {}, "default": {}, "dependencies": {"type": "object"},
-        "example": {}, "items": {},
-        "allOf": schemas, "anyOf": schemas, "oneOf": schemas, "not": schema,
-        "definitions": by_name, "patternProperties": by_name, "properties": by_name,
-        "enum": list(json!({})),
-        "externalDocs": fields(&["description", "url"], json!({})),
-        "required": list(json!({"type": "string"})),
-        "x-kubernetes-list-map-keys": list(json!({"type": "string"})),
-        "x-kubernetes-validations": {"type": "array", "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["rule"], "items": rule},
-    });
-    properties.extend(others.as_object().cloned().unwrap_or_default());
-    object(properties.into())
+    match go_type {
+        GoFieldType::Text | GoFieldType::TextPointer => json!({"type": "string"}),
+        GoFieldType::RequiredText => required_text(),
+        GoFieldType::Flag | GoFieldType::FlagPointer => json!({"type": "boolean"}),
+        GoFieldType::IntPointer | GoFieldType::FloatPointer => json!({"type": "number"}),
+        GoFieldType::Value | GoFieldType::Items | GoFieldType::SchemaOrFlag => json!({}),
+        GoFieldType::Values => list(json!({})),
+        GoFieldType::Texts => list(json!({"type": "string"})),
+        GoFieldType::Schema => schema,
+        GoFieldType::Schemas => list(schema),
+        GoFieldType::Named | GoFieldType::Definitions => json!({"type": "object", "additionalProperties": schema}),
+        GoFieldType::Dependencies => json!({"type": "object"}),
+        GoFieldType::Rules => {
+            let fields = RULE_FIELDS.iter().map(|member| (member.name.to_owned(), field(member.go_type)));
+            keyed_list("rule", object(fields.collect::<Map<_, _>>().into()))
+        }
+        GoFieldType::Documentation => fields(&["description", "url"], json!({})),
+    }
 }

@@ -2,11 +2,18 @@
 //! its type, and when the server's JSON has it.
 //!
 //! Source: the struct tags of `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1` and
-//! `k8s.io/apimachinery/pkg/apis/meta/v1` in Kubernetes 1.36. A field that a later version adds is not in these tables;
-//! a message that has one is not decoded, so that it cannot be lost.
+//! `k8s.io/apimachinery/pkg/apis/meta/v1` in Kubernetes 1.36. The messages of schemas and metadata are made from the
+//! tables of `gantry_schema`. A field that a later version adds is not in these tables; a message that has one is not
+//! decoded, so that it cannot be lost.
+
+use gantry_schema::keywords::{GoField, GoFieldType, KEYWORDS_IN_ORDER, RULE_FIELDS};
+use gantry_schema::object_meta::{self, MetadataField, MetadataFieldType};
 
 use super::transcode::{Message, ProtobufField, WireValueKind};
 use WireValueKind::{Base64, Bool, Double, Integer, Json, Text, Time};
+
+/// Stands in an array that is being filled.
+const NO_FIELD: ProtobufField = ProtobufField::new(0, "", Text);
 
 /// A field that is always in the JSON, also if it is empty.
 const fn always(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
@@ -39,42 +46,40 @@ pub static CRD: Message = &[
     always(3, "status", WireValueKind::Message(&STATUS)),
 ];
 
-static METADATA: Message = &[
-    filled(1, "name", Text),
-    filled(2, "generateName", Text),
-    filled(3, "namespace", Text),
-    filled(4, "selfLink", Text),
-    filled(5, "uid", Text),
-    filled(6, "resourceVersion", Text),
-    filled(7, "generation", Integer),
-    filled(8, "creationTimestamp", Time),
-    set(9, "deletionTimestamp", Time),
-    set(10, "deletionGracePeriodSeconds", Integer),
-    map(11, "labels", Text),
-    map(12, "annotations", Text),
-    list(13, "ownerReferences", WireValueKind::Message(&OWNER_REFERENCE)),
-    list(14, "finalizers", Text),
-    list(17, "managedFields", WireValueKind::Message(&MANAGED_FIELDS_ENTRY)),
-];
+/// `ObjectMeta`
+static METADATA: Message = &metadata_fields::<{ object_meta::METADATA.len() }>(object_meta::METADATA);
+static OWNER_REFERENCE: Message =
+    &metadata_fields::<{ object_meta::OWNER_REFERENCE.len() }>(object_meta::OWNER_REFERENCE);
+static MANAGED_FIELDS_ENTRY: Message =
+    &metadata_fields::<{ object_meta::MANAGED_FIELDS_ENTRY.len() }>(object_meta::MANAGED_FIELDS_ENTRY);
 
-static OWNER_REFERENCE: Message = &[
-    always(1, "kind", Text),
-    always(3, "name", Text),
-    always(4, "uid", Text),
-    always(5, "apiVersion", Text),
-    set(6, "controller", Bool),
-    set(7, "blockOwnerDeletion", Bool),
-];
-
-static MANAGED_FIELDS_ENTRY: Message = &[
-    filled(1, "manager", Text),
-    filled(2, "operation", Text),
-    filled(3, "apiVersion", Text),
-    set(4, "time", Time),
-    filled(6, "fieldsType", Text),
-    set(7, "fieldsV1", Json),
-    filled(8, "subresource", Text),
-];
+const fn metadata_fields<const N: usize>(fields: &[MetadataField]) -> [ProtobufField; N] {
+    let mut message = [NO_FIELD; N];
+    let mut at = 0;
+    while at < N {
+        let MetadataField { name, number, field_type } = fields[at];
+        message[at] = match field_type {
+            MetadataFieldType::Text => filled(number, name, Text),
+            MetadataFieldType::RequiredText => always(number, name, Text),
+            MetadataFieldType::Integer => filled(number, name, Integer),
+            MetadataFieldType::IntPointer => set(number, name, Integer),
+            MetadataFieldType::FlagPointer => set(number, name, Bool),
+            MetadataFieldType::Time => filled(number, name, Time),
+            MetadataFieldType::TimePointer => set(number, name, Time),
+            MetadataFieldType::Opaque => set(number, name, Json),
+            MetadataFieldType::TextSet => list(number, name, Text),
+            MetadataFieldType::TextMap => map(number, name, Text),
+            MetadataFieldType::Structs { key: Some(_), .. } => {
+                list(number, name, WireValueKind::Message(&OWNER_REFERENCE))
+            }
+            MetadataFieldType::Structs { key: None, .. } => {
+                list(number, name, WireValueKind::Message(&MANAGED_FIELDS_ENTRY))
+            }
+        };
+        at += 1;
+    }
+    message
+}
 
 static SPEC: Message = &[
     always(1, "group", Text),
@@ -161,63 +166,55 @@ static CONDITION: Message = &[
 ];
 
 /// `JSONSchemaProps`
-pub static SCHEMA: Message = &[
-    filled(1, "id", Text),
-    filled(2, "$schema", Text),
-    set(3, "$ref", Text),
-    filled(4, "description", Text),
-    filled(5, "type", Text),
-    filled(6, "format", Text),
-    filled(7, "title", Text),
-    set(8, "default", Json),
-    set(9, "maximum", Double),
-    filled(10, "exclusiveMaximum", Bool),
-    set(11, "minimum", Double),
-    filled(12, "exclusiveMinimum", Bool),
-    set(13, "maxLength", Integer),
-    set(14, "minLength", Integer),
-    filled(15, "pattern", Text),
-    set(16, "maxItems", Integer),
-    set(17, "minItems", Integer),
-    filled(18, "uniqueItems", Bool),
-    set(19, "multipleOf", Double),
-    list(20, "enum", Json),
-    set(21, "maxProperties", Integer),
-    set(22, "minProperties", Integer),
-    list(23, "required", Text),
-    set(24, "items", WireValueKind::OrList(&SCHEMA)),
-    list(25, "allOf", WireValueKind::Message(&SCHEMA)),
-    list(26, "oneOf", WireValueKind::Message(&SCHEMA)),
-    list(27, "anyOf", WireValueKind::Message(&SCHEMA)),
-    set(28, "not", WireValueKind::Message(&SCHEMA)),
-    map(29, "properties", WireValueKind::Message(&SCHEMA)),
-    set(30, "additionalProperties", WireValueKind::OrBool(&SCHEMA)),
-    map(31, "patternProperties", WireValueKind::Message(&SCHEMA)),
-    map(32, "dependencies", WireValueKind::OrTexts(&SCHEMA)),
-    set(33, "additionalItems", WireValueKind::OrBool(&SCHEMA)),
-    map(34, "definitions", WireValueKind::Message(&SCHEMA)),
-    set(35, "externalDocs", WireValueKind::Message(&EXTERNAL_DOCS)),
-    set(36, "example", Json),
-    filled(37, "nullable", Bool),
-    set(38, "x-kubernetes-preserve-unknown-fields", Bool),
-    filled(39, "x-kubernetes-embedded-resource", Bool),
-    filled(40, "x-kubernetes-int-or-string", Bool),
-    list(41, "x-kubernetes-list-map-keys", Text),
-    set(42, "x-kubernetes-list-type", Text),
-    set(43, "x-kubernetes-map-type", Text),
-    list(44, "x-kubernetes-validations", WireValueKind::Message(&VALIDATION_RULE)),
-];
+static SCHEMA: Message = &schema_fields::<{ KEYWORDS_IN_ORDER.len() }>();
+
+const fn schema_fields<const N: usize>() -> [ProtobufField; N] {
+    let mut message = [NO_FIELD; N];
+    let mut at = 0;
+    while at < N {
+        message[at] = field(KEYWORDS_IN_ORDER[at].field);
+        at += 1;
+    }
+    message
+}
+
+static VALIDATION_RULE: Message = &rule_fields::<{ RULE_FIELDS.len() }>();
+
+const fn rule_fields<const N: usize>() -> [ProtobufField; N] {
+    let mut message = [NO_FIELD; N];
+    let mut at = 0;
+    while at < N {
+        message[at] = field(RULE_FIELDS[at]);
+        at += 1;
+    }
+    message
+}
+
+const fn field(field: GoField) -> ProtobufField {
+    let GoField { name, number, go_type, .. } = field;
+    match go_type {
+        GoFieldType::Text => filled(number, name, Text),
+        GoFieldType::RequiredText => always(number, name, Text),
+        GoFieldType::TextPointer => set(number, name, Text),
+        GoFieldType::Flag => filled(number, name, Bool),
+        GoFieldType::FlagPointer => set(number, name, Bool),
+        GoFieldType::IntPointer => set(number, name, Integer),
+        GoFieldType::FloatPointer => set(number, name, Double),
+        GoFieldType::Value => set(number, name, Json),
+        GoFieldType::Values => list(number, name, Json),
+        GoFieldType::Texts => list(number, name, Text),
+        GoFieldType::Schema => set(number, name, WireValueKind::Message(&SCHEMA)),
+        GoFieldType::Schemas => list(number, name, WireValueKind::Message(&SCHEMA)),
+        GoFieldType::Items => set(number, name, WireValueKind::OrList(&SCHEMA)),
+        GoFieldType::SchemaOrFlag => set(number, name, WireValueKind::OrBool(&SCHEMA)),
+        GoFieldType::Named | GoFieldType::Definitions => map(number, name, WireValueKind::Message(&SCHEMA)),
+        GoFieldType::Dependencies => map(number, name, WireValueKind::OrTexts(&SCHEMA)),
+        GoFieldType::Rules => list(number, name, WireValueKind::Message(&VALIDATION_RULE)),
+        GoFieldType::Documentation => set(number, name, WireValueKind::Message(&EXTERNAL_DOCS)),
+    }
+}
 
 static EXTERNAL_DOCS: Message = &[filled(1, "description", Text), filled(2, "url", Text)];
-
-static VALIDATION_RULE: Message = &[
-    always(1, "rule", Text),
-    filled(2, "message", Text),
-    filled(3, "messageExpression", Text),
-    set(4, "reason", Text),
-    filled(5, "fieldPath", Text),
-    set(6, "optionalOldSelf", Bool),
-];
 
 /// `Status`, a refusal of the server.
 pub static REFUSAL: Message = &[

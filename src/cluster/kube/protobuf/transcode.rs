@@ -17,6 +17,7 @@ const MAX_DEPTH: usize = json::MAX_DEPTH;
 pub type Message = &'static [ProtobufField];
 
 /// A field of a message.
+#[derive(Clone, Copy)]
 pub struct ProtobufField {
     number: u32,
     /// The name in JSON.

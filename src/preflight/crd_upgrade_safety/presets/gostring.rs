@@ -7,6 +7,7 @@
 use super::typed;
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use gantry_schema::gotext;
+use gantry_schema::keywords::{GoFieldType, KEYWORDS_IN_ORDER, RULE_FIELDS};
 
 /// The CRD that a schema belongs to. The two CRDs never share an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,85 +15,6 @@ pub enum Memory {
     Live,
     Desired,
 }
-
-/// How a Go type holds a keyword.
-#[derive(Clone, Copy)]
-enum GoFieldType {
-    Text,
-    Flag,
-    Texts,
-    TextPointer,
-    FlagPointer,
-    IntPointer,
-    FloatPointer,
-    Value,
-    Values,
-    Schema,
-    Schemas,
-    Items,
-    SchemaOrFlag,
-    Named(&'static str),
-    Rules,
-    Documentation,
-}
-
-/// The fields of `JSONSchemaProps`, in order.
-const FIELDS: &[(&str, &str, GoFieldType)] = &[
-    ("ID", "id", GoFieldType::Text),
-    ("Schema", "$schema", GoFieldType::Text),
-    ("Ref", "$ref", GoFieldType::TextPointer),
-    ("Description", "description", GoFieldType::Text),
-    ("Type", "type", GoFieldType::Text),
-    ("Format", "format", GoFieldType::Text),
-    ("Title", "title", GoFieldType::Text),
-    ("Default", "default", GoFieldType::Value),
-    ("Maximum", "maximum", GoFieldType::FloatPointer),
-    ("ExclusiveMaximum", "exclusiveMaximum", GoFieldType::Flag),
-    ("Minimum", "minimum", GoFieldType::FloatPointer),
-    ("ExclusiveMinimum", "exclusiveMinimum", GoFieldType::Flag),
-    ("MaxLength", "maxLength", GoFieldType::IntPointer),
-    ("MinLength", "minLength", GoFieldType::IntPointer),
-    ("Pattern", "pattern", GoFieldType::Text),
-    ("MaxItems", "maxItems", GoFieldType::IntPointer),
-    ("MinItems", "minItems", GoFieldType::IntPointer),
-    ("UniqueItems", "uniqueItems", GoFieldType::Flag),
-    ("MultipleOf", "multipleOf", GoFieldType::FloatPointer),
-    ("Enum", "enum", GoFieldType::Values),
-    ("MaxProperties", "maxProperties", GoFieldType::IntPointer),
-    ("MinProperties", "minProperties", GoFieldType::IntPointer),
-    ("Required", "required", GoFieldType::Texts),
-    ("Items", "items", GoFieldType::Items),
-    ("AllOf", "allOf", GoFieldType::Schemas),
-    ("OneOf", "oneOf", GoFieldType::Schemas),
-    ("AnyOf", "anyOf", GoFieldType::Schemas),
-    ("Not", "not", GoFieldType::Schema),
-    ("Properties", "properties", GoFieldType::Named("map[string]JSONSchemaProps")),
-    ("AdditionalProperties", "additionalProperties", GoFieldType::SchemaOrFlag),
-    ("PatternProperties", "patternProperties", GoFieldType::Named("map[string]JSONSchemaProps")),
-    ("Dependencies", "dependencies", GoFieldType::Named("JSONSchemaDependencies")),
-    ("AdditionalItems", "additionalItems", GoFieldType::SchemaOrFlag),
-    ("Definitions", "definitions", GoFieldType::Named("JSONSchemaDefinitions")),
-    ("ExternalDocs", "externalDocs", GoFieldType::Documentation),
-    ("Example", "example", GoFieldType::Value),
-    ("Nullable", "nullable", GoFieldType::Flag),
-    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", GoFieldType::FlagPointer),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", GoFieldType::Flag),
-    ("XIntOrString", "x-kubernetes-int-or-string", GoFieldType::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", GoFieldType::Texts),
-    ("XListType", "x-kubernetes-list-type", GoFieldType::TextPointer),
-    ("XMapType", "x-kubernetes-map-type", GoFieldType::TextPointer),
-    ("XValidations", "x-kubernetes-validations", GoFieldType::Rules),
-];
-
-/// The fields of `ValidationRule`, in order.
-const RULE_FIELDS: &[(&str, &str, GoFieldType)] = &[
-    ("Rule", "rule", GoFieldType::Text),
-    ("Message", "message", GoFieldType::Text),
-    ("MessageExpression", "messageExpression", GoFieldType::Text),
-    ("Reason", "reason", GoFieldType::TextPointer),
-    ("FieldPath", "fieldPath", GoFieldType::Text),
-    ("OptionalOldSelf", "optionalOldSelf", GoFieldType::FlagPointer),
-];
 
 /// Keywords that crdify clears in the schemas of a `oneOf` before it compares them.
 const BLANKED: &[&str] = &["description", "title", "example", "externalDocs"];
@@ -120,9 +42,9 @@ struct Printer {
 impl Printer {
     /// `&JSONSchemaProps{ID:,Schema:,…}`
     fn schema(&self, schema: &JsonMap, without: &[&str]) -> String {
-        let fields = FIELDS.iter().map(|(name, keyword, held)| {
-            let value = typed::get(schema, keyword).filter(|_| !without.contains(keyword));
-            format!("{name}:{},", self.field(value, *held))
+        let fields = KEYWORDS_IN_ORDER.iter().map(|keyword| {
+            let value = typed::get(schema, keyword.name).filter(|_| !without.contains(&keyword.name));
+            format!("{}:{},", keyword.field.go_name, self.field(value, keyword.field.go_type))
         });
         format!("&JSONSchemaProps{{{}}}", fields.collect::<String>())
     }
@@ -137,7 +59,9 @@ impl Printer {
             format!("[]{kind}{{{}}}", items.map(|value| item(value).replacen('&', "", 1) + ",").collect::<String>())
         };
         match held {
-            GoFieldType::Text | GoFieldType::Flag | GoFieldType::Texts => plain(value, held),
+            GoFieldType::Text | GoFieldType::RequiredText | GoFieldType::Flag | GoFieldType::Texts => {
+                plain(value, held)
+            }
             GoFieldType::TextPointer
             | GoFieldType::FlagPointer
             | GoFieldType::IntPointer
@@ -150,13 +74,19 @@ impl Printer {
             GoFieldType::Schemas => listed("JSONSchemaProps", &|value| self.of(value)),
             GoFieldType::Items => self.items(value),
             GoFieldType::SchemaOrFlag => self.schema_or_flag(value),
-            GoFieldType::Named(kind) => {
+            GoFieldType::Named | GoFieldType::Definitions | GoFieldType::Dependencies => {
+                let kind = match held {
+                    GoFieldType::Definitions => "JSONSchemaDefinitions",
+                    GoFieldType::Dependencies => "JSONSchemaDependencies",
+                    _ => "map[string]JSONSchemaProps",
+                };
                 let all = entries(value).map(|(name, value)| format!("{name}: {},", self.as_struct(value)));
                 format!("{kind}{{{}}}", all.collect::<String>())
             }
             GoFieldType::Rules => listed("ValidationRule", &|rule| {
-                let fields = RULE_FIELDS.iter().map(|(name, key, held)| {
-                    format!("{name}:{},", self.field(rule.map().and_then(|rule| rule.get(key)), *held))
+                let fields = RULE_FIELDS.iter().map(|field| {
+                    let value = rule.map().and_then(|rule| rule.get(field.name));
+                    format!("{}:{},", field.go_name, self.field(value, field.go_type))
                 });
                 format!("&ValidationRule{{{}}}", fields.collect::<String>())
             }),
@@ -194,8 +124,10 @@ impl Printer {
     /// A schema as Go prints a struct without a `String()` method: `{  <nil>  string …}`.
     fn as_struct(&self, schema: &Json) -> String {
         let Some(schema) = schema.map() else { return "{}".into() };
-        let fields: Vec<String> =
-            FIELDS.iter().map(|(_, keyword, held)| self.nested(typed::get(schema, keyword), *held)).collect();
+        let fields: Vec<String> = KEYWORDS_IN_ORDER
+            .iter()
+            .map(|keyword| self.nested(typed::get(schema, keyword.name), keyword.field.go_type))
+            .collect();
         format!("{{{}}}", fields.join(" "))
     }
 
@@ -206,17 +138,14 @@ impl Printer {
             format!("[{}]", items.join(" "))
         };
         match held {
-            GoFieldType::TextPointer
-            | GoFieldType::FlagPointer
-            | GoFieldType::IntPointer
-            | GoFieldType::FloatPointer => match (value, self.memory) {
+            pointer if pointer.is_scalar_pointer() => match (value, self.memory) {
                 (None, _) => "<nil>".into(),
                 (Some(_), Memory::Live) => "0xc000000001".into(),
                 (Some(_), Memory::Desired) => "0xc000000002".into(),
             },
             GoFieldType::Values => listed(&|value| format!("{{{}}}", bytes(value))),
             GoFieldType::Schemas => listed(&|value| self.as_struct(value)),
-            GoFieldType::Named(_) => {
+            GoFieldType::Named | GoFieldType::Definitions | GoFieldType::Dependencies => {
                 let all: Vec<String> =
                     entries(value).map(|(name, value)| format!("{name}:{}", self.as_struct(value))).collect();
                 format!("map[{}]", all.join(" "))
@@ -224,7 +153,7 @@ impl Printer {
             GoFieldType::Rules => listed(&|rule| {
                 let fields: Vec<String> = RULE_FIELDS
                     .iter()
-                    .map(|(_, key, held)| self.nested(rule.map().and_then(|rule| rule.get(key)), *held))
+                    .map(|field| self.nested(rule.map().and_then(|rule| rule.get(field.name)), field.go_type))
                     .collect();
                 format!("{{{}}}", fields.join(" "))
             }),

@@ -9,20 +9,10 @@
 
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use gantry_schema::gotext;
-use gantry_schema::keywords::{self, KeywordShape};
+use gantry_schema::keywords::{self, GoField, KeywordShape, RULE_FIELDS};
 
 /// A map in the API's types. To gantry's table of keywords, it can be any value.
 pub const DEPENDENCIES: &str = "dependencies";
-
-/// The fields of a CEL rule, and whether an empty string equals absence.
-const RULE_FIELDS: &[(&str, bool)] = &[
-    ("rule", true),
-    ("message", true),
-    ("messageExpression", true),
-    ("fieldPath", true),
-    ("reason", false),
-    ("optionalOldSelf", false),
-];
 
 /// A keyword whose typed value differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,18 +84,19 @@ fn same_schema(a: &Json, b: &Json) -> bool {
 
 fn same_rule(a: &Json, b: &Json) -> bool {
     let (Json::Map(a), Json::Map(b)) = (a, b) else { return a == b };
-    fn field<'n, 'a>(rule: &'n JsonMap<'a>, name: &str, empty_is_none: bool) -> Option<&'n Json<'a>> {
-        let value = rule.get(name).filter(|value| !matches!(value, Json::Null))?;
-        (!empty_is_none || value.text() != Some("")).then_some(value)
+    // An empty string equals absence, unless the field is a pointer.
+    fn value<'n, 'a>(rule: &'n JsonMap<'a>, field: &GoField) -> Option<&'n Json<'a>> {
+        let value = rule.get(field.name).filter(|value| !matches!(value, Json::Null))?;
+        (field.go_type.is_scalar_pointer() || value.text() != Some("")).then_some(value)
     }
-    RULE_FIELDS.iter().all(|(name, empty)| field(a, name, *empty) == field(b, name, *empty))
+    RULE_FIELDS.iter().all(|field| value(a, field) == value(b, field))
 }
 
 /// `Format "int32" -> ""`: a difference in OLM's short form of crdify's struct diff.
 pub fn short_form(difference: &TypedDifference) -> String {
     let keyword = difference.keyword;
-    let pointer = matches!(keywords::shape(keyword), Some(KeywordShape::Number | KeywordShape::KeptText))
-        || keyword == "x-kubernetes-preserve-unknown-fields";
+    let field = keywords::find(keyword).map(|keyword| keyword.field);
+    let pointer = field.is_some_and(|field| field.go_type.is_scalar_pointer());
     let value = |value: Option<&Json>| match (value, keywords::shape(keyword)) {
         (None, Some(KeywordShape::Text)) => "\"\"".to_owned(),
         (None, Some(KeywordShape::Flag)) if !pointer => "false".to_owned(),
@@ -122,27 +113,12 @@ pub fn short_form(difference: &TypedDifference) -> String {
     };
     let (before, after) = (value(difference.live), value(difference.desired));
     let changed = if before == after { " (changed)" } else { "" };
-    format!("{} {before} -> {after}{changed}", go_name(keyword))
+    let go_name = field.map_or(keyword, |field| field.go_name);
+    format!("{go_name} {before} -> {after}{changed}")
 }
 
 fn short(text: &str) -> String {
     super::super::words::cut(text)
-}
-
-/// The name of the Go field that holds a keyword.
-fn go_name(keyword: &str) -> String {
-    match keyword {
-        "$ref" => return "Ref".into(),
-        "$schema" => return "Schema".into(),
-        "id" => return "ID".into(),
-        _ => {}
-    }
-    let (prefix, rest) = keyword.strip_prefix("x-kubernetes-").map_or(("", keyword), |rest| ("X", rest));
-    let words = rest.split('-').map(|word| {
-        let mut chars = word.chars();
-        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect::<String>())
-    });
-    format!("{prefix}{}", words.collect::<String>())
 }
 
 #[cfg(test)]

@@ -5,8 +5,12 @@
 //! lists as sets, and ignores the order of keys. None of these count as a change. Keywords that are missing from this
 //! table are kept and compared literally, so that changes to future keywords are detected too.
 
+mod table;
+
 use super::tree::{Tree, ValueView};
 use crate::json::{Json, JsonMap};
+pub use table::{GoField, GoFieldType, KEYWORDS, KEYWORDS_IN_ORDER, RULE_FIELDS, SchemaKeyword};
+pub(crate) use table::{rule_fields, schema_keywords};
 
 /// The shape of a keyword's value, which determines the values that the server drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,97 +65,6 @@ pub enum Absent {
     /// This string.
     Text(&'static str),
 }
-
-/// One keyword.
-#[derive(Debug, Clone, Copy)]
-pub struct SchemaKeyword {
-    /// The name in a schema.
-    pub name: &'static str,
-    /// The shape of its value.
-    pub shape: KeywordShape,
-    /// What depends on it.
-    pub decides: Decides,
-    /// The value that is equivalent to omitting it.
-    pub absent: Absent,
-    /// Whether the server needs it to merge a value in a server-side apply. Keywords that contain the schemas of parts
-    /// of the value do not count.
-    pub is_merge: bool,
-}
-
-impl SchemaKeyword {
-    const fn new(name: &'static str, shape: KeywordShape) -> Self {
-        Self { name, shape, decides: Decides::Objects, absent: Absent::None, is_merge: false }
-    }
-
-    const fn nothing(self, reason: &'static str) -> Self {
-        Self { decides: Decides::Nothing(reason), ..self }
-    }
-
-    const fn ownership(self) -> Self {
-        Self { decides: Decides::Ownership, ..self }
-    }
-
-    const fn merge(self) -> Self {
-        Self { is_merge: true, ..self }
-    }
-
-    const fn absent(self, absent: Absent) -> Self {
-        Self { absent, ..self }
-    }
-}
-
-/// The fields of the API's `JSONSchemaProps`, sorted by name.
-pub const KEYWORDS: &[SchemaKeyword] = &[
-    SchemaKeyword::new("$ref", KeywordShape::KeptText),
-    SchemaKeyword::new("$schema", KeywordShape::Text)
-        .nothing("says which dialect the schema is written in; the API server refuses it in a CRD"),
-    SchemaKeyword::new("additionalItems", KeywordShape::SchemaOrFlag),
-    SchemaKeyword::new("additionalProperties", KeywordShape::SchemaOrFlag),
-    SchemaKeyword::new("allOf", KeywordShape::Schemas),
-    SchemaKeyword::new("anyOf", KeywordShape::Schemas),
-    SchemaKeyword::new("default", KeywordShape::Value),
-    SchemaKeyword::new("definitions", KeywordShape::Named),
-    SchemaKeyword::new("dependencies", KeywordShape::Value),
-    SchemaKeyword::new("description", KeywordShape::Text).nothing("documentation"),
-    SchemaKeyword::new("enum", KeywordShape::Set),
-    SchemaKeyword::new("example", KeywordShape::Value).nothing("documentation"),
-    SchemaKeyword::new("exclusiveMaximum", KeywordShape::Flag),
-    SchemaKeyword::new("exclusiveMinimum", KeywordShape::Flag),
-    SchemaKeyword::new("externalDocs", KeywordShape::Value).nothing("documentation"),
-    SchemaKeyword::new("format", KeywordShape::Text),
-    SchemaKeyword::new("id", KeywordShape::Text)
-        .nothing("a name for the schema itself; the API server refuses it in a CRD"),
-    SchemaKeyword::new("items", KeywordShape::SchemaOrSchemas),
-    SchemaKeyword::new("maxItems", KeywordShape::Number),
-    SchemaKeyword::new("maxLength", KeywordShape::Number),
-    SchemaKeyword::new("maxProperties", KeywordShape::Number),
-    SchemaKeyword::new("maximum", KeywordShape::Number),
-    SchemaKeyword::new("minItems", KeywordShape::Number).absent(Absent::Zero),
-    SchemaKeyword::new("minLength", KeywordShape::Number).absent(Absent::Zero),
-    SchemaKeyword::new("minProperties", KeywordShape::Number).absent(Absent::Zero),
-    SchemaKeyword::new("minimum", KeywordShape::Number),
-    SchemaKeyword::new("multipleOf", KeywordShape::Number),
-    SchemaKeyword::new("not", KeywordShape::Schema),
-    SchemaKeyword::new("nullable", KeywordShape::Flag),
-    SchemaKeyword::new("oneOf", KeywordShape::Choice),
-    SchemaKeyword::new("pattern", KeywordShape::Text),
-    SchemaKeyword::new("patternProperties", KeywordShape::Named),
-    SchemaKeyword::new("properties", KeywordShape::Named),
-    SchemaKeyword::new("required", KeywordShape::Set),
-    SchemaKeyword::new("title", KeywordShape::Text).nothing("documentation"),
-    SchemaKeyword::new("type", KeywordShape::Text).merge(),
-    SchemaKeyword::new("uniqueItems", KeywordShape::Flag),
-    SchemaKeyword::new("x-kubernetes-embedded-resource", KeywordShape::Flag).merge(),
-    SchemaKeyword::new("x-kubernetes-int-or-string", KeywordShape::Flag).merge(),
-    SchemaKeyword::new("x-kubernetes-list-map-keys", KeywordShape::Set).merge(),
-    SchemaKeyword::new("x-kubernetes-list-type", KeywordShape::KeptText).merge().absent(Absent::Text("atomic")),
-    SchemaKeyword::new("x-kubernetes-map-type", KeywordShape::KeptText)
-        .ownership()
-        .merge()
-        .absent(Absent::Text("granular")),
-    SchemaKeyword::new("x-kubernetes-preserve-unknown-fields", KeywordShape::Flag).merge(),
-    SchemaKeyword::new("x-kubernetes-validations", KeywordShape::Rules),
-];
 
 /// The entry of a keyword; `None` if the API does not have the keyword.
 pub fn find(name: &str) -> Option<&'static SchemaKeyword> {
@@ -253,6 +166,8 @@ mod tests {
     #[test]
     fn the_table_is_sorted_and_unique_and_gives_its_reasons() {
         assert!(KEYWORDS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(KEYWORDS_IN_ORDER.windows(2).all(|pair| pair[0].field.number < pair[1].field.number));
+        assert!(RULE_FIELDS.windows(2).all(|pair| pair[0].number < pair[1].number));
         assert!(KEYWORDS.iter().all(|keyword| keyword.decides != Decides::Nothing("")));
         assert!(KEYWORDS.iter().all(|keyword| !keyword.is_merge || !matches!(keyword.decides, Decides::Nothing(_))));
     }
