@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::budget::BUDGET;
 use super::footprint::parts;
-use super::{READ, RuleNode, RuleProofResources, alike, source};
+use super::{RuleNode, RuleProofResources, alike, source};
 use crate::keywords as kw;
 use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
 use gantry_schema::cel::{CompiledRule, compile_rules_sharing, parse_rule, unescape};
@@ -124,7 +125,9 @@ impl RuleNode<'_> {
         let logic = self.logic.get_or_init(|| {
             let read: u64 = live.rules.iter().map(|rule| source(rule).len() as u64).sum();
             let compared = kw::size(live.schema) + kw::size(desired.schema);
-            if !means.spend(read / READ + compared as u64) || !alike::see_the_same_values(live, desired) {
+            if !means.spend(read / BUDGET.rule_bytes_per_step + compared as u64)
+                || !alike::see_the_same_values(live, desired)
+            {
                 return None;
             }
             let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, patterns);

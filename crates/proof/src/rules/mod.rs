@@ -10,6 +10,7 @@
 //! ([`logic`]). Counterexamples are searched in the same way.
 
 mod alike;
+mod budget;
 pub mod cost;
 mod fill;
 mod footprint;
@@ -29,6 +30,7 @@ use super::keywords::{self as kw, has_defaults};
 use super::solve::MAX_WEIGHT;
 use super::strings::STEPS_PER_UNIT;
 use super::text::short;
+use budget::BUDGET;
 pub use fill::fill;
 pub use footprint::footprint;
 use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
@@ -38,34 +40,6 @@ use repair::{RepairInvariant, Repairs};
 use values::RepresentativeBuilder;
 use view::Footprint;
 pub use view::{RuleView, ViewStep};
-
-/// The automaton steps for building strings.
-const STEPS: u64 = 1_000_000;
-/// The maximum number of rule runs for a question that may be proven, and for one that can only be refuted.
-const RUNS: usize = 60_000;
-const GUESSES: usize = 4_000;
-/// The cost of one run in the caller's steps.
-const RUN: u64 = 8;
-/// The maximum number of values for a question, and for a question about the rule alone.
-const VALUES: usize = 20_000;
-const FEW: usize = 1_500;
-/// The maximum number of counterexamples.
-const SHOWN: usize = 3;
-/// The maximum number of candidates that are completed and validated against the whole live schema.
-const TRIED: usize = 100;
-/// The maximum number of candidates that are repaired because live's rules refuse them.
-const REPAIRED: usize = 6;
-/// The cost of completing a candidate in the caller's steps.
-const SHOW: u64 = 50;
-/// The maximum number of live's rules that are used for one desired rule.
-const FILTERS: usize = 64;
-/// What one step covers: the bytes of a rule that is read, the number of live's rules that are searched for it, and the
-/// CEL cost of running rules.
-const READ: u64 = 4;
-const SOUGHT: u64 = 16;
-const COST: u64 = 4;
-/// The bytes of a defaulted value that are covered by one step.
-const FILLED: u64 = 512;
 
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
@@ -207,14 +181,14 @@ impl<'a> RuleNode<'a> {
     /// the others.
     pub fn decide(&self, rule: &Value, means: &RuleProofResources<'_>) -> Implied {
         let limit = || Implied::Unknown("the step limit was reached".to_owned());
-        if !means.spend(SHOW + source(rule).len() as u64 / READ) {
+        if !means.spend(BUDGET.steps_per_completion + source(rule).len() as u64 / BUDGET.rule_bytes_per_step) {
             return limit();
         }
         if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
             return Implied::Yes;
         }
         let ask = |live: &[LiveRule], which, most| {
-            if !means.spend(live.len() as u64 / SOUGHT) {
+            if !means.spend(live.len() as u64 / BUDGET.live_rules_per_step) {
                 return limit();
             }
             match RuleQuestion::of(self, rule, live, which) {
@@ -227,13 +201,13 @@ impl<'a> RuleNode<'a> {
             }
         };
         // Rules that look at nothing else need no additional values; other rules may.
-        let answer = ask(&[], Which::All, FEW);
+        let answer = ask(&[], Which::All, BUDGET.max_values_of_rule_alone);
         let answer = match answer {
-            Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, VALUES),
+            Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, BUDGET.max_values),
             answer => answer,
         };
         let answer = match answer {
-            Implied::Unknown(_) => ask(self.known(), Which::All, VALUES),
+            Implied::Unknown(_) => ask(self.known(), Which::All, BUDGET.max_values),
             answer => answer,
         };
         match answer {
@@ -280,7 +254,7 @@ impl<'n, 'a> RuleQuestion<'n, 'a> {
         let own = footprint.view.clone();
         for LiveRule { footprint: theirs, rule } in known {
             let is_wanted = which == Which::All || own.covers(&theirs.view);
-            if filters.len() < FILTERS && is_wanted && theirs.view.meets(&footprint.view) {
+            if filters.len() < BUDGET.max_live_rules && is_wanted && theirs.view.meets(&footprint.view) {
                 footprint.merge(theirs);
                 if theirs.is_paired {
                     paired.push(rule);
@@ -293,23 +267,23 @@ impl<'n, 'a> RuleQuestion<'n, 'a> {
     }
 
     fn answer(&self, most: usize, means: &RuleProofResources<'_>) -> Implied {
-        let mut steps = SearchBudget::sharing(STEPS, self.node.patterns);
+        let mut steps = SearchBudget::sharing(BUDGET.max_automaton_steps, self.node.patterns);
         let is_open = !self.footprint.unsupported.is_empty();
-        let most = if is_open { most.min(GUESSES) } else { most };
+        let most = if is_open { most.min(BUDGET.max_runs_to_refute) } else { most };
         let mut maker = RepresentativeBuilder::new(&mut steps, &self.footprint.texts, is_open, most);
         let values = maker.values(self.node.live.schema, &self.footprint.view);
         let open = maker.missing.or_else(|| self.fails_alone(&values));
-        means.spend((STEPS - steps.left()) / STEPS_PER_UNIT);
+        means.spend((BUDGET.max_automaton_steps - steps.left()) / STEPS_PER_UNIT);
         // If nothing can be proven, a shorter search has to do.
-        let runs = if open.is_none() && !is_open { RUNS } else { GUESSES };
+        let runs = if open.is_none() && !is_open { BUDGET.max_runs_to_prove } else { BUDGET.max_runs_to_refute };
         let mut search = CounterexampleSearch {
             question: self,
             means,
             open,
             found: Vec::new(),
             runs,
-            tried: TRIED,
-            repaired: REPAIRED,
+            tried: BUDGET.max_completed_candidates,
+            repaired: BUDGET.max_repaired_candidates,
         };
         search.run(&values);
         let CounterexampleSearch { found, open, .. } = search;
@@ -373,7 +347,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         if self.runs == 0 {
             self.open.get_or_insert_with(|| "too many combinations of values".to_owned());
         }
-        self.runs == 0 || self.found.len() >= SHOWN
+        self.runs == 0 || self.found.len() >= BUDGET.max_counterexamples
     }
 
     /// Whether live's filters let the value pass.
@@ -382,7 +356,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         let most = budget.remaining();
         let fails = |rule: &&CompiledRule| matches!(rule.evaluate(value, old, &mut budget), CelRuleResult::Fails(_));
         let passes = !self.question.filters.iter().any(fails);
-        self.means.spend((most - budget.remaining()) / COST);
+        self.means.spend((most - budget.remaining()) / BUDGET.cel_cost_per_step);
         passes
     }
 
@@ -391,13 +365,13 @@ impl CounterexampleSearch<'_, '_, '_> {
         let mut budget = CelBudget::default();
         let most = budget.remaining();
         let answer = self.question.desired.evaluate(value, old, &mut budget);
-        self.means.spend((most - budget.remaining()) / COST);
+        self.means.spend((most - budget.remaining()) / BUDGET.cel_cost_per_step);
         answer
     }
 
     fn try_one(&mut self, value: &Value, old: Option<&Value>) {
         self.runs -= 1;
-        if !self.means.spend(RUN) {
+        if !self.means.spend(BUDGET.steps_per_run) {
             self.runs = 0;
         }
         if !self.passes(value, old) {
@@ -405,7 +379,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         }
         // Defaulting can add far more than what was built.
         let filled = self.question.node.filled_weight(value);
-        if filled > MAX_WEIGHT || !self.means.spend(filled / FILLED) {
+        if filled > MAX_WEIGHT || !self.means.spend(filled / BUDGET.defaulted_bytes_per_step) {
             self.open.get_or_insert_with(|| "values too large after defaulting".to_owned());
             return;
         }
@@ -427,7 +401,7 @@ impl CounterexampleSearch<'_, '_, '_> {
             return;
         }
         self.tried -= 1;
-        if !self.means.spend(SHOW) {
+        if !self.means.spend(BUDGET.steps_per_completion) {
             self.runs = 0;
         }
         let live = &self.question.node.live;
@@ -440,7 +414,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         };
         let objects = (filled(value), old.map(filled));
         let weight = objects.0.as_ref().map_or(0, kw::weight);
-        if !self.means.spend(weight / FILLED) {
+        if !self.means.spend(weight / BUDGET.defaulted_bytes_per_step) {
             self.runs = 0;
         }
         let (new, old) = match objects {

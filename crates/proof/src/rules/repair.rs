@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::budget::BUDGET;
 use super::fill::{defaulted, fill};
 use super::footprint::footprint;
 use super::values::RepresentativeBuilder;
@@ -18,14 +19,6 @@ use crate::automaton::SearchBudget;
 use crate::keywords as kw;
 use gantry_schema::Patterns;
 use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
-
-/// The maximum number of repairs, one after the other.
-const ROUNDS: usize = 16;
-/// The maximum number of variants of one place.
-const VARIANTS: usize = 300;
-/// The automaton steps for building strings, and the cost of one run of a rule.
-const STEPS: u64 = 100_000;
-const RUN: u64 = 8;
 
 /// Caches compiled rules by schema node, and the variants for each rule. Nodes are identified by their addresses, so
 /// all of them must live as long as this cache.
@@ -83,7 +76,7 @@ impl<'s> Repairs<'s> {
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
         let mut value = value.clone();
-        for _ in 0..ROUNDS {
+        for _ in 0..BUDGET.max_repairs {
             let failing = self.all_failing(schema, is_root, &value, spend);
             let Some(first) = failing.first() else { return Some(value) };
             if value.pointer(&first.pointer).is_none() {
@@ -153,7 +146,7 @@ impl<'s> Repairs<'s> {
             _ => {}
         }
         for (rule, compiled) in self.rules_of(schema, is_root).iter().enumerate() {
-            if spend(RUN) && fails(compiled, value) {
+            if spend(BUDGET.steps_per_run) && fails(compiled, value) {
                 found.push(RuleFailurePlace { path: path.clone(), pointer: pointer.clone(), schema, rule });
             }
         }
@@ -189,11 +182,11 @@ impl<'s> Repairs<'s> {
         let footprint = footprint(source, failing.schema, failing.schema, false, is_root).ok();
         let made = footprint.map(|mut footprint| {
             footprint.level();
-            let mut steps = SearchBudget::sharing(STEPS, &self.patterns);
-            let mut maker = RepresentativeBuilder::new(&mut steps, &footprint.texts, true, VARIANTS);
+            let mut steps = SearchBudget::sharing(BUDGET.max_automaton_steps_per_repair, &self.patterns);
+            let mut maker = RepresentativeBuilder::new(&mut steps, &footprint.texts, true, BUDGET.max_variants);
             let mut values = maker.values(failing.schema, &footprint.view);
-            spend(STEPS.saturating_sub(steps.left()) / 20);
-            values.truncate(VARIANTS);
+            spend(BUDGET.max_automaton_steps_per_repair.saturating_sub(steps.left()) / 20);
+            values.truncate(BUDGET.max_variants);
             Rc::new(Variants { view: footprint.view, values })
         });
         self.variants.borrow_mut().insert(key, made.clone());
@@ -228,7 +221,7 @@ impl<'s> Repairs<'s> {
         options.sort_by_key(|(distance, _)| *distance);
         let mut best: Option<(usize, Value)> = None;
         for (_, option) in options {
-            if !spend(RUN) {
+            if !spend(BUDGET.steps_per_run) {
                 break;
             }
             if fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
