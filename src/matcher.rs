@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_names_and_namespaces() {
+    fn matchers_select_by_kind_name_and_namespace() {
         let (web, tree) = (object("apps/v1", "Deployment", Some("prod")), json!({}));
         let facts = MatchableObject::of_live(&web, &tree);
         let says = |matcher: Matcher| matcher.matches(&facts).unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_facts_leave_a_match_undecided_only_if_they_matter() {
+    fn a_match_is_undecided_only_if_an_unknown_fact_matters() {
         let web = object("apps/v1", "Deployment", None);
         let raw = RawObject::from_value(&json!({}));
         let facts = MatchableObject::of_raw(&web, ObjectScope::Unknown, &raw);

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_and_targets_parse_or_say_why_not() {
+    fn outputs_and_targets_parse_or_are_refused_with_a_reason() {
         let json: OutputSpec = "json=report.json".parse().unwrap();
         assert_eq!(json, OutputSpec { format: ReportFormat::Json, file: Some("report.json".into()) });
         assert!("xml".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_lead_elsewhere_is_no_name() {
+    fn a_name_that_would_lead_to_another_path_is_refused() {
         assert!(["a", "a.b", "system:node", "reader of pods", "...", "ä"].into_iter().all(is_path_segment));
         for name in ["", ".", "..", "a/b", "%2f", "a%2Fproxy", "a\\b", "a\nb", "../secrets"] {
             assert!(!is_path_segment(name), "{name}");

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn string_data_wins_over_data_and_is_gone() {
+    fn string_data_is_folded_into_data() {
         let mut secret = serde_json::json!({"data": {"x": "AAAA", "z": "AQ=="}, "stringData": {"x": "hi", "y": "z"}});
         fold_string_data(&mut secret);
         assert_eq!(secret, serde_json::json!({"data": {"x": "aGk=", "z": "AQ==", "y": "eg=="}}));

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_long_text_are_shown() {
+    fn a_shortened_text_shows_both_ends() {
         let of = |length: usize| "ä".repeat(length);
         assert_eq!(cut_quote(&of(800)), of(800));
         assert_eq!(cut_quote(&format!("{}x{}", of(400), of(400))), format!("{} … {}", of(400), of(400)));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_act_on_is_escaped() {
+    fn control_characters_are_escaped() {
         let cases = [
             ("\u{1b}[2Jgone", "\\u{1b}[2Jgone"),
             ("ok\rno", "ok\\rno"),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_counts_characters_and_never_splits_one() {
+    fn cutting_a_text_counts_characters_and_splits_none() {
         assert_eq!(cut("abcdef", 6), "abcdef");
         assert_eq!(cut("abcdef", 5), "abcd…");
         assert_eq!(cut("日本語", 2), "日…");

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn an_inventory_that_is_written_is_read_back() {
         for number in [0, 1, 7, 10_000] {
             let text = whole(&members(number));
             assert_eq!((text.packed, text.text.len() < MOST), (number > 1000, true));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_split_the_same_way_every_time() {
+    fn an_inventory_that_is_too_large_is_split_the_same_way_every_time() {
         let members = long(20_000);
         let Ok(Inventory::Split(texts)) = encode(&members) else { panic!("not split") };
         assert!(texts.len() > 1 && texts.iter().all(|text| text.text.len() <= MOST), "{}", texts.len());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_leads_to_another_path_is_refused() {
+    fn an_inventory_line_that_would_lead_to_another_path_is_refused() {
         let decode = |line: &str| decode(&[MemberLines { text: format!("{line}\n"), packed: false }]);
         for line in [
             "- ConfigMap prod a u",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_inventory_is_an_error_and_never_a_shorter_one() {
+    fn a_cut_off_inventory_is_an_error_and_not_a_shorter_inventory() {
         let decode = |text: &str, packed| decode(&[MemberLines { text: text.to_owned(), packed }]);
         assert_eq!(
             decode("- ConfigMap prod a u\n- ConfigMap prod b\n", false),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_label_joins_those_that_are_there_and_changes_nothing_else() {
+    fn the_label_is_added_to_existing_labels_and_changes_nothing_else() {
         for (written, labels) in [
             (json!({"name": "a"}), json!({})),
             (json!({"name": "a", "labels": {}}), json!({})),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn additional_labels_win_and_join_those_that_are_there() {
+    fn additional_labels_are_added_and_override_existing_ones() {
         let of = |metadata: Value| {
             let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).to_string();
             let source = std::sync::Arc::new(crate::manifest::ManifestSource::new("m.yaml", text));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_fits_until_the_manifest_or_what_counts_of_the_object_changes() {
+    fn a_mark_matches_until_the_manifest_or_the_object_changes() {
         let manifest = json!({"spec": {"scope": "Namespaced"}});
         let before = mark(&manifest, &live());
         assert!(before.is_some());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_object_without_a_generation_every_write_counts() {
+    fn every_write_changes_the_mark_of_an_object_without_a_generation() {
         let (mut before, manifest) = (live(), json!({"data": {}}));
         before["metadata"]["generation"].take();
         let mut after = before.clone();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_fill_in_has_no_mark() {
+    fn an_object_that_a_controller_fills_in_has_no_mark() {
         let webhook = json!({"spec": {"conversion": {"strategy": "Webhook"}}});
         assert_eq!(mark(&webhook, &live()), None);
         let manifest = RawObject::from_value(&json!({"aggregationRule": {}}));

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_that_no_server_has_any_more_are_known() {
+    fn built_in_kinds_that_were_removed_from_kubernetes_are_known() {
         assert!(is_removed("Ingress.extensions") && is_removed("PodSecurityPolicy.policy"));
         for kind in ["Ingress.networking.k8s.io", "PodDisruptionBudget.policy", "Pod", "Shop.extensions.example.com"] {
             assert!(!is_removed(kind), "{kind}");

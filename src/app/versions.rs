@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_added_where_a_pod_refers_to_nothing() {
+    fn a_pod_without_references_is_left_as_it_is() {
         let mut pod = json!({"containers": [{"name": "a", "env": [{"name": "A", "value": "config"}]}], "volumes": [{"emptyDir": {}}]});
         let before = pod.clone();
         references_of_pod(&mut pod, &mut |_, name| *name = "other".into());

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_bounded_and_harmless() {
+    fn the_last_lines_of_a_log_are_bounded_and_escaped() {
         let text = (0..30).map(|number| format!("line {number}\n\n")).collect::<String>();
         let lines = last_lines(text.as_bytes());
         assert_eq!((lines.len(), lines[0].as_str(), lines[9].as_str()), (10, "line 20", "line 29"));

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_answer_to_a_write_is_not_looked_at() {
+    fn events_older_than_the_response_to_a_write_are_ignored() {
         let is = |version: &str| WatchEvent::Changed("web".into(), live(version));
         let gone = |version: &str| WatchEvent::Deleted("web".into(), version.into());
         let listed = |objects: Vec<(String, LiveObject)>, version: &str| WatchEvent::Listed {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_has_to_be_written_is_not_awaited() {
+    fn a_step_that_only_has_to_be_written_is_not_waited_for() {
         let step = |after: &[usize], ready: &[usize]| ApplyStep {
             after: after.to_vec(),
             ready: ready.to_vec(),

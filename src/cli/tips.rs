@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_gets_the_word_that_was_meant() {
+    fn a_misspelt_word_is_answered_with_the_intended_one() {
         for (arguments, near) in [
             ("chek -f a", "'check'"),
             ("dploy -f a", "'deploy'"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_lead_to_what_gantry_has() {
+    fn commands_and_flags_of_other_tools_are_answered_with_those_of_gantry() {
         for (arguments, instead) in [
             ("destroy -a shop", "gantry delete -a NAME"),
             ("uninstall shop", "gantry delete -a NAME"),

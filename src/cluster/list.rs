@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_told_from_what_is_no_list() {
+    fn an_empty_list_is_distinguished_from_an_answer_that_is_not_a_list() {
         for text in [r#"{"items":[],"metadata":{}}"#, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#] {
             let (page, token) = ListPage::read(text.into()).unwrap();
             assert!(page.is_empty() && token.is_empty() && page.remaining().is_none());

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_of_services_are_asked_for_through_the_api_server() {
+    fn urls_of_services_are_requested_through_the_api_server() {
         for (url, path) in [
             (
                 "https://catalogd-service.olmv1-system.svc/catalogs/a/api/v1/all",
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_are_none() {
+    fn urls_outside_of_the_cluster_are_not_urls_of_services() {
         for url in [
             "",
             "a.b.svc",

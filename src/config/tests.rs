@@ -201,7 +201,7 @@ fn without_any_layer_the_default_check_runs_with_defaults() {
 
 /// Removes the layers from the top; each time, the next lower layer takes effect.
 #[test]
-fn a_later_layer_wins_and_is_named() {
+fn a_value_comes_from_the_last_layer_that_sets_it() {
     let mut bed = Bed::new()
         .user("fieldManager: user\nnamespace: user\n")
         .file("gantry.yaml", "fieldManager: project\n")
@@ -327,7 +327,7 @@ fn named_checks_run_and_no_others() {
 }
 
 #[test]
-fn wrong_names_are_refused_in_kapps_words() {
+fn wrong_names_of_checks_are_refused_with_the_message_of_kapp() {
     assert_eq!(
         Bed::new().preflight("CRDUpgradeSafty,Nope,PermissionValidation,PermissionValidation").problems(),
         [
@@ -355,7 +355,7 @@ fn wrong_names_are_refused_in_kapps_words() {
 }
 
 #[test]
-fn a_wrong_check_configuration_is_told_with_its_line_even_when_the_check_is_off() {
+fn an_invalid_check_configuration_is_reported_with_its_line_even_if_the_check_is_off() {
     let files = "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mode: eror\n    failmode: open\n    mood: 1\n- name: PermissionValidation\n  enabled: false\n  config: {verbs: [get, 1], limit: -1, deep: maybe, user: 3, patience: 0s, nested: {fine: 1, bad: 2}}\n";
     assert_eq!(
         Bed::new().file("gantry.yaml", files).problems(),
@@ -374,7 +374,7 @@ fn a_wrong_check_configuration_is_told_with_its_line_even_when_the_check_is_off(
 }
 
 #[test]
-fn a_document_is_strict_and_tells_everything_at_once() {
+fn all_problems_of_a_document_are_reported_at_once() {
     let body = "warnonly: true\nwarnOnly: \"yes\"\ntimeouts: {request: 5, establishd: 1m}\nfieldManager: ''\nnamespace: Bad_Name\ncolor: allways\ntarget: cluster\noutput: [xml]\ncontext: 7\nzzz: 1\npreflightRules:\n- CRDUpgradeSafety\n- config: {}\n- {name: CRDUpgradeSafety, enable: false, config: []}\n";
     let problems = Bed::new().file("gantry.yaml", body).problems();
     let found: Vec<&str> = problems.iter().map(String::as_str).collect();
@@ -410,7 +410,7 @@ fn a_document_is_strict_and_tells_everything_at_once() {
 }
 
 #[test]
-fn what_is_no_config_is_refused_with_its_line() {
+fn a_file_that_is_not_a_configuration_is_refused_with_its_line() {
     let file = "kind: Config\n---\napiVersion: v1\nkind: ConfigMap\n---\napiVersion: gantry.dev/v1alpha2\nkind: Config\n---\napiVersion: gantry.dev/v1alpha1\nkind: config\n---\na: [\n";
     let mut bed = Bed::new().raw_file("c.yaml", file);
     bed.loader.files.push("c.yaml".into());
@@ -440,7 +440,7 @@ fn a_key_written_twice_is_refused() {
 }
 
 #[test]
-fn a_named_file_must_be_there_and_others_need_not() {
+fn a_named_config_file_must_exist_and_others_need_not() {
     let mut bed = Bed::new();
     assert!(bed.problems().is_empty());
     bed.loader.files = vec!["gone.yaml".into(), ".".into()];
@@ -455,7 +455,7 @@ fn a_named_file_must_be_there_and_others_need_not() {
 }
 
 #[test]
-fn kapps_other_keys_are_named_once_and_left_alone() {
+fn unsupported_keys_of_kapp_are_named_once_and_ignored() {
     let body = "minimumRequiredVersion: 0.60.0\nlabelScopingRules: []\nwaitRules: []\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
     let mut bed = Bed::new().raw_file("kapp.yaml", &kapp(body));
     bed.loader.files.push("kapp.yaml".into());

@@ -29,7 +29,7 @@ fn with(edit: impl Fn(&mut Value)) -> Value {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn problems_of_a_crd_are_named_with_their_path() {
     for (pointer, value, place, told) in [
         ("/spec", json!(null), "spec.versions", "spec.versions is missing"),
         ("/spec", json!(3), "spec", "spec: invalid type: integer `3`, expected a mapping"),
@@ -63,7 +63,7 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
-fn an_older_version_of_the_api_is_told_before_anything_else() {
+fn a_crd_of_an_older_api_version_is_reported_before_any_other_problem() {
     for spec in [json!({"version": "v1"}), json!(3), base()["spec"].clone()] {
         let crd = with(|crd| {
             crd["apiVersion"] = json!("apiextensions.k8s.io/v1beta1");
@@ -78,7 +78,7 @@ fn an_older_version_of_the_api_is_told_before_anything_else() {
 }
 
 #[test]
-fn null_is_what_is_not_there() {
+fn a_null_field_of_a_crd_counts_as_absent() {
     let bare = read(&base()).unwrap();
     let nulls = with(|crd| {
         for key in ["conversion", "preserveUnknownFields"] {
@@ -149,14 +149,14 @@ fn each_side_is_read_once() {
 }
 
 #[test]
-fn annotations_are_read_when_asked_for() {
+fn annotations_of_a_crd_are_parsed_on_demand() {
     let crd = read(&with(|crd| crd["metadata"]["annotations"] = json!({"a": "b", "c": 3}))).unwrap();
     assert_eq!(crd.annotations().get("a"), Some(&json!("b")));
     assert!(read(&base()).unwrap().annotations().is_empty());
 }
 
 #[test]
-fn versions_are_the_same_by_value_and_not_by_spelling() {
+fn versions_are_compared_by_value_and_not_by_text() {
     let live = with(|crd| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["maximum"] = json!(1));
     let same = |edit: &dyn Fn(&mut Value)| {
         let mut desired = live.clone();
@@ -175,7 +175,7 @@ fn versions_are_the_same_by_value_and_not_by_spelling() {
 }
 
 #[test]
-fn a_pair_without_its_versions_is_the_rest_of_it() {
+fn a_pair_without_its_versions_keeps_all_other_fields() {
     let desired = with(|crd| crd["metadata"]["labels"] = json!({"a": "b"}));
     let sides = CrdSides::new(RawObject::from_value(&desired), Some(RawObject::from_value(&base())));
     let (live, desired) = sides.without_same_versions().expect("the same versions");

@@ -38,7 +38,7 @@ fn a_change_is_shown_below_its_path() {
 }
 
 #[test]
-fn items_are_matched_by_their_key_and_not_by_their_place() {
+fn items_are_matched_by_their_key_and_not_by_their_index() {
     let with = |env: Value| json!({"spec": {"containers": [{"name": "web", "env": env}]}});
     let live = with(json!([{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C", "value": "3"}]));
     let next = with(json!([{"name": "C", "value": "3"}, {"name": "D", "value": "4"}, {"name": "B", "value": "5"}]));
@@ -56,7 +56,7 @@ fn items_are_matched_by_their_key_and_not_by_their_place() {
 }
 
 #[test]
-fn the_schema_says_what_tells_items_apart() {
+fn items_are_matched_by_the_list_keys_of_the_schema() {
     let schema = json!({"properties": {"spec": {"properties": {"rules": {"x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["port", "protocol"], "items": {"properties": {"protocol": {"default": "TCP"}}}}}}}});
     let live = json!({"spec": {"rules": [{"port": 1, "weight": 1}, {"port": 2, "protocol": "UDP", "weight": 1}]}});
@@ -290,7 +290,7 @@ fn a_long_field_is_folded_and_a_long_object_cut_off() {
 }
 
 #[test]
-fn what_the_server_keeps_is_not_shown() {
+fn a_diff_leaves_out_fields_that_the_server_maintains() {
     let object = json!({"metadata": {"name": "a", "uid": "1", "resourceVersion": "2", "generation": 3,
             "creationTimestamp": "x", "managedFields": [{}],
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
@@ -331,7 +331,7 @@ fn redacted_objects_keep_their_keys() {
 }
 
 #[test]
-fn of_two_long_lines_the_difference_is_seen() {
+fn a_diff_of_two_long_lines_shows_where_they_differ() {
     let long = |end: &str| json!({"data": {"a": format!("{}{end}", "x".repeat(100_000))}});
     let shown = compared(&long("before"), &long("after"));
     assert!(shown.contains("before\n") && shown.contains("after\n"), "{shown}");
@@ -350,7 +350,7 @@ fn a_created_object_is_shown_whole() {
 
 /// Two texts of a megabyte that have nothing in common.
 #[test]
-fn hostile_texts_take_bounded_work() {
+fn comparing_hostile_texts_is_bounded() {
     let text = |letter: char| (0..250_000).map(|n| format!("{letter}{}\n", n % 7)).collect::<String>();
     let diff = compare(
         &json!({"data": {"a": text('a')}}),

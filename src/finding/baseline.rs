@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_baseline_has_is_known_wherever_its_lines_are() {
+    fn a_finding_of_the_baseline_is_known_at_any_line() {
         let moved = samples::removed_field("v1", 99);
         let (states, entry) = compare(vec![removed()], vec![moved, samples::removed_field("v2", 24)]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged), (Severity::Error, BaselineState::New)]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_got_worse_or_is_another_counts() {
+    fn a_finding_that_is_worse_than_in_the_baseline_or_not_in_it_counts() {
         let warning = Finding { severity: Severity::Warning, ..removed() };
         let waived = Finding { severity: Severity::Waived, ..removed() };
         let milder = removed().with(|body| body.breaks = vec![Breaks::Data]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_stays_known_in_the_next_report() {
+    fn a_known_finding_stays_known_in_the_next_report() {
         let known = Finding { severity: Severity::Known, original_severity: Some(Severity::Error), ..removed() };
         let (states, _) = compare(vec![known.clone()], vec![removed()]);
         assert_eq!(states, [(Severity::Known, BaselineState::Unchanged)]);

@@ -58,7 +58,7 @@ mod tests {
     use crate::finding::{Severity, samples};
 
     #[test]
-    fn only_what_a_finding_is_about_counts() {
+    fn only_the_subject_of_a_finding_changes_its_fingerprint() {
         let finding = samples::removed_field("v1", 24);
         let same = |change: fn(&mut Finding)| {
             let mut other = finding.clone();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_server_lose_what_follows_the_kind_of_refusal() {
+    fn messages_of_the_server_are_redacted_after_the_kind_of_refusal() {
         let text = "the API server refused it: \n  spec.a: Invalid value: \"x\": in body\n  spec.b: Required value";
         assert_eq!(
             without_values(text),
@@ -109,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_conversion_webhook_are_hidden() {
+    fn messages_of_a_conversion_webhook_are_redacted() {
         let text = "refused to get x: conversion webhook for g/v1, Kind=K failed: cannot read s3cret";
         assert_eq!(without_values(text), "refused to get x: conversion webhook for g/v1, Kind=K failed (hidden)");
     }
 
     #[test]
-    fn of_warnings_only_those_about_deprecated_apis_stay() {
+    fn only_warnings_about_deprecated_apis_are_not_redacted() {
         let about_an_api = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
         assert_eq!(warning(about_an_api), about_an_api);
         for text in

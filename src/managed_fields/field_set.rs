@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_wrote_is_written_back_as_it_was() {
+    fn managed_fields_of_the_server_are_written_back_unchanged() {
         let written = json!({"f:labels": {".": {}, "f:k": {}}, "f:set": {"v:\"a\"": {}, "i:3": {}},
                 "f:list": {"k:{\"name\":\"c\",\"port\":80}": {".": {}, "f:image": {}}}});
         assert_eq!(FieldSet::read(&written).to_json(), written);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_set_is_taken_out_of_it() {
+    fn a_part_of_a_field_set_is_split_off() {
         let mut fields =
             FieldSet::read(&json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}, "f:labels": {"f:x": {}}}}));
         let taken = fields.split_off(&["metadata", "finalizers"]);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_keeps_what_only_one_holds() {
+    fn the_difference_of_two_field_sets_keeps_the_fields_of_the_first_alone() {
         let mut theirs = FieldSet::read(&json!({"f:spec": {"f:a": {}, "f:b": {}}, "f:data": {".": {}, "f:x": {}}}));
         let ours = FieldSet::read(&json!({"f:spec": {"f:b": {}, "f:c": {}}, "f:data": {"f:x": {}}}));
         assert!(theirs.subtract(&ours));

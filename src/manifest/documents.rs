@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_know_their_place() {
+    fn documents_have_their_lines() {
         let places = |text| split(text, 9).unwrap().iter().map(|piece| (piece.line, piece.column)).collect::<Vec<_>>();
         assert_eq!(places("a: 1\n\n---\nb: 1\n---\n"), [(0, 0), (2, 0)]);
         assert_eq!(places("{\"é\":1}{\"b\":1}{}\n{}"), [(0, 0), (0, 7), (0, 14), (0, 16)]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_hold_nothing_are_left_out() {
+    fn empty_documents_are_left_out() {
         assert_eq!(pieces(&"---\n".repeat(1000)), Vec::<&str>::new());
         assert_eq!(pieces(&"--- # c\r\n\n  # d\n...\n".repeat(1000)), Vec::<&str>::new());
         for kept in [

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_is_refused() {
+    fn an_input_that_is_too_large_is_refused() {
         let endless = io::repeat(b'#');
         let gathered = gather(&["-".to_owned()], &mut Some(endless), 3 << 20);
         assert_eq!(gathered.problems[0].to_string(), "<stdin>: larger than the limit of 3 MiB per source");

@@ -65,7 +65,7 @@ fn folder_problems(folder: &TempDir, inputs: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_object_knows_where_it_was_written() {
+fn an_object_has_its_file_line_and_document() {
     let folder = folder(&[("m.yaml", &format!("{}---\n# only a comment\n---\n{CRD}", config_map("a")))]);
     let file = argument(&folder.path().join("m.yaml"));
     let loaded = load(std::slice::from_ref(&file), &mut Some(empty())).unwrap();
@@ -79,7 +79,7 @@ fn an_object_knows_where_it_was_written() {
 }
 
 #[test]
-fn places_are_found_on_demand() {
+fn positions_are_found_on_demand() {
     let text = format!("{}---\n{CRD}", config_map("a"));
     let loaded = from_text(&text).unwrap();
     let spans = Spans::of(&loaded.manifests[1].origin);
@@ -101,7 +101,7 @@ fn places_are_found_on_demand() {
 
 /// Finds the name of the same object in every notation of a list.
 #[test]
-fn places_inside_lists_are_those_of_the_file() {
+fn positions_inside_lists_are_those_of_the_file() {
     let block = "---\n# é\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: A\n    metadata: {name: a}\n  # c\n  \
                  - apiVersion: v1\n    kind: A\n    metadata:\n\n    # d\n      name: b\n    text: |\n      - x\n";
     let json = "{\"kind\": \"List\", \"apiVersion\": \"v1\",\n \"items\": [\n  {\"apiVersion\": \"v1\", \"kind\": \"A\",\n   \
@@ -122,7 +122,7 @@ fn places_inside_lists_are_those_of_the_file() {
 }
 
 #[test]
-fn lists_are_unfolded() {
+fn items_of_a_list_are_read_as_manifests() {
     let list = |kind: &str, items: &str| format!("apiVersion: v1\nkind: {kind}\nitems: {items}\n");
     let a = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
     let b = "{metadata: {name: b}}";
@@ -158,7 +158,7 @@ fn lists_are_unfolded() {
 }
 
 #[test]
-fn json_is_read_alone_and_in_a_row() {
+fn json_values_are_read_alone_and_one_after_another() {
     let object = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}).to_string();
     assert_eq!(names(&object("a")), ["a"]);
     assert_eq!(names(&format!("{}{}\n{}\n", object("a"), object("b"), object("c"))), ["a", "b", "c"]);
@@ -248,7 +248,7 @@ fn after_very_many_problems_no_more_documents_are_read() {
 }
 
 #[test]
-fn all_problems_of_all_files_are_said_at_once_and_in_order() {
+fn problems_of_all_files_are_reported_at_once_and_in_order() {
     let folder = folder(&[
         ("b.yaml", "kind: A\n---\na: [1,\n---\n- x\n---\napiVersion: v1\nkind: A\nmetadata:\n  name: yes\n"),
         ("a.yaml", "apiVersion: v1\nkind: A\nmetadata:\n  generateName: x-\n---\nb: \"open\n\n"),
@@ -311,7 +311,7 @@ fn the_same_object_twice_names_both_places() {
 }
 
 #[test]
-fn of_equal_manifests_one_is_kept() {
+fn one_of_several_equal_manifests_is_kept() {
     let [a, b, c] = ["a", "b", "c"].map(|name| format!("apiVersion: v1\nkind: A\nmetadata: {{name: {name}}}\n"));
     let as_json = r#"{"metadata": {"name": "b"}, "kind": "A", "apiVersion": "v1"}"#;
     let loaded = from_text(&format!("{a}---\n{b}---\n{a}---\n{c}---\n{as_json}\n---\n{a}")).unwrap();
@@ -327,7 +327,7 @@ fn of_equal_manifests_one_is_kept() {
 }
 
 #[test]
-fn a_key_that_is_there_twice_is_a_notice() {
+fn a_duplicate_key_is_a_notice() {
     let loaded = from_text("apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec:\n  x: 1\n  x: 2\n").unwrap();
     let [notice] = &loaded.notices[..] else { panic!("{:?}", loaded.notices) };
     assert_eq!(notice.to_string(), "<stdin>:6:3: duplicate key \"x\"; the last value wins");
@@ -387,7 +387,7 @@ fn reading_fails_with_the_source_and_not_before() {
 
 proptest::proptest! {
     #[test]
-    fn mutated_manifests_never_bring_the_loader_down(
+    fn mutated_manifests_never_make_the_reader_panic(
         cuts in proptest::collection::vec((0usize..400, 0usize..20, proptest::sample::select(vec![
             "", "\n", "---\n", "{", "}", "[", "\"", "'", ": ", "- ", "&a ", "*a", "!!int ", "!x,", "|", "\\", "\t", "é", "{{ a }}",
             "kind: List\n", "items:\n", "\u{0}", "...\n", "%YAML 1.1\n",
@@ -408,13 +408,13 @@ proptest::proptest! {
     }
 
     #[test]
-    fn bytes_never_bring_the_loader_down(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
+    fn random_bytes_never_make_the_reader_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
         let _ = load(&["-".to_owned()], &mut Some(&bytes[..]));
     }
 }
 
 #[test]
-fn a_sum_of_the_texts_is_about_documents_and_not_about_files() {
+fn the_hash_of_the_manifests_depends_on_documents_and_not_on_files() {
     let sum = |texts: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         for (index, text) in texts.iter().enumerate() {

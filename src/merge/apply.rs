@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_emptied_becomes_null() {
+    fn a_map_or_list_that_an_apply_empties_becomes_null() {
         let ours = json!({"f:spec": {"f:map": {"f:a": {}}, "f:tags": {"v:\"a\"": {}}, "f:gone": {"f:a": {}}}});
         let live = json!({"metadata": {"managedFields": [{"manager": "gantry", "operation": "Apply", "fieldsV1": ours}]},
             "spec": {"map": {"a": 1}, "tags": ["a"], "gone": {"a": 1}}});
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_manifest_no_longer_sets_is_removed_unless_another_manager_owns_it() {
+    fn a_field_that_the_manifest_no_longer_sets_is_removed_unless_another_manager_owns_it() {
         let entry =
             |manager: &str, fields: Value| json!({"manager": manager, "operation": "Apply", "fieldsV1": fields});
         let ours = json!({"f:spec": {"f:gone": {}, "f:shared": {}, "f:kept": {}, "f:map": {"f:a": {}},

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tool_nothing_is_handed_over() {
+    fn nothing_is_handed_over_without_a_former_deploy_tool() {
         let edited = entry("kubectl-edit", "Update", "v1", json!({"f:data": {"f:c": {}}}));
         let unrecorded = entry(UNRECORDED, "Update", "v1", json!({"f:data": {"f:b": {}}}));
         let owners = Owners::of(&object(json!([edited, unrecorded])), "gantry", "v1");
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn of_another_version_only_fields_that_exist_are_taken_over() {
+    fn only_existing_fields_of_an_entry_at_another_version_are_taken_over() {
         let helm = entry("helm", "Apply", "v1beta1", json!({"f:data": {"f:b": {}, "f:gone": {}}}));
         let owners = Owners::of(&object(json!([helm])), "gantry", "v1");
         assert_eq!(owners.taken.to_json(), json!({"f:data": {"f:b": {}}}));
     }
 
     #[test]
-    fn what_the_manifest_does_not_set_is_removed_unless_somebody_else_owns_it() {
+    fn fields_that_are_handed_over_are_removed_unless_another_manager_owns_them() {
         let bare = json!({"metadata": {"name": "x", "annotations": {"a": "1"}, "managedFields": [entry("helm", "Apply", "v1",
             json!({"f:metadata": {"f:annotations": {"f:a": {}}}}))]}});
         let mut stripped = bare.clone();

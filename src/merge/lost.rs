@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_owns_or_nothing_changes_is_not_lost() {
+    fn a_field_without_an_owner_or_a_change_is_not_lost() {
         let any = r#"{"type": "object"}"#;
         let live = r#"{"spec": {"a": 1, "b": {"c": 1}}, "status": {"x": 1}}"#;
         assert!(lost_of(any, live, r#"{"spec": {"a": 1.0}}"#, r#"{"f:spec": {"f:a": {}}}"#).is_empty());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn deploy_tools_are_told_from_controllers_and_people() {
+    fn deploy_tools_are_distinguished_from_controllers_and_people() {
         for (manager, operation) in [
             ("kubectl", "Apply"),
             ("kubectl-client-side-apply", "Update"),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalog_that_is_served() {
+    fn a_catalog_with_a_serving_condition_is_served() {
         let found = of(&json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
             "metadata": {"name": "operatorhubio", "labels": {"tier": "gold", (NAME_LABEL): "wrong"}},
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn v1alpha1_has_other_fields() {
+    fn v1alpha1_names_its_fields_differently() {
         let mut object = json!({
             "apiVersion": "olm.operatorframework.io/v1alpha1", "kind": "ClusterCatalog", "metadata": {"name": "a"},
             "spec": {"availability": "Disabled"},
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_and_nonsense_are_none() {
+    fn objects_that_are_not_cluster_catalogs_are_ignored() {
         for text in [
             "",
             "[]",

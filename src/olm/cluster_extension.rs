@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_from_a_catalog_is_none() {
+    fn a_cluster_extension_without_a_catalog_source_is_ignored() {
         assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}})), None);
         assert_eq!(of("v1", json!({"source": {"catalog": {}}})), None);
         assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}, "packageName": "p"})), None);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn waves_reach_more_and_more_clusters() {
+    fn each_wave_ends_at_a_larger_share_of_the_clusters() {
         let sizes = |waves: &str, clusters| waves.parse::<Waves>().unwrap().sizes(clusters);
         assert_eq!(sizes("1,10%,100%", 50), Ok(vec![1, 4, 45]));
         assert_eq!(sizes("1,10%,100%", 5), Ok(vec![1, 4]), "10% of five clusters is the one cluster of the first wave");

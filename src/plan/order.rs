@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_need_goes_first() {
+    fn objects_that_others_need_are_written_first() {
         let mut objects = [
             object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a"),
             object("apiregistration.k8s.io/v1", "APIService", "a"),

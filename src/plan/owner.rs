@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_the_manifest_sets_itself_is_nobody_elses() {
+    fn a_mark_of_a_tool_that_the_manifest_sets_too_is_not_foreign() {
         let mark = |name: &str| json!({"annotations": {HELM_RELEASE: name}});
         assert_eq!(owner(mark("web"), mark("web"), None), None);
         assert!(owner(mark("web"), mark("api"), None).is_some());

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn status_and_the_record_of_it_may_move() {
+    fn the_status_and_its_managed_fields_may_change() {
         let moved = after(|now| {
             now["metadata"]["resourceVersion"] = json!("2");
             now["status"]["conditions"] = json!([{"type": "Ready"}]);
@@ -188,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn stored_versions_count_for_a_crd() {
+    fn a_change_of_the_stored_versions_of_a_crd_breaks_its_pin() {
         assert_eq!(after(|now| now["status"]["storedVersions"] = json!(["v1", "v2"])), (true, false));
     }
 
     #[test]
-    fn everything_else_counts() {
+    fn any_change_outside_of_the_status_breaks_a_pin() {
         assert_eq!(after(|now| now["spec"]["a"] = json!(2)), (false, false));
         assert_eq!(after(|now| now["metadata"]["labels"] = json!({"a": "b"})), (false, false));
         assert_eq!(after(|now| now["metadata"]["deletionTimestamp"] = json!("1")), (false, false));

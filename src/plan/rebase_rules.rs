@@ -382,7 +382,7 @@ mod tests {
     const EXISTING: Option<&[RebaseSource]> = Some(&[RebaseSource::Existing, RebaseSource::New]);
 
     #[test]
-    fn what_we_do_not_own_is_left_out_and_what_we_own_keeps_its_live_value() {
+    fn a_rebase_leaves_out_foreign_fields_and_keeps_live_values_of_our_own() {
         let rules = [rule("spec.replicas", EXISTING)];
         let foreign = live(json!({"replicas": 5}), json!({"f:spec": {"f:image": {}}}));
         assert_eq!(applied(&rules, json!({"replicas": 2, "image": "a"}), &foreign), json!({"image": "a"}));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_sources_counts() {
+    fn the_first_source_of_a_rebase_rule_that_has_a_value_wins() {
         let own = live(json!({"a": {"b": 1}}), json!({"f:spec": {"f:a": {"f:b": {}}}}));
         let both: &[RebaseSource] = &[RebaseSource::New, RebaseSource::Existing];
         assert_eq!(applied(&[rule("spec.a.b", Some(both))], json!({"a": {"b": 2}}), &own), json!({"a": {"b": 2}}));

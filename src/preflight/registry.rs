@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_check_supersedes_exists() {
+    fn rules_that_a_check_supersedes_exist() {
         let superseded = CHECKS.iter().flat_map(|check| check.supersedes);
         for theirs in superseded {
             let check = find(theirs.check).unwrap_or_else(|| panic!("{}", theirs.check));

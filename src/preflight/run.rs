@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_whose_findings_others_tell_is_known_with_them() {
+    fn a_check_whose_findings_another_reports_has_their_status() {
         use crate::finding::samples;
         let known = Finding { severity: Severity::Known, ..samples::removed_field("v1", 1) };
         let reported_by = Fingerprint::of(&known);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiver_holds_to_the_end_of_its_day() {
+    fn a_waiver_is_valid_until_the_end_of_its_last_day() {
         for (expires, severity) in
             [(None, Severity::Waived), (Some("2026-11-21"), Severity::Waived), (Some("2026-11-20"), Severity::Error)]
         {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_is_itself_and_no_pattern() {
+    fn a_bracket_in_a_waiver_is_not_a_pattern() {
         let (severities, _) = apply(&[waiver("*", Some("^.spec.pollInterval"), None)]);
         assert_eq!(severities, [Severity::Waived]);
         let (severities, problems) = apply(&[waiver("*", Some("^.spec.[p]ollInterval"), None)]);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiver_that_fits_nothing_is_told_with_the_reason() {
+    fn a_waiver_that_matches_nothing_is_reported_with_its_reason() {
         let (_, problems) = apply(&[waiver("NoTypeChange", None, None), waiver("NoSuchRule", None, None)]);
         assert_eq!(
             problems,

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_predicted_version_counts_and_each_that_olm_goes_on_to() {
+    fn an_extension_is_ready_at_the_predicted_version_or_a_later_one_of_its_path() {
         let done = |version: &str| v1("", version, &[is_installed(), reached()]);
         let path = ["1.1.0", "1.2.0"];
         check(&done("1.1.0"), &path, "yes", "");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_predicted_version_the_range_counts() {
+    fn an_extension_without_a_predicted_version_is_ready_at_a_version_of_its_range() {
         for of in [v1, v1alpha1] {
             let done = |range: &str, version: &str| of(range, version, &[is_installed(), reached()]);
             check(&done("", "0.1.0"), &[], "yes", "");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_say_what_is_missing() {
+    fn conditions_of_an_extension_give_the_reason() {
         let failed = condition("Installed", "False", "Failed", "No bundle installed");
         check(&json!({"metadata": {"generation": 3}}), &[], "no", "operator-controller has not seen it yet");
         check(&v1("", "", std::slice::from_ref(&failed)), &[], "no", "Failed: No bundle installed");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_an_older_generation_does_not_count() {
+    fn conditions_of_an_older_generation_do_not_count() {
         let late = "its conditions are older than generation 4";
         let mut object = v1("", "1.0.0", &[is_installed(), reached()]);
         object["metadata"]["generation"] = 4.into();

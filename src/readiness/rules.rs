@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_an_older_generation_does_not_count() {
+    fn conditions_of_an_older_generation_do_not_count() {
         let done = ("ReconcileSucceeded", "True");
         let mut rule = of_app();
         rule.observes_generation = true;

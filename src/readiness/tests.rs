@@ -42,7 +42,7 @@ fn conditions<const N: usize>(conditions: [Value; N]) -> Value {
 }
 
 #[test]
-fn definitions_and_services_of_the_api() {
+fn crds_and_api_services_are_ready_by_their_conditions() {
     let kind = "CustomResourceDefinition.apiextensions.k8s.io";
     let accepted = condition("NamesAccepted", "True", "NoConflicts", "");
     let established = condition("Established", "True", "InitialNamesAccepted", "");
@@ -89,7 +89,7 @@ fn definitions_and_services_of_the_api() {
 }
 
 #[test]
-fn volumes_namespaces_services_and_what_is_ready_at_once() {
+fn volumes_namespaces_and_services_are_ready_by_their_status() {
     let unbound = "Pending, not bound; with WaitForFirstConsumer it is bound when a Pod uses it";
     let namespace =
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"finalizers": ["kubernetes"]}});
@@ -159,7 +159,7 @@ fn extensions_are_ready_with_a_version_that_they_ask_for() {
 }
 
 #[test]
-fn what_kapp_controller_reconciles_is_ready_or_failed_by_its_conditions() {
+fn objects_of_kapp_controller_are_ready_or_failed_by_their_conditions() {
     let (done, failed) =
         (condition("ReconcileSucceeded", "True", "", ""), |name| condition(name, "True", "", "exit 1"));
     let progress = condition("Reconciling", "True", "", "");
@@ -225,7 +225,7 @@ fn custom_resources_follow_kstatus() {
 }
 
 #[test]
-fn deletion_and_the_annotation_of_kapp_come_first() {
+fn a_deletion_and_the_annotation_of_kapp_take_precedence() {
     let deleted = |finalizers: Value| {
         let mut object = phase("Succeeded");
         object["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers});
@@ -327,7 +327,7 @@ fn reasons_are_one_short_line() {
 }
 
 #[test]
-fn what_cannot_be_read_is_not_ready() {
+fn an_object_with_an_unreadable_status_is_not_ready() {
     let resource = Resource::crd();
     assert_eq!(evaluate_parts("{", &resource), Readiness::InProgress("its status cannot be read".into()));
     assert_eq!(evaluate_parts(r#"{"metadata": {}}"#, &resource).json()["state"], "inProgress");

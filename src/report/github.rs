@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_checked_comes_first_and_without_a_file() {
+    fn unchecked_parts_come_first_and_without_a_file() {
         let text = written(&samples::could_not_check(), write);
         assert!(text.starts_with("::error title=PermissionValidation could not check::cannot ask"), "{text}");
         assert!(text.contains("\n::warning title=WebhookReadiness was skipped::needs a live API server"), "{text}");

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fingerprint_is_there_once() {
+    fn every_fingerprint_occurs_once() {
         for (name, mut report) in samples::all() {
             let again = report.checks.first().map(|check| check.findings.clone()).unwrap_or_default();
             report.checks.iter_mut().take(1).for_each(|check| check.findings.extend(again.clone()));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_checked_is_there_and_what_is_waived_is_not() {
+    fn unchecked_parts_are_reported_and_waived_findings_are_not() {
         let unchecked = entries(&samples::could_not_check());
         assert_eq!(
             (&unchecked[0]["check_name"], &unchecked[0]["severity"]),

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_act_on_is_escaped_and_means_the_same() {
+    fn control_characters_in_json_are_escaped_without_changing_values() {
         let mut report = samples::blocked();
         report.target =
             (0..=0xff).chain([0x202e, 0x2066, 0xfeff, 0xe0041, 0x1f680]).filter_map(char::from_u32).collect();

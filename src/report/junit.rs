@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_pass_and_are_said() {
+    fn an_object_with_warnings_passes_and_shows_them() {
         let suites = suites(&samples::warned());
         let case = &suites.test_suites[0].test_cases[0];
         assert!(matches!(case.status, TestCaseStatus::Success { .. }));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_checked_is_an_error_and_what_was_skipped_is_skipped() {
+    fn an_unchecked_check_is_an_error_and_a_skipped_one_is_skipped() {
         let suites = suites(&samples::could_not_check());
         let of = |at: usize| &suites.test_suites[at].test_cases[0].status;
         assert!(matches!(of(0), TestCaseStatus::Success { .. }));

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_compared_by_what_is_live() {
+    fn clusters_are_compared_by_their_live_objects() {
         let of = |name: &str, live_crds| ClusterReport { live_crds, ..samples::cluster(name, samples::planned()) };
         let list = ReportList::new(vec![
             of("odd", live(&[("a", Some("2")), ("b", None)])),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_outcome_is_that_of_the_list() {
+    fn the_outcome_of_a_list_is_the_worst_of_its_reports() {
         let list = samples::list();
         assert_eq!(list.outcome, Outcome::Blocked);
         let overview = &list.overview;

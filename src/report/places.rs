@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_rendered_is_shown_where_it_was_rendered_from() {
+    fn findings_in_rendered_manifests_are_shown_at_their_kustomization() {
         let rendered = BTreeMap::from([("prod (rendered)".to_owned(), PathBuf::from("./prod/kustomization.yaml"))]);
         let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
         let whole = CodePosition { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_no_manifest_is_shown_at_one() {
+    fn findings_without_a_manifest_are_shown_at_the_first_manifest() {
         let places = ReportPaths::new("/r".as_ref(), "/r".as_ref());
         let mut report = samples::blocked();
         let mut finding = samples::removed_field("v1", 24);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_or_as_it_was() {
+    fn a_file_is_written_completely_or_not_at_all() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("report");
         let names = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
@@ -138,7 +138,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_and_the_rights_of_a_file_stay() {
+    fn writing_a_file_keeps_its_link_and_its_permissions() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = TempDir::new().unwrap();
         let [file, link] = ["file", "link"].map(|name| folder.path().join(name));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_objects_some_are_named_and_the_number_of_all_is_printed_each_minute() {
+    fn some_of_many_objects_are_named_and_their_number_is_printed_each_minute() {
         let names: Vec<String> = (10..60).map(|number| format!("p{number}")).collect();
         let states: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "starting")).collect();
         let text = lines(&[(0, &states), (1, &states), (30, &states), (61, &states), (62, &states)]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_end_where_the_sentence_goes_on() {
+    fn a_command_ends_where_its_sentence_continues() {
         for (line, expected) in [
             ("to see it: kubectl get crd a.b -o yaml; run again", &["kubectl get crd a.b -o yaml"][..]),
             ("gantry never deletes it", &[]),

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn only_yes_is_yes() {
+    fn only_yes_confirms() {
         for yes in ["y\n", "Y\n", "yes\n", "YES\r\n", "  yEs \n", "y"] {
             assert!(answered(yes.as_bytes()).yes, "{yes:?}");
         }
@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_whether_it_ended_its_line() {
+    fn an_answer_records_whether_its_line_ended() {
         assert!(answered(b"n\n").line_ended);
         assert!(!answered(b"").line_ended);
         assert!(!answered(b"y").line_ended);
     }
 
     #[test]
-    fn an_answer_without_end_is_a_no() {
+    fn an_endless_answer_is_a_no() {
         let mut input = io::BufReader::new(io::repeat(b'y'));
         assert!(!answer(&mut input).expect("in memory").yes);
     }

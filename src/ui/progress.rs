@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn off_a_terminal_nothing_is_made() {
+    fn no_progress_is_shown_without_a_terminal() {
         let stage = ProgressDisplay::Logged.stage("reading", Some(3));
         assert!(stage.bar.is_none());
         stage.set(1, Some(3));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_harmless_and_short() {
+    fn notes_of_a_stage_are_escaped_and_short() {
         let stage = hidden(Some(1));
         stage.note(&format!("\u{1b}[2J{}", "x".repeat(500)));
         let message = stage.bar.as_ref().expect("made above").message();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_below_are_harmless_and_fit() {
+    fn lines_below_a_stage_are_escaped_and_fit_the_width() {
         let stage = hidden(Some(1));
         stage.below(["a\u{1b}[2Jb", &"ä".repeat(500)]);
         let lines = stage.below.lock().unwrap().clone();

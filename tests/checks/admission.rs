@@ -215,7 +215,7 @@ fn every_kind_of_refusal_is_found_at_its_line_before_anything_is_written() {
 }
 
 #[test]
-fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refuses() {
+fn the_server_accepts_and_refuses_what_the_check_predicts() {
     let cp = control_plane();
     let bed = Bed::new();
     let rules = refusing(&bed);
@@ -281,7 +281,7 @@ fn what_the_dry_run_passes_the_server_takes_and_what_it_refuses_the_server_refus
 }
 
 #[test]
-fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
+fn a_webhook_that_does_not_support_dry_runs_leaves_the_check_incomplete() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -321,7 +321,7 @@ fn a_webhook_that_takes_no_part_in_dry_runs_is_could_not_check() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_before_the_first_write() {
+fn missing_rights_are_reported_before_the_first_write() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -373,7 +373,7 @@ spec: {{ports: [{{port: 80}}]}}
 }
 
 #[test]
-fn only_what_would_be_written_is_asked_about_and_warnings_come_once() {
+fn only_objects_that_would_be_written_are_sent_and_warnings_are_reported_once() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -397,7 +397,7 @@ fn only_what_would_be_written_is_asked_about_and_warnings_come_once() {
 }
 
 #[test]
-fn an_object_that_moves_meanwhile_is_no_finding() {
+fn an_object_that_changes_meanwhile_is_no_finding() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -416,7 +416,7 @@ fn an_object_that_moves_meanwhile_is_no_finding() {
 }
 
 #[test]
-fn what_is_not_asked_about_any_more_is_counted() {
+fn objects_that_are_no_longer_sent_are_counted() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -439,7 +439,7 @@ fn what_is_not_asked_about_any_more_is_counted() {
 }
 
 #[test]
-fn a_folder_cannot_be_asked() {
+fn the_check_is_skipped_for_a_folder() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.config_map("a", "b"));
     std::fs::create_dir(bed.folder.path().join("cluster")).unwrap();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const CHECK: [&str; 2] = ["--preflight", "AdmissionDryRun"];
 
 #[test]
-fn what_waits_for_this_deploy_is_judged_without_the_server_and_marked_so() {
+fn objects_that_need_this_deploy_first_are_validated_by_gantry_and_marked() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -98,7 +98,7 @@ fn metadata_in_a_new_namespace_is_judged_as_the_server_would() {
 }
 
 #[test]
-fn the_right_to_read_a_crd_is_asked_for_where_its_objects_wait_for_a_namespace() {
+fn permissions_include_reading_a_crd_whose_objects_wait_for_a_namespace() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.crd("first: {type: string, maxLength: 3}"));
@@ -202,7 +202,7 @@ fn objects_that_do_not_fit_into_a_quota_of_the_same_deploy_are_a_warning() {
 }
 
 #[test]
-fn what_pods_and_claims_take_is_added_up_as_the_server_counts_it() {
+fn usage_of_pods_and_claims_is_added_up_as_on_the_server() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -300,7 +300,7 @@ fn a_denial_is_a_warning_only_where_this_deploy_changes_what_denies() {
 }
 
 #[test]
-fn a_right_is_awaited_only_from_what_may_give_it() {
+fn a_missing_right_is_excused_only_by_a_change_that_can_grant_it() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -334,7 +334,7 @@ fn a_right_is_awaited_only_from_what_may_give_it() {
 }
 
 #[test]
-fn what_two_checks_find_is_told_once() {
+fn a_finding_of_two_checks_is_reported_once() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -392,7 +392,7 @@ fn what_two_checks_find_is_told_once() {
 }
 
 #[test]
-fn a_version_that_goes_with_this_deploy_is_no_place_for_an_object_of_it() {
+fn an_object_at_a_version_that_the_same_deploy_removes_is_found() {
     let cp = control_plane();
     let bed = Bed::new();
     let both = |served: bool| {

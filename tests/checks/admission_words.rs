@@ -74,7 +74,7 @@ fn a_denial_with_a_message_and_causes_shows_both() {
 }
 
 #[test]
-fn a_denial_is_one_whatever_its_code() {
+fn a_denial_is_recognised_with_any_status_code() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -104,7 +104,7 @@ fn a_denial_is_one_whatever_its_code() {
 }
 
 #[test]
-fn no_value_of_a_secret_is_told_neither_the_new_nor_the_live_nor_in_a_warning() {
+fn neither_desired_nor_live_values_of_a_secret_are_printed() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

@@ -26,7 +26,7 @@ fn down_api(cp: &ControlPlane, group: &str) {
 }
 
 #[test]
-fn every_kind_that_is_not_there_is_found_at_its_line_and_the_rest_goes_on() {
+fn every_unserved_kind_is_found_at_its_line_and_other_checks_continue() {
     let cp = control_plane();
     let bed = Bed::new();
     let (group, namespace) = (&bed.names.group, &bed.names.namespace);
@@ -78,7 +78,7 @@ first: x
 }
 
 #[test]
-fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
+fn an_aggregated_api_that_is_down_leaves_the_check_incomplete_and_hides_no_finding() {
     // A control plane of its own, because no namespace can be deleted while such an API exists.
     let cp = &ControlPlane::start();
     let bed = Bed::new();
@@ -110,7 +110,7 @@ fn an_aggregated_api_that_is_down_is_could_not_check_and_hides_no_finding() {
 }
 
 #[test]
-fn deprecated_kinds_are_warned_of_as_the_server_does_and_block_nothing() {
+fn deprecated_kinds_have_the_warning_of_the_server_and_block_nothing() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -150,7 +150,7 @@ fn going(output: &Output) -> Vec<String> {
 pub(super) const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 #[test]
-fn an_api_that_goes_away_is_held_against_everybody_who_names_it() {
+fn every_reference_to_a_removed_api_is_a_finding() {
     let cp = control_plane();
     let bed = Bed::new();
     let (group, namespace) = (&bed.names.group, &bed.names.namespace);
@@ -223,7 +223,7 @@ fn create(cp: &ControlPlane, bed: &Bed, name: &str) -> (u16, Value) {
 /// The findings match the API server's behaviour: a policy still applies if the CRD keeps the version, and is lost with
 /// it.
 #[test]
-fn a_policy_is_lost_with_its_version_and_not_before() {
+fn a_policy_is_reported_only_if_its_last_version_is_removed() {
     let (cp, bed) = (control_plane(), Bed::new());
     let group = &bed.names.group;
     cp.apply_yaml(&bed.namespace());
@@ -253,7 +253,7 @@ fn a_policy_is_lost_with_its_version_and_not_before() {
 
 /// Needs its own server, which it starts.
 #[test]
-fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
+fn a_policy_whose_parameter_kind_is_removed_refuses_everything_it_matches() {
     let (cp, bed) = (&ControlPlane::start(), Bed::new());
     let group = &bed.names.group;
     cp.apply_yaml(&bed.namespace());
@@ -284,7 +284,7 @@ fn a_policy_whose_parameters_go_refuses_whatever_it_matches() {
 }
 
 #[test]
-fn a_crd_that_serves_nothing_any_more_is_held_against_the_roles_that_are_aggregated() {
+fn aggregated_roles_that_refer_to_an_unserved_crd_are_findings() {
     let (cp, bed) = (control_plane(), Bed::new());
     let group = &bed.names.group;
     cp.apply_yaml(&bed.crd("first: {type: string}"));
@@ -352,7 +352,7 @@ fn a_user_who_may_not_read_crds_can_deploy_their_objects() {
 }
 
 #[test]
-fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
+fn a_kind_that_cannot_be_stored_is_found_before_anything_is_written() {
     let (cp, bed) = (control_plane(), Bed::new());
     for (kind, verbs) in [
         ("apiVersion: authorization.k8s.io/v1\nkind: SubjectAccessReview", "create"),
@@ -372,7 +372,7 @@ fn a_kind_that_is_asked_and_not_kept_is_found_before_anything_is_written() {
 }
 
 #[test]
-fn the_table_of_ends_is_that_of_the_server() {
+fn the_table_of_removed_apis_agrees_with_the_server() {
     let cp = control_plane();
     let (status, discovery) = cp.get("/apis");
     assert_eq!(status, 200);
@@ -406,7 +406,7 @@ fn the_table_of_ends_is_that_of_the_server() {
 }
 
 #[test]
-fn a_suggestion_costs_a_handful_of_requests_and_none_where_all_is_served() {
+fn a_suggestion_needs_few_requests_and_none_if_everything_is_served() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

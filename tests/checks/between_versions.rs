@@ -127,7 +127,7 @@ fn a_write_at_a_served_version_with_fewer_fields_drops_the_others() {
 }
 
 #[test]
-fn an_object_that_has_such_a_field_makes_it_an_error() {
+fn an_object_with_a_field_that_the_storage_version_lacks_makes_the_finding_an_error() {
     let bed = Bed::new();
     bed.samples.live(&bed.crd(&[("v1", true, ALL)]));
     bed.create("v1", &json!({"host": "name", "note": "text"}));

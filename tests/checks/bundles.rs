@@ -115,7 +115,7 @@ fn a_bundle_alone_is_checked_and_never_written() {
 }
 
 #[test]
-fn whom_the_objects_belong_to_is_not_the_deploys_affair() {
+fn owners_of_the_objects_of_a_bundle_do_not_block() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     let of = |manager: &str, spec: Value| {
@@ -282,7 +282,7 @@ fn a_clusterextension_switches_crd_upgrade_safety_off_for_its_bundle_alone() {
 }
 
 #[test]
-fn the_objects_go_where_the_clusterextension_has_them_go() {
+fn the_objects_of_a_bundle_have_the_namespace_of_the_clusterextension() {
     let bed = with_extension(V1, "v1");
     bed.write("example/manifests/crd.yaml", &fs::read_to_string(bed.folder.path().join("cluster/live.yaml")).unwrap());
     bed.write("example/manifests/service.yaml", &service(&bed, "80"));
@@ -304,7 +304,7 @@ fn the_objects_go_where_the_clusterextension_has_them_go() {
 }
 
 #[test]
-fn what_olm_cannot_read_is_named() {
+fn a_bundle_that_olm_cannot_read_is_an_error_with_its_reason() {
     let bed = with_extension(V1, "v1");
     let crd = fs::read_to_string(bed.folder.path().join("example/manifests/crd.yaml")).unwrap();
     fs::create_dir(bed.folder.path().join("example/manifests/more")).unwrap();
@@ -335,7 +335,7 @@ fn what_olm_cannot_read_is_named() {
 }
 
 #[test]
-fn a_conversion_webhook_of_the_bundle_is_in_its_crds_as_olm_writes_it() {
+fn the_crds_of_a_bundle_have_the_conversion_webhook_that_olm_writes() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = bed.names.namespace.clone();
     let two = "    storage: true\n    schema: {openAPIV3Schema: {type: object}}\n  - name: v2\n    served: true\n    storage: false\n";
@@ -387,7 +387,7 @@ fn csv_with(more: &Value) -> String {
 }
 
 #[test]
-fn what_olm_does_not_install_is_said_in_its_words_at_the_lines_of_the_bundle() {
+fn unsupported_bundles_have_the_message_of_olm_at_their_lines() {
     let bed = with_extension(V1, "v1");
     let olm =
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: ExtensionResolution\n  config: {olm: ";
@@ -447,7 +447,7 @@ fn what_olm_does_not_install_is_said_in_its_words_at_the_lines_of_the_bundle() {
 }
 
 #[test]
-fn a_bundle_that_is_made_to_harm_ends_the_run_with_its_file() {
+fn a_hostile_bundle_ends_the_run_with_the_name_of_its_file() {
     let bed = with_extension(V1, "v1");
     let pipe = |file: &str| {
         let path = bed.folder.path().join(file);

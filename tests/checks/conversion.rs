@@ -203,7 +203,7 @@ fn a_lossy_webhook_is_shown_with_the_values_that_it_loses() {
 }
 
 #[test]
-fn what_admission_changes_with_every_write_is_no_loss() {
+fn a_field_that_admission_changes_with_every_write_is_no_loss() {
     let cp = control_plane();
     let bed = Conversion::new();
     let healthy = webhook(rename);
@@ -239,7 +239,7 @@ fn what_admission_changes_with_every_write_is_no_loss() {
 }
 
 #[test]
-fn what_does_not_come_back_from_storage_is_found() {
+fn an_object_that_cannot_be_converted_back_from_storage_is_found() {
     let bed = Conversion::new();
     let refuses = webhook(|object, wanted| {
         let mut object = rename(object, wanted);
@@ -256,7 +256,7 @@ fn what_does_not_come_back_from_storage_is_found() {
 }
 
 #[test]
-fn the_service_must_be_there_with_its_port_and_somebody_behind_it() {
+fn the_service_of_a_webhook_must_exist_with_its_port_and_ready_endpoints() {
     let cp = control_plane();
     let bed = Conversion::new();
     let trusted = webhook(rename);
@@ -342,7 +342,7 @@ fn a_deploy_that_replaces_the_webhooks_workload_says_how_many_objects_wait() {
 }
 
 #[test]
-fn what_the_crd_itself_says_needs_no_server() {
+fn findings_about_the_crd_itself_need_no_server() {
     let bed = Conversion::new();
     std::fs::create_dir(bed.0.folder.path().join("cluster")).expect("a folder");
     let by = |bundle: Value| bed.by_service(443, &bundle);
@@ -428,7 +428,7 @@ fn an_operator_that_may_write_its_own_crd_needs_no_bundle_in_the_manifest() {
 }
 
 #[test]
-fn a_user_without_the_right_to_look_sees_that() {
+fn a_user_without_rights_to_read_sees_which_are_missing() {
     let bed = Conversion::new();
     let webhook = webhook(rename);
     let crd = bed.live(&webhook.conversion()).crd(&webhook.conversion());

@@ -43,7 +43,7 @@ fn messages_of_both(bed: &Bed, crd: &Value) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn what_an_apply_keeps_of_the_live_crd_is_judged_with_it() {
+fn fields_of_the_live_crd_that_an_apply_keeps_are_validated_with_it() {
     let (cp, bed) = (control_plane(), Bed::new());
     let client = json!({"service": {"name": "a", "namespace": "b"}});
     let webhook =

@@ -63,7 +63,7 @@ fn script(bed: &Bed, name: &str, text: &str) {
 }
 
 #[test]
-fn the_checks_of_the_documentation_work_as_they_stand_there() {
+fn the_checks_of_the_documentation_work_as_printed() {
     let page = page();
     let bed = bed_with(|bed| deployment(bed, "web:latest", 7));
     bed.write("limit.yaml", &block(&page, "yaml", "replica-limit"));
@@ -198,7 +198,7 @@ fn an_interrupt_stops_the_program() {
 }
 
 #[test]
-fn what_a_program_leaves_behind_neither_delays_nor_stays() {
+fn processes_that_a_program_leaves_behind_are_stopped_and_delay_nothing() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let leaves = "sleep 1000 & echo $! >> pids; echo $! >> pids; echo '{\"results\": []}'";
     check(&bed, &shell("quick", leaves, ", timeout: 10m"), &[])
@@ -211,7 +211,7 @@ fn what_a_program_leaves_behind_neither_delays_nor_stays() {
 
 /// A process that leaves the program's group cannot be stopped with it, but delays nothing.
 #[test]
-fn who_leaves_the_group_of_a_program_does_not_delay_it() {
+fn a_process_that_leaves_the_group_of_a_program_does_not_delay_it() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let daemon = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    print(os.getpid(), file=open('pids', 'w'), flush=True)\n    time.sleep(1000)";
     let script = format!("python3 -c \"{daemon}\"; while [ ! -s pids ]; do :; done; echo '{{\"results\": []}}'");
@@ -240,7 +240,7 @@ fn a_program_that_floods_is_stopped() {
 }
 
 #[test]
-fn a_program_that_fails_or_talks_nonsense_has_checked_nothing() {
+fn a_program_that_fails_or_prints_nonsense_has_checked_nothing() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     script(&bed, "not-executable.sh", "#!/bin/sh\n");
     #[cfg(unix)]
@@ -399,7 +399,7 @@ fn no_program_sees_the_values_of_a_secret() {
 }
 
 #[test]
-fn with_redact_no_value_is_in_what_a_check_says() {
+fn messages_of_own_checks_contain_no_values_with_redact() {
     let bed = bed_with(|bed| bed.config_map("a", "confidential"));
     let said = "{\"results\": [{\"message\": \"it is confidential\", \"resourceRef\": {\"kind\": \"ConfigMap\", \"name\": \"a\"}, \
         \"field\": {\"path\": \"data.key\", \"proposedValue\": \"confidential\"}}, {\"message\": \"all are confidential\"}]}";
@@ -414,7 +414,7 @@ fn with_redact_no_value_is_in_what_a_check_says() {
 }
 
 #[test]
-fn own_checks_are_selected_weighed_and_waived_like_any_other() {
+fn own_checks_are_selected_configured_and_waived_like_others() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let rules = "- name: first\n  cel: {expression: object.data.key == 'y', message: wrong key, fieldPath: data.key}\n\
         - name: second\n  config: {mode: warn}\n  cel: {expression: 'false'}\n\
@@ -439,7 +439,7 @@ fn own_checks_are_selected_weighed_and_waived_like_any_other() {
 }
 
 #[test]
-fn an_expression_that_is_wrong_is_told_before_any_request() {
+fn an_invalid_expression_is_reported_before_any_request() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
     bed.write("checks.yaml", &format!("{CONFIG}- name: a\n  cel:\n    expression: object.data.key ==\n- name: b\n  cel:\n    expression: self.x == 1\n"));
@@ -452,7 +452,7 @@ fn an_expression_that_is_wrong_is_told_before_any_request() {
 }
 
 #[test]
-fn an_expression_sees_what_is_live_and_one_without_a_value_has_checked_nothing() {
+fn an_expression_sees_the_live_object_and_without_a_value_has_checked_nothing() {
     let bed = bed_with(|bed| bed.config_map("a", "x"));
     let rules = "- name: frozen\n  cel: {match: {kinds: [ConfigMap]}, expression: oldObject == null || object.data == oldObject.data, message: frozen}\n";
     check(&bed, rules, &[]).code(0).stdout_contains("frozen                    passed");
@@ -494,7 +494,7 @@ fn a_finding_may_be_about_another_object_or_about_none() {
 
 /// A misspelt kind would otherwise look like a pass.
 #[test]
-fn an_expression_whose_kinds_match_no_object_says_so() {
+fn an_expression_whose_kinds_match_no_object_is_a_notice() {
     let bed = bed_with(|bed| deployment(bed, "web:1", 1));
     let rule = |kinds: &str| format!("- {{name: no-x, cel: {{match: {{kinds: [{kinds}]}}, expression: 'false'}}}}\n");
     let run = check(&bed, &rule("Deployment.app"), &[]);

@@ -15,7 +15,7 @@ fn rights_to_write(group: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_deployer_who_may_not_list_still_deploys_and_is_told_which_right_is_missing() {
+fn a_user_who_may_not_list_still_deploys_and_sees_which_right_is_missing() {
     let (cp, bed) = (control_plane(), Bed::new());
     let first = [bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n");
     bed.write("manifests.yaml", &first);
@@ -51,7 +51,7 @@ fn a_deployer_who_may_not_list_still_deploys_and_is_told_which_right_is_missing(
 }
 
 #[test]
-fn a_deployer_who_may_not_get_crds_still_deploys_custom_resources() {
+fn a_user_who_may_not_get_crds_still_deploys_custom_resources() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     cp.apply_yaml(&bed.crd("first: {type: string}"));
@@ -65,7 +65,7 @@ fn a_deployer_who_may_not_get_crds_still_deploys_custom_resources() {
 }
 
 #[test]
-fn objects_that_an_upgrade_hurts_block_it_without_any_flag() {
+fn objects_that_an_upgrade_breaks_block_it_without_any_flag() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     cp.apply_yaml(&bed.crd("first: {type: string}"));

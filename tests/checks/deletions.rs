@@ -69,7 +69,7 @@ fn each_rule_reports_its_example_and_nothing_without_the_other_object() {
 }
 
 #[test]
-fn a_crd_goes_only_without_objects_of_others() {
+fn a_crd_is_deleted_only_without_foreign_objects() {
     let bed = Bed::new();
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
@@ -164,7 +164,7 @@ fn a_namespace_stays_while_it_has_objects_of_others_which_are_counted_by_kind() 
 }
 
 #[test]
-fn what_cannot_be_listed_is_no_pass() {
+fn objects_that_cannot_be_listed_are_no_pass() {
     let bed = Bed::new();
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
@@ -271,7 +271,7 @@ fn replicas(operator: &Value, ready: u8) {
 }
 
 #[test]
-fn what_an_operator_has_to_finish_goes_before_it_and_not_without_it() {
+fn custom_resources_with_finalizers_are_deleted_before_their_operator() {
     let prune = ["deploy", "--wait=false", "-f", "stays.yaml", "--prune=yes", "--prune-max=100%"];
     for command in [&["delete", "--yes"][..], &prune] {
         an_operator_outlives_its_resources(command);
@@ -327,7 +327,7 @@ fn an_operator_outlives_its_resources(command: &[&str]) {
 }
 
 #[test]
-fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
+fn a_finalizer_is_no_finding_if_the_app_has_no_workload() {
     let bed = Bed::new();
     let cp = control_plane();
     cp.apply_yaml(&bed.namespace());
@@ -362,7 +362,7 @@ fn a_finalizer_is_nobodys_matter_where_the_app_has_no_workload() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_is_told_before_it_goes() {
+fn deleted_objects_that_others_changed_are_reported() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     let manifests = |names: &[&str]| -> String {

@@ -113,7 +113,7 @@ fn a_removed_field_that_no_object_sets_is_a_warning_and_the_deploy_goes_on() {
 }
 
 #[test]
-fn a_removed_field_that_objects_set_stays_an_error_with_how_many_which_and_who() {
+fn a_removed_field_that_objects_set_stays_an_error_with_their_number_names_and_managers() {
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"size": string(), "legacy": string(), "unused": string()}))));
     for number in 0..9 {
@@ -325,7 +325,7 @@ fn each_kind_of_change_is_judged_by_what_it_does_to_objects() {
 /// What happens to objects at a new version is charged to no change of another version, and is an error where it breaks
 /// them.
 #[test]
-fn what_happens_at_a_new_version_is_said_there_and_not_of_other_changes() {
+fn breakage_at_a_new_version_is_attributed_to_that_version() {
     let (one, two) = (|| json!({"r": string(), "m": string()}), || json!({"r": string()}));
     let requires = json!({"type": "object", "required": ["nm"], "properties": {"nm": string(), "r": string()}});
     let lost = ("StorageVersionLosesFields", "v1", "");
@@ -368,7 +368,7 @@ fn what_happens_at_a_new_version_is_said_there_and_not_of_other_changes() {
 }
 
 #[test]
-fn what_objects_cannot_show_stays_an_error() {
+fn a_change_that_objects_cannot_prove_harmless_stays_an_error() {
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"x": string()}))));
     bed.create("one", &json!({"x": "a"}));

@@ -127,7 +127,7 @@ fn is_there(namespace: &str) -> bool {
 }
 
 #[test]
-fn a_deploy_goes_in_waves() {
+fn a_deploy_to_many_clusters_is_done_in_waves() {
     let bed = Bed::new();
     let (proxy, contexts, names) = namespaces(&bed, 3);
     bed.write("manifests.yaml", CONFIG_MAP);
@@ -186,7 +186,7 @@ fn a_wave_that_would_be_blocked_does_not_begin() {
 }
 
 #[test]
-fn a_wave_that_is_not_ready_is_the_last() {
+fn no_wave_follows_one_that_is_not_ready() {
     let bed = Bed::new();
     let (_proxy, contexts, names) = namespaces(&bed, 2);
     // There are no controllers: it never becomes ready.
@@ -201,7 +201,7 @@ fn a_wave_that_is_not_ready_is_the_last() {
 }
 
 #[test]
-fn a_person_is_asked_once() {
+fn a_deploy_to_many_clusters_asks_once() {
     let bed = Bed::new();
     let (proxy, contexts, names) = namespaces(&bed, 3);
     bed.write("manifests.yaml", CONFIG_MAP);
@@ -223,7 +223,7 @@ fn a_person_is_asked_once() {
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_holds_back_no_other() {
+fn a_cluster_that_does_not_answer_does_not_delay_others() {
     let bed = breaking();
     bed.write("gantry.yaml", "{apiVersion: gantry.dev/v1alpha1, kind: Config, timeouts: {request: 2s}}");
     let (_listener, slow) = slow();
@@ -261,7 +261,7 @@ fn a_cluster_that_does_not_answer_holds_back_no_other() {
 }
 
 #[test]
-fn what_is_the_same_in_many_clusters_is_told_once() {
+fn the_same_finding_in_many_clusters_is_reported_once() {
     let bed = breaking();
     let many = (0..50).fold(Kubeconfig::new(), |all, index| all.server(&format!("c{index:02}"), control_plane()));
     let run = on(&bed, &many, &check(&["--context", "c*"])).run();
@@ -282,7 +282,7 @@ fn what_is_the_same_in_many_clusters_is_told_once() {
 }
 
 #[test]
-fn one_name_makes_the_requests_and_the_report_that_it_always_made() {
+fn a_single_context_makes_the_usual_requests_and_report() {
     let bed = breaking();
     let proxy = Proxy::start(control_plane());
     let requests = |context: &str| {
@@ -376,7 +376,7 @@ fn contexts_are_read_from_a_file_and_split_into_shards() {
 }
 
 #[test]
-fn several_contexts_are_a_usage_error_where_there_is_one_target() {
+fn several_contexts_are_a_usage_error_for_commands_with_one_target() {
     let bed = breaking();
     let two = Kubeconfig::new().server("a", control_plane()).server("b", control_plane());
     let refused = |arguments: &[&str], said: &str| {
@@ -400,7 +400,7 @@ fn several_contexts_are_a_usage_error_where_there_is_one_target() {
 }
 
 #[test]
-fn an_interrupt_loses_nothing_of_what_is_done() {
+fn an_interrupt_loses_no_finished_report() {
     let bed = breaking();
     let (_listener, slow) = slow();
     let proxy = Proxy::start(control_plane());
@@ -421,7 +421,7 @@ fn an_interrupt_loses_nothing_of_what_is_done() {
 }
 
 #[test]
-fn reports_are_merged_and_known_by_cluster() {
+fn reports_of_clusters_are_merged_and_names_distinguish_them() {
     let bed = breaking();
     let both = Kubeconfig::new().server("a", control_plane()).server("b", other()).context("old", dead(), "unused");
     for (context, file, code) in [("a", "a.json", 3), ("b,old", "others.json", 1), ("*", "all.json", 3)] {

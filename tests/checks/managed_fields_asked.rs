@@ -129,7 +129,7 @@ fn a_manager_keeps_its_fields_when_its_entries_move_to_the_same_version() {
 }
 
 #[test]
-fn whether_a_converted_object_fits_the_versions_in_its_managed_fields_is_asked_of_the_server() {
+fn the_server_decides_whether_a_converted_object_fits_the_versions_in_its_managed_fields() {
     let bed = Samples::new();
     const PASSES: u8 = 0;
     const DROPS: u8 = 1;

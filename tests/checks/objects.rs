@@ -74,7 +74,7 @@ fn among_500_objects_exactly_those_that_break_are_named_and_once_repaired_the_de
 }
 
 #[test]
-fn a_new_version_is_held_against_every_object_and_a_version_that_goes_names_its_writers() {
+fn every_object_is_validated_by_a_new_version_and_a_removed_version_names_its_managers() {
     let cp = control_plane();
     let bed = Samples::new();
     let v1 = || fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}));
@@ -112,7 +112,7 @@ fn a_new_version_is_held_against_every_object_and_a_version_that_goes_names_its_
 }
 
 #[test]
-fn nothing_is_listed_where_nothing_can_break() {
+fn nothing_is_listed_if_nothing_can_break() {
     let bed = Samples::new();
     let proxy = Proxy::start(control_plane());
     let live = bed.one_version(fields(json!({"a": {"type": "string"}})));
@@ -156,7 +156,7 @@ fn redacted_output_has_kinds_and_no_values() {
 }
 
 #[test]
-fn namespaces_labels_and_examples_narrow_what_is_looked_at() {
+fn namespaces_labels_and_examples_limit_the_listed_objects() {
     let cp = control_plane();
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));
@@ -225,7 +225,7 @@ fn a_folder_gives_the_same_findings_as_the_server() {
 }
 
 #[test]
-fn a_list_that_expires_once_is_counted_once_and_twice_is_no_pass() {
+fn a_list_that_expires_once_counts_objects_once_and_twice_is_no_pass() {
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"a": {"type": "string"}}))));
     for number in 0..9 {

@@ -177,7 +177,7 @@ fn claims() -> Vec<Claim> {
 }
 
 #[test]
-fn every_claim_about_refusals_is_the_servers_own_verdict() {
+fn every_predicted_refusal_is_confirmed_by_the_server() {
     let cp = control_plane();
     thread::scope(|scope| {
         for (number, claim) in claims().into_iter().enumerate() {
@@ -222,7 +222,7 @@ fn every_claim_about_refusals_is_the_servers_own_verdict() {
 }
 
 #[test]
-fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
+fn predicted_losses_and_defaults_happen_on_the_server() {
     let cp = control_plane();
     let bed = Samples::new();
     let old = || fields(json!({"kept": {"type": "string"}, "gone": {"type": "string"}, "size": {"type": "integer"}}));
@@ -253,7 +253,7 @@ fn lost_and_filled_in_fields_are_lost_and_filled_in_on_the_server() {
 }
 
 #[test]
-fn a_scale_subresource_is_held_against_the_numbers_that_exist() {
+fn a_new_scale_subresource_is_compared_with_existing_replicas() {
     let cp = control_plane();
     let bed = Samples::new();
     let live = bed.one_version(fields(json!({"replicas": {"type": "number"}})));
@@ -343,7 +343,7 @@ fn a_set_of_objects_blocks_every_server_side_apply() {
 
 /// A field that becomes an embedded resource: its metadata is decoded into a fixed form, or cannot be decoded.
 #[test]
-fn metadata_that_does_not_fit_is_lost_when_read_and_makes_an_object_unreadable_where_it_is_none() {
+fn malformed_embedded_metadata_is_lost_or_makes_an_object_unreadable() {
     let cp = control_plane();
     let bed = Samples::new();
     let pod = |metadata: Value| json!({"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}});

@@ -113,7 +113,7 @@ fn a_misspelt_field_is_found_at_its_line_before_anything_is_applied() {
 }
 
 #[test]
-fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
+fn objects_are_validated_by_the_new_crd_of_the_same_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     bed.write("crd.yaml", &bed.crd("{type: object, properties: {size: {type: integer, maximum: 5}}}"));
@@ -145,7 +145,7 @@ fn a_crd_and_its_objects_in_one_deploy_are_held_against_the_new_crd() {
 }
 
 #[test]
-fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
+fn a_null_that_an_apply_would_write_is_refused_as_on_the_server() {
     let cp = control_plane();
     let bed = Bed::new();
     bed.write(
@@ -173,7 +173,7 @@ fn a_null_that_an_apply_would_write_is_refused_here_as_there() {
 }
 
 #[test]
-fn what_an_apply_cannot_read_or_empties_is_not_forgiven() {
+fn values_that_an_apply_cannot_parse_or_empties_are_not_ratcheted() {
     let cp = control_plane();
     let bed = Bed::new();
     let deploy = |spec: &str| {
@@ -205,7 +205,7 @@ fn apply(bed: &Bed, text: &str) -> (u16, Value) {
 }
 
 #[test]
-fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
+fn a_value_that_an_apply_cannot_parse_is_refused_even_if_the_write_drops_it() {
     let cp = control_plane();
     let bed = Bed::new();
     let keyed = |keys: &str| {
@@ -269,7 +269,7 @@ fn what_an_apply_cannot_read_is_refused_even_where_the_write_drops_it() {
 /// The server decides what an apply keeps of the fields that its manager no longer sets. The test has a rule for each
 /// field that refuses everything and shows the resulting value in its message.
 #[test]
-fn what_a_manager_gives_up_goes_as_on_the_server() {
+fn fields_that_a_manager_gives_up_are_removed_as_on_the_server() {
     let cp = control_plane();
     let bed = Bed::new();
     let rules = [
@@ -396,7 +396,7 @@ fn check(bed: &Bed, crd: &Value) -> Output {
 }
 
 #[test]
-fn a_webhook_is_asked_for_the_objects_of_each_version() {
+fn a_conversion_webhook_converts_the_objects_of_each_version() {
     let cp = control_plane();
     let bed = Bed::new();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -464,7 +464,7 @@ fn a_webhook_that_is_down_or_answers_nonsense_is_a_finding() {
 }
 
 #[test]
-fn what_a_conversion_webhook_says_of_an_object_is_hidden_with_redact() {
+fn messages_of_a_conversion_webhook_are_hidden_with_redact() {
     let cp = control_plane();
     let bed = Bed::new();
     let failing = Webhook::start(cp, |review| {

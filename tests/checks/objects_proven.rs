@@ -88,7 +88,7 @@ fn a_widening_change_with_ten_thousand_objects_lists_none() {
 }
 
 #[test]
-fn objects_are_read_for_what_no_proof_speaks_of() {
+fn objects_are_read_for_changes_without_a_proof() {
     let cp = control_plane();
     let names = isolated();
     let proxy = Proxy::start(cp);

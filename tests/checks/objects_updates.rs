@@ -39,7 +39,7 @@ fn found(crd: &Value) -> BTreeSet<FindingId> {
 }
 
 #[test]
-fn rules_that_only_an_update_comes_to_are_told_beside_what_it_is_forgiven() {
+fn transition_rules_are_reported_beside_ratcheted_values() {
     let cp = control_plane();
     let fields = |x: Value, rules: Value| {
         json!({"type": "object", "x-kubernetes-validations": rules,
@@ -133,7 +133,7 @@ fn rules_on_lists_of_unchanged_items_and_rules_that_begin_to_count_are_evaluated
 
 /// What a change does to objects although the schema of what they contain stays as it is.
 #[test]
-fn what_changes_around_a_value_counts_as_on_the_server() {
+fn a_change_around_an_unchanged_value_counts_as_on_the_server() {
     let cp = control_plane();
     let (on_update, touched, created) =
         ("ExistingObjectRefusedOnUpdate", "ExistingObjectRefusedWhenTouched", "ExistingObjectRefused");
@@ -235,7 +235,7 @@ fn what_changes_around_a_value_counts_as_on_the_server() {
 /// Outside of `spec`, an object can hold its content in several fields. An update of one leaves an invalid other one
 /// unchanged, and the server tolerates it.
 #[test]
-fn what_another_field_than_spec_lacks_refuses_only_updates_of_that_field() {
+fn an_invalid_field_beside_spec_refuses_only_updates_of_that_field() {
     let cp = control_plane();
     let (touched, on_update) = ("ExistingObjectRefusedWhenTouched", "ExistingObjectRefusedOnUpdate");
     let open = || json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
@@ -287,7 +287,7 @@ fn what_another_field_than_spec_lacks_refuses_only_updates_of_that_field() {
 }
 
 #[test]
-fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
+fn a_rule_that_already_refuses_every_update_is_not_attributed_to_the_upgrade() {
     let names = isolated();
     let of = |maximum: u64| {
         let x =
@@ -300,7 +300,7 @@ fn a_rule_that_refuses_every_update_today_is_not_the_upgrades_doing() {
 }
 
 #[test]
-fn what_a_version_says_is_new_to_objects_once_it_is_served() {
+fn a_version_applies_to_objects_from_when_it_is_served() {
     let cp = control_plane();
     let names = isolated();
     let of = |served: bool| {
@@ -325,7 +325,7 @@ fn what_a_version_says_is_new_to_objects_once_it_is_served() {
 }
 
 #[test]
-fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
+fn an_object_is_validated_as_converted_to_each_version() {
     let cp = control_plane();
     let names = isolated();
     let of = |limit: Value| {
@@ -350,7 +350,7 @@ fn an_object_is_judged_as_the_version_shows_it_that_it_is_converted_to() {
 }
 
 #[test]
-fn what_is_wrong_today_and_forgiven_less_tomorrow_is_told() {
+fn an_invalid_value_that_ratcheting_will_no_longer_tolerate_is_reported() {
     let cp = control_plane();
     let names = isolated();
     let of = |limit: Value, n: Value| {

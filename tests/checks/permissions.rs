@@ -118,7 +118,7 @@ fn the_printed_rights_are_enough_and_each_rule_of_them_is_needed() {
 }
 
 #[test]
-fn who_may_everything_asks_once_and_a_folder_has_nobody_to_ask() {
+fn an_administrator_needs_one_review_and_a_folder_none() {
     let (cp, bed) = (control_plane(), Bed::new());
     bed.write("manifests.yaml", &everything(&bed));
     let proxy = Proxy::start(cp);
@@ -136,7 +136,7 @@ fn who_may_everything_asks_once_and_a_folder_has_nobody_to_ask() {
 }
 
 #[test]
-fn where_the_list_of_rules_is_a_part_only_the_rest_is_asked_for() {
+fn rights_beyond_an_incomplete_list_of_rules_are_reviewed_one_by_one() {
     let (cp, bed) = (control_plane(), Bed::new());
     let maps = ["a", "b", "c"].map(|name| bed.config_map(name, "x"));
     bed.write("manifests.yaml", &[bed.namespace(), maps.join("---\n")].join("---\n"));
@@ -247,7 +247,7 @@ fn a_user_who_may_impersonate_deploys_as_somebody_else() {
 }
 
 #[test]
-fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
+fn unreadable_objects_hide_no_finding_and_let_no_check_pass() {
     let (cp, bed) = (control_plane(), Bed::new());
     let manifests = [bed.namespace(), bed.crd("first: {type: string}"), bed.sample(), bed.config_map("m", "x")];
     cp.apply_yaml(&manifests.join("---\n"));
@@ -271,7 +271,7 @@ fn what_cannot_be_read_hides_nothing_and_no_check_passes_on_it() {
 }
 
 #[test]
-fn what_each_finding_says_to_grant_adds_up() {
+fn rights_that_the_findings_ask_for_are_enough_together() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = &bed.names.namespace;
     cp.apply_yaml(&[bed.namespace(), bed.config_map("old", "x")].join("---\n"));

@@ -28,7 +28,7 @@ fn deployment(bed: &Bed) -> String {
 
 /// The printed permissions cover the first deploy and the next one, which converts objects that then exist.
 #[test]
-fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_convert() {
+fn rights_for_the_conversion_check_are_printed_before_objects_exist() {
     let (cp, bed) = (control_plane(), Bed::new());
     let webhook = Webhook::converting(cp, |mut object, wanted| {
         object["apiVersion"] = wanted.into();
@@ -69,7 +69,7 @@ fn rights_for_the_conversion_check_are_printed_before_there_is_anything_to_conve
 
 /// For each set of rules and a manifest that grants permissions: gantry's answer is that of the server's dry run.
 #[test]
-fn what_may_be_handed_on_is_what_the_server_lets_pass() {
+fn rights_that_a_user_may_grant_are_those_that_the_server_allows() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = &bed.names.namespace;
     cp.apply_yaml(&bed.namespace());
@@ -112,7 +112,7 @@ fn what_may_be_handed_on_is_what_the_server_lets_pass() {
 }
 
 #[test]
-fn lists_of_other_checks_are_asked_for_beforehand() {
+fn rights_to_lists_of_other_checks_are_reviewed_in_advance() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
     bed.write("manifests.yaml", &bed.crd("first: {type: integer}"));

@@ -61,7 +61,7 @@ fn parameters_of_policies_must_be_readable_as_the_server_has_it() {
 }
 
 #[test]
-fn a_binding_that_changes_is_asked_for_its_parameters_again() {
+fn a_changed_policy_binding_needs_rights_to_its_parameters_again() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&[policy(&bed, OF_CONFIG_MAPS), policy_binding(&bed, "Deny")].join("---\n"));
     bed.write("manifests.yaml", &policy_binding(&bed, "Audit"));
@@ -75,7 +75,7 @@ fn a_binding_that_changes_is_asked_for_its_parameters_again() {
 }
 
 #[test]
-fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
+fn parameters_of_an_unknown_kind_need_the_right_to_read_everything() {
     let cp = control_plane();
     let said = "not permitted to \"get\"";
     // No such policy, a policy without parameters, a kind that is not served.
@@ -100,7 +100,7 @@ fn parameters_of_a_kind_that_nobody_can_tell_take_every_right_to_read() {
 }
 
 #[test]
-fn a_binding_that_leaves_its_role_to_what_is_live_is_judged_by_it() {
+fn a_binding_to_a_role_outside_of_the_manifests_grants_its_live_rules() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = &bed.names.namespace;
     let name =
@@ -120,7 +120,7 @@ fn a_binding_that_leaves_its_role_to_what_is_live_is_judged_by_it() {
 
 /// The group `system:masters` may do everything without any rule.
 #[test]
-fn who_may_everything_needs_no_rule_that_says_so() {
+fn system_masters_need_no_rule_to_grant_rights() {
     let (cp, bed) = (control_plane(), Bed::new());
     let roles = format!(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {}}}\n\

@@ -103,7 +103,7 @@ fn each_preset_has_its_own_verdict() {
 }
 
 #[test]
-fn a_preset_speaks_in_the_tools_own_words() {
+fn a_preset_has_the_messages_of_its_tool() {
     let bed = several();
     let olm = bed.with("{preset: olm-v1}");
     let lines: Vec<&str> = olm.stderr.lines().filter(|line| line.starts_with("validating upgrade")).collect();
@@ -145,7 +145,7 @@ fn crdifys_own_options_are_understood() {
 }
 
 #[test]
-fn rules_are_turned_down_and_up_by_name_and_pattern() {
+fn enforcement_of_rules_is_set_by_name_and_pattern() {
     let bed = several();
     let output = bed.with("{rules: [{name: No*, enforcement: warn}, {name: FormatChange, enforcement: none}]}");
     output.code(0);
@@ -179,7 +179,7 @@ fn suppressed(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn what_is_switched_off_is_counted_and_says_where() {
+fn findings_of_disabled_rules_are_counted_with_the_place_that_disables_them() {
     let bed = several();
     let human = || {
         let arguments = ["check", "-f", "crd.json", "--target", "dir:cluster", "-c", "c.yaml"];
@@ -230,7 +230,7 @@ fn a_waived_finding_blocks_nothing_and_stays_in_the_report() {
 }
 
 #[test]
-fn an_expired_waiver_holds_no_more_and_a_stale_one_is_a_warning() {
+fn an_expired_waiver_is_void_and_an_unused_one_is_a_warning() {
     let bed = several();
     let output = bed.check(
         "waivers:
@@ -287,7 +287,7 @@ fn manifests_cannot_waive() {
 }
 
 #[test]
-fn errors_that_are_proven_harmless_are_counted_and_so_is_what_semantic_would_block() {
+fn differences_of_a_preset_from_semantic_are_counted() {
     let mirror = |required: &Value| json!({"type": "object", "required": required, "properties": {"mode": {"type": "string", "default": "a"}}});
     let live = json!({"mirror": mirror(&json!([])), "gone": {"type": "string"}});
     let people = |bed: &Bed, flags: &[&str]| {

@@ -126,7 +126,7 @@ fn stage(live: &str, desired: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn every_fixture_is_judged_alike_on_a_server_and_on_a_folder() {
+fn every_fixture_has_the_same_findings_on_a_server_and_on_a_folder() {
     for_each_fixture(
         |_| true,
         |Fixture { name, expected, work, path }| {
@@ -197,7 +197,7 @@ const REFUSED_BY_THE_SERVER: [(&str, &str); 5] = [
 const PREDICTED_REFUSALS: [&str; 4] = ["CRDInvalid", "KindChanged", "NoScopeChange", "NoStoredVersionRemoved"];
 
 #[test]
-fn under_mode_warn_every_unsafe_change_is_deployed_that_the_server_takes() {
+fn mode_warn_deploys_every_unsafe_change_that_the_server_accepts() {
     let warn = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config: {mode: warn}\n";
     let seen = Mutex::new(BTreeSet::new());
     for_each_fixture(has_errors, |Fixture { name, expected, work, path }| {
@@ -287,7 +287,7 @@ spec:
 }
 
 #[test]
-fn the_documents_examples_are_blocked_in_the_documented_words() {
+fn the_documented_examples_are_blocked_with_the_documented_messages() {
     let examples = [
         (
             "scope: Namespaced",
@@ -352,7 +352,7 @@ fn warnings_deploy_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_new_crd_that_the_server_refuses_is_blocked_in_its_words() {
+fn a_new_crd_that_the_server_refuses_is_blocked_with_its_message() {
     let cp = control_plane();
     let names = isolated();
     let work = tempfile::tempdir().unwrap();
@@ -429,7 +429,7 @@ fn built_in_kinds_are_unchanged_the_second_time() {
 
 /// Only the server knows which values it normalises: gantry asks with dry runs, and not on every deploy.
 #[test]
-fn what_the_server_drops_fills_in_or_writes_in_another_way_is_no_update() {
+fn values_that_the_server_normalises_are_no_update() {
     let cp = control_plane();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let proxy = Proxy::start(cp);

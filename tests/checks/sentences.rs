@@ -17,7 +17,7 @@ fn all(said: Sentences, check: &str) -> String {
 }
 
 #[test]
-fn of_permission_validation() {
+fn messages_of_permission_validation_are_those_of_the_snapshot() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = &bed.names.namespace;
     cp.apply_yaml(&[bed.namespace(), bed.config_map("live", "x")].join("---\n"));
@@ -71,7 +71,7 @@ fn of_permission_validation() {
 }
 
 #[test]
-fn of_api_availability() {
+fn messages_of_api_availability_are_those_of_the_snapshot() {
     let (cp, bed) = (control_plane(), Bed::new());
     let (group, ns) = (&bed.names.group, &bed.names.namespace);
     cp.apply_yaml(&bed.namespace());
@@ -139,7 +139,7 @@ fn of_api_availability() {
 }
 
 #[test]
-fn of_custom_resource_validation() {
+fn messages_of_custom_resource_validation_are_those_of_the_snapshot() {
     let cp = control_plane();
     let mut said = Sentences::default();
 
@@ -201,7 +201,7 @@ fn of_custom_resource_validation() {
 }
 
 #[test]
-fn of_conversion_webhook() {
+fn messages_of_conversion_webhook_are_those_of_the_snapshot() {
     let cp = control_plane();
     // A CRD for each case, all in one check.
     let mut crds: Vec<Value> = Vec::new();

@@ -92,7 +92,7 @@ fn plan(blocked: &Output) -> Vec<String> {
 }
 
 #[test]
-fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_objects_there() {
+fn the_migration_plan_removes_a_stored_version_and_keeps_all_objects() {
     let cp = control_plane();
     let names = isolated();
     let work = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn the_migration_plan_of_a_stored_version_ends_with_the_version_removed_and_all_
 }
 
 #[test]
-fn a_version_that_is_stored_no_more_needs_fewer_steps() {
+fn a_version_that_is_no_longer_stored_needs_fewer_steps() {
     let names = isolated();
     let work = tempfile::tempdir().unwrap();
     let fields: &[&str] = &["host"];
@@ -168,7 +168,7 @@ fn a_version_that_is_stored_no_more_needs_fewer_steps() {
 /// Two stored versions are removed, each with a field that the version that stays lacks, and objects stand in several
 /// namespaces. `v9`, which kubectl prefers, has none of them.
 #[test]
-fn the_plan_keeps_the_fields_that_the_version_that_stays_lacks() {
+fn the_migration_plan_keeps_fields_that_the_remaining_version_lacks() {
     let cp = control_plane();
     let names = isolated();
     let work = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn a_kind_that_changes_is_refused_by_the_server_as_predicted() {
 }
 
 #[test]
-fn a_version_that_is_served_goes_in_two_steps_only() {
+fn a_served_version_is_removed_only_in_two_steps() {
     let names = isolated();
     let work = tempfile::TempDir::new().unwrap();
     let fields: &[&str] = &["size"];

@@ -32,7 +32,7 @@ fn written(object: &Value) {
 }
 
 #[test]
-fn what_needs_a_pending_load_balancer_goes_on_and_only_a_rule_waits_for_its_address() {
+fn a_pending_load_balancer_delays_only_objects_with_a_rule_about_its_address() {
     let stage = Stage::new();
     let (balancer, web) = (balancer(&stage), stage.deployment());
     let (ingress, after) = (ingress(&stage, "front", json!({})), ingress(&stage, "after", after_it()));

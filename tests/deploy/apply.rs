@@ -101,7 +101,7 @@ fn write_status(path: &str, status: &Value) {
 }
 
 #[test]
-fn an_object_whose_status_alone_moved_is_written() {
+fn an_object_of_which_only_the_status_changed_is_written() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace().to_string());
     bed.write(&[bed.deployment(1)]);
@@ -122,7 +122,7 @@ fn an_object_whose_status_alone_moved_is_written() {
 }
 
 #[test]
-fn an_object_whose_status_moves_all_the_time_ends_the_deploy() {
+fn an_object_whose_status_keeps_changing_ends_the_deploy() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace().to_string());
     bed.write(&[bed.deployment(1)]);
@@ -140,7 +140,7 @@ fn an_object_whose_status_moves_all_the_time_ends_the_deploy() {
 }
 
 #[test]
-fn an_object_that_changed_in_what_was_checked_is_not_written() {
+fn an_object_that_changed_after_the_check_is_not_written() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace().to_string());
     bed.write(&[bed.deployment(1)]);
@@ -157,7 +157,7 @@ fn an_object_that_changed_in_what_was_checked_is_not_written() {
 }
 
 #[test]
-fn a_crd_may_move_in_its_conditions_and_not_in_its_stored_versions() {
+fn conditions_of_a_crd_may_change_after_the_check_but_not_its_stored_versions() {
     let bed = Bed::new();
     bed.write(&[bed.crd(&["first"])]);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
@@ -189,7 +189,7 @@ fn a_crd_may_move_in_its_conditions_and_not_in_its_stored_versions() {
 }
 
 #[test]
-fn a_crd_that_vanished_or_was_made_anew_is_not_written() {
+fn a_crd_that_was_deleted_or_recreated_after_the_check_is_not_written() {
     for anew in [false, true] {
         let bed = Bed::new();
         bed.write(&[bed.crd(&["first"])]);

@@ -144,7 +144,7 @@ fn answered(object: &Value) -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn what_is_foreseen_is_what_the_server_answers() {
+fn predicted_conflicts_are_those_that_the_server_reports() {
     let bed = Bed::new();
     let crd = bed.crd("shapes", &every_way_to_merge());
     control_plane().apply_yaml(&crd.to_string());
@@ -234,7 +234,7 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
 }
 
 #[test]
-fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
+fn a_conflict_about_defaults_of_the_server_alone_says_so() {
     let bed = Bed::new();
     let policy = |port: u16| {
         let spec = json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]}});
@@ -273,7 +273,7 @@ fn a_conflict_about_nothing_but_what_the_server_filled_in_says_so() {
 }
 
 #[test]
-fn the_server_is_asked_of_a_crd_only_where_its_schemas_say_the_same() {
+fn the_server_is_asked_about_a_crd_only_if_its_schemas_have_the_same_meaning() {
     let bed = Bed::new();
     let schema = |more: Value| {
         let mut x = json!({"type": "string", "description": "one"});

@@ -130,7 +130,7 @@ fn an_app_has_a_record_that_is_an_applyset() {
 }
 
 #[test]
-fn what_leaves_the_manifests_is_deleted_only_where_the_user_says_so() {
+fn objects_that_left_the_manifests_are_deleted_only_on_request() {
     let shop = Shop::new();
     shop.config_maps(&["a", "b", "c"]);
     shop.deploy(&[]).code(0);
@@ -240,7 +240,7 @@ impl Shop {
 }
 
 #[test]
-fn one_key_never_deletes() {
+fn an_object_with_the_label_or_the_record_alone_is_never_deleted() {
     let (shop, id) = Shop::with_one_key();
     shop.config_maps(&["stays"]);
     let output = shop.deploy(&["--prune=yes"]);
@@ -381,7 +381,7 @@ fn the_namespace_of_the_record_may_be_among_the_manifests() {
 }
 
 #[test]
-fn a_user_who_may_not_delete_or_list_is_told_before_anything_is_written() {
+fn missing_rights_to_delete_or_list_are_reported_before_anything_is_written() {
     let shop = Shop::new();
     let cp = control_plane();
     let namespace = shop.bed.names.namespace.clone();

@@ -39,7 +39,7 @@ fn config_map(bed: &Bed, value: &str) -> Value {
 }
 
 #[test]
-fn a_field_conflict_ends_both() {
+fn a_field_conflict_ends_check_and_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -59,7 +59,7 @@ fn a_field_conflict_ends_both() {
 }
 
 #[test]
-fn a_kind_that_nobody_serves_ends_both_however_quiet_the_check_is_that_tells_of_it() {
+fn an_unserved_kind_ends_check_and_deploy_at_any_severity() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     let unknown = object(&bed, &format!("{}/v1", bed.names.group), "Sample", &json!({}));
@@ -71,7 +71,7 @@ fn a_kind_that_nobody_serves_ends_both_however_quiet_the_check_is_that_tells_of_
 
 /// All members would count as removed from the manifests.
 #[test]
-fn no_object_at_all_with_an_app_is_a_mistake_of_usage() {
+fn an_app_without_any_object_is_a_usage_error() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     std::fs::create_dir(bed.folder.path().join("empty")).expect("a folder");
@@ -94,7 +94,7 @@ fn no_object_at_all_with_an_app_is_a_mistake_of_usage() {
 }
 
 #[test]
-fn a_namespace_that_is_missing_or_goes_ends_both() {
+fn a_missing_or_terminating_namespace_ends_check_and_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     let objects = [object(&bed, "v1", "Secret", &json!({})), config_map(&bed, "x")];
@@ -114,7 +114,7 @@ fn a_namespace_that_is_missing_or_goes_ends_both() {
 
 /// Every object would be refused when it is written; the ConfigMap before it would be written.
 #[test]
-fn a_value_that_cannot_be_parsed_ends_both() {
+fn a_value_that_cannot_be_parsed_ends_check_and_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -194,7 +194,7 @@ fn a_value_that_cannot_be_parsed_ends_both() {
 }
 
 #[test]
-fn names_labels_and_data_that_no_server_takes_end_both() {
+fn invalid_names_labels_and_data_end_check_and_deploy() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     let map = |name: &str, rest: Value| {
@@ -228,7 +228,7 @@ fn names_labels_and_data_that_no_server_takes_end_both() {
 }
 
 #[test]
-fn that_nothing_is_known_about_the_fields_of_a_kind_is_said() {
+fn a_kind_without_a_published_schema_is_a_notice() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &config_map(&bed, "1").to_string());
@@ -244,7 +244,7 @@ fn that_nothing_is_known_about_the_fields_of_a_kind_is_said() {
 
 /// The server's messages for immutable fields, for each kind that has some.
 #[test]
-fn commands_of_kubectl_need_the_context_that_was_named() {
+fn printed_kubectl_commands_contain_the_chosen_context() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -265,7 +265,7 @@ fn commands_of_kubectl_need_the_context_that_was_named() {
 }
 
 #[test]
-fn an_immutable_field_ends_both() {
+fn an_immutable_field_ends_check_and_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

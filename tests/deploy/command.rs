@@ -60,7 +60,7 @@ spec:
 }
 
 #[test]
-fn a_whole_application_goes_in_one_run_whatever_the_order_of_its_files() {
+fn an_application_is_deployed_in_one_run_in_any_order_of_its_files() {
     let files = application(&Bed::new()).len();
     for first in 0..files {
         let bed = Bed::new();
@@ -147,7 +147,7 @@ fn wrong_check_names_end_a_run_before_it_needs_a_server() {
 }
 
 #[test]
-fn the_flag_has_the_last_word_over_variable_and_configuration() {
+fn the_flag_overrides_the_variable_and_the_configuration() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.crd("first: {type: string}, second: {type: string}"));
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
@@ -206,7 +206,7 @@ fn a_blocked_deploy_writes_nothing() {
 }
 
 #[test]
-fn the_quickstart_is_blocked() {
+fn the_quickstart_of_the_documentation_is_blocked() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/quickstart");
     // A copy, because a gantry that does not block would write into the repository.
     let copy = tempfile::tempdir().expect("a temporary folder");
@@ -259,7 +259,7 @@ fn a_crd_that_changes_after_the_check_is_not_written() {
 }
 
 #[test]
-fn a_crd_that_turns_up_after_the_check_is_not_written() {
+fn a_crd_that_appears_after_the_check_is_not_written() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.crd("first: {type: string}"));
     let theirs = bed.crd("theirs: {type: string}");
@@ -273,7 +273,7 @@ fn a_crd_that_turns_up_after_the_check_is_not_written() {
 }
 
 #[test]
-fn a_field_conflict_names_field_manager_and_way_out() {
+fn a_field_conflict_names_the_field_the_manager_and_the_flag() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     let path = bed.config_map_path("a");
@@ -313,7 +313,7 @@ fn a_server_that_dies_in_mid_deploy_leaves_an_exact_report() {
 }
 
 #[test]
-fn what_comes_behind_a_refused_object_is_not_written() {
+fn objects_after_a_refused_one_are_not_written() {
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
     let pod = format!(
@@ -329,7 +329,7 @@ fn what_comes_behind_a_refused_object_is_not_written() {
 }
 
 #[test]
-fn a_lost_answer_is_not_called_unwritten() {
+fn an_object_whose_write_got_no_response_is_not_reported_as_unwritten() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.namespace());
     let proxy = Proxy::start(control_plane());
@@ -339,7 +339,7 @@ fn a_lost_answer_is_not_called_unwritten() {
 }
 
 #[test]
-fn a_json_file_goes_with_the_human_report() {
+fn a_json_file_is_written_beside_the_human_report() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.namespace());
     let outputs = ["-o", "human", "-o", "json=report.json"];
@@ -353,7 +353,7 @@ fn a_json_file_goes_with_the_human_report() {
 
 /// An unchanged object is not written. Each of these changes is a real one, however small it looks.
 #[test]
-fn values_that_look_like_nothing_or_like_the_same_are_deployed() {
+fn empty_values_and_similar_values_are_deployed() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;

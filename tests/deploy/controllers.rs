@@ -143,7 +143,7 @@ fn workloads_are_awaited_updated_and_deleted_with_their_pods() {
 }
 
 #[test]
-fn an_image_that_is_not_there_is_named_and_the_same_command_waits_again() {
+fn a_missing_image_is_named_and_the_same_command_waits_again() {
     let stage = Stage::new();
     let broken: Vec<Value> =
         WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "missing")).collect();
@@ -168,7 +168,7 @@ fn an_image_that_is_not_there_is_named_and_the_same_command_waits_again() {
 }
 
 #[test]
-fn what_waits_for_a_job_that_fails_is_not_written() {
+fn an_object_that_waits_for_a_failed_job_is_not_written() {
     let stage = Stage::new();
     let then = stage.config("then", json!({"gantry.dev/change-rule": "upsert after upserting example.com/job"}));
     let job = |image: &str| {
@@ -199,7 +199,7 @@ fn a_renamed_workload_is_deleted_when_the_new_one_is_ready() {
 }
 
 #[test]
-fn a_claim_that_waits_for_its_first_pod_and_a_pending_load_balancer_hold_nobody_up() {
+fn an_unbound_claim_and_a_pending_load_balancer_delay_nothing() {
     let stage = Stage::new();
     let name = stage.0.names.namespace.clone();
     let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
@@ -251,7 +251,7 @@ fn a_namespace_is_gone_when_the_deploy_that_deletes_it_ends() {
 }
 
 #[test]
-fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
+fn a_webhook_with_a_ca_bundle_is_written_after_its_workload() {
     let stage = Stage::new();
     let namespace = stage.0.names.namespace.clone();
     let ports = json!([{"port": 443}]);
@@ -280,7 +280,7 @@ fn a_webhook_whose_certificate_is_known_goes_after_the_workload_behind_it() {
 }
 
 #[test]
-fn a_workload_whose_pods_cannot_be_created_fails_and_the_others_go_on_where_that_is_wanted() {
+fn a_workload_whose_pods_cannot_be_created_fails_and_keep_going_continues_with_others() {
     let stage = Stage::new();
     stage.limit_pods("0");
     let before = json!({"gantry.dev/change-group": "example.com/web"});

@@ -47,7 +47,7 @@ fn image(name: &str) -> Value {
 const IMAGE: [&str; 3] = ["  spec.template.spec.containers[web]:", "-   image: nginx:1.25", "+   image: nginx:1.27"];
 
 #[test]
-fn the_image_of_a_deployment() {
+fn a_diff_shows_the_new_image_of_a_deployment() {
     let bed = Bed::new();
     deployed(&bed, &deployment(&bed, &image("nginx:1.25")), &deployment(&bed, &image("nginx:1.27")));
     let output = diff(&bed, "admin", &[]);
@@ -65,7 +65,7 @@ fn the_image_of_a_deployment() {
 }
 
 #[test]
-fn a_default_and_a_field_that_is_given_up() {
+fn a_diff_shows_fields_that_are_removed_or_fall_back_to_a_default() {
     let bed = Bed::new();
     let with = |policy: Option<&str>, env: Value| {
         let mut container = json!({"name": "web", "image": "nginx:1.25", "env": env});
@@ -168,7 +168,7 @@ fn values_of_a_secret_are_in_no_output() {
 }
 
 #[test]
-fn one_line_of_a_config_map_of_300() {
+fn one_changed_line_of_a_config_map_with_300_is_shown_alone() {
     let bed = Bed::new();
     let config = |changed: &str| {
         let mut text = String::new();
@@ -222,7 +222,7 @@ fn descriptions_of_a_crd_are_one_line() {
 
 /// A release like those of Argo CD: a CRD of a megabyte in which every description changes, images, a Secret.
 #[test]
-fn a_release_with_a_large_crd_is_a_short_diff_also_for_who_may_only_read() {
+fn a_release_with_a_large_crd_is_a_short_diff_even_without_rights_to_write() {
     let bed = Bed::new();
     let release = |version: u8| -> String {
         // This many words make the server store about a megabyte.
@@ -261,7 +261,7 @@ fn a_release_with_a_large_crd_is_a_short_diff_also_for_who_may_only_read() {
 }
 
 #[test]
-fn what_is_created_is_one_line_or_all_of_it() {
+fn a_created_object_is_shown_as_one_line_or_as_a_whole() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &format!("{}---\n{}", bed.config_map("a", "\"1\""), bed.config_map("b", "\"2\"")));
@@ -282,7 +282,7 @@ fn what_is_created_is_one_line_or_all_of_it() {
 }
 
 #[test]
-fn a_filter_is_for_what_is_shown_checked_and_written() {
+fn a_filter_selects_the_objects_that_are_shown_checked_and_written() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     let secret = object(&bed, "v1", "Secret", "a", &json!({"stringData": {"a": "b"}}));
@@ -339,7 +339,7 @@ fn the_exit_code_says_whether_there_are_changes() {
 }
 
 #[test]
-fn what_the_server_refuses_while_it_is_compared_blocks_the_deploy() {
+fn a_refusal_of_the_dry_run_for_the_comparison_blocks_the_deploy() {
     let bed = Bed::new();
     let deploy = |manifests: &[String], flags: &[&str]| {
         bed.write("manifests.yaml", &manifests.join("---\n"));
@@ -395,7 +395,7 @@ fn the_report_has_the_lines_as_data() {
 
 /// The diff and a check that needs the same dry run share one request.
 #[test]
-fn an_object_is_tried_out_once_in_a_run() {
+fn an_object_is_sent_as_a_dry_run_once_in_a_run() {
     let bed = Bed::new();
     deployed(&bed, &deployment(&bed, &image("nginx:1.25")), &deployment(&bed, &image("nginx:1.27")));
     let proxy = Proxy::start(control_plane());
@@ -408,7 +408,7 @@ fn an_object_is_tried_out_once_in_a_run() {
 }
 
 #[test]
-fn a_webhook_that_cannot_be_asked_dry_leaves_the_diff_to_us() {
+fn a_diff_is_computed_if_a_webhook_does_not_support_dry_runs() {
     let bed = Bed::new();
     deployed(&bed, &deployment(&bed, &image("nginx:1.25")), &deployment(&bed, &image("nginx:1.27")));
     let proxy = Proxy::start(control_plane());
@@ -421,7 +421,7 @@ fn a_webhook_that_cannot_be_asked_dry_leaves_the_diff_to_us() {
 }
 
 #[test]
-fn a_folder_is_compared_too() {
+fn a_diff_compares_with_a_folder() {
     let bed = Bed::new();
     std::fs::create_dir(bed.folder.path().join("live")).expect("a folder");
     bed.write("manifests.yaml", &bed.config_map("a", "before"));

@@ -44,7 +44,7 @@ fn is_known_and_down(cp: &ControlPlane) {
 }
 
 #[test]
-fn an_api_that_is_down_stops_only_what_has_to_do_with_it() {
+fn an_api_that_is_down_ends_only_deploys_that_need_it() {
     let cp = ControlPlane::start();
     let stage = Stage::on(&cp);
     let deploy = |flags: &[&str]| stage.deploy_as(cp.kubeconfig("admin"), flags).run();
@@ -116,7 +116,7 @@ fn deploy_with_own_api(cp: &ControlPlane, stage: &Stage) {
 }
 
 #[test]
-fn the_objects_of_a_crd_whose_api_is_down_go_only_with_the_flag() {
+fn a_crd_whose_api_is_down_is_deleted_only_with_the_flag() {
     let cp = ControlPlane::start();
     let stage = Stage::on(&cp);
     deploy_with_own_api(&cp, &stage);

@@ -53,7 +53,7 @@ fn explained(run: &Output, code: i32, message: &str) {
 }
 
 #[test]
-fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
+fn a_missing_kubeconfig_or_context_is_reported() {
     let failing = Failing::new();
     let manifests = failing.folder().join("manifests.yaml");
     let nowhere = Gantry::new().args(["deploy", "-f"]).arg(&manifests);
@@ -74,7 +74,7 @@ fn a_kubeconfig_that_is_not_there_or_has_no_such_context() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached() {
+fn an_unreachable_server_is_reported() {
     let failing = Failing::new();
     let kubeconfig = closed_port(failing.folder());
     let text: Value = serde_yaml::from_str(&fs::read_to_string(&kubeconfig).unwrap()).unwrap();
@@ -96,7 +96,7 @@ fn a_server_that_cannot_be_reached() {
 }
 
 #[test]
-fn a_server_with_another_certificate() {
+fn a_server_with_an_untrusted_certificate_is_reported() {
     let failing = Failing::new();
     let url = control_plane().url();
     let with_ca = |file: &str| {
@@ -122,7 +122,7 @@ fn a_server_with_another_certificate() {
 }
 
 #[test]
-fn credentials_that_the_server_does_not_take() {
+fn credentials_that_the_server_refuses_are_reported() {
     let failing = Failing::new();
     let url = control_plane().url();
     let user = |user: Value| failing.with(|_, old| *old = user.clone());
@@ -164,7 +164,7 @@ fn credentials_that_the_server_does_not_take() {
 
 #[cfg(unix)]
 #[test]
-fn a_credential_plugin_that_gives_no_credentials() {
+fn a_credential_plugin_without_credentials_is_reported() {
     let failing = Failing::new();
     let plugin = |command: &str, script: &str| {
         failing.with(|_, user| {
@@ -195,7 +195,7 @@ fn a_credential_plugin_that_gives_no_credentials() {
 
 #[cfg(unix)]
 #[test]
-fn a_credential_plugin_that_works_is_asked_once_a_run() {
+fn a_credential_plugin_is_run_once_in_a_run() {
     let failing = Failing::new();
     control_plane().apply_yaml(&failing.0.namespace());
     let log = failing.folder().join("asked");
@@ -242,7 +242,7 @@ fn missing_rights_are_named() {
 }
 
 #[test]
-fn something_that_is_no_api_server() {
+fn a_server_that_is_not_an_api_server_is_reported() {
     let failing = Failing::new();
     let proxy = Proxy::start(control_plane());
     let path = failing.0.config_map_path("a");
@@ -274,7 +274,7 @@ fn something_that_is_no_api_server() {
 }
 
 #[test]
-fn a_server_that_never_answers() {
+fn a_server_that_never_answers_is_reported() {
     let failing = Failing::new();
     let proxy = Proxy::start(control_plane());
     let _held = proxy.hold(When::new("GET", &failing.0.config_map_path("a")));
@@ -284,7 +284,7 @@ fn a_server_that_never_answers() {
 }
 
 #[test]
-fn what_the_server_refuses_is_said_in_one_line() {
+fn a_refusal_of_the_server_is_one_line() {
     let bed = Bed::new();
     let crd =
         bed.crd("first: {type: string}").replace("plural: samples", "plural: others").replace("Namespaced", "Galactic");

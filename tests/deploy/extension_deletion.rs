@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::support::olm::Olm;
 
 #[test]
-fn an_extension_goes_only_without_objects_of_its_crds() {
+fn an_extension_is_deleted_only_without_objects_of_its_crds() {
     let olm = Olm::alone();
     let cp = olm.control_plane();
     let folder = TempDir::new().unwrap();

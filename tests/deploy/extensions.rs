@@ -146,7 +146,7 @@ fn a_deploy_ends_when_the_predicted_version_is_installed() {
 }
 
 #[test]
-fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
+fn the_previous_version_does_not_end_a_deploy_although_olm_calls_it_installed() {
     let stage = Stage::new();
     stage.installed(&stage.extension("1.0.0"), "1.0.0");
     let open = stage.extension(">=1.0");
@@ -166,7 +166,7 @@ fn the_version_before_does_not_end_a_deploy_though_olm_calls_it_installed() {
 }
 
 #[test]
-fn what_olm_cannot_resolve_is_said_in_its_words_when_time_is_over() {
+fn the_message_of_olm_is_shown_if_it_cannot_resolve_in_time() {
     let stage = Stage::new();
     stage.installed(&stage.extension("1.0.0"), "1.0.0");
     // The check would have reported this in advance.
@@ -184,7 +184,7 @@ fn what_olm_cannot_resolve_is_said_in_its_words_when_time_is_over() {
 }
 
 #[test]
-fn what_olm_has_given_up_fails_at_once() {
+fn an_extension_that_olm_has_given_up_fails_at_once() {
     let stage = Stage::new();
     let pinned = stage.extension("1.0.0");
     let running = stage.deploy(&pinned, &CHECKED).spawn();
@@ -197,7 +197,7 @@ fn what_olm_has_given_up_fails_at_once() {
 }
 
 #[test]
-fn extensions_of_v1alpha1_are_awaited_likewise() {
+fn extensions_of_v1alpha1_are_waited_for() {
     let stage = Stage::new();
     let name = &stage.bed.names.namespace;
     let extension = |range: &str| {

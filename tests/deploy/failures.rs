@@ -57,7 +57,7 @@ fn a_custom_resource_that_is_stalled_ends_the_deploy() {
 }
 
 #[test]
-fn a_claim_whose_volume_is_gone_ends_the_deploy() {
+fn a_claim_without_its_volume_ends_the_deploy() {
     let stage = Stage::new();
     let spec = json!({"storageClassName": "none", "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}}});
@@ -127,7 +127,7 @@ fn controllers_of_replicas_and_volumes_are_awaited() {
 }
 
 #[test]
-fn what_is_not_to_be_awaited_holds_up_nothing() {
+fn an_object_that_is_not_waited_for_delays_nothing() {
     let stage = Stage::new();
     let mut web = stage.deployment();
     web["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-wait": "", "gantry.dev/change-group": "web"});

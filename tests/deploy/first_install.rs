@@ -133,7 +133,7 @@ fn objects_that_a_first_install_writes_at_a_converted_version_are_counted() {
 }
 
 #[test]
-fn what_is_wrong_with_objects_that_do_not_change_does_not_block() {
+fn invalid_objects_that_do_not_change_do_not_block() {
     let operator = Operator::new();
     let valid = Webhook::with_own_ca(&[], |_| Value::Null);
     let bundle = valid.conversion()["webhook"]["clientConfig"]["caBundle"].as_str().expect("a bundle").to_owned();
@@ -171,7 +171,7 @@ fn what_is_wrong_with_objects_that_do_not_change_does_not_block() {
 }
 
 #[test]
-fn an_object_that_others_made_and_of_which_the_manifest_says_nothing_more_is_unchanged() {
+fn a_foreign_object_is_unchanged_if_the_manifest_sets_nothing_new() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -195,7 +195,7 @@ fn an_object_that_others_made_and_of_which_the_manifest_says_nothing_more_is_unc
 
 /// Another manager creates each object. It is then deployed twice, and the second time there is nothing left to do.
 #[test]
-fn what_others_made_is_unchanged_once_it_was_deployed() {
+fn foreign_objects_are_unchanged_after_one_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

@@ -13,7 +13,7 @@ fn namespace(name: &str) -> Value {
 }
 
 #[test]
-fn the_proxy_passes_on_records_and_runs_hooks() {
+fn the_proxy_forwards_and_records_requests_and_runs_hooks() {
     let cp = control_plane();
     let proxy = Proxy::start(cp);
     let name = isolated().namespace;
@@ -52,7 +52,7 @@ fn the_proxy_keeps_the_callers_identity() {
 }
 
 #[test]
-fn the_proxy_answers_cuts_loses_and_refuses() {
+fn the_proxy_answers_requests_itself_and_breaks_connections() {
     let cp = control_plane();
     let proxy = Proxy::start(cp);
     let api = Api::new(proxy.url(), None, Some(cp.token("admin")));
@@ -77,7 +77,7 @@ fn the_proxy_answers_cuts_loses_and_refuses() {
 }
 
 #[test]
-fn gantry_runs_in_clean_surroundings() {
+fn gantry_runs_with_an_empty_environment() {
     let version = Gantry::new().args(["--version"]).run();
     version.code(0).stdout_contains(env!("CARGO_PKG_VERSION")).contains_nowhere("error");
     let missing = Gantry::new().args(["check", "-f", "-", "--target", "dir:nowhere"]).stdin("").run();

@@ -84,7 +84,7 @@ fn hooks_that_are_not_for_a_deploy_are_not_written() {
 }
 
 #[test]
-fn a_hook_of_a_deletion_needs_no_kind_that_is_served() {
+fn a_hook_for_deletions_may_have_an_unserved_kind() {
     let bed = prepared();
     let metadata = json!({"name": "clean-up", "namespace": bed.names.namespace, "annotations": {HOOK: "PostDelete"}});
     let workflow = json!({"apiVersion": "argoproj.example.com/v1", "kind": "Workflow", "metadata": metadata});
@@ -151,7 +151,7 @@ fn the_namespace_of_a_hook_comes_before_the_hook_and_everything_else_after_it() 
 }
 
 #[test]
-fn what_comes_after_a_hook_waits_until_it_has_succeeded() {
+fn objects_after_a_hook_wait_until_it_has_succeeded() {
     let bed = prepared();
     let hook = |image: &str| {
         job(&bed, "migrate", image, &json!({HOOK: "PreSync", "argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}))

@@ -157,7 +157,7 @@ fn the_old_pods_of_a_recreated_deployment_run_on() {
 }
 
 #[test]
-fn what_refers_to_a_recreated_class_stays() {
+fn objects_that_refer_to_a_recreated_class_stay() {
     let stage = Stage::new();
     let name = stage.0.names.namespace.clone();
     let pod = |key: &str| {

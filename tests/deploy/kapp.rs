@@ -141,7 +141,7 @@ impl Stage {
 }
 
 #[test]
-fn what_is_taken_from_kapp_keeps_its_selector_and_its_pods() {
+fn objects_taken_over_from_kapp_keep_their_selectors_and_pods() {
     let stage = Stage::new();
     let objects = stage.workloads("example.com/web:1");
     stage.kapp_deploys(&objects);
@@ -239,7 +239,7 @@ const KINDS: [(&str, &str); 5] =
     [("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "Job"), ("", "Service"), ("", "ConfigMap")];
 
 #[test]
-fn an_app_of_kapp_is_taken_over_as_a_whole() {
+fn all_objects_of_an_app_of_kapp_are_taken_over() {
     let stage = Stage::new();
     let mut objects = stage.workloads("example.com/web:1");
     objects.push(stage.config_map("settings", "1"));
@@ -335,7 +335,7 @@ fn the_rights_to_take_over_an_app_of_kapp_are_printed() {
 }
 
 #[test]
-fn the_rights_to_let_go_of_what_kapp_had_are_named_before_anything_is_written() {
+fn missing_rights_to_release_objects_of_kapp_are_named_before_anything_is_written() {
     let stage = Stage::new();
     let (cp, namespace) = (control_plane(), &stage.bed.names.namespace);
     let mut kept = stage.object("v1", "Service", "kept", json!({"ports": [{"port": 80}]}));
@@ -426,7 +426,7 @@ fn on_a_terminal_the_question_counts_what_kapp_would_have_deleted() {
 }
 
 #[test]
-fn fields_of_other_managers_are_not_taken_along_with_those_of_kapp() {
+fn fields_of_other_managers_are_not_taken_over_with_those_of_kapp() {
     let stage = Stage::new();
     let mut object = stage.config_map("settings", "1");
     object["data"]["b"] = "1".into();
@@ -447,7 +447,7 @@ fn fields_of_other_managers_are_not_taken_along_with_those_of_kapp() {
 }
 
 #[test]
-fn what_is_no_app_of_kapp_ends_before_anything_is_written() {
+fn a_name_that_is_not_an_app_of_kapp_ends_the_run_before_anything_is_written() {
     let stage = Stage::new();
     stage.write(&[stage.config_map("settings", "1")]);
     stage.app("deploy", &["--from-kapp", "other"]).code(1).stderr_contains("there is no app other of kapp");

@@ -47,7 +47,7 @@ fn workload(bed: &Bed) -> Value {
 }
 
 #[test]
-fn what_kapp_prints_as_its_configuration_is_taken_along() {
+fn the_configuration_that_kapp_prints_is_accepted() {
     let bed = prepared();
     bed.write("kapp.yaml", &deploy_config());
     let account = || object(&bed, "v1", "ServiceAccount", "web", &json!({}));
@@ -138,7 +138,7 @@ rebaseRules:
 ";
 
 #[test]
-fn a_config_within_a_config_map_counts_and_the_config_map_is_deployed() {
+fn a_config_within_a_config_map_is_used_and_the_config_map_is_deployed() {
     let bed = prepared();
     let mut web = workload(&bed);
     web["spec"]["replicas"] = 2.into();
@@ -172,7 +172,7 @@ fn a_config_within_a_config_map_counts_and_the_config_map_is_deployed() {
 }
 
 #[test]
-fn what_is_wrong_with_a_config_within_a_config_map_is_named_with_its_line() {
+fn problems_of_a_config_within_a_config_map_have_their_lines() {
     let bed = Bed::new();
     let run = |text: &str| {
         bed.write("manifests.yaml", text);

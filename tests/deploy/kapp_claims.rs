@@ -99,7 +99,7 @@ fn an_object_outside_the_namespaces_of_kapps_record_is_not_deleted() {
 }
 
 #[test]
-fn a_record_of_kapp_that_leads_to_other_paths_is_refused() {
+fn a_record_of_kapp_whose_names_lead_to_other_paths_is_refused() {
     let (_, forged) = copied();
     let record = get(&forged, "shop.apps.k14s.io").expect("a record");
     let spec: Value = serde_json::from_str(record["data"]["spec"].as_str().expect("JSON")).expect("JSON");

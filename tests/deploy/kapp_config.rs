@@ -208,7 +208,7 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
 }
 
 #[test]
-fn a_regex_in_a_path_names_every_field_that_matches() {
+fn a_regex_in_a_path_selects_every_matching_field() {
     let bed = prepared();
     let deploy = |flags: &[&str]| bed.deploy(control_plane().kubeconfig("admin"), flags).run();
     let map = |annotations: Value| config_map(&bed, "a", &annotations);
@@ -294,7 +294,7 @@ additionallabels: {Team: shop}
 }
 
 #[test]
-fn what_secretgen_fills_in_stays() {
+fn values_that_secretgen_fills_in_stay() {
     let bed = prepared();
     let secret = |annotations: Value| {
         let mut secret = config_map(&bed, "pull", &annotations);
@@ -409,7 +409,7 @@ additionalLabels:
 }
 
 #[test]
-fn rules_about_versioned_objects_block_where_there_is_one() {
+fn rules_about_versioned_objects_block_only_if_there_is_one() {
     let bed = prepared();
     config(&bed, "templateRules:\n- resourceMatchers: [{allMatcher: {}}]\n");
     let deploy = |flags: &[&str]| {

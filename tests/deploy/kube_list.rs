@@ -134,7 +134,7 @@ fn expected(namespace: &str, numbers: std::ops::Range<usize>) -> Vec<String> {
 }
 
 #[test]
-fn a_thousand_objects_come_once_each_and_in_order_with_one_page_ahead() {
+fn a_thousand_objects_are_listed_once_in_order_with_one_page_read_ahead() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     namespaces(cp, &[&names.namespace]);
@@ -324,7 +324,7 @@ fn a_user_who_may_not_list_sees_which_right_is_missing() {
 }
 
 #[test]
-fn what_is_not_served_is_not_taken_for_an_empty_list() {
+fn an_unserved_kind_is_not_taken_for_an_empty_list() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     let lister = Lister::kube(&cp.kubeconfig("reader"));

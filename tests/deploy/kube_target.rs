@@ -212,7 +212,7 @@ fn refused(result: Result<LiveObject, ApplyError>) -> Problem {
 }
 
 #[test]
-fn what_is_not_the_checked_object_any_more_is_not_written() {
+fn an_object_that_is_not_the_checked_one_is_not_written() {
     let (cluster, group) = (Cluster::admin(), isolated().group);
     let crds = (crd(&group, &["a"]), crd(&group, &["a", "b"]), true);
     let config_maps = (config_map(&group, json!({"a": "1"})), config_map(&group, json!({"a": "2"})), false);
@@ -255,7 +255,7 @@ fn what_is_not_the_checked_object_any_more_is_not_written() {
 }
 
 #[test]
-fn an_apply_of_what_is_live_changes_nothing() {
+fn applying_the_live_object_changes_nothing() {
     let (cluster, group) = (Cluster::admin(), isolated().group);
     let crd = crd(&group, &["a"]);
     cluster.establish(&crd);
@@ -280,7 +280,7 @@ fn an_exported_object_can_be_applied_as_it_is() {
 }
 
 #[test]
-fn fields_of_other_managers_are_named_and_can_be_taken() {
+fn fields_of_other_managers_are_named_and_can_be_taken_over() {
     let (cluster, group) = (Cluster::admin(), isolated().group);
     let manager = "some \"other\" manager";
     let live = cluster
@@ -320,7 +320,7 @@ fn a_new_crd_is_established_and_its_objects_follow() {
 }
 
 #[test]
-fn a_field_that_a_crd_just_got_is_kept() {
+fn a_field_that_was_just_added_to_a_crd_is_kept() {
     let (cluster, names) = (Cluster::admin(), isolated());
     let mut fields = vec!["f0"];
     cluster.establish(&crd(&names.group, &fields));
@@ -420,7 +420,7 @@ fn few_crds_are_read_by_name_and_many_by_list() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_which_one_is_missing() {
+fn a_missing_right_is_named() {
     let cp = control_plane();
     let (names, crd) = (isolated(), crd(&isolated().group, &["a"]));
     let nobody = Cluster::open(&cp.kubeconfig("nobody"));
@@ -445,7 +445,7 @@ fn a_user_without_rights_is_told_which_one_is_missing() {
 }
 
 #[test]
-fn refusals_carry_the_servers_words() {
+fn refusals_have_the_message_of_the_server() {
     let (cluster, names) = (Cluster::admin(), isolated());
     cluster.establish(&crd(&names.group, &["a"]));
     let apply = |thing: &Thing| refused(cluster.apply(thing, &WritePrecondition::Absent)).message;

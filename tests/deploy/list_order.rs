@@ -124,7 +124,7 @@ fn orders<'m>(messages: impl Iterator<Item = &'m str>) -> BTreeSet<String> {
 
 /// Both tests use the same live objects, which neither of them changes: it takes a thousand requests to create them.
 #[test]
-fn a_list_that_is_merged_has_the_order_that_the_server_gives_it() {
+fn a_merged_list_has_the_order_of_the_server() {
     let cases = cases();
     let bed = live_objects(&cases);
     the_plan_updates_what_the_server_would_change(&bed, &cases);

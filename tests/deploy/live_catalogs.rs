@@ -17,7 +17,7 @@ fn packed(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_catalogs_of_the_cluster_are_looked_into() {
+fn the_catalogs_of_the_cluster_are_read() {
     let olm = Olm::alone();
     olm.serve("plain", &json!({}), package("alpha", "1.2.3"));
     olm.serve("packed", &json!({}), packed(&package("beta", "2.0.0")));
@@ -76,7 +76,7 @@ fn a_catalog_that_is_not_served_fails_the_run_and_hides_no_other() {
 }
 
 #[test]
-fn who_lacks_a_right_is_told_which_and_with_it_the_catalog_is_read() {
+fn the_named_right_is_enough_to_read_the_catalog() {
     let olm = Olm::alone();
     olm.serve("good", &json!({}), package("alpha", "1.2.3"));
     let name = format!("https:{SERVICE}:443");
@@ -101,7 +101,7 @@ fn who_lacks_a_right_is_told_which_and_with_it_the_catalog_is_read() {
 }
 
 #[test]
-fn what_stands_between_us_and_the_content_is_named() {
+fn the_reason_why_a_catalog_cannot_be_read_is_named() {
     let olm = Olm::alone();
     olm.service("without-endpoints", None);
     olm.service("without-pods", Some("192.0.2.99"));
@@ -141,7 +141,7 @@ fn what_stands_between_us_and_the_content_is_named() {
 }
 
 #[test]
-fn a_catalog_that_no_service_of_the_cluster_serves_is_to_be_named() {
+fn a_catalog_without_a_service_in_the_cluster_has_to_be_named_by_flag() {
     let olm = Olm::alone();
     let base = "https://catalogs.example.com/a";
     let status = json!({"conditions": [{"type": "Serving", "status": "True"}], "urls": {"base": base}});
@@ -153,7 +153,7 @@ fn a_catalog_that_no_service_of_the_cluster_serves_is_to_be_named() {
 }
 
 #[test]
-fn content_that_breaks_off_is_no_content() {
+fn content_that_breaks_off_is_an_error() {
     let olm = Olm::alone();
     let whole = package("alpha", "1.2.3") + &package("beta", "1.0.0");
     // Cut at the end of a blob: the content so far is a valid catalog.
@@ -179,7 +179,7 @@ fn content_that_breaks_off_is_no_content() {
 }
 
 #[test]
-fn content_that_does_not_go_on_is_not_waited_for() {
+fn content_that_stalls_ends_at_the_time_limit() {
     let olm = Olm::alone();
     olm.serve("a", &json!({}), "");
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nConnection: close\r\n\r\n";
@@ -193,7 +193,7 @@ fn content_that_does_not_go_on_is_not_waited_for() {
 }
 
 #[test]
-fn what_the_service_packs_is_unpacked() {
+fn compressed_content_of_the_service_is_decompressed() {
     let olm = Olm::alone();
     let content = packed(&package("alpha", "1.2.3"));
     olm.serve("a", &json!({}), "");
@@ -206,7 +206,7 @@ fn what_the_service_packs_is_unpacked() {
 }
 
 #[test]
-fn a_catalog_of_the_configuration_takes_the_place_of_the_one_of_that_name() {
+fn a_catalog_of_the_configuration_replaces_the_live_one_with_its_name() {
     let olm = Olm::alone();
     olm.serve("a", &json!({}), package("live", "1.0.0"));
     olm.serve("b", &json!({}), package("other", "1.0.0"));
@@ -223,7 +223,7 @@ fn a_catalog_of_the_configuration_takes_the_place_of_the_one_of_that_name() {
 }
 
 #[test]
-fn a_cluster_without_catalogs_says_so() {
+fn a_cluster_without_catalogs_is_reported() {
     let olm = Olm::alone();
     let help = "error: there is no catalog to read\n  = help: name one with --catalog NAME=PATH";
     let run = || olm.gantry("admin", &["catalog"]).run();
@@ -239,7 +239,7 @@ fn a_cluster_without_catalogs_says_so() {
 /// Permissions for the requests of the check are verified in advance: for the Service that the catalog names, wherever
 /// it is.
 #[test]
-fn the_right_to_a_catalog_is_known_before_it_is_read() {
+fn a_missing_right_to_a_catalog_is_found_before_it_is_read() {
     let (olm, bed) = (Olm::alone(), Bed::new());
     let cp = olm.control_plane();
     olm.serve("a", &json!({}), package("alpha", "1.2.3"));

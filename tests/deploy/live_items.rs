@@ -146,7 +146,7 @@ fn a_port_with_the_name_of_a_live_port_is_refused_with_the_live_port_and_its_man
 }
 
 #[test]
-fn a_part_that_excludes_one_of_the_manifest_is_refused_with_its_manager() {
+fn a_live_field_that_excludes_one_of_the_manifest_is_refused_with_its_manager() {
     let volume = |source: Value| {
         let mut volume = json!({"name": "v"});
         extend(&mut volume, source);
@@ -208,7 +208,7 @@ fn a_default_of_the_server_that_excludes_the_manifest_is_refused() {
 }
 
 #[test]
-fn a_port_of_the_deploy_tool_that_is_taken_over_is_no_reason() {
+fn a_live_port_of_a_former_deploy_tool_refuses_nothing() {
     let stage = Stage::new();
     let ports =
         |number: u16| stage.deployment(&json!({"ports": [{"containerPort": number, "name": "http"}]}), json!({}));

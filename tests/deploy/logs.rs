@@ -116,7 +116,7 @@ fn the_last_lines_of_the_worst_pod_are_shown_and_kept_nowhere() {
 }
 
 #[test]
-fn without_the_right_to_logs_a_deploy_says_so_and_goes_on() {
+fn a_deploy_without_the_right_to_logs_reports_that_and_continues() {
     let failing = Failing::new();
     failing.answer("200 OK\r\nContent-Type: text/plain", b"panic: no database\n");
     let (bed, cp) = (&failing.stage.bed, &failing.cp);

@@ -120,7 +120,7 @@ fn weakenings() -> Vec<(String, Vec<&'static str>)> {
 }
 
 #[test]
-fn what_a_file_of_the_team_blocks_stays_blocked() {
+fn a_check_of_a_config_file_blocks_whatever_the_manifests_configure() {
     for team in ["-c", "gantry.yaml", "user"] {
         let folder = Folder::new();
         let entry = rules(&format!("name: {SAFETY}"));
@@ -162,7 +162,7 @@ fn what_a_file_of_the_team_blocks_stays_blocked() {
 }
 
 #[test]
-fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
+fn without_a_config_file_manifests_configure_only_the_keys_of_kapp() {
     let folder = Folder::new();
     for preflight in [&[][..], &["--preflight", SAFETY]] {
         for (weakening, what) in
@@ -201,7 +201,7 @@ fn without_a_file_of_the_team_manifests_set_what_kapp_reads_and_nothing_else() {
 }
 
 #[test]
-fn another_check_is_added_and_replaces_none() {
+fn a_check_of_the_manifests_is_added_and_replaces_none() {
     let folder = Folder::new();
     for (entry, other) in [
         ("name: APIAvailability", "APIAvailability error passed"),
@@ -239,7 +239,7 @@ fn manifests_may_be_stricter_than_the_team() {
 
 /// However the document is written and wherever it is, it does not weaken a check, and it is never applied.
 #[test]
-fn no_way_to_write_a_document_gets_past() {
+fn no_notation_of_a_document_weakens_a_check() {
     let off = safety("config: {mode: warn, enforcement: None}");
     let json = |api_version: &str| {
         format!(
@@ -305,7 +305,7 @@ fn no_way_to_write_a_document_gets_past() {
 
 /// `gantry config show` prints the settings that a deploy uses.
 #[test]
-fn what_is_shown_is_what_counts() {
+fn config_show_prints_the_settings_that_a_deploy_uses() {
     let folder = Folder::new();
     folder.write("team.yaml", &safety("config: {failMode: closed}"));
     let both = format!(
@@ -346,7 +346,7 @@ fn what_is_shown_is_what_counts() {
 }
 
 #[test]
-fn a_deploy_to_a_cluster_is_blocked_or_warned_alike() {
+fn a_deploy_to_a_cluster_follows_the_same_rules() {
     let names = isolated();
     control_plane().apply_yaml(&crd(&names.group, "one: {type: string}, kept: {type: string}"));
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.{}", names.group);

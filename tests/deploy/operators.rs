@@ -27,7 +27,7 @@ fn csv(bed: &Bed, name: &str, owned: &[&str], required: &[&str]) -> Value {
 }
 
 #[test]
-fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
+fn an_update_that_removes_an_api_that_a_live_operator_requires_is_blocked() {
     install_olm();
     let (bed, cp) = (Bed::new(), control_plane());
     cp.apply_yaml(&bed.namespace());
@@ -63,7 +63,7 @@ fn an_update_that_takes_from_a_live_operator_what_it_requires_is_blocked() {
 }
 
 #[test]
-fn an_operator_that_another_one_requires_does_not_leave_its_app_unsaid() {
+fn removing_an_operator_that_another_one_requires_is_reported() {
     install_olm();
     let (bed, cp) = (Bed::new(), control_plane());
     cp.apply_yaml(&bed.namespace());

@@ -103,7 +103,7 @@ fn objects_are_written_after_those_that_their_annotations_name() {
 
 /// Nobody waits for what is in another namespace.
 #[test]
-fn a_slow_namespace_and_a_slow_workload_hold_up_only_what_needs_them() {
+fn a_slow_namespace_and_a_slow_workload_delay_only_objects_that_need_them() {
     let bed = Bed::new();
     let cp = control_plane();
     let (slow, other) = (bed.names.namespace.clone(), format!("more-{}", bed.names.namespace));
@@ -195,7 +195,7 @@ fn a_slow_namespace_and_a_slow_workload_hold_up_only_what_needs_them() {
 }
 
 #[test]
-fn who_wants_to_know_everything_is_told_where_a_rule_turns_the_default_order_round() {
+fn verbose_output_names_rules_that_reverse_the_default_order() {
     let bed = prepared();
     let first = config_map(&bed, "first", json!({GROUP: "x"}));
     write(&bed, &[first, object(&bed, "ServiceAccount", "then", &json!({RULE: "upsert after upserting x"}))]);
@@ -210,7 +210,7 @@ fn who_wants_to_know_everything_is_told_where_a_rule_turns_the_default_order_rou
 }
 
 #[test]
-fn what_waits_for_an_object_that_fails_is_not_written() {
+fn an_object_that_waits_for_a_failed_one_is_not_written() {
     let bed = prepared();
     let proxy = Proxy::start(control_plane());
     let objects = [
@@ -231,7 +231,7 @@ fn what_waits_for_an_object_that_fails_is_not_written() {
 }
 
 #[test]
-fn with_keep_going_only_what_needs_a_failed_object_is_not_written() {
+fn with_keep_going_only_objects_that_need_a_failed_one_are_not_written() {
     let (bed, other) = (prepared(), Bed::new());
     let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let rbac = |kind: &str, name: &str, rest: Value| {
@@ -332,7 +332,7 @@ fn rules_that_cannot_be_kept_end_the_run_before_any_request() {
 }
 
 #[test]
-fn a_rule_about_nothing_is_a_notice() {
+fn a_rule_that_matches_no_object_is_a_notice() {
     let bed = prepared();
     let objects = [
         config_map(&bed, "a", json!({RULE: "upsert after upserting databse"})),
@@ -383,7 +383,7 @@ fn members_are_deleted_in_the_order_of_their_live_annotations() {
 }
 
 #[test]
-fn a_rule_that_a_deploy_without_an_app_does_not_wait_for_is_said() {
+fn a_rule_that_only_an_app_could_wait_for_is_a_notice() {
     let bed = prepared();
     let mut job = object(&bed, "Job", "migrate", &json!({GROUP: "migrations"}));
     job["apiVersion"] = "batch/v1".into();

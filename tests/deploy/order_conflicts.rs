@@ -17,7 +17,7 @@ fn exists(object: &Value) -> bool {
 }
 
 #[test]
-fn what_is_written_before_a_deletion_is_ready_when_it_begins() {
+fn a_deletion_begins_when_objects_written_before_it_are_ready() {
     let stage = Stage::new();
     let old = stage.config_map("old", json!({"gantry.dev/change-group": "x.example.com/old"}));
     let also =
@@ -42,7 +42,7 @@ fn what_is_written_before_a_deletion_is_ready_when_it_begins() {
 }
 
 #[test]
-fn what_would_have_to_be_deleted_before_a_write_blocks_the_deploy() {
+fn a_rule_to_delete_before_a_write_blocks_the_deploy() {
     let stage = Stage::new();
     // The rule is on the live object, with a suffix.
     let rule = "kapp.k14s.io/change-rule.x";

@@ -132,7 +132,7 @@ fn an_annotation_or_label_that_only_the_live_object_has_keeps_it() {
 }
 
 #[test]
-fn what_an_annotation_protects_is_not_overwritten() {
+fn an_object_that_an_annotation_protects_is_not_overwritten() {
     let app = App::new();
     let cp = control_plane();
     // The name, the annotation, and whether a missing object is created.
@@ -174,7 +174,7 @@ fn what_an_annotation_protects_is_not_overwritten() {
 }
 
 #[test]
-fn an_object_that_somebody_excluded_in_the_cluster_is_not_written_until_the_annotation_is_gone() {
+fn an_object_that_a_live_annotation_excludes_is_not_written_until_it_is_removed() {
     let app = App::new();
     let object = |value: &str| [app.config_map("settings", value, &json!({}))];
     app.deploy(&object("1")).code(0);
@@ -264,7 +264,7 @@ fn fields_that_another_deploy_tool_has_set_stay_with_the_annotation_for_it() {
 }
 
 #[test]
-fn what_cannot_be_honoured_blocks_or_is_a_notice() {
+fn unsupported_annotations_of_other_tools_block_or_are_notices() {
     let app = App::new();
     let mutation = "config.kubernetes.io/apply-time-mutation";
     let objects = [

@@ -64,7 +64,7 @@ fn live(bed: &Bed, name: &str) -> Value {
 }
 
 #[test]
-fn what_another_tool_owns_blocks_even_with_forced_conflicts() {
+fn an_object_of_another_tool_blocks_even_with_force_conflicts() {
     let cp = control_plane();
     let bed = owned("new");
     for command in [&["deploy", "--force-conflicts"][..], &["check"], &["deploy", "--dry-run"]] {
@@ -80,7 +80,7 @@ fn what_another_tool_owns_blocks_even_with_forced_conflicts() {
 }
 
 #[test]
-fn a_mark_that_the_manifest_sets_is_nobody_elses() {
+fn a_mark_of_a_tool_that_the_manifest_sets_is_not_foreign() {
     let bed = owned("new");
     let manifest = |release: &str| {
         let mut object = object(&bed, "helm", "new", &marks(&bed, "helm", "helm"));
@@ -123,7 +123,7 @@ fn an_object_that_is_taken_over_loses_the_marks_and_nothing_else() {
 }
 
 #[test]
-fn a_folder_is_asked_for_owners_too() {
+fn owners_of_objects_in_a_folder_are_found() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &object(&bed, "a", "new", &json!({})).to_string());
     std::fs::create_dir(bed.folder.path().join("live")).unwrap();
@@ -137,7 +137,7 @@ fn a_folder_is_asked_for_owners_too() {
 }
 
 #[test]
-fn a_controller_that_writes_meanwhile_does_not_keep_the_marks() {
+fn marks_are_removed_although_a_controller_writes_meanwhile() {
     let bed = owned("new");
     let proxy = Proxy::start(control_plane());
     let path = bed.config_map_path("kapp");
@@ -159,7 +159,7 @@ fn a_controller_that_writes_meanwhile_does_not_keep_the_marks() {
 }
 
 #[test]
-fn of_many_objects_of_one_owner_the_first_are_named() {
+fn the_first_of_many_objects_of_one_owner_are_named() {
     let bed = Bed::new();
     std::fs::create_dir(bed.folder.path().join("live")).unwrap();
     let names = |count: usize| (1..=count).map(|number| format!("map-{number}")).collect::<Vec<_>>();

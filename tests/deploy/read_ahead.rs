@@ -71,7 +71,7 @@ fn paths(proxy: &Proxy) -> Vec<String> {
 }
 
 #[test]
-fn every_crd_is_read_once_whether_it_was_foreseen_or_not() {
+fn every_crd_is_read_once_with_or_without_a_right_guess() {
     let bed = Bed::new();
     let proxy = Proxy::start(control_plane());
     bed.gantry(proxy.kubeconfig("admin"), &["deploy", "-f", "."]).run().code(0);
@@ -111,7 +111,7 @@ fn every_crd_is_read_once_whether_it_was_foreseen_or_not() {
 }
 
 #[test]
-fn a_wrong_configuration_among_long_manifests_is_told_before_any_request() {
+fn an_invalid_configuration_among_long_manifests_is_reported_before_any_request() {
     for config in [
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwarnOnyl: true\n",
         "kind: Config\n\"apiVersion\": \"gantry\\x2edev/v1alpha1\"\nwarnOnyl: true\n",
@@ -126,7 +126,7 @@ fn a_wrong_configuration_among_long_manifests_is_told_before_any_request() {
 }
 
 #[test]
-fn a_broken_manifest_is_told_whatever_the_server_answers() {
+fn a_broken_manifest_is_reported_whatever_the_server_answers() {
     let bed = Bed::new();
     bed.write("z.yaml", "kind: [\n");
     let proxy = Proxy::start(control_plane());
@@ -139,7 +139,7 @@ fn a_broken_manifest_is_told_whatever_the_server_answers() {
 }
 
 #[test]
-fn a_refusal_is_told_once_and_only_if_it_concerns_what_is_wanted() {
+fn a_refusal_is_reported_once_and_only_for_requested_objects() {
     let bed = Bed::new();
     let refused = bed.gantry(control_plane().kubeconfig("nobody"), &["check", "-f", "."]).run();
     refused.code(1).stderr_contains("may not get customresourcedefinitions");

@@ -57,7 +57,7 @@ fn the_report_of_every_kind_of_run_follows_the_documented_schema() {
 }
 
 #[test]
-fn hundreds_of_problems_are_cut_for_people_and_whole_for_machines() {
+fn hundreds_of_problems_are_shortened_in_text_and_complete_in_json() {
     let bed = Bed::new();
     std::fs::create_dir(bed.folder.path().join("broken")).expect("a folder");
     for number in 0..600 {

@@ -14,7 +14,7 @@ fn with_crd() -> (Bed, Proxy, When) {
 }
 
 #[test]
-fn an_apply_that_got_no_answer_is_sent_again() {
+fn an_apply_without_a_response_is_sent_again() {
     let (bed, proxy, patch) = with_crd();
     let held = proxy.hold(patch.nth(1));
     deploy(&bed, &proxy).run().code(0).stdout_contains("1 created");
@@ -23,7 +23,7 @@ fn an_apply_that_got_no_answer_is_sent_again() {
 }
 
 #[test]
-fn an_apply_whose_answer_is_late_is_not_taken_for_a_change_by_somebody_else() {
+fn an_apply_with_a_late_response_is_not_taken_for_a_foreign_change() {
     let (bed, proxy, patch) = with_crd();
     let held = proxy.hold_answer(patch.nth(1));
     deploy(&bed, &proxy).run().code(0).stdout_contains("1 created");
@@ -39,7 +39,7 @@ fn an_apply_whose_answer_is_late_is_not_taken_for_a_change_by_somebody_else() {
 }
 
 #[test]
-fn an_object_of_somebody_else_is_not_taken_for_the_result_of_an_apply_without_an_answer() {
+fn a_foreign_object_is_not_taken_for_the_result_of_an_apply_without_a_response() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &bed.config_map("a", "ours"));

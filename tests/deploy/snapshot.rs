@@ -136,7 +136,7 @@ fn all_crds_are_written_without_manifests() {
 }
 
 #[test]
-fn what_cannot_be_read_leaves_no_snapshot_unless_it_is_left_out() {
+fn an_unreadable_object_prevents_a_snapshot_unless_it_is_left_out() {
     let cp = control_plane();
     let bed = Bed::new();
     bed.write("manifests.yaml", &[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));
@@ -189,7 +189,7 @@ fn printed(bed: &Bed, cp: &ControlPlane, user: &str, flags: &[&str]) -> String {
 }
 
 #[test]
-fn the_rights_that_are_printed_for_a_snapshot_are_enough_and_none_is_too_many() {
+fn the_printed_rights_for_a_snapshot_are_exactly_those_needed() {
     let cp = control_plane();
     let bed = Bed::new();
     let namespace = &bed.names.namespace;
@@ -228,7 +228,7 @@ fn the_rights_that_are_printed_for_a_snapshot_are_enough_and_none_is_too_many() 
 }
 
 #[test]
-fn the_rights_for_a_snapshot_of_everything_name_the_kinds_that_there_are() {
+fn the_rights_for_a_snapshot_of_everything_name_all_served_kinds() {
     let cp = ControlPlane::start();
     let bed = Bed::new();
     bed.write("manifests.yaml", &[bed.namespace(), bed.crd("first: {type: string}"), bed.sample()].join("---\n"));

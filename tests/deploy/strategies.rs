@@ -15,7 +15,7 @@ fn live(bed: &Bed, name: &str) -> Option<String> {
 }
 
 #[test]
-fn what_an_annotation_leaves_alone_is_never_written() {
+fn an_object_that_its_annotation_excludes_is_never_written() {
     let cp = control_plane();
     let bed = Bed::new();
     let admin = || cp.kubeconfig("admin");
@@ -70,7 +70,7 @@ fn an_absent_namespace_of_somebody_else_ends_the_deploy_before_it_writes() {
 }
 
 #[test]
-fn a_versioned_object_blocks() {
+fn a_versioned_object_blocks_a_deploy_without_an_app() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -166,7 +166,7 @@ fn objects_are_deleted_and_created_again_where_their_annotation_says_so() {
 }
 
 #[test]
-fn what_the_server_would_not_create_again_is_not_deleted() {
+fn an_object_that_the_server_would_not_recreate_is_not_deleted() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -210,7 +210,7 @@ fn what_the_server_would_not_create_again_is_not_deleted() {
 }
 
 #[test]
-fn a_replaced_object_that_is_not_gone_in_time_is_not_ready() {
+fn a_replaced_object_that_is_not_deleted_in_time_is_not_ready() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -230,7 +230,7 @@ fn a_replaced_object_that_is_not_gone_in_time_is_not_ready() {
 }
 
 #[test]
-fn an_object_that_cannot_be_created_again_is_named_as_deleted_and_the_next_run_goes_on() {
+fn an_object_that_cannot_be_recreated_is_reported_as_deleted_and_the_next_run_continues() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -294,7 +294,7 @@ fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
 }
 
 #[test]
-fn what_is_created_after_the_checks_is_treated_as_its_create_strategy_says() {
+fn an_object_that_appears_after_the_checks_is_handled_by_its_create_strategy() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -409,7 +409,7 @@ fn a_member_that_the_app_no_longer_writes_leaves_the_app_and_stays() {
 }
 
 #[test]
-fn what_an_annotation_leaves_alone_is_a_member_only_if_the_app_created_it() {
+fn an_excluded_object_is_a_member_only_if_the_app_created_it() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

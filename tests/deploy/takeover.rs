@@ -164,7 +164,7 @@ fn remains(object: &Value) -> Vec<String> {
 
 /// Of every former tool: the cell of each flag, with and without an app, for a ConfigMap and a Deployment.
 #[test]
-fn what_leaves_the_manifests_after_a_take_over_is_removed() {
+fn fields_that_leave_the_manifests_after_a_takeover_are_removed() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -203,7 +203,7 @@ fn what_leaves_the_manifests_after_a_take_over_is_removed() {
 }
 
 #[test]
-fn what_the_first_manifests_do_not_set_is_removed_as_by_kubectl() {
+fn fields_that_the_first_manifests_do_not_set_are_removed_as_by_kubectl() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -232,7 +232,7 @@ fn what_the_first_manifests_do_not_set_is_removed_as_by_kubectl() {
 }
 
 #[test]
-fn what_people_and_controllers_own_stays_and_is_named() {
+fn fields_of_people_and_controllers_stay_and_are_named() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -247,7 +247,7 @@ fn what_people_and_controllers_own_stays_and_is_named() {
 }
 
 #[test]
-fn a_refused_take_over_leaves_the_fields_with_the_tool() {
+fn a_refused_takeover_leaves_the_fields_with_the_tool() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -262,7 +262,7 @@ fn a_refused_take_over_leaves_the_fields_with_the_tool() {
 }
 
 #[test]
-fn taking_ownership_also_takes_values_that_change_but_none_of_people() {
+fn take_ownership_also_takes_changed_values_but_none_of_people() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -285,7 +285,7 @@ fn taking_ownership_also_takes_values_that_change_but_none_of_people() {
 
 /// A policy that came after the object refuses it as it is, also if only its managers change.
 #[test]
-fn an_object_whose_present_content_is_refused_is_taken_over_with_the_content_that_is_right() {
+fn an_object_whose_live_content_is_refused_is_taken_over_with_valid_content() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());
@@ -358,7 +358,7 @@ fn deploy_with(bed: &Bed, program: &str, name: &str, objects: &[Value]) {
 /// The same matrix after the real programs, each of which deployed the objects twice.
 #[test]
 #[ignore = "needs the programs: GANTRY_TEST_KAPP, GANTRY_TEST_HELM3, GANTRY_TEST_HELM4"]
-fn what_leaves_the_manifests_after_the_real_programs_is_removed() {
+fn fields_that_leave_the_manifests_after_a_takeover_from_real_programs_are_removed() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

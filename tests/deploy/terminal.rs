@@ -39,7 +39,7 @@ fn the_plan_is_shown_then_asked_about_and_the_default_is_no() {
 }
 
 #[test]
-fn yes_deploys() {
+fn the_answer_yes_deploys() {
     let bed = two_objects();
     let mut terminal = bed.deploy(control_plane().kubeconfig("admin"), &[]).on_terminal();
     terminal.wait_for("[y/N] ");
@@ -54,7 +54,7 @@ fn yes_deploys() {
 }
 
 #[test]
-fn the_flag_answers_for_the_person() {
+fn the_flag_yes_answers_the_question() {
     let bed = two_objects();
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).on_terminal().wait();
     run.code(0).stderr_contains("Deployed").contains_nowhere("[y/N]");
@@ -62,7 +62,7 @@ fn the_flag_answers_for_the_person() {
 }
 
 #[test]
-fn what_would_not_be_written_is_not_asked_about() {
+fn no_question_is_asked_if_nothing_would_be_written() {
     let bed = Bed::new();
     let admin = || control_plane().kubeconfig("admin");
     bed.write("manifests.yaml", &bed.crd("first: {type: string}, second: {type: string}"));
@@ -130,7 +130,7 @@ fn progress_is_shown_on_a_terminal_only() {
 }
 
 #[test]
-fn ctrl_c_at_the_question_is_a_no() {
+fn ctrl_c_at_the_question_declines() {
     let bed = two_objects();
     let proxy = Proxy::start(control_plane());
     let mut terminal = bed.deploy(proxy.kubeconfig("admin"), &["--color", "never"]).on_terminal();
@@ -142,7 +142,7 @@ fn ctrl_c_at_the_question_is_a_no() {
 }
 
 #[test]
-fn manifests_can_be_typed_but_then_nobody_can_be_asked() {
+fn manifests_can_be_typed_but_then_the_question_cannot_be_asked() {
     let bed = Bed::new();
     let proxy = Proxy::start(control_plane());
     let typed = |more: &[&str]| bed.gantry(proxy.kubeconfig("admin"), &["deploy", "-f", "-"]).args(more).on_terminal();
@@ -186,7 +186,7 @@ fn ctrl_c_while_live_objects_are_read_ends_at_once() {
 }
 
 #[test]
-fn an_interrupt_is_answered_at_once_lets_the_object_under_way_end_and_begins_no_other() {
+fn an_interrupt_finishes_the_request_in_flight_and_starts_no_other() {
     let bed = two_objects();
     let proxy = Proxy::start(control_plane());
     let held = proxy.hold(When::new("PATCH", &bed.names.namespace));
@@ -206,7 +206,7 @@ fn an_interrupt_is_answered_at_once_lets_the_object_under_way_end_and_begins_no_
 }
 
 #[test]
-fn a_second_interrupt_ends_it_where_it_is() {
+fn a_second_interrupt_ends_the_run_at_once() {
     let bed = two_objects();
     let proxy = Proxy::start(control_plane());
     let held = proxy.hold(When::new("PATCH", &bed.names.namespace));

@@ -10,7 +10,7 @@ fn run(bed: &Bed, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn flags_that_mean_nothing_without_an_app_need_one() {
+fn flags_about_apps_need_an_app() {
     let bed = Bed::new();
     bed.write("manifests.yaml", &bed.config_map("a", "1"));
     let flags = [
@@ -42,7 +42,7 @@ fn flags_that_mean_nothing_without_an_app_need_one() {
 }
 
 #[test]
-fn what_replaces_a_flag_of_kapp_is_named_and_nothing_that_is_spelled_alike() {
+fn the_replacement_of_a_flag_of_kapp_is_named_instead_of_a_similar_flag() {
     let bed = Bed::new();
     let tips = [
         ("--prev-app=x", "gantry apps rename -a OLD --to NEW"),

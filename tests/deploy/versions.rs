@@ -88,7 +88,7 @@ fn names_in(pod: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn new_content_is_a_new_object_and_what_refers_to_it_follows() {
+fn new_content_is_a_new_object_and_references_follow() {
     let stage = Stage::new();
     let versioned = || json!({"kapp.k14s.io/versioned": ""});
     let secret = stage.object("v1", "Secret", "login", versioned(), json!({"stringData": {"b": "hidden"}}));
@@ -154,7 +154,7 @@ fn new_content_is_a_new_object_and_what_refers_to_it_follows() {
 }
 
 #[test]
-fn so_many_versions_stay_as_the_annotation_says() {
+fn as_many_versions_stay_as_the_annotation_says() {
     let stage = Stage::new();
     let few = json!({"kapp.k14s.io/num-versions": "2"});
     for value in ["1", "2", "3"] {
@@ -242,7 +242,7 @@ fn references_in_kapp_controllers_kinds_follow_and_others_are_named() {
 }
 
 #[test]
-fn a_version_that_no_record_knows_is_not_written_over() {
+fn a_version_without_a_record_is_not_overwritten() {
     let stage = Stage::new();
     stage.deploy(&[stage.config("1", json!({}))], &[]).run().code(0);
     stage
@@ -280,7 +280,7 @@ fn a_version_that_no_record_knows_is_not_written_over() {
 }
 
 #[test]
-fn what_is_known_by_its_name_has_no_versions() {
+fn an_object_whose_name_has_a_meaning_cannot_have_versions() {
     let stage = Stage::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "never", "annotations": {"kapp.k14s.io/versioned": ""}}});

@@ -138,7 +138,7 @@ fn status(object: &Value, behind: i64, conditions: &[&str]) {
 }
 
 #[test]
-fn a_resource_is_ready_when_a_success_condition_holds_and_lets_others_go_on_before() {
+fn a_resource_is_ready_by_a_success_condition_and_unblocks_others_earlier() {
     let stage = Stage::new();
     let (app, install) = (stage.custom_resource("App", "simple"), stage.custom_resource("PackageInstall", "pkg"));
     stage.config(RULES);
@@ -211,7 +211,7 @@ fn the_first_rule_that_matches_an_object_decides_alone() {
 }
 
 #[test]
-fn what_the_rules_wait_for_is_named_when_time_is_over() {
+fn the_reason_of_a_wait_rule_is_named_at_the_time_limit() {
     let stage = Stage::new();
     let app = stage.custom_resource("App", "simple");
     stage.config(RULES);

@@ -140,7 +140,7 @@ fn a_deploy_ends_when_what_it_wrote_is_ready_and_deletes_only_then() {
 }
 
 #[test]
-fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
+fn an_object_that_is_not_ready_in_time_is_named_and_the_next_run_waits_again() {
     let stage = Stage::new();
     let old = stage.config_map("old", json!({}));
     stage.write(&[&old]);
@@ -167,7 +167,7 @@ fn what_is_not_ready_in_time_is_named_and_the_next_run_goes_on_waiting() {
 }
 
 #[test]
-fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails() {
+fn an_object_that_waits_for_a_job_is_written_only_if_it_succeeds() {
     for (state, code) in [("Complete", 0), ("Failed", 5)] {
         let stage = Stage::new();
         let job = stage.job(json!({"kapp.k14s.io/change-group": "migrate"}));
@@ -199,7 +199,7 @@ fn what_waits_for_a_job_is_written_when_it_has_succeeded_and_not_when_it_fails()
 }
 
 #[test]
-fn what_waits_for_an_unchanged_object_is_written_only_when_that_is_ready() {
+fn an_object_that_waits_for_an_unchanged_one_is_written_only_when_that_is_ready() {
     let rule = || json!({"kapp.k14s.io/change-rule": "upsert after upserting first"});
     let is_held = |stage: &Stage, output: &Output| {
         output.code(5).stdout_contains("job.batch/migrate").stdout_contains("BackoffLimitExceeded: too often");
@@ -252,7 +252,7 @@ fn what_waits_for_an_unchanged_object_is_written_only_when_that_is_ready() {
 }
 
 #[test]
-fn a_claim_that_is_bound_by_its_first_pod_is_not_awaited() {
+fn a_claim_that_its_first_pod_binds_is_not_waited_for() {
     let stage = Stage::new();
     let class = format!("late-{}", stage.bed.names.namespace);
     let storage = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": class},
@@ -304,7 +304,7 @@ fn the_pod_that_does_not_start_says_why_its_workload_is_not_ready() {
 
 #[cfg(unix)]
 #[test]
-fn a_terminal_shows_what_is_awaited_and_why_and_what_comes_then() {
+fn a_terminal_shows_waits_with_their_reasons_and_what_follows() {
     let stage = Stage::new();
     let mut web = stage.deployment();
     web["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "web"});
@@ -367,7 +367,7 @@ fn a_log_file_gets_a_line_when_a_wait_starts_changes_and_ends() {
 }
 
 #[test]
-fn what_is_ready_and_does_not_work_is_a_notice() {
+fn an_object_that_is_ready_but_does_not_work_is_a_notice() {
     let stage = Stage::new();
     let name = stage.namespace().to_owned();
     let matches = json!({"resourceRules": [{"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "operations": ["*"],
@@ -402,7 +402,7 @@ fn what_is_ready_and_does_not_work_is_a_notice() {
 }
 
 #[test]
-fn one_object_that_takes_too_long_ends_the_wait_or_lets_the_others_go_on() {
+fn an_object_that_takes_too_long_ends_the_wait_unless_others_may_continue() {
     let stage = Stage::new();
     let (slow, other) = (stage.deployment(), stage.deployment_named("other"));
     stage.write(&[&slow, &other]);
@@ -446,7 +446,7 @@ fn is_ready(status: &str) -> Value {
 }
 
 #[test]
-fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one() {
+fn a_new_resource_is_given_time_for_a_status_if_others_of_its_kind_have_one() {
     let stage = Stage::new();
     control_plane().apply_yaml(&widgets(&stage).to_string());
     let [old, first, second, third] = ["old", "first", "second", "third"].map(|name| widget(&stage, name));
@@ -479,7 +479,7 @@ fn a_new_resource_is_given_time_for_a_status_where_others_of_its_kind_have_one()
 }
 
 #[test]
-fn a_new_resource_that_gets_no_status_is_ready_when_its_time_is_over() {
+fn a_new_resource_without_a_status_is_ready_after_a_while() {
     let stage = Stage::new();
     control_plane().apply_yaml(&widgets(&stage).to_string());
     let [old, new, ruled] = ["old", "new", "ruled"].map(|name| widget(&stage, name));

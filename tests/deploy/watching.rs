@@ -72,7 +72,7 @@ fn objects_of_a_kind_are_watched_together_and_none_is_read_again() {
 }
 
 #[test]
-fn a_watch_that_ends_expires_or_breaks_is_begun_again() {
+fn a_watch_that_ends_expires_or_breaks_is_restarted() {
     let stage = Stage::new();
     let web = stage.deployment();
     stage.write(&[&web]);
@@ -103,7 +103,7 @@ fn bookmark(version: &str) -> Value {
 }
 
 #[test]
-fn what_cannot_be_watched_is_read_again_until_it_is_ready() {
+fn objects_that_cannot_be_watched_are_read_until_they_are_ready() {
     let cp = control_plane();
     let no_watch = json!([
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "create", "patch"]},
@@ -140,7 +140,7 @@ fn what_cannot_be_watched_is_read_again_until_it_is_ready() {
 }
 
 #[test]
-fn an_object_that_is_deleted_or_replaced_while_it_is_awaited_has_failed() {
+fn an_object_that_is_deleted_or_replaced_during_the_wait_has_failed() {
     for again in [false, true] {
         let stage = Stage::new();
         let web = stage.deployment();
@@ -157,7 +157,7 @@ fn an_object_that_is_deleted_or_replaced_while_it_is_awaited_has_failed() {
 }
 
 #[test]
-fn an_object_that_loses_the_label_of_the_app_is_awaited_all_the_same() {
+fn an_object_that_loses_the_label_of_the_app_is_still_waited_for() {
     let stage = Stage::new();
     let (web, other) = (stage.deployment(), stage.deployment_named("other"));
     stage.write(&[&web, &other]);
@@ -187,7 +187,7 @@ fn a_server_that_is_restarted_is_watched_again() {
 }
 
 #[test]
-fn the_rights_to_watch_are_printed_and_missed_without_blocking() {
+fn the_rights_to_watch_are_printed_and_block_nothing_if_missing() {
     let cp = control_plane();
     let stage = Stage::new();
     let web = stage.deployment();
@@ -230,7 +230,7 @@ fn the_rights_to_watch_are_printed_and_missed_without_blocking() {
 }
 
 #[test]
-fn crds_are_watched_from_the_moment_they_are_written_and_read_once_more() {
+fn crds_are_watched_from_their_write_and_read_once_more() {
     let cp = control_plane();
     let bed = Bed::new();
     let crds: Vec<Value> = ["Apple", "Pear", "Plum"].map(|kind| crd(&bed, kind)).into();
@@ -261,7 +261,7 @@ fn crds_are_watched_from_the_moment_they_are_written_and_read_once_more() {
 }
 
 #[test]
-fn a_watch_of_crds_that_says_nothing_costs_no_requests_and_no_deploy() {
+fn a_silent_watch_of_crds_costs_no_requests_and_fails_no_deploy() {
     let cp = control_plane();
     let bed = Bed::new();
     let crds: Vec<Value> = ["Apple", "Pear", "Plum", "Fig", "Date"].map(|kind| crd(&bed, kind)).into();
@@ -313,7 +313,7 @@ fn crd(bed: &Bed, kind: &str) -> Value {
 }
 
 #[test]
-fn what_is_being_deleted_is_watched_and_not_read_again_and_again() {
+fn objects_in_deletion_are_watched_and_not_polled() {
     let cp = control_plane();
     let verbs = json!(["get", "list", "create", "patch", "update", "delete"]);
     let no_watch = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);

@@ -87,7 +87,7 @@ fn an_interrupt_ends_the_retries() {
 
 /// A CRD's webhook converts objects that are written at a version other than the stored one.
 #[test]
-fn a_conversion_webhook_that_starts_late_is_awaited_too() {
+fn a_conversion_webhook_that_starts_late_is_waited_for() {
     let bed = Bed::new();
     let cp = control_plane();
     let group = bed.names.group.clone();

@@ -39,7 +39,7 @@ fn survived(answer: Answer, crd: &Value) -> Answer {
 }
 
 #[test]
-fn new_crds_are_judged_as_the_server_does() {
+fn new_crds_are_validated_as_on_the_server() {
     let (mut oracle, group) = (Oracle::named(), isolated().group);
     let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
@@ -57,7 +57,7 @@ fn new_crds_are_judged_as_the_server_does() {
 }
 
 #[test]
-fn changed_crds_are_judged_as_the_server_does() {
+fn changed_crds_are_validated_as_on_the_server() {
     let (mut oracle, group) = (Oracle::named(), isolated().group);
     let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
@@ -150,7 +150,7 @@ fn is_established(crd: &Value) -> bool {
 
 /// Tests the CRDs of a folder, in a development run.
 #[test]
-fn given_crds_are_judged_as_the_server_does() {
+fn given_crds_are_validated_as_on_the_server() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
     let (mut tally, mut oracle) = (Tally::default(), Oracle::named());
     let mut crds = Vec::new();

@@ -24,7 +24,7 @@ fn described() -> Value {
 }
 
 #[test]
-fn every_keyword_of_the_api_is_known_and_no_other() {
+fn the_table_has_exactly_the_keywords_of_the_api() {
     let schemas = described();
     let properties = schemas[format!("{PREFIX}JSONSchemaProps")]["properties"].as_object().unwrap();
     let api: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
@@ -33,7 +33,7 @@ fn every_keyword_of_the_api_is_known_and_no_other() {
 }
 
 #[test]
-fn every_field_of_the_api_has_a_holder() {
+fn every_field_of_the_api_is_covered() {
     let schemas = described();
     let mut api: BTreeSet<(String, String)> = BTreeSet::new();
     for (name, schema) in schemas.as_object().unwrap() {
@@ -52,7 +52,7 @@ fn every_field_of_the_api_has_a_holder() {
 }
 
 #[test]
-fn every_holder_is_a_rule_or_a_reason() {
+fn every_field_is_covered_by_a_rule_or_a_reason() {
     let rules: BTreeSet<&str> = RULES.iter().map(|rule| rule.doc.name).collect();
     for (kind, field, holder) in FIELDS {
         match holder {
@@ -70,7 +70,7 @@ fn every_holder_is_a_rule_or_a_reason() {
 /// A value that the table calls equivalent to absence must be equivalent for the server, too. The test compares a field
 /// with and without it: both accept the same values, and two appliers share ownership of both in the same way.
 #[test]
-fn a_value_that_is_as_good_as_none_changes_nothing_on_the_server() {
+fn a_keyword_with_its_default_value_changes_nothing_on_the_server() {
     let text = json!({"type": "string"});
     let list = |items: Value| json!({"type": "array", "items": items});
     let entry = json!({"type": "object", "properties": {"k": text}});

@@ -70,7 +70,7 @@ fn no_verdict_is_refuted_by_the_server() {
 
 /// Witnesses that are an update or a status: the object is stored first, and then written again.
 #[test]
-fn updates_and_statuses_do_what_their_witnesses_say() {
+fn witnesses_that_are_updates_or_statuses_hold_on_the_server() {
     let api = control_plane().api();
     let group = isolated().group;
     let field = |schema: Value| json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": schema}}}});

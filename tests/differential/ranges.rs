@@ -127,7 +127,7 @@ fn answer(question: &Value, versions: &[SemanticVersion]) -> Result<Vec<bool>, S
 }
 
 #[test]
-fn generated_ranges_mean_what_the_libraries_say() {
+fn generated_ranges_match_the_same_versions_as_in_the_libraries() {
     let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 3000);
     let mut questions = Vec::new();
     for at in 0..count {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Manifests of generated schemas, most of them broken: which parts the server cannot decode by the types of the
 /// schema, with its messages.
 #[test]
-fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
+fn values_that_an_apply_cannot_parse_are_those_of_the_server() {
     let group = isolated().group;
     let api = control_plane().api();
     let (mut read, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
@@ -62,7 +62,7 @@ fn what_an_apply_cannot_read_is_what_the_server_cannot_read() {
 
 /// Objects of built-in kinds and CRDs, most of them broken.
 #[test]
-fn what_an_apply_cannot_read_of_built_in_kinds_is_what_the_server_cannot_read() {
+fn values_of_built_in_kinds_that_an_apply_cannot_parse_are_those_of_the_server() {
     let api = control_plane().api();
     let names = isolated();
     let metadata = json!({"name": "x", "namespace": "default", "labels": {"a": "b"}, "annotations": {"c": "d"},

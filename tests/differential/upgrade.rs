@@ -40,7 +40,7 @@ impl Tally {
 }
 
 #[test]
-fn what_breaks_is_blocked_and_what_is_let_through_breaks_nothing() {
+fn breaking_upgrades_are_blocked_and_accepted_ones_break_nothing() {
     let (pairs, seed) = crate::run_length("GANTRY_UPGRADES", 1200);
     let mut tally = Tally::default();
     for at in 0..pairs {

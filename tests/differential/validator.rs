@@ -43,7 +43,7 @@ fn the_validator_agrees_with_the_server() {
 }
 
 #[test]
-fn rules_are_evaluated_as_the_server_does() {
+fn rules_are_evaluated_as_on_the_server() {
     // The server compiles rules slowly: a short run uses half as many.
     let schemas = if std::env::var_os("GANTRY_DIFFERENTIAL").is_some() { run_length() } else { run_length() / 2 };
     compare("rules", schemas, generator::ruled_schema, generator::ruled_value);
@@ -52,7 +52,7 @@ fn rules_are_evaluated_as_the_server_does() {
 /// Tests the CRDs of a folder, in a development run: each distinct rule compiles, and has the same results as on the
 /// server.
 #[test]
-fn rules_of_given_crds_are_evaluated_as_the_server_does() {
+fn rules_of_given_crds_are_evaluated_as_on_the_server() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
     corpus::compare(control_plane().api(), &isolated().group, folder.as_ref(), seed());
 }
@@ -71,7 +71,7 @@ fn compare(what: &str, schemas: usize, schema: fn(&mut Random) -> Value, value: 
 
 /// Thousands of strings for every format and for patterns: each has the same result as on the server.
 #[test]
-fn formats_and_patterns_are_read_as_the_server_reads_them() {
+fn formats_and_patterns_accept_the_same_texts_as_on_the_server() {
     let api = control_plane().api();
     let group = isolated().group;
     let mut fields: BTreeMap<String, (Value, Vec<&str>)> = BTreeMap::new();
@@ -119,7 +119,7 @@ fn formats_and_patterns_are_read_as_the_server_reads_them() {
 
 /// Metadata of the object itself, with the server's messages.
 #[test]
-fn the_metadata_of_an_object_is_judged_as_the_server_does() {
+fn metadata_of_objects_is_validated_as_on_the_server() {
     let api = control_plane().api();
     let group = isolated().group;
     assert_eq!(api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd(&group, 1)).0, 201);

@@ -73,7 +73,7 @@ fn explained(run: &Output, code: i32, message: &str) {
 }
 
 #[test]
-fn a_token_that_no_header_can_carry() {
+fn a_token_that_cannot_be_sent_in_a_header_is_an_error() {
     let hostile = Hostile::new();
     let message = "the token of user \"admin\" contains a character that cannot be sent, such as a line break";
     for token in ["geheim\nX-Other: geheim", "geheim\r\n", "geheim\u{7}", "\u{0}geheim"] {
@@ -95,7 +95,7 @@ fn a_token_that_no_header_can_carry() {
 }
 
 #[test]
-fn a_plugin_that_does_not_end() {
+fn a_credential_plugin_that_does_not_end_is_an_error() {
     let hostile = Hostile::new();
     let run = hostile.gantry(hostile.plugin("sleep 100000")).env("GANTRY_TIMEOUTS__CREDENTIALS", "300ms").run();
     explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" did not finish within 0.3 s and was stopped");
@@ -103,7 +103,7 @@ fn a_plugin_that_does_not_end() {
 }
 
 #[test]
-fn a_plugin_that_floods_its_output() {
+fn a_credential_plugin_that_floods_its_output_is_an_error() {
     let hostile = Hostile::new();
     let run = hostile.gantry(hostile.plugin("exec cat /dev/zero")).run();
     explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" printed more than 1 MiB and was stopped");
@@ -115,7 +115,7 @@ fn a_plugin_that_floods_its_output() {
 }
 
 #[test]
-fn a_plugin_that_leaves_a_child_behind() {
+fn the_child_that_a_credential_plugin_leaves_behind_is_stopped() {
     let hostile = Hostile::new();
     let answer = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": {"token": "some-token"}});
@@ -133,7 +133,7 @@ fn a_plugin_that_leaves_a_child_behind() {
 }
 
 #[test]
-fn files_of_the_kubeconfig_that_do_not_end() {
+fn endless_files_of_a_kubeconfig_are_refused() {
     let hostile = Hostile::new();
     let fifo = hostile.fifo("pipe");
     let huge = hostile.huge("huge");

@@ -85,7 +85,7 @@ fn kills(bed: &Bed, gantry: impl Fn() -> Gantry, read: impl Fn(u64) -> Option<Va
 
 #[test]
 #[ignore = "takes minutes"]
-fn kills_of_deploys_to_a_server() {
+fn a_server_is_consistent_after_killed_deploys() {
     let bed = Bed::new();
     let gantry = || bed.deploy(control_plane().kubeconfig("admin"), &[]);
     kills(&bed, gantry, |number| {
@@ -96,7 +96,7 @@ fn kills_of_deploys_to_a_server() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn kills_of_deploys_to_a_folder() {
+fn a_folder_is_consistent_after_killed_deploys() {
     let bed = Bed::new();
     let live = bed.folder.path().join("live");
     fs::create_dir(&live).expect("a folder");
@@ -262,7 +262,7 @@ fn wrong(run: &Output, server: &Mock, report: Option<&Value>) -> Option<String> 
 
 #[test]
 #[ignore = "takes minutes"]
-fn faults_of_a_server_at_every_endpoint() {
+fn a_deploy_survives_faults_at_every_endpoint() {
     let (run, server, report) = deploy(|_| None);
     run.code(0);
     assert_eq!(wrong(&run, &server, report.as_ref()), None, "{run}");

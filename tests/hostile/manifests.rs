@@ -102,7 +102,7 @@ fn a_list_of_ten_thousand_items_is_read_and_searched() {
 }
 
 #[test]
-fn ten_thousand_broken_documents_give_as_many_errors() {
+fn ten_thousand_broken_documents_give_ten_thousand_errors() {
     let broken = |number| format!("a{number}: [\n---\n");
     assert_eq!(from_stdin(Stream::new(10_000, broken)).unwrap_err().len(), 10_000);
 }
@@ -120,7 +120,7 @@ fn an_alias_bomb_is_refused() {
 }
 
 #[test]
-fn ten_thousand_levels_are_refused() {
+fn a_document_with_ten_thousand_levels_is_refused() {
     for (open, close) in [
         ("[", "]"),
         ("{\"a\":", "}"),
@@ -247,7 +247,7 @@ fn more_documents_than_a_cluster_holds_are_refused() {
 /// optimisation.
 #[cfg(unix)]
 #[test]
-fn very_many_objects_cost_little_more_than_their_text() {
+fn very_many_objects_need_little_more_memory_than_their_text() {
     let value = "x".repeat(60);
     let data: String = (0..12).map(|key| format!("  key{key}: {value}\n")).collect();
     let (code, said) = check_within(245, |out| {

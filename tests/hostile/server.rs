@@ -58,7 +58,7 @@ fn endless(head: &str, again: impl Into<Vec<u8>>) -> Reply {
 }
 
 #[test]
-fn a_body_without_an_end() {
+fn an_endless_body_is_an_error() {
     let text = "x".repeat(1 << 20);
     let text_too = text.clone();
     let run = Run::reading(move || endless(&format!("{HEAD}\r\n{{\"a\": \""), text.clone()));
@@ -77,7 +77,7 @@ fn a_body_without_an_end() {
 }
 
 #[test]
-fn a_packed_body_that_unpacks_to_more_than_the_memory() {
+fn a_compressed_body_that_is_larger_than_memory_is_an_error() {
     let folder = tempfile::TempDir::new().expect("a folder");
     let script = "printf '{\"a\": \"'; head -c 300000000 /dev/zero | tr '\\0' x";
     let packed = folder.path().join("packed");
@@ -99,7 +99,7 @@ fn a_packed_body_that_unpacks_to_more_than_the_memory() {
 }
 
 #[test]
-fn an_answer_that_drips() {
+fn an_answer_that_arrives_byte_by_byte_ends_at_the_time_limit() {
     let drip = |head: &str, drop: &str| Reply::Endless(head.into(), drop.into(), Duration::from_millis(20));
     for (head, drop) in [
         (format!("{HEAD}\r\n"), " "),
@@ -117,7 +117,7 @@ fn an_answer_that_drips() {
 }
 
 #[test]
-fn headers_without_an_end() {
+fn endless_headers_are_an_error() {
     let lines = format!("x-filler: {}\r\n", "y".repeat(1000));
     for again in [lines, "x".repeat(1 << 16), "a: b\r\n".repeat(1000)] {
         let run = Run::reading(move || endless("HTTP/1.1 200 OK\r\n", again.clone()));
@@ -137,7 +137,7 @@ fn headers_without_an_end() {
 }
 
 #[test]
-fn objects_that_no_reader_can_read() {
+fn objects_that_cannot_be_parsed_are_an_error() {
     let object = |data: &str| {
         format!(
             r#"{{"kind": "ConfigMap", "metadata": {{"name": "a", "uid": "u", "resourceVersion": "1"}}, "data": {data}}}"#
@@ -154,7 +154,7 @@ fn objects_that_no_reader_can_read() {
 
 /// A proxy that asks for a login answers with JSON, too.
 #[test]
-fn json_that_is_not_discovery() {
+fn discovery_that_is_not_a_discovery_document_is_an_error() {
     for body in ["{}", "[]", r#"{"error": "login required"}"#, r#"{"kind": "Status", "status": "Success"}"#] {
         let run = Run::of(CONFIG_MAP, move |asked| {
             (asked.path == "/api/v1").then(|| Reply::Answer(200, "application/json", body.into()))
@@ -167,7 +167,7 @@ fn json_that_is_not_discovery() {
 
 /// The answer to a dry run is the object as it would be stored, and gantry reads it, too.
 #[test]
-fn a_dry_run_that_answers_nonsense() {
+fn a_dry_run_with_a_nonsense_answer_is_an_error() {
     for body in ["", "garbage", "[1", r#"{"a": 1e999}"#] {
         let run = Run::of(CONFIG_MAP, move |asked| {
             asked.query.contains("dryRun=All").then(|| Reply::Answer(200, "application/json", body.into()))
@@ -202,7 +202,7 @@ fn page(token: &str) -> Reply {
 }
 
 #[test]
-fn a_list_of_crds_that_gets_nowhere() {
+fn an_endless_list_of_crds_is_an_error() {
     // This many objects are listed instead of read one by one.
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
     let manifests = manifests.join("---\n");
@@ -235,7 +235,7 @@ fn a_list_of_crds_that_gets_nowhere() {
 type Plan = Box<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;
 
 #[test]
-fn a_list_of_objects_that_gets_nowhere() {
+fn an_endless_list_of_objects_is_an_error() {
     let is_list = |asked: &Request| asked.path.ends_with("/samples") && asked.query.contains("limit=");
     let expired = |token: &str| {
         let metadata = json!({"continue": token});
@@ -299,7 +299,7 @@ fn a_list_of_objects_that_gets_nowhere() {
 
 /// A page of large objects is requested again with fewer objects.
 #[test]
-fn a_page_that_is_too_long_becomes_shorter() {
+fn a_page_that_is_too_large_is_requested_again_smaller() {
     let manifests: Vec<String> = (0..129).map(|number| crd(&format!("sample{number}"), "{type: string}")).collect();
     let is_list =
         |asked: &Request| asked.path.ends_with("/customresourcedefinitions") && asked.query.contains("limit=");
@@ -315,7 +315,7 @@ fn a_page_that_is_too_long_becomes_shorter() {
 
 /// One request waits for a server that stays overloaded; the others are sent once.
 #[test]
-fn a_server_that_is_busy_for_ever() {
+fn a_server_that_stays_busy_is_an_error() {
     let manifests: Vec<String> =
         (0..100).map(|number| CONFIG_MAP.replace("name: a", &format!("name: a{number}"))).collect();
     let is_read = |asked: &Request| asked.method == "GET" && asked.path.contains("/configmaps/");
@@ -383,7 +383,7 @@ fn is_hidden(run: &Output, text: &str, altered: &str) {
 }
 
 #[test]
-fn our_own_token_is_in_no_words_of_the_server() {
+fn messages_of_the_server_never_show_our_own_token() {
     for (words, secret) in altered(TOKEN) {
         let said = words.clone();
         let run = Run::of(CONFIG_MAP, move |asked| {
@@ -409,7 +409,7 @@ fn our_own_token_is_in_no_words_of_the_server() {
 }
 
 #[test]
-fn values_of_secrets_are_in_no_words_of_the_server() {
+fn messages_of_the_server_never_show_values_of_secrets() {
     let manifest = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: s, namespace: default}}\nstringData: {{password: {VALUE}}}\n"
     );

@@ -25,7 +25,7 @@ fn many(count: usize) -> String {
 }
 
 #[test]
-fn a_variable_that_is_not_utf_8() {
+fn a_variable_that_is_not_utf_8_is_an_error() {
     let server = Mock::start(|_| None);
     let bed = bed(CONFIG_MAP);
     let gantry = || bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]);
@@ -42,7 +42,7 @@ fn a_variable_that_is_not_utf_8() {
 }
 
 #[test]
-fn a_home_whose_name_is_not_utf_8() {
+fn a_home_whose_name_is_not_utf_8_is_supported() {
     let server = Mock::start(|_| None);
     let bed = bed(CONFIG_MAP);
     for (variable, below) in [("HOME", ".config/gantry"), ("XDG_CONFIG_HOME", "gantry")] {
@@ -58,7 +58,7 @@ fn a_home_whose_name_is_not_utf_8() {
 }
 
 #[test]
-fn a_process_that_may_open_few_files() {
+fn too_few_open_files_are_an_error_without_a_panic() {
     let server = Mock::start(|_| None);
     let bed = bed(&many(40));
     let gantry = |files: u64| bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).limit("-n", files);
@@ -74,7 +74,7 @@ fn a_process_that_may_open_few_files() {
 /// macOS has no such limit.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_that_may_start_few_threads() {
+fn too_few_threads_are_an_error_without_a_panic() {
     let server = Mock::start(|_| None);
     let bed = bed(CONFIG_MAP);
     let mut codes = BTreeSet::new();
@@ -157,7 +157,7 @@ fn a_report_that_cannot_be_written_says_what_was_applied() {
 }
 
 #[test]
-fn no_report_is_written_over_a_file_that_is_read() {
+fn a_report_never_overwrites_an_input_file() {
     let server = Mock::start(|_| None);
     let bed = bed(CONFIG_MAP);
     let folder = bed.folder.path();
@@ -219,7 +219,7 @@ fn no_report_is_written_over_a_file_that_is_read() {
 }
 
 #[test]
-fn no_report_is_written_over_a_live_object() {
+fn a_report_never_overwrites_a_live_object() {
     let bed = bed(CONFIG_MAP);
     to_folder(&bed, &[]).run().code(0);
     let live = bed.folder.path().join("live/configmap_default_a.yaml");
@@ -232,7 +232,7 @@ fn no_report_is_written_over_a_live_object() {
 
 /// The file came with a clone: nobody who deploys has reviewed it.
 #[test]
-fn a_project_file_deploys_to_no_folder_of_others() {
+fn a_project_file_cannot_deploy_to_a_folder_outside_of_its_own() {
     let bed = bed(CONFIG_MAP);
     let elsewhere = tempfile::tempdir().expect("a folder");
     let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
@@ -247,7 +247,7 @@ fn a_project_file_deploys_to_no_folder_of_others() {
 
 /// A proof has no time limit, but can be interrupted: it would take a minute to finish.
 #[test]
-fn an_interrupt_in_the_midst_of_a_long_proof_ends_the_run() {
+fn an_interrupt_during_a_long_proof_ends_the_run() {
     let crds = |pattern: &dyn Fn(usize) -> String| {
         let fields: Vec<String> =
             (0..60).map(|n| format!("f{n}: {{type: string, pattern: '{}'}}", pattern(n))).collect();
@@ -331,7 +331,7 @@ fn pipe(bed: &Bed) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_pipe_that_no_program_reads_gets_no_report() {
+fn a_report_to_a_pipe_without_a_reader_is_an_error() {
     let bed = bed(CONFIG_MAP);
     let path = pipe(&bed);
     let why = "error: cannot write the report to ";

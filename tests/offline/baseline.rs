@@ -42,7 +42,7 @@ fn count(report: &Value, severity: &str, state: &str) -> usize {
 }
 
 #[test]
-fn what_the_baseline_has_does_not_count_wherever_its_lines_are() {
+fn a_finding_of_the_baseline_does_not_count_at_any_line() {
     let repository = with_baseline(&BREAKING);
     edit(&repository, "breaking/bakery.yaml", "apiVersion", "# a\n# line\napiVersion");
     let (code, report, told) = run(&repository, &[&BREAKING[..], &["--baseline", "base.json"]].concat());
@@ -67,7 +67,7 @@ fn what_the_baseline_has_does_not_count_wherever_its_lines_are() {
 }
 
 #[test]
-fn what_got_worse_or_is_another_change_counts() {
+fn findings_that_are_worse_than_in_the_baseline_or_not_in_it_count() {
     let repository = with_baseline(&[&BREAKING[..], &["--warn-only"]].concat());
     let (code, report, told) = run(&repository, &[&BREAKING[..], &["--baseline", "base.json"]].concat());
     assert_eq!((code, count(&report, "error", "updated")), (Some(3), 11), "{told}");
@@ -80,7 +80,7 @@ fn what_got_worse_or_is_another_change_counts() {
 }
 
 #[test]
-fn what_could_not_be_checked_is_never_known() {
+fn unchecked_parts_are_never_known() {
     let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: lost\n  cel:\n    \
         match: {kinds: [ClusterRole]}\n    expression: object.gone.field == 1\n";
     let repository = repository();
@@ -93,7 +93,7 @@ fn what_could_not_be_checked_is_never_known() {
 }
 
 #[test]
-fn a_deploy_writes_in_spite_of_what_is_known_and_says_so() {
+fn a_deploy_writes_despite_known_findings_and_says_so() {
     let repository = with_baseline(&BREAKING);
     let deploy = ["deploy", "-f", "breaking", "--target", "dir:live", "--yes"];
     assert_eq!(run(&repository, &deploy).0, Some(3));
@@ -103,7 +103,7 @@ fn a_deploy_writes_in_spite_of_what_is_known_and_says_so() {
 }
 
 #[test]
-fn a_baseline_that_is_none_is_a_usage_error() {
+fn an_invalid_baseline_is_a_usage_error() {
     let repository = with_baseline(&BREAKING);
     let deploy = repository.path().join("deploy");
     let base = fs::read_to_string(deploy.join("base.json")).expect("a report");

@@ -57,14 +57,14 @@ fn every_example_says_what_it_is_for() {
 }
 
 #[test]
-fn the_server_is_asked_about_both_kinds_and_objects() {
+fn the_example_of_server_verdicts_checks_kinds_and_objects() {
     let checks = load(&["server-verdict.yaml"]).settings.checks;
     let checks: Vec<(&str, Mode)> = checks.iter().map(|check| (check.name.as_str(), check.mode)).collect();
     assert_eq!(checks, [("APIAvailability", Mode::Warn), ("AdmissionDryRun", Mode::Error)]);
 }
 
 #[test]
-fn a_preset_without_a_check_leaves_the_default_checks_on() {
+fn the_example_of_a_preset_leaves_the_default_checks_on() {
     let checks = load(&["preset.yaml"]).settings.checks;
     let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
     assert_eq!(names, ["CRDUpgradeSafety", "CustomResourceValidation"]);
@@ -73,7 +73,7 @@ fn a_preset_without_a_check_leaves_the_default_checks_on() {
 }
 
 #[test]
-fn an_app_has_a_record_and_limits() {
+fn the_example_of_an_app_has_a_record_and_limits() {
     let settings = load(&["app.yaml"]).settings;
     assert_eq!((settings.app.as_deref(), settings.app_namespace.as_deref()), (Some("shop"), Some("shop-system")));
     assert_eq!(settings.take_ownership, ["deployment.apps/shop", "service/shop"]);
@@ -86,7 +86,7 @@ fn an_app_has_a_record_and_limits() {
 }
 
 #[test]
-fn a_pipeline_keeps_reports_in_files() {
+fn the_example_of_a_pipeline_writes_reports_to_files() {
     let outputs = load(&["pipeline-reports.yaml"]).settings.output;
     let files: Vec<_> = outputs.iter().filter_map(|output| output.file.as_deref()?.to_str()).collect();
     let expected = ["gantry.json", "gantry.sarif", "gantry.xml", "gantry.html"].map(|name| folder().join(name));
@@ -102,7 +102,7 @@ fn no_example_is_forgotten() {
 }
 
 #[test]
-fn environments_lie_over_their_base() {
+fn files_of_environments_override_their_base() {
     let staging = load(&["per-environment/base.yaml", "per-environment/staging.yaml"]).settings;
     let production = load(&["per-environment/base.yaml", "per-environment/production.yaml"]).settings;
     assert_eq!((staging.context.as_deref(), production.context.as_deref()), (Some("staging"), Some("production")));
@@ -112,7 +112,7 @@ fn environments_lie_over_their_base() {
 }
 
 #[test]
-fn only_kapps_file_has_something_to_notice() {
+fn only_the_file_of_kapp_causes_notices() {
     for (files, ..) in EXAMPLES {
         let notices = load(files).notices;
         assert_eq!(notices.len(), usize::from(files.contains(&"kapp.yaml")), "{files:?}: {notices:?}");
@@ -135,7 +135,7 @@ fn every_example_of_gantry_fits_the_schema() {
 }
 
 #[test]
-fn the_documentation_shows_what_is_really_printed() {
+fn the_documentation_shows_the_real_output() {
     let shown = load(&["per-environment/base.yaml", "per-environment/staging.yaml"]).settings.show();
     let page = std::fs::read_to_string(folder().join("../docs/configuration.md")).expect("the page");
     assert!(page.contains(&shown), "docs/configuration.md does not hold:\n{shown}");
@@ -156,7 +156,7 @@ fn the_documentation_names_every_key_of_every_check() {
 const OWN_CHECKS: &[&str] = &["own-checks-cel.yaml", "own-checks-exec.yaml"];
 
 #[test]
-fn checks_of_ones_own_are_three_of_each_kind() {
+fn the_example_of_own_checks_has_three_of_each_kind() {
     for (file, kind) in OWN_CHECKS.iter().zip(["cel", "exec"]) {
         let settings = load(&[file]).settings;
         let is_own =

@@ -110,7 +110,7 @@ fn every_proof_of_a_breakage_has_a_witness() {
 }
 
 #[test]
-fn what_does_not_change_is_silent() {
+fn an_unchanged_crd_has_no_findings() {
     for fixture in &fixtures() {
         for side in [&fixture.live, &fixture.desired] {
             let found = compared(fixture, side, side);
@@ -121,7 +121,7 @@ fn what_does_not_change_is_silent() {
 
 /// The same schema with different text: no shortcut for equal text applies, so every node is walked.
 #[test]
-fn what_is_only_written_differently_is_silent() {
+fn a_crd_that_is_only_formatted_differently_has_no_findings() {
     for fixture in &fixtures() {
         for side in [&fixture.live, &fixture.desired] {
             let spaced = serde_json::to_string_pretty(&serde_json::from_str::<Value>(side).unwrap()).unwrap();

@@ -67,7 +67,7 @@ fn rules_found(ended: &Ended) -> Vec<String> {
 }
 
 #[test]
-fn a_wrong_custom_resource_blocks_without_any_flag_on_a_folder_and_on_a_commit() {
+fn an_invalid_custom_resource_blocks_without_any_flag_on_a_folder_and_on_a_commit() {
     let folder = TempDir::new().unwrap();
     write(folder.path(), "live/crd.yaml", &crd(TWO_FIELDS));
     write(folder.path(), "new/widget.yaml", WRONG);
@@ -105,7 +105,7 @@ fn an_own_check_adds_to_the_default_checks_wherever_it_is_defined() {
 }
 
 #[test]
-fn a_notice_says_what_leaves_the_check_of_a_changed_crd_out() {
+fn a_notice_names_the_setting_that_disables_the_check_of_a_changed_crd() {
     let does_not_run = "CRDUpgradeSafety does not run, so the upgrade of CRD widgets.test.example.com is not checked";
     let folder = upgrade();
     let listed = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\npreflightRules:\n- name: APIAvailability\n";

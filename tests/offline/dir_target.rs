@@ -166,7 +166,7 @@ fn applying_the_same_again_writes_nothing() {
 }
 
 #[test]
-fn generation_counts_specs_and_resource_version_counts_writes() {
+fn the_generation_counts_changes_of_the_spec_and_the_resource_version_counts_writes() {
     let folder = folder(&[]);
     let target = open(&folder);
     let counts = |live: LiveObject| {
@@ -228,7 +228,7 @@ fn a_member_of_a_list_is_replaced_in_it() {
 }
 
 #[test]
-fn strings_that_yaml_would_take_for_something_else_stay_strings() {
+fn strings_that_yaml_would_read_as_other_types_stay_strings() {
     let odd = json!({
         "a": "yes", "b": "0777", "c": "1_000", "d": "12:30:45", "e": "~", "f": "<<", "g": "=", "h": "2001-01-01",
         "i": "line\n# no comment\n--- \nend", "j": "\u{1}\u{85}\u{2028}\u{feff}", "k": " spaces ", "l": "0x1F",
@@ -242,7 +242,7 @@ fn strings_that_yaml_would_take_for_something_else_stay_strings() {
 }
 
 #[test]
-fn whatever_changed_since_it_was_read_stops_the_apply() {
+fn any_change_since_the_read_stops_the_apply() {
     let file = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: \"7\"}\ndata: {x: \"1\"}\n";
     let folder = folder(&[("a.yaml", file)]);
     let path = folder.path().join("a.yaml");
@@ -265,7 +265,7 @@ fn whatever_changed_since_it_was_read_stops_the_apply() {
 }
 
 #[test]
-fn an_object_that_appeared_since_is_not_overwritten() {
+fn an_object_that_appeared_since_the_read_is_not_overwritten() {
     let folder = folder(&[]);
     let target = open(&folder);
     fs::write(folder.path().join("new.yaml"), CRD).unwrap();
@@ -274,7 +274,7 @@ fn an_object_that_appeared_since_is_not_overwritten() {
 }
 
 #[test]
-fn a_live_crd_reads_as_the_server_would_answer_it() {
+fn a_live_crd_is_read_as_the_server_would_return_it() {
     let folder = folder(&[("crd.yaml", CRD)]);
     let live = read(&open(&folder), &crd(&["v1"])).unwrap().raw.value();
     assert_eq!(live["spec"]["names"]["listKind"], "SampleList");
@@ -283,7 +283,7 @@ fn a_live_crd_reads_as_the_server_would_answer_it() {
 }
 
 #[test]
-fn stored_versions_grow_and_what_a_server_refuses_is_refused() {
+fn stored_versions_grow_and_invalid_updates_are_refused() {
     let folder = folder(&[]);
     let target = open(&folder);
     let stored = |live: LiveObject| live.raw.value()["status"]["storedVersions"].clone();
@@ -367,7 +367,7 @@ fn built_in_kinds_and_those_of_the_crds_are_discovered() {
 }
 
 #[test]
-fn the_version_an_object_is_written_at_does_not_make_it_another() {
+fn an_object_is_the_same_at_any_version() {
     let sample = "apiVersion: test.example.com/v1alpha1\nkind: Sample\nmetadata: {name: s}\n";
     let folder = folder(&[("crd.yaml", CRD), ("s.yaml", sample)]);
     let desired = json!({
@@ -394,7 +394,7 @@ fn the_file_of_a_new_secret_is_its_owners_alone() {
 }
 
 #[test]
-fn what_another_process_writes_between_two_applies_is_seen() {
+fn a_write_of_another_process_between_two_applies_is_noticed() {
     let folder = folder(&[]);
     let (target, other) = (open(&folder), open(&folder));
     apply(&target, &config_map("first", json!({}))).unwrap();
@@ -416,7 +416,7 @@ fn what_another_process_writes_between_two_applies_is_seen() {
 }
 
 #[test]
-fn a_name_that_is_taken_by_another_file_is_left_alone() {
+fn a_file_with_the_usual_name_of_another_object_is_left_alone() {
     let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
     let folder = folder(&[("ConfigMap_default_a.yaml", other)]);
     apply(&open(&folder), &config_map("a", json!({}))).unwrap();

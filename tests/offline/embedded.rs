@@ -102,7 +102,7 @@ async fn the_question_is_asked_on_the_callers_stream() {
 }
 
 #[tokio::test]
-async fn a_caller_who_stops_has_nothing_written() {
+async fn a_deploy_that_its_caller_stops_writes_nothing() {
     // The work takes only a moment, and the stop signal still wins each time.
     for _ in 0..20 {
         let embedded = Embedded::new();
@@ -114,7 +114,7 @@ async fn a_caller_who_stops_has_nothing_written() {
 }
 
 #[tokio::test]
-async fn a_caller_who_cannot_stop_it_stops_nothing() {
+async fn a_deploy_that_cannot_be_stopped_is_completed() {
     for answer in [None, Some("y\n")] {
         let embedded = Embedded::new();
         let (sender, stop) = watch::channel(false);
@@ -125,7 +125,7 @@ async fn a_caller_who_cannot_stop_it_stops_nothing() {
 }
 
 #[tokio::test]
-async fn two_deploys_go_on_side_by_side() {
+async fn two_deploys_run_in_one_process() {
     let (one, two) = (Embedded::new(), Embedded::new());
     let (_keep, stop) = watch::channel(false);
     let exits = tokio::join!(one.deploy(None, stop.clone()), two.deploy(None, stop));

@@ -110,7 +110,7 @@ fn one_run_writes_every_format() {
 
 /// Long texts are not kept but read again for the places of findings and for excerpts.
 #[test]
-fn long_texts_have_the_same_places_and_excerpts() {
+fn long_texts_have_the_same_positions_and_excerpts() {
     let repository = repository();
     let check = || {
         let ran = gantry(&repository, &["check", "-f", "breaking", "--target", "dir:live", "--color", "never"]);
@@ -160,7 +160,7 @@ fn a_configuration_may_name_every_format() {
 }
 
 #[test]
-fn what_could_not_be_checked_is_in_every_format() {
+fn unchecked_parts_are_in_every_format() {
     let repository = repository();
     let deploy = repository.path().join("deploy");
     let config = "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: lost\n  cel:\n    \

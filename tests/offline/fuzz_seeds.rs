@@ -21,41 +21,41 @@ fn run_seeds(target: &str, run: fn(&[u8])) {
 }
 
 #[test]
-fn manifest() {
+fn seeds_of_manifests_are_handled() {
     run_seeds("manifest", targets::manifest::run);
 }
 
 #[test]
-fn configuration() {
+fn seeds_of_configurations_are_handled() {
     run_seeds("configuration", targets::configuration::run);
 }
 
 #[test]
-fn pattern() {
+fn seeds_of_patterns_are_handled() {
     run_seeds("pattern", targets::pattern::run);
 }
 
 #[test]
-fn cel() {
+fn seeds_of_cel_are_handled() {
     run_seeds("cel", targets::cel::run);
 }
 
 #[test]
-fn schema() {
+fn seeds_of_schemas_are_handled() {
     run_seeds("schema", targets::schema::run);
 }
 
 #[test]
-fn proof() {
+fn seeds_of_proofs_are_handled() {
     run_seeds("proof", targets::proof::run);
 }
 
 #[test]
-fn range() {
+fn seeds_of_ranges_are_handled() {
     run_seeds("range", targets::range::run);
 }
 
 #[test]
-fn catalog() {
+fn seeds_of_catalogs_are_handled() {
     run_seeds("catalog", targets::catalog::run);
 }

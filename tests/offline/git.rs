@@ -194,7 +194,7 @@ fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
 }
 
 #[test]
-fn three_dots_are_where_the_branches_part() {
+fn three_dots_compare_with_the_merge_base() {
     let repository = Repository::with_crd(&["keep"]);
     repository.git(&["checkout", "-q", "-b", "topic"]);
     repository.commit();
@@ -255,7 +255,7 @@ fn manifests_without_a_path_in_the_repository_need_one() {
 }
 
 #[test]
-fn a_name_of_two_things_is_said_and_one_of_no_commit_is_refused() {
+fn an_ambiguous_revision_is_a_notice_and_one_without_a_commit_is_refused() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     repository.git(&["tag", "release"]);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
@@ -274,7 +274,7 @@ fn a_name_of_two_things_is_said_and_one_of_no_commit_is_refused() {
 }
 
 #[test]
-fn a_revision_that_is_not_there_is_explained() {
+fn an_unknown_revision_is_explained() {
     let repository = Repository::with_crd(&["keep"]);
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
     check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
@@ -293,7 +293,7 @@ fn a_revision_that_is_not_there_is_explained() {
 
 #[cfg(unix)]
 #[test]
-fn links_lead_to_what_the_commit_has_there() {
+fn links_are_followed_within_the_commit() {
     use std::os::unix::fs::symlink;
     let repository = Repository::with_crd(&["keep", "gone"]);
     let root = repository.root();
@@ -330,7 +330,7 @@ fn links_lead_to_what_the_commit_has_there() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_commit() {
+fn unreadable_files_are_named_with_their_commit() {
     let repository = Repository::new();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
     repository.write("lfs/crd.yaml", pointer);
@@ -353,7 +353,7 @@ fn what_cannot_be_read_is_named_with_its_commit() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_name_need_not_be_text() {
+fn file_names_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;
     let repository = Repository::new();
     for name in [&b"caf\xe9.yaml"[..], b"a\nb.yaml", b"*.yaml", b":(top)x.yaml", b"-r.yaml", b"\x1b[31mred.yaml"] {
@@ -381,7 +381,7 @@ fn a_name_need_not_be_text() {
 }
 
 #[test]
-fn a_bundle_is_read_as_one() {
+fn a_bundle_in_a_commit_is_read_as_a_bundle() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     let annotations = "annotations: {operators.operatorframework.io.bundle.mediatype.v1: registry+v1, \
         operators.operatorframework.io.bundle.package.v1: p, \
@@ -435,7 +435,7 @@ fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
 }
 
 #[test]
-fn a_crd_that_leaves_the_manifests_is_told() {
+fn a_crd_that_left_the_manifests_is_a_notice() {
     let repository = Repository::with_crd(&["keep"]);
     repository.write("deploy/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: team}\n");
     repository.commit();

@@ -32,7 +32,7 @@ fn report(fixture: &Path) -> Value {
 }
 
 #[test]
-fn the_sentences_of_the_rules_are_these() {
+fn messages_of_the_rules_are_those_of_the_snapshot() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
     let entries = std::fs::read_dir(folder).expect("the fixtures");
     let mut fixtures: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();

@@ -94,7 +94,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn as_a_plugin_it_is_called_what_the_user_types() {
+fn usage_of_the_plugin_shows_the_command_that_the_user_types() {
     let folder = tempfile::tempdir().unwrap();
     let plugin = folder.path().join("kubectl-gantry");
     std::os::unix::fs::symlink(GANTRY, &plugin).unwrap();

@@ -39,7 +39,7 @@ fn renewed(page: &str, folder: &Path) -> (String, usize) {
 }
 
 #[test]
-fn the_screens_of_the_documents_are_real() {
+fn the_screens_of_the_documentation_are_real() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     for (page, folder, expected) in [("README.md", "", 1), ("docs/output.md", "docs/pictures", 2)] {
         let path = root.join(page);

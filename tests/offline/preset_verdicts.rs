@@ -32,7 +32,7 @@ fn expected(entry: &Value, tool: &str) -> Found {
 
 #[test]
 #[ignore = "needs a collection of real upgrades"]
-fn verdicts_are_those_of_the_tools() {
+fn verdicts_of_presets_are_those_of_the_tools() {
     let corpus = PathBuf::from(std::env::var_os("GANTRY_TEST_CORPUS").expect("GANTRY_TEST_CORPUS names the folder"));
     let verdicts = std::fs::read_to_string(corpus.join("verdicts.json")).unwrap();
     let verdicts: Vec<Value> = serde_json::from_str(&verdicts).unwrap();

@@ -73,7 +73,7 @@ fn no_two_types_have_the_same_name() {
 }
 
 #[test]
-fn types_are_found_as_they_are_declared() {
+fn the_test_finds_every_declaration_of_a_type() {
     let text = "pub(crate) struct A<T>(T);\n    enum B {\nimpl Iterator for B {\n    type Item = ();\n#[cfg(test)]\n\
         mod tests {\n    struct C;\n}\npub type D = A<()>;\n";
     assert_eq!(declared(text), ["A", "B", "D"]);

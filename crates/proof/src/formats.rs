@@ -46,7 +46,7 @@ mod tests {
 
     /// Strings of formats, with variants of each in which one character is replaced.
     #[test]
-    fn whatever_has_the_format_matches_the_pattern() {
+    fn every_text_of_a_format_matches_the_pattern_of_that_format() {
         const NAMES: [&str; 22] = [
             "bsonobjectid",
             "uuid",

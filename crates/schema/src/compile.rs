@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_structural_is_refused_where_it_stands() {
+    fn an_error_of_a_schema_that_is_not_structural_has_its_path() {
         assert_eq!(
             error(json!({"properties": {"spec": {"items": [{}]}}})),
             "openAPIV3Schema.properties[spec].items: a list of schemas is not allowed in a structural schema"

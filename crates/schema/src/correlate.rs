@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_type_map_pair_by_key_and_others_by_place() {
+    fn items_of_lists_of_type_map_are_paired_by_key_and_others_by_index() {
         let list = |kind: &str| {
             json!({"type": "object", "properties": {"l": {"type": "array", "x-kubernetes-list-type": kind,
                 "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object",

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_values_that_stay_are_evaluated() {
+    fn changed_rules_about_unchanged_fields_are_evaluated() {
         let rules = json!([{"rule": "self.size() < 3"}]);
         let with_rules = |mut schema: Value| {
             schema["x-kubernetes-validations"] = rules.clone();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_what_stays_are_filled_in_where_a_change_asks_for_them() {
+    fn defaults_of_unchanged_parts_are_filled_in_if_a_change_needs_them() {
         let items = json!({"type": "array", "items": {"type": "object", "properties": {"y": {"default": 2, "type": "integer"}}}});
         let inner = json!({"type": "object", "properties": {"x": {"default": 1, "type": "integer"}, "l": items}});
         let live = json!({"type": "object", "properties": {"p": inner}});
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_neither_judged_nor_needed() {
+    fn unchanged_parts_of_a_schema_are_neither_validated_nor_read() {
         let narrow = |max: u64| json!({"type": "object", "properties": {"s": {"type": "string", "maxLength": max}}});
         let schema = changes(narrow(3), narrow(2));
         let object = json!({"kept": {"unknown": 1}, "spec": {"s": "long"}});
@@ -292,7 +292,7 @@ mod tests {
 
     /// Whether a value is unchanged depends on the whole object, including fields that are otherwise ignored.
     #[test]
-    fn what_stays_still_tells_whether_an_object_is_what_it_was() {
+    fn unchanged_fields_still_count_for_whether_a_value_is_unchanged() {
         let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
         let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": item});
         let inner =
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_still_tells_what_an_update_left_alone() {
+    fn unchanged_items_are_recognised_by_parts_that_are_not_validated() {
         let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "string"}}}});
         let map = json!({"type": "object", "additionalProperties": {"type": "object", "properties": {"d": {"default": 1, "type": "integer"}}}});
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_rules_that_are_new_or_changed_look_back() {
+    fn only_new_and_changed_transition_rules_read_the_old_value() {
         let rule = |rule: &str| json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
         let object = |a: Value, b: Value| json!({"type": "object", "properties": {"a": a, "b": b}});
         let (back, plain) = (rule("self == oldSelf"), rule("self != ''"));

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_errors_and_of_many_each_text_is_kept_once_and_in_order() {
+    fn equal_errors_are_kept_once_and_in_order() {
         for many in [3, FEW - 1, FEW, FEW + 1, 100] {
             let mut found = FieldErrors::default();
             (0..many).chain(0..many).for_each(|detail| found.add(error(detail)));

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_is_what_means_the_same() {
+    fn values_with_the_same_meaning_are_equal() {
         for (a, b) in [("1", "1.0"), ("1000", "1e3"), (r#"{"a":1,"b":[2.0]}"#, r#"{"b":[2],"a":1}"#), ("-0.0", "0")] {
             assert_eq!(json(a), json(b), "{a} {b}");
         }
@@ -342,12 +342,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_equal_keys_holds() {
+    fn the_last_of_equal_keys_wins() {
         assert_eq!(json(r#"{"a":1,"b":0,"a":2,"a":3}"#), json(r#"{"b":0,"a":3}"#));
     }
 
     #[test]
-    fn text_comes_out_as_it_went_in() {
+    fn a_value_is_written_as_it_was_read() {
         let text = r#"{"a":"tab\tquote\"","b":[1,-2.5,true,null],"ä":{}}"#;
         assert_eq!(json(text).to_string(), text);
     }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_depth_is_an_error() {
+    fn nesting_that_is_too_deep_is_an_error() {
         assert!(Json::parse(&"[".repeat(100_000)).is_err());
     }
 }

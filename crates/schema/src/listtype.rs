@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_compares_the_keys_that_are_there() {
+    fn items_of_a_list_of_type_map_are_compared_by_the_keys_that_they_have() {
         let map = |keys: Value| {
             json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
                 "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "integer"}}}})

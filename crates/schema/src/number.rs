@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_what_the_server_takes_for_one() {
+    fn a_number_is_an_integer_if_the_server_takes_it_for_one() {
         for (f, integral) in [
             (1.0, true),
             (-3.0, true),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_ranges() {
+    fn formats_of_integers_are_ranges() {
         let of = |range| NumberRules { range, ..NumberRules::default() };
         assert_eq!(
             broken(of(NumberRange::Int32), Num::Int(1 << 31)),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_cut_to_integers_for_integers() {
+    fn bounds_of_integers_are_rounded_to_integers() {
         let rules = NumberRules { maximum: Some(1.5), ..NumberRules::default() };
         assert_eq!(broken(rules, Num::Int(2)), ["x: Invalid value: 2: x in body should be less than or equal to 1"]);
         assert_eq!(

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_is_the_same() {
+    fn schemas_with_the_same_meaning_are_the_same() {
         let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
         for (a, b) in [
             (
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_difference_to_objects_may_make_another() {
+    fn some_differences_matter_to_updates_but_not_to_stored_objects() {
         for (a, b) in [
             (json!({"x-kubernetes-map-type": "atomic"}), json!({})),
             (rules(json!([{"rule": "self.a == 1", "message": "one"}])), rules(json!([{"rule": "self.a==1"}]))),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_else_differs() {
+    fn schemas_with_different_meanings_differ() {
         let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
         for (a, b) in [
             (json!({}), json!({"minimum": 0})),

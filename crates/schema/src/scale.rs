@@ -353,7 +353,7 @@ mod tests {
 
     /// Each message comes from a real server.
     #[test]
-    fn what_it_reads_has_to_be_of_its_types() {
+    fn values_at_the_paths_of_a_scale_subresource_must_have_its_types() {
         for (object, said) in [
             (json!({}), vec![]),
             (json!({"spec": null, "status": {"replicas": 3, "selector": "a=b"}}), vec![]),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_said_where_a_schema_can_say_them() {
+    fn a_schema_is_tightened_to_what_its_scale_subresource_requires() {
         let schema = |replicas: Value| json!({"properties": {"spec": {"properties": {"replicas": replicas}}}});
         let max = i32::MAX;
         for (given, tight) in [
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_never_forgiven_and_only_looked_at_where_it_is_new() {
+    fn errors_of_a_scale_subresource_are_not_ratcheted_and_only_new_paths_are_checked() {
         let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let object = json!({"metadata": {"name": "x"}, "spec": {"replicas": -1}});
         let plain = Schema::compile(&kept).expect("a schema");

@@ -348,14 +348,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_found_without_a_look_at_what_follows() {
+    fn a_member_is_found_without_parsing_what_follows() {
         let object = r#"{"kind":"X","a":{"metadata":1},"metadata":{"n":[1, 2]},"spec":"never read"#;
         assert_eq!(member(object, "metadata"), Some(r#"{"n":[1, 2]}"#));
         assert_eq!((member(object, "spec"), member("[]", "a"), member("{}", "a")), (None, None, None));
     }
 
     #[test]
-    fn values_are_the_same_whatever_they_look_like() {
+    fn values_are_equal_regardless_of_their_notation() {
         for (one, other) in [
             (r#"{"a":1,"b":[true,null,"x"]}"#, "{ \"b\": [true, null,\"\\u0078\"],\n\"a\":1 }"),
             (r#"{"a":{"c":"","b":{}},"d":[]}"#, r#"{"d":[],"a":{"b":{},"c":""}}"#),
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_json_does_no_harm() {
+    fn text_that_is_not_json_is_scanned_without_a_panic() {
         let deep = "[".repeat(100_000);
         for text in [
             "",
@@ -478,7 +478,7 @@ mod tests {
     proptest::proptest! {
         /// Two texts with the same hash, or whose values are the same side by side, are the same to the parser.
         #[test]
-        fn the_parser_agrees(one in "[\\[{]([0-2a\",:\\[\\]{} ]|\\\\u0061|\"a\":|\"b\":1,){0,12}[\\]}]", other in "[\\[{]([0-2a\",:\\[\\]{} ]|\"a\":){0,12}[\\]}]") {
+        fn the_scan_finds_the_same_members_as_the_parser(one in "[\\[{]([0-2a\",:\\[\\]{} ]|\\\\u0061|\"a\":|\"b\":1,){0,12}[\\]}]", other in "[\\[{]([0-2a\",:\\[\\]{} ]|\"a\":){0,12}[\\]}]") {
             if let (Ok(parsed), Ok(beside)) = (Json::parse(&one), Json::parse(&other))
                 && (is_same(&one, &other) || relation(&one, &other) == Same)
             {

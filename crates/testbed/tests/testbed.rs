@@ -65,7 +65,7 @@ fn kubectl_is_built_once_for_all_who_ask_for_it_and_is_of_the_pinned_version() {
 }
 
 #[test]
-fn users_have_the_rights_that_their_names_say() {
+fn users_have_the_rights_that_their_names_suggest() {
     let cp = shared();
     let new = namespace(&isolated().namespace);
     let create_as = |user: &str| cp.api_as(user).post(NAMESPACES, &new).0;

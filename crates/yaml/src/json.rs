@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_no_type_of_rust() {
+    fn error_messages_name_no_rust_types() {
         for (text, said) in [
             ("[]", "invalid type: sequence, expected an object"),
             ("3", "invalid type: integer `3`, expected an object"),

@@ -13,7 +13,7 @@ fn value(text: &str) -> Result<Value, YamlError> {
 }
 
 #[test]
-fn scalars_mean_what_kubectl_makes_of_them() {
+fn scalars_have_the_values_that_kubectl_reads() {
     for (text, expected) in SCALARS {
         let expected: Value = serde_json::from_str(expected).unwrap();
         assert_eq!(value(&format!("a: {text}")), Ok(json!({ "a": expected })), "a: {text}");
@@ -21,14 +21,14 @@ fn scalars_mean_what_kubectl_makes_of_them() {
 }
 
 #[test]
-fn documents_mean_what_kubectl_makes_of_them() {
+fn documents_have_the_values_that_kubectl_reads() {
     for (text, expected) in DOCUMENTS {
         assert_eq!(value(text), Ok(serde_json::from_str(expected).unwrap()), "{text:?}");
     }
 }
 
 #[test]
-fn what_kubectl_refuses_is_refused() {
+fn documents_that_kubectl_refuses_are_refused() {
     for text in REFUSED {
         let error = value(text).expect_err(text);
         assert!(!error.message.is_empty());
@@ -50,7 +50,7 @@ fn json_that_is_no_yaml_is_read_as_json() {
 }
 
 #[test]
-fn the_last_of_two_equal_keys_counts_and_both_places_are_known() {
+fn the_last_of_two_equal_keys_wins_and_both_positions_are_reported() {
     let json = to_json("a: 1\nb: 2\n\"a\": 3\n").unwrap().unwrap();
     assert_eq!(json.text, r#"{"a":3,"b":2}"#);
     let [duplicate] = &json.duplicates[..] else { panic!("{:?}", json.duplicates) };
@@ -60,7 +60,7 @@ fn the_last_of_two_equal_keys_counts_and_both_places_are_known() {
 }
 
 #[test]
-fn every_node_knows_its_place() {
+fn every_node_has_its_position() {
     let text = "# é\nkind: 'A'\nspec:\n  é: [1, {b: c}]\n  list:\n  - name: x\n    text: |\n      t\n  - y\n";
     let node = parse(text).unwrap().unwrap();
     let Data::Mapping(top) = &node.data else { panic!() };
@@ -94,7 +94,7 @@ fn a_path_is_followed_as_far_as_it_exists() {
 }
 
 #[test]
-fn errors_stand_where_the_cause_is() {
+fn errors_have_the_position_of_their_cause() {
     let at = |text| value(text).map_err(|error| (error.line, error.column)).unwrap_err();
     assert_eq!(at("a: 1\nb\nc: 2\n"), (2, 1));
     assert_eq!(at("a: 1\nb: \"open\nc: 2\nd: 3\n"), (2, 4));
@@ -173,12 +173,12 @@ fn a_text_may_end_anywhere() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_brings_the_reader_down(text in "\\PC{0,40}") {
+    fn no_text_makes_the_reader_panic(text in "\\PC{0,40}") {
         let _ = value(&text);
     }
 
     #[test]
-    fn no_mixture_of_yaml_brings_the_reader_down(parts in proptest::collection::vec(
+    fn no_mixture_of_yaml_makes_the_reader_panic(parts in proptest::collection::vec(
         proptest::sample::select(vec![
             "a", ":", " ", "\n", "- ", "? ", "[", "]", "{", "}", ",", "#", "&a ", "*a ", "!", "!!int ", "!t", "|", ">", "+",
             "-", "'", "\"", "\\", "%", "@", "\t", "\r\n", "---", "...", "<<: ", "\u{feff}", "é", "😀", "\u{2028}", "\0", "0x1", "~",

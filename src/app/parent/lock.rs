@@ -86,7 +86,7 @@ mod tests {
     use crate::resource::RawObject;
 
     #[test]
-    fn a_run_that_writes_keeps_others_out_for_a_while() {
+    fn the_lock_of_a_run_that_writes_holds_for_a_limited_time() {
         let at =
             |minutes: i64| "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
         let elsewhere = parent(last(RunOutcome::Started, "elsewhere|x|1|2".into()));
@@ -104,7 +104,7 @@ mod tests {
 
     /// A clock that is fast does not make a lock last longer than it would by the server's clock.
     #[test]
-    fn a_lock_counts_from_the_earlier_of_the_times_of_its_run_and_of_the_server() {
+    fn the_age_of_a_lock_is_that_of_the_earlier_of_two_clocks() {
         let at = |time: &str| time.parse::<Timestamp>().unwrap();
         let mut parent = parent(last(RunOutcome::Started, "elsewhere|x|1|2".into()));
         parent.last.as_mut().unwrap().time = at("2027-01-01T00:00:00Z");
@@ -122,7 +122,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_process_of_this_machine_that_has_ended_keeps_nobody_out() {
+    fn the_lock_of_an_ended_process_of_this_machine_does_not_hold() {
         let ours = holder(&BTreeMap::new());
         let (rest, _) = ours.rsplit_once('|').unwrap();
         assert!(is_gone(&format!("{rest}|1")), "the id belongs to a later process");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parent_of_ours_is_refused() {
+    fn an_object_that_is_not_a_record_of_ours_is_refused() {
         let whole = parent(last(RunOutcome::Applied, String::new())).live.raw.value();
         let with = |pointer: &str, value: Value| {
             let mut object = whole.clone();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_was_written_before_there_was_a_sum_is_read() {
+    fn a_record_without_a_checksum_is_read() {
         let written = parent(last(RunOutcome::Applied, String::new()));
         let mut before = written.live.raw.value();
         assert!(before["data"].as_object_mut().unwrap().remove(SUM).is_some());

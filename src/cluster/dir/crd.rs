@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_manifest_names_is_not_defaulted() {
+    fn fields_that_the_manifest_sets_are_not_defaulted() {
         let mut desired = crd(&[("v1", true)]);
         desired["spec"]["names"]["singular"] = "one".into();
         let service = json!({"namespace": "n", "name": "hook"});

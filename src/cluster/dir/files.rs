@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_created_over_a_file() {
+    fn a_file_is_not_created_over_an_existing_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.yaml");
         fs::write(&path, "mine").unwrap();

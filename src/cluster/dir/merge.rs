@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_set_no_longer_is_removed() {
+    fn a_field_that_is_no_longer_set_is_removed() {
         let mut first = config_map(json!({"x": "1", "y": "2"}));
         first["metadata"]["labels"] = json!({"l": "1"});
         let live = applied(&json!({}), &first);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_applied_stays() {
+    fn fields_that_were_not_applied_stay() {
         let live = applied(&config_map(json!({"x": "1", "by-hand": "2"})), &config_map(json!({"x": "3"})));
         assert_eq!(live["data"], json!({"x": "3", "by-hand": "2"}));
         let live = applied(&live, &config_map(json!({"x": "3"})));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_lost_its_last_field_goes_too_unless_it_is_still_set() {
+    fn a_mapping_without_fields_is_removed_unless_the_manifest_sets_it() {
         let live = applied(&json!({}), &config_map(json!({"x": "1"})));
         let mut without = config_map(json!({}));
         assert_eq!(applied(&live, &without)["data"], json!({}));

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_snapshot_is_left_alone() {
+    fn a_folder_that_is_not_a_snapshot_is_not_replaced() {
         let parent = tempfile::tempdir().unwrap();
         for file in ["a.yaml", "notes.txt"] {
             let folder = parent.path().join(file).join("folder");
@@ -373,7 +373,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_killed_snapshot_left_is_removed_and_one_that_is_being_made_is_not() {
+    fn leftovers_of_a_killed_snapshot_are_removed_but_not_those_of_a_running_one() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("live");
         let killed = parent.path().join(".gantry-snapshot.killed");

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn creating_many_objects_looks_through_the_folder_a_few_times() {
+    fn creating_many_objects_lists_the_folder_a_few_times_only() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let mut state = FolderState::open(root).unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crd_that_gives_objects_of_another_file_a_scope_moves_them() {
+    fn a_crd_that_sets_the_scope_of_objects_in_another_file_moves_them() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::write(root.join("x.yaml"), "{apiVersion: x.example.com/v1, kind: X, metadata: {name: x}}").unwrap();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_leads_out_of_the_folder() {
+    fn paths_and_links_of_a_commit_stay_within_the_folder() {
         assert!(is_safe(b"a/b.yaml") && is_safe(b"..a/.gitignore"));
         for path in [&b"../a"[..], b"a/../b", b"/a", b"a//b", b".git/config", b"a/.GIT/x", b"."] {
             assert!(!is_safe(path), "{}", String::from_utf8_lossy(path));

@@ -438,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_step_by_step() {
+    fn paths_are_compared_by_their_segments() {
         assert!(is_within(b"a/b", b"a") && is_within(b"a", b"a") && is_within(b"a", b""));
         assert!(!is_within(b"ab", b"a") && !is_within(b"a", b"a/b"));
         assert_eq!(ancestors(b"a/b/c").collect::<Vec<_>>(), [&b"a"[..], b"a/b", b"a/b/c"]);

@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_server_lacks_for_a_moment_is_told_apart_from_a_refusal() {
+    async fn a_write_that_the_server_cannot_accept_yet_is_not_a_refusal() {
         let of = async |code: u16, message: &'static str| match answered(&at(), move || {
             status(code, "Forbidden", message, Value::Null)
         })

@@ -474,7 +474,7 @@ contexts:
     }
 
     #[tokio::test]
-    async fn what_is_wrong_in_a_kubeconfig_is_named_in_one_line() {
+    async fn problems_of_a_kubeconfig_are_named_in_one_line() {
         let home = Home::with(KUBECONFIG);
         for (context, message) in [
             ("bad-url", r#"the server of cluster "bad-url" is not a valid URL"#),
@@ -504,7 +504,7 @@ contexts:
     }
 
     #[tokio::test]
-    async fn a_kubeconfig_that_is_none_is_located_and_not_quoted() {
+    async fn an_invalid_kubeconfig_is_located_and_not_quoted() {
         let home = Home::with("apiVersion: v1\nusers:\n- name: u\n  user: {token: [geheim]}\n");
         let problem = home.problem("x").await;
         assert_eq!(problem.message, "not a valid kubeconfig");
@@ -513,7 +513,7 @@ contexts:
     }
 
     #[tokio::test]
-    async fn without_a_kubeconfig_it_says_where_it_looked() {
+    async fn a_missing_kubeconfig_is_reported_with_the_searched_locations() {
         let problem = |connection: Connection, variables: &'static [(&str, &str)]| async move {
             open(&connection, ProcessEnvironment::for_test(variables)).await.err().map(|error| error.to_string())
         };

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_api_that_is_down_is_named_and_not_taken_for_absent() {
+    async fn an_api_that_is_down_is_reported_and_not_taken_for_absent() {
         let (target, _) = fake_server::target(|seen| match seen.uri.as_str() {
             "/apis/metrics.k8s.io/v1" => plain(503, "text/plain; charset=utf-8", "service unavailable\n"),
             _ => fake_server::json(200, json!({"resources": []})),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crd_that_will_never_be_served_is_told_apart_from_one_that_is_not_yet() {
+    async fn a_crd_that_will_never_be_served_is_distinguished_from_one_that_is_not_served_yet() {
         let refused =
             json!({"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": "\"X\" is taken"});
         let waiting = json!({"type": "Established", "status": "False", "reason": "Installing", "message": "soon"});

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_refuses_is_told_apart() {
+    async fn the_message_of_a_refusal_shows_who_refused() {
         let none = json!({});
         for (code, message, by) in [
             (403, "x is forbidden: exceeded quota: q, requested: a=1, used: a=1, limited: a=1", Refuser::Quota),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_verdict_is_no_refusal() {
+    async fn an_answer_without_a_verdict_is_not_a_refusal() {
         for (code, message, expected) in [
             (400, "admission webhook \"w.example.com\" does not support dry run", false),
             (401, "Unauthorized", true),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_field_that_is_wrong_is_named() {
+    async fn every_invalid_field_of_a_refusal_is_named() {
         let found = refusal(
             500,
             "failed to create typed patch object (n/c; v1, Kind=C): errors:\n  .spec.l[name=\"a: b\"].x: field not \
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_of_a_secret_are_in_no_cause() {
+    async fn no_cause_of_a_refusal_contains_a_value_of_a_secret() {
         let causes = json!({"causes": [{"field": "data[a]", "message": "Invalid value: \"hunter2\": weak"}]});
         let reply = move || status(422, "Invalid", "Secret \"c\" is invalid: data[a]: \"hunter2\"", causes.clone());
         let answer = answered("Secret", &WritePrecondition::Absent, reply).await.0;

@@ -296,7 +296,7 @@ mod tests {
     use crate::cluster::kube::fake_server;
 
     #[test]
-    fn words_from_elsewhere_are_harmless_and_on_one_line() {
+    fn messages_of_servers_are_escaped_and_on_one_line() {
         assert_eq!(words(" a\n\tb\u{1b}[31m\u{202e} "), "a b\\u{1b}[31m\\u{202e}");
         assert_eq!(words(&"x".repeat(5000)).chars().count(), MAX_CHARS);
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_credential_is_hidden() {
+    fn texts_that_look_like_credentials_are_hidden() {
         for (said, shown) in [
             ("token=eyJhbGciOi.eyJpc3Mi.sig, expired", "[hidden], expired"),
             ("got \"k8s-aws-v1.aHR0cHM6\"", "got \"[hidden]\""),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_connections_are_told_apart() {
+    fn reasons_of_lost_connections_are_distinguished() {
         let wrap = |error: rustls::Error| io::Error::other(io::Error::other(error));
         let server = "https://10.0.0.1:6443";
         let certificate = |error| lost_to(wrap(rustls::Error::InvalidCertificate(error)));

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_not_taken_for_one() {
+    fn json_that_is_not_an_object_of_the_api_is_refused() {
         for json in [
             "",
             "[]",
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yaml_reads_differently_is_escaped() {
+    fn characters_that_yaml_reads_differently_are_escaped() {
         for (json, expected) in [
             ("{\"a\":\"b\\u0001é😀\\\\\"}", "{\"a\":\"b\\u0001é😀\\\\\"}"),
             ("\"a\u{85}b\"", r#""a\u0085b""#),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_whole_however_they_are_cut_and_none_is_without_an_end() {
+    fn lines_are_joined_from_any_pieces_and_bounded() {
         let text = b"{\"a\":1}\n\r\n{\"b\":2}\n{\"c\"";
         for size in 1..=text.len() {
             let mut lines = ResponseLines::new(Body::empty());

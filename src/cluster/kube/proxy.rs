@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_with_a_port_that_is_none_is_not_whole() {
+    fn a_url_with_an_invalid_port_is_not_valid() {
         let is_whole = |url: &str| url.parse().is_ok_and(|url| is_whole(&url));
         for url in
             ["https://h", "https://h:6443", "https://[::1]", "https://[::1]:6443/x", "http://u:p@h:1", "http://u:p@h"]
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_proxy_is_about_the_server_and_not_about_the_proxy() {
+    fn no_proxy_matches_the_server_and_not_the_proxy() {
         let case = |server, exceptions| {
             chosen(server, None, &[("HTTPS_PROXY", "http://p.local:3128"), ("NO_PROXY", exceptions)]).unwrap().is_none()
         };
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kubeconfigs_own_proxy_comes_first_and_always_counts() {
+    fn the_proxy_of_the_kubeconfig_overrides_the_environment() {
         let environment = [("HTTPS_PROXY", "http://env.local"), ("NO_PROXY", "*")];
         let proxy = chosen("https://127.0.0.1:6443", Some("socks5h://own.local:1080"), &environment);
         assert_eq!(proxy, Ok(Some("socks5://own.local:1080/".into())));

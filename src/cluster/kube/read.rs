@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_stand_in_the_order_of_the_question() {
+    async fn answers_are_in_the_order_of_the_question() {
         let (target, seen) = fake_server::target(|seen| match seen.uri.rsplit('/').next().unwrap() {
             "gone" => status(404, "NotFound", "pods \"gone\" not found", json!({"name": "gone", "kind": "pods"})),
             "unrouted" => fake_server::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_crds_come_from_one_list_whatever_else_is_asked_for() {
+    async fn many_crds_are_read_with_one_list_beside_other_objects() {
         let (target, seen) = fake_server::target(|seen| match seen.uri.split_once('?') {
             Some(_) => list(seen, FEW_CRDS + 40, 50),
             None => fake_server::json(200, item("p")),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_expired_list_is_read_anew_once() {
+    async fn an_expired_list_is_read_again_once() {
         for (expiries, is_read) in [(1, true), (2, false)] {
             let expired = AtomicUsize::new(0);
             let (target, _) = fake_server::target(move |seen| {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_not_list_reads_by_name() {
+    async fn a_user_who_may_not_list_reads_by_name() {
         let (target, _) = fake_server::target(|seen| match seen.uri.contains('?') {
             true => status(403, "Forbidden", "no", json!({})),
             false => fake_server::json(200, item(seen.uri.rsplit('/').next().unwrap())),
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_refusal_is_told_once() {
+    async fn every_refusal_is_reported_once() {
         let (target, _) = fake_server::target(|seen| {
             let resource = if seen.uri.contains("/pods/") { "pods" } else { "customresourcedefinitions" };
             let message = format!(
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_list_is_refused_and_not_taken_for_an_empty_one() {
+    async fn an_answer_that_is_not_a_list_is_refused_and_not_taken_for_an_empty_list() {
         for body in [
             "{}",
             r#"{"items":[]}"#,

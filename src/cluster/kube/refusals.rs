@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_names_user_verb_and_resource_and_the_rule_to_ask_for() {
+    fn a_forbidden_request_names_user_verb_resource_and_the_missing_rule() {
         let (message, help) = explained(
             403,
             r#"samples.g.io "x" is forbidden: User "system:serviceaccount:ci:deployer" cannot get resource "samples" in API group "g.io" in the namespace "n": RBAC: role not found"#,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_the_server_does_not_know_is_not_sent_to_ask_for_rights() {
+    fn an_anonymous_user_is_told_to_log_in_and_not_to_request_rights() {
         let (message, help) = explained(
             403,
             r#"x: User "system:anonymous" cannot get resource "pods" in API group "" in the namespace "n""#,
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_impersonate_is_told_whom_and_by_which_rule_he_could() {
+    fn a_refused_impersonation_names_the_user_and_the_missing_rule() {
         let refused_as = |user: &str, groups: &[&str], message: &str| {
             let groups = groups.iter().map(|&group| group.into()).collect();
             let peer = Peer { acts_as: Some(Impersonate { user: user.into(), groups }), ..fake_server::peer() };
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn forbidden_by_something_else_than_a_rule_offers_none() {
+    fn a_denial_of_an_admission_webhook_suggests_no_rule() {
         let message = r#"admission webhook "policy.example.com" denied the request: no"#;
         let (told, help) = explained(403, message);
         assert_eq!(told, format!(r#"the API server refused to get samples.g.io "x" in namespace "n": {message}"#));

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_elsewhere_is_found() {
+    fn a_request_path_that_leads_elsewhere_is_refused() {
         for uri in [
             "/api/v1",
             "/apis/g/v1/namespaces/a/things/system%3Anode?fieldManager=a/b",

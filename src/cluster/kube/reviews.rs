@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_the_reviews_ask_and_answer() {
+    async fn reviews_of_access_are_requested_and_read() {
         let (target, seen) = fake_server::target(|seen| match seen.uri.rsplit('/').next() {
             Some("selfsubjectrulesreviews") => fake_server::json(
                 201,

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_document_for_each_prefix_says_all() {
+    async fn discovery_needs_one_document_for_each_prefix() {
         let entry = |plural: &str, kind: &str, scope: &str| json!({"resource": plural, "scope": scope, "responseKind": {"group": "", "version": "", "kind": kind}});
         let (target, seen) = fake_server::target(move |seen| {
             let items = match seen.uri.as_str() {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_older_server_is_asked_for_each_version() {
+    async fn discovery_of_an_older_server_requests_each_version() {
         let list = |plural: &str, kind: &str| {
             json!({"resources": [{"name": plural, "kind": kind, "namespaced": true},
                 {"name": format!("{plural}/status"), "kind": kind, "namespaced": true}]})

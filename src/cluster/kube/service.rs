@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn content_is_what_it_is() {
+    async fn content_of_a_service_is_returned_as_it_is() {
         for (kind, content) in [("application/jsonl", "{}\n{}\n"), ("text/plain; charset=utf-8", "a: b")] {
             assert_eq!(asked(move || plain(200, kind, content)).await, Ok(content.as_bytes().to_vec()));
         }
     }
 
     #[tokio::test]
-    async fn the_api_server_is_told_from_what_is_behind_it() {
+    async fn errors_of_the_api_server_are_distinguished_from_those_of_a_service_behind_it() {
         let service = "the Service catalogd-service in namespace olmv1-system responded with";
         for (code, kind, body, expected) in [
             (404, "text/plain", "404 page not found", format!("{service} 404 Not Found")),

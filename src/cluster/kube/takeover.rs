@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_where_nothing_is_shared_with_it() {
+    fn nothing_changes_if_an_unrecorded_writer_shares_no_field() {
         let ours = entry("gantry", "Apply", json!({"f:data": {"f:a": {}}}));
         let edited = entry("kubectl-edit", "Update", json!({"f:data": {"f:a": {}}}));
         let unrecorded = entry(UNRECORDED, "Update", json!({"f:data": {"f:b": {}}}));

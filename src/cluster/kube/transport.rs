@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_busy_server_is_asked_again_but_not_for_ever() {
+    async fn a_request_to_a_busy_server_is_retried_a_limited_number_of_times() {
         let busy = || status(429, "TooManyRequests", "later", json!({})).header("retry-after", "1");
         let answer = move |tries| if tries < 2 { busy() } else { fake_server::json(200, "{}") };
         assert_eq!(ask(CALL, answer).await, (Ok("{}".into()), 3));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_is_sent_again_only_where_it_was_not_looked_at() {
+    async fn a_write_is_retried_only_if_the_server_did_not_process_it() {
         let write = ApiRequest { body: Some(Payload::Apply("{}")), ..CALL };
         let tries = |code, retry_after: bool, call: ApiRequest<'static>| async move {
             let reply = move || plain(code, "text/plain", "no");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_of_anything_but_an_api_server_are_nonsense() {
+    async fn answers_of_servers_that_are_not_api_servers_are_recognised() {
         for (code, content_type, body) in [
             (200, "text/html", "<html>log in</html>"),
             (404, "text/html; charset=utf-8", "<html>404</html>"),

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_wanted_is_told_and_a_watch_goes_on_where_it_ended() {
+    async fn a_watch_passes_on_wanted_events_and_resumes_where_it_ended() {
         let event = |kind: &str, object: Value| format!("{}\n", json!({"type": kind, "object": object}));
         let first = [
             event("ADDED", object("worker", "11")),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_never_keeps_a_watch_open_is_not_stormed() {
+    async fn a_server_that_closes_every_watch_is_not_flooded_with_requests() {
         let (words, queries) = told(|seen| match seen.uri.contains("watch=true") {
             true => fake_server::json(200, ""),
             false => list(),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_watch_is_asked_for_once() {
+    async fn an_answer_that_is_not_a_watch_is_not_requested_again() {
         let long = format!("{{\"type\":\"ADDED\",\"object\":{{\"a\":\"{}", "x".repeat(9 << 20));
         let deep = format!("{{\"type\":\"ADDED\",\"object\":{}\n", "[".repeat(100_000));
         for line in

@@ -30,7 +30,7 @@ fn a_team_defines_checks_of_its_own() {
 }
 
 #[test]
-fn what_is_wrong_with_a_check_of_ones_own_has_its_line() {
+fn problems_of_own_checks_have_their_lines() {
     let body = "preflightRules:\n- name: a\n  cel: {}\n- name: b\n  exec: {timeout: 1s}\n- {name: c, cel: {expression: e}, exec: {command: [c]}}\n- {name: Nay, cel: {expression: e}}\n- {name: CRDUpgradeSafety, cel: {expression: e}}\n- {name: d}\n";
     let problems = Bed::new().with("c.yaml", body).problems();
     let starts = [

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_project_file_cannot_say_who_deploys() {
+fn the_project_file_cannot_impersonate_a_user() {
     let problems = Bed::new().file("gantry.yaml", "as: root\nasGroups: [system:masters]\n").problems();
     assert!(problems[0].starts_with("gantry.yaml:3:1: the project file cannot set \"as\""), "{problems:?}");
     assert!(problems[1].starts_with("gantry.yaml:4:1: the project file cannot set \"asGroups\""), "{problems:?}");
@@ -14,7 +14,7 @@ fn the_project_file_cannot_say_who_deploys() {
 }
 
 #[test]
-fn an_identity_that_cannot_be_sent_is_refused_where_it_is_named() {
+fn a_user_name_that_cannot_be_sent_in_a_header_is_refused_with_its_place() {
     let why = "the name contains the control character \\u{1}, which cannot be sent";
     let problems = Bed::new().with("mine.yaml", "as: \"a\\x01\"\nasGroups: [g, \"b\\x01\"]\n").problems();
     let [user, groups] = &problems[..] else { panic!("{problems:?}") };
@@ -37,7 +37,7 @@ fn the_project_file_cannot_name_a_kubeconfig() {
 }
 
 #[test]
-fn the_project_file_names_no_report_outside_of_its_folder() {
+fn the_project_file_cannot_write_a_report_outside_of_its_folder() {
     for path in ["/tmp/report.json", "../report.json", "out/../../report.json"] {
         let body = format!("output: [human, json={path}]\n");
         let problems = Bed::new().file("gantry.yaml", &body).problems();
@@ -56,7 +56,7 @@ fn the_project_file_names_no_report_outside_of_its_folder() {
 }
 
 #[test]
-fn the_project_file_deploys_to_no_folder_outside_of_its_own() {
+fn the_project_file_cannot_deploy_to_a_folder_outside_of_its_own() {
     for path in ["/elsewhere", "..", "live/../../elsewhere"] {
         let body = format!("target: dir:{path}\n");
         let problems = Bed::new().file("gantry.yaml", &body).problems();
@@ -75,7 +75,7 @@ fn the_project_file_deploys_to_no_folder_outside_of_its_own() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_in_the_project_leads_no_report_out_of_it() {
+fn a_report_does_not_follow_a_link_out_of_the_project() {
     for (link, to, output) in [("out", "..", "out/report.json"), ("report.json", "../not-there", "report.json")] {
         let bed = Bed::new().file("gantry.yaml", &format!("output: [json={output}]\n"));
         std::os::unix::fs::symlink(to, bed.loader.working_directory.join(link)).unwrap();
@@ -85,7 +85,7 @@ fn a_link_in_the_project_leads_no_report_out_of_it() {
 }
 
 #[test]
-fn the_project_file_writes_to_no_folder_of_git() {
+fn the_project_file_cannot_write_into_a_git_folder() {
     for path in [".git/hooks/post-checkout", ".GIT/config", "sub/.git/config", "bare/hooks/post-update", "hooks/x"] {
         let bed = Bed::new().file("gantry.yaml", &format!("output: [human={path}]\n"));
         let folder = &bed.loader.working_directory;
@@ -104,7 +104,7 @@ fn the_project_file_writes_to_no_folder_of_git() {
 }
 
 #[test]
-fn the_project_file_reads_no_catalog_outside_of_its_folder() {
+fn the_project_file_cannot_read_a_catalog_outside_of_its_folder() {
     for path in ["/etc/passwd", "../home/.netrc", "a/../../b"] {
         let body = format!("catalogs: [{{name: a, path: {path}}}]\n");
         let problems = Bed::new().file("gantry.yaml", &body).problems();

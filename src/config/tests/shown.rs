@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_shown_loads_again_and_means_the_same() {
+fn shown_settings_can_be_loaded_with_the_same_meaning() {
     let bed = Bed::new()
         .file("gantry.yaml", "preflightRules:\n- name: PermissionValidation\n  config:\n    verbs: [get, 'yes', \"a: b # c\"]\n    user: 'null'\n- {name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}\ntimeouts: {request: 1m30s}\n")
         .variable("GANTRY_WARN_ONLY", "true");
@@ -56,7 +56,7 @@ fn what_is_shown_loads_again_and_means_the_same() {
 }
 
 #[test]
-fn what_is_shown_cannot_command_a_terminal() {
+fn shown_settings_contain_no_control_characters() {
     let hostile = "a\u{1b}[2J\nkind: \u{202e}\u{e0001}\u{9b}'\"\\";
     let bed = Bed::new().flag(&key::CONTEXT, hostile.to_owned());
     let shown = bed.settings().show();
@@ -67,7 +67,7 @@ fn what_is_shown_cannot_command_a_terminal() {
 }
 
 #[test]
-fn what_is_shown_of_a_flag_runs_the_same_checks() {
+fn shown_settings_with_a_preflight_flag_run_the_same_checks() {
     let bed = Bed::new()
         .file("gantry.yaml", "preflightRules: [{name: CRDUpgradeSafety}]\n")
         .preflight("PermissionValidation");

@@ -33,7 +33,7 @@ fn file(body: &str) -> Bed {
 }
 
 #[test]
-fn what_a_file_of_the_team_configures_manifests_cannot_weaken() {
+fn manifests_cannot_weaken_a_check_that_a_config_file_configures() {
     for team in [user, project, file] {
         for (entry, ignored) in [
             ("- {name: CRDUpgradeSafety, enabled: false}\n", "enabled: false"),
@@ -66,7 +66,7 @@ fn what_a_file_of_the_team_configures_manifests_cannot_weaken() {
 }
 
 #[test]
-fn a_notice_says_where_the_team_has_its_entry() {
+fn a_notice_names_the_config_file_with_the_entry_that_counts() {
     let bed = file(TEAM).manifest(&rules("- {name: CRDUpgradeSafety, enabled: false}\n"));
     assert_eq!(
         bed.load().notices.iter().map(say).collect::<Vec<_>>(),
@@ -96,7 +96,7 @@ fn manifests_may_be_stricter_than_the_team() {
 }
 
 #[test]
-fn where_no_file_of_the_team_has_an_entry_manifests_set_what_kapp_reads() {
+fn manifests_configure_the_keys_of_kapp_for_checks_that_no_config_file_has() {
     let other = "preflightRules:\n- name: PermissionValidation\n";
     let entry = "- name: CRDUpgradeSafety\n  config: {mode: warn, failMode: open}\n";
     for (bed, count) in [(Bed::new(), 1), (project(other), 2), (Bed::new().preflight("CRDUpgradeSafety"), 1)] {
@@ -146,7 +146,7 @@ fn manifests_that_name_another_check_do_not_replace_the_default_one() {
 }
 
 #[test]
-fn mistakes_of_manifests_are_mistakes_all_the_same() {
+fn an_invalid_configuration_among_the_manifests_is_an_error() {
     for entry in [
         "- {name: CRDUpgradeSafety, config: {mode: wran}}\n",
         "- {name: CRDUpgradeSafety, config: {mode: [warn]}}\n",
@@ -193,7 +193,7 @@ fn manifests_cannot_touch_a_check_of_the_teams_own() {
 
 /// Notices beyond a limit are only counted. A notice about a weakened check is always shown.
 #[test]
-fn what_is_weakened_is_told_before_what_is_ignored() {
+fn notices_about_weakened_checks_come_before_those_about_ignored_keys() {
     let many: String = (0..40).map(|i| format!("- {{name: c{i}, exec: {{command: [c]}}}}\n")).collect();
     let weak = "- {name: CRDUpgradeSafety, config: {mode: warn}}\n";
     let bed = Bed::new().manifest(&rules(&format!("{many}{weak}")));
@@ -203,7 +203,7 @@ fn what_is_weakened_is_told_before_what_is_ignored() {
 }
 
 #[test]
-fn a_file_of_the_team_that_is_among_the_manifests_is_read_once() {
+fn a_config_file_that_is_also_among_the_manifests_is_read_once() {
     let body = "preflightRules:\n- {name: CRDUpgradeSafety, config: {preset: theirs}}\ntarget: dir:live\n";
     let mut bed = Bed::new().with("c.yaml", body);
     let text = std::fs::read_to_string(bed.loader.working_directory.join("c.yaml")).unwrap();

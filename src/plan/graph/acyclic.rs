@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_other_edges_is_left_out_but_for_what_has_to_be_ready() {
+    fn edges_that_follow_from_others_are_left_out_unless_they_wait_for_readiness() {
         let edges = [
             edge(1, 0, Until::Written),
             edge(2, 1, Until::Written),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_from_its_start_to_its_start() {
+    fn a_cycle_is_listed_from_its_start_back_to_its_start() {
         let edges = written(&[(0, 1), (1, 2), (2, 1), (3, 2)]);
         assert_eq!(Acyclic::of(&edges, 4, &[0; 4]).err().expect("a cycle"), [2, 1, 2]);
     }

@@ -190,7 +190,7 @@ fn claims_wait_for_their_class_and_bindings_for_their_roles() {
 }
 
 #[test]
-fn what_is_called_waits_for_its_own_workload_and_for_what_it_is_about() {
+fn a_webhook_configuration_waits_for_its_workload_and_its_crds() {
     let changes = || {
         vec![
             service("a/hook", "hook"),
@@ -227,7 +227,7 @@ fn what_is_called_waits_for_its_own_workload_and_for_what_it_is_about() {
 }
 
 #[test]
-fn a_custom_resource_comes_after_a_new_webhook_in_a_deploy_that_waits_and_before_it_in_others() {
+fn a_custom_resource_is_written_after_its_new_webhook_only_if_the_deploy_waits() {
     let changes = |bundle: &str| {
         vec![
             crd("samples"),
@@ -259,7 +259,7 @@ fn a_custom_resource_comes_after_a_new_webhook_in_a_deploy_that_waits_and_before
 }
 
 #[test]
-fn a_new_conversion_webhook_holds_up_other_versions_than_the_stored_one() {
+fn only_objects_at_converted_versions_wait_for_a_new_conversion_webhook() {
     let spec = json!({"group": "shop.example.com", "names": {"plural": "samples", "kind": "Sample"},
         "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"namespace": "a", "name": "hook"}}}},
         "versions": [{"name": "v1", "storage": true}, {"name": "v2", "storage": false}]});
@@ -322,10 +322,10 @@ fn the_graph_grows_with_the_namespaces_and_not_with_pairs_of_objects() {
     assert_eq!(size(10, 200), few, "more objects of a namespace share its steps");
 }
 
-/// cargo test --lib plan::graph::tests::measure -- --ignored --nocapture
+/// cargo test --lib plan::graph::tests::the_graph_of_many_objects_is_measured -- --ignored --nocapture
 #[test]
 #[ignore = "a measurement"]
-fn measure() {
+fn the_graph_of_many_objects_is_measured() {
     let without = (OrderBindings::default(), "");
     // Rules that reverse the default order in all namespaces at once.
     let matcher = |group: &str, kind: &str| Matcher::GroupKind { group: group.into(), kind: kind.into() };

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_has_the_phase_of_its_hook_and_the_number_of_its_wave_or_weight() {
+    fn an_object_has_the_phase_of_its_hook_and_the_number_of_its_wave() {
         let (hook, wave) = ("argocd.argoproj.io/hook", ARGO_WAVE);
         let (helm, weight) = ("helm.sh/hook", HELM_WEIGHT);
         for (annotations, expected) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_waits_for_the_one_before_it_and_deletions_go_the_other_way() {
+    fn each_wave_waits_for_the_previous_one_and_deletions_are_in_the_opposite_order() {
         let member = |wave: Option<&str>, is_foundation: bool| {
             let annotations = wave.map_or(json!({}), |wave| json!({ARGO_WAVE: wave}));
             let found = of_object(&json!({"metadata": {"annotations": annotations}}));

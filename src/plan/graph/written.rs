@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_names_its_annotation() {
+    fn an_invalid_order_annotation_is_named() {
         let wrong = [
             ("change-rule", "upsert after upserting", "a rule is like"),
             ("change-rule", "update after upserting x", "first word is upsert or delete"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn depends_on_names_objects() {
+    fn the_depends_on_annotation_names_objects() {
         let value = "/namespaces/prod/ConfigMap/settings, rbac.authorization.k8s.io/ClusterRole/reader";
         let (ordering, unreadable) = annotated(json!({DEPENDS_ON: value}));
         assert_eq!(unreadable, []);

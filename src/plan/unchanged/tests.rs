@@ -21,7 +21,7 @@ fn live(fields: &Value, spec: &Value) -> Value {
 }
 
 #[test]
-fn server_defaults_beside_owned_fields_do_not_matter() {
+fn server_defaults_beside_owned_fields_are_no_change() {
     let record = json!({"f:spec": {"f:ports": {
         ".": {}, "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}});
     let live = live(&record, &json!({"ports": [{"port": 80, "protocol": "TCP"}], "type": "ClusterIP"}));
@@ -53,7 +53,7 @@ fn inside_an_atomic_map_an_extra_key_is_a_change_unless_it_is_a_default() {
 }
 
 #[test]
-fn a_custom_resource_takes_its_defaults_from_the_schema() {
+fn defaults_of_the_schema_are_no_change_of_a_custom_resource() {
     let schema = r#"{"properties": {"spec": {"properties": {"routes": {"items": {"properties": {
         "port": {"default": 80}}}}}}}}"#;
     let schema = Json::parse(schema).unwrap();
@@ -76,7 +76,7 @@ fn an_empty_value_is_a_change_until_it_is_on_record() {
 }
 
 #[test]
-fn an_empty_value_that_may_be_behind_a_pointer_is_a_change() {
+fn an_empty_value_that_the_api_distinguishes_from_an_absent_one_is_a_change() {
     let record = json!({"f:spec": {"f:a": {}, "f:automountServiceAccountToken": {}}});
     let desired = json!({"spec": {"a": 1, "automountServiceAccountToken": false}});
     assert!(!unchanged("X", &desired, &live(&record, &json!({"a": 1})), &BUILT_IN));
@@ -181,7 +181,7 @@ fn without_any_record_the_values_decide_and_with_anothers_it_is_an_update() {
 }
 
 #[test]
-fn what_only_the_server_knows_is_doubtful_and_what_is_certain_is_not() {
+fn only_differences_that_the_server_may_cause_are_doubtful() {
     let record = |fields: Value| json!({"f:spec": fields});
     let of = |fields: Value, desired: Value, live_spec: Value, facts: &ComparisonContext<'_>| {
         let desired = RawObject::from_value(&json!({"spec": desired}));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_labels_and_annotations_are_judged() {
+    fn invalid_names_labels_and_annotations_are_found() {
         let refused = |group: &str, metadata: Value| -> Vec<usize> {
             let kind = Gvk { group: group.into(), version: "v1".into(), kind: "K".into() };
             errors(&kind, &json!({"metadata": metadata})).iter().map(|error| error.at.len()).collect()

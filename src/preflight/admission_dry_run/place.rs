@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn both_notations_lead_to_the_place() {
+    fn both_notations_of_field_paths_lead_to_the_field() {
         let object = json!({"spec": {"clusterIP": "10.0.0.1", "finalizers": ["a", "b"],
             "ports": [{"port": 80, "name": "x"}, {"port": 443, "protocol": "UDP", "name": "a]b: c"}]},
             "data": {"a=b.c": "x", "a": "y"}});

@@ -68,7 +68,7 @@ fn namespace(name: &str) -> Value {
 }
 
 #[test]
-fn what_comes_with_the_deploy_is_known_by_namespace_and_kind() {
+fn namespaces_and_kinds_that_the_deploy_creates_are_known() {
     let sample = |version: &str, namespace: &str| {
         change(
             Action::Create,
@@ -106,7 +106,7 @@ fn said(plan: &Plan, index: usize, refusal: Refusal, dependence: Dependence) -> 
 }
 
 #[test]
-fn what_the_deploy_does_away_with_first_is_a_warning() {
+fn a_refusal_whose_cause_the_deploy_itself_changes_is_a_warning() {
     let rbac = "rbac.authorization.k8s.io/v1";
     let mut binding = object(rbac, "RoleBinding", "readers", "n");
     binding["roleRef"] = json!({"kind": "Role", "name": "reader"});

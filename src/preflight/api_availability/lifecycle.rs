@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_is_never_gone_itself() {
+    fn a_successor_in_the_table_is_never_a_removed_api() {
         for entry in all().filter(|entry| entry.is_removed_in(TABLE_OF)) {
             let Some((api_version, kind)) = entry.successor else { continue };
             let next = Lifecycle::of(api_version, kind);

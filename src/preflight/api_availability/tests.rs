@@ -83,7 +83,7 @@ fn policy(kind: &str, name: &str, spec: Value) -> Value {
 }
 
 #[test]
-fn what_is_meant_is_found_near_by() {
+fn a_similar_kind_or_version_is_suggested() {
     let help = |api_version: &str, kind: &str| {
         let cluster = [crd(&[("v1alpha1", true), ("v1", true)])];
         let found =
@@ -133,7 +133,7 @@ fn what_is_meant_is_found_near_by() {
 }
 
 #[test]
-fn a_crd_at_an_old_version_is_told_as_any_other_object() {
+fn a_crd_at_an_unserved_version_is_reported_like_any_other_object() {
     let mut old = crd(&[("v1", true)]);
     old["apiVersion"] = "apiextensions.k8s.io/v2".into();
     assert_eq!(
@@ -150,7 +150,7 @@ fn a_crd_at_an_old_version_is_told_as_any_other_object() {
 }
 
 #[test]
-fn a_kind_of_the_same_deploy_is_there_and_its_unserved_version_is_not() {
+fn a_kind_of_the_same_deploy_is_served_but_not_at_its_unserved_version() {
     let crd = crd(&[("v1alpha1", false), ("v1", true)]);
     assert_eq!(said(&[], &[crd.clone(), object("test.example.com/v1", "Sample", "x")]), [""; 0]);
     let manifests = [crd, object("test.example.com/v1alpha1", "Sample", "x")];
@@ -159,7 +159,7 @@ fn a_kind_of_the_same_deploy_is_there_and_its_unserved_version_is_not() {
 }
 
 #[test]
-fn scope_is_told_where_it_was_not_chosen() {
+fn an_assumed_or_ignored_namespace_is_reported() {
     let mut map = object("v1", "ConfigMap", "x");
     map["metadata"].as_object_mut().unwrap().shift_remove("namespace");
     let role = object("rbac.authorization.k8s.io/v1", "ClusterRole", "r");
@@ -191,7 +191,7 @@ fn deprecated_versions_name_their_end() {
 }
 
 #[test]
-fn a_reference_to_a_version_that_goes_is_found() {
+fn a_reference_to_a_removed_version_is_found() {
     let live = crd(&[("v1alpha1", true), ("v1", true)]);
     let desired = crd(&[("v1alpha1", false), ("v1", true)]);
     let group = ["test.example.com"];
@@ -269,7 +269,7 @@ fn a_version_that_the_crd_keeps_unserved_is_still_matched_under_match_policy_equ
 }
 
 #[test]
-fn a_crd_that_serves_nothing_any_more_is_held_against_aggregated_roles_too() {
+fn aggregated_roles_that_refer_to_an_unserved_crd_are_found() {
     let role = |name: &str, label: &str| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": name, "labels": {label: "true"}},

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trip_loses_or_changes_is_found() {
+    fn values_that_a_conversion_loses_or_changes_are_found() {
         let before = json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"labels": {"a": "b"}, "generation": 1},
             "spec": {"size": "5m", "list": [{"x": 1}, {"x": 2}], "gone": {"y": true}, "none": null}});
         assert_eq!(differences(&before, &before), []);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_elsewhere_is_not_missing() {
+    fn a_value_that_a_conversion_moves_is_not_missing() {
         let stored =
             json!({"spec": {"size": "5m", "color": "red", "count": 70, "flag": true, "other": false, "kept": "blue"}});
         let read = json!({"metadata": {"annotations": {"stored": "{\"kept\":\"blue\"}"}},

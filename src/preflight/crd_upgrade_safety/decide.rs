@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_from_the_keyword_alone_counts_under_semantic_until_something_is_proven() {
+    fn the_verdict_of_a_keyword_counts_under_semantic_until_something_is_proven() {
         let diagnosis = ViolationText { verdict: Some(Verdict::Widening), ..ViolationText::default() };
         let of_node = violation("FormatChange", diagnosis, Some("^"));
         let of = |preset, proof: Option<&ChangeProof>| {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_whole_crd_has_the_severity_of_its_rule() {
+    fn a_violation_about_a_whole_crd_has_the_severity_of_its_rule() {
         for (name, documented, semantic) in [
             // The classic document of OLM: "not allow a serving version of a CRD to be removed right away".
             ("ServedVersionRemoved", Severity::Error, Severity::Error),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_below_a_field_that_is_gone_is_covered_of_the_field() {
+    fn breakage_below_a_removed_field_is_attributed_to_it() {
         let fields =
             json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}});
         let map = |entry: Value| json!({"type": "object", "additionalProperties": entry});
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_below_a_field_of_another_type_is_covered_of_the_field() {
+    fn breakage_below_a_field_with_a_new_type_is_attributed_to_it() {
         let any = |a: Value| json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": a}});
         let fields = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         let of_type = |severity, verdict| violation("NoTypeChange", "^.spec.x", severity, verdict);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_reports_is_a_violation_where_it_breaks() {
+    fn breakage_that_no_rule_reports_is_a_violation_of_its_own() {
         let object = |fields: Value| json!({"type": "object", "maxProperties": 1, "properties": fields});
         let live = object(json!({"a": {"type": "string"}}));
         let filled = object(json!({"a": {"type": "string"}, "b": {"type": "string", "default": "c"}}));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_keyword_decides_is_no_word_on_rules_that_see_other_types() {
+    fn the_verdict_of_a_keyword_says_nothing_about_rules_that_see_another_type() {
         // It is undecided whether the rule holds for the strings that are newly accepted. The verdict on
         // x-kubernetes-int-or-string does not cover that.
         let object = |n: Value| {

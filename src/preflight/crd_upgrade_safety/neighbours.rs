@@ -207,7 +207,7 @@ fn the_witness_of_a_default_is_about_that_default() {
 }
 
 #[test]
-fn what_only_two_changes_together_break_is_a_violation_of_its_own() {
+fn breakage_that_takes_two_changes_is_a_violation_of_its_own() {
     // Neither more fields in an object nor a default breaks it, but the default makes a field too many.
     let object =
         |most: u32, fields: Value| json!({"x": {"type": "object", "maxProperties": most, "properties": fields}});

@@ -102,7 +102,7 @@ fn judge_all(
 }
 
 #[test]
-fn every_file_of_a_rule_has_its_name() {
+fn every_file_of_a_rule_is_named_after_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/preflight/crd_upgrade_safety/rules");
     let files: BTreeSet<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -135,7 +135,7 @@ fn every_example_triggers_its_rule_and_no_other() {
 }
 
 #[test]
-fn every_transition_of_every_keyword_has_exactly_one_say() {
+fn every_transition_of_every_keyword_is_claimed_exactly_once() {
     for keyword in keywords::KEYWORDS.iter().map(|keyword| keyword.name) {
         for transition in TRANSITIONS {
             let claims = RULES
@@ -165,7 +165,7 @@ fn no_claim_or_waiver_is_stale() {
 }
 
 #[test]
-fn a_change_of_what_nobody_claims_is_unknown() {
+fn a_change_that_no_rule_claims_is_unknown() {
     for (live, desired) in [
         (json!({"type": "string"}), json!({"type": "string", "x-invented-next-year": false})),
         (json!({"type": "array"}), json!({"type": "array", "items": {"type": "string"}})),
@@ -204,7 +204,7 @@ fn one_cause_is_one_finding() {
 }
 
 #[test]
-fn an_object_that_becomes_a_map_is_told_by_what_the_server_did_with_its_fields() {
+fn the_message_about_an_object_that_becomes_a_map_depends_on_pruning() {
     let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let told = |live: Value| {
         let (live, desired) = pair_of(&live, &map);
@@ -223,7 +223,7 @@ fn an_object_that_becomes_a_map_is_told_by_what_the_server_did_with_its_fields()
 }
 
 #[test]
-fn what_the_api_cannot_hold_is_not_judged() {
+fn a_schema_that_the_api_cannot_represent_is_an_error() {
     let fine = json!({"type": "integer", "minimum": 1});
     for broken in [json!({"type": "integer", "minimum": "5"}), json!({"type": ["integer"]}), json!(true)] {
         let (live, desired) = pair_of(&fine, &broken);
@@ -234,7 +234,7 @@ fn what_the_api_cannot_hold_is_not_judged() {
 }
 
 #[test]
-fn a_crd_that_is_none_is_an_error_with_its_reason() {
+fn an_unreadable_crd_is_an_error_with_its_reason() {
     let good = whole(FIELDS, "{}");
     let without = |edit: fn(&mut Value)| {
         let mut crd: Value = serde_json::from_str(&good).unwrap();
@@ -342,7 +342,7 @@ fn violations_come_in_plan_order_and_only_for_what_is_live() {
 }
 
 #[test]
-fn fail_mode_decides_how_loud_an_unknown_change_is_and_nothing_else() {
+fn fail_mode_decides_the_severity_of_unknown_changes_only() {
     let (live, desired) =
         pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true, "maxLength": 1}));
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
@@ -384,7 +384,7 @@ fn a_crd_that_cannot_be_read_is_named_and_hides_no_other_finding() {
 }
 
 #[tokio::test]
-async fn the_check_answers_with_what_was_compared() {
+async fn the_check_reports_what_it_compared() {
     let folder = tempfile::tempdir().unwrap();
     let target = Target::Dir(DirTarget::open(folder.path()).unwrap());
     let (live, desired) = pair_of(&json!({"type": "string"}), &json!({"type": "string", "x-invented": true}));
@@ -399,7 +399,7 @@ async fn the_check_answers_with_what_was_compared() {
 }
 
 #[test]
-fn a_new_crd_that_the_server_refuses_is_told_and_one_that_it_takes_is_not() {
+fn only_new_crds_that_the_server_would_refuse_are_reported() {
     let crd = |schema: Value| pair_of(&schema, &schema).1;
     let refused = crd(json!({"type": "string", "pattern": "["}));
     let name = "samples.test.example.com";
@@ -489,7 +489,7 @@ fn a_pattern_that_the_server_refuses_is_one_finding() {
 
 /// The storage version drops the field today already: an object that has it proves nothing.
 #[test]
-fn what_the_storage_version_drops_today_is_no_witness() {
+fn a_field_that_the_storage_version_already_drops_is_no_witness() {
     let crd = |beta: &Value, conversion: &str| {
         let schema = |fields: &Value| json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}});
         let mut crd = base();
@@ -518,7 +518,7 @@ fn what_the_storage_version_drops_today_is_no_witness() {
 }
 
 #[test]
-fn a_version_that_is_neither_served_nor_stored_breaks_nobody() {
+fn a_change_of_a_version_that_is_neither_served_nor_stored_breaks_nothing() {
     let crd = |of_x: &str, served: bool, stored: &[&str]| {
         let schema = |of_x: &str| {
             let spec = json!({"type": "object", "properties": {"x": {"type": of_x}}});

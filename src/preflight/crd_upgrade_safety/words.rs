@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_things_are_cut_between_characters() {
+    fn long_values_are_cut_between_characters() {
         assert_eq!(cut(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
         assert_eq!(cut(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
         let items: Vec<String> = (0..12).map(|i| i.to_string()).collect();

@@ -157,7 +157,7 @@ async fn written(function_config: Option<&Value>) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_written_is_what_is_documented() {
+async fn the_input_of_programs_follows_its_documented_schema() {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"allowed": "a"}});
     for config in [None, Some(&config)] {
         let input = written(config).await;

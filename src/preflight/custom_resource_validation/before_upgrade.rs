@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_values_that_the_live_schema_keeps_and_accepts_are_possible() {
+    fn only_values_that_the_live_schema_accepts_and_keeps_are_possible_before_the_upgrade() {
         let spec = |properties: Value| json!({"properties": {"spec": {"properties": properties, "required": ["x"]}}});
         let required: Vec<Step> = vec!["properties".into(), "spec".into(), "required".into()];
         let is = |live: &Value, desired: &Value| compare(live, desired, &place_of(desired, "spec.x", &required));

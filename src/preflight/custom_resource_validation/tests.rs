@@ -139,7 +139,7 @@ fn fields(fields: Value) -> Value {
 }
 
 #[test]
-fn texts_and_order_are_no_change_and_nothing_is_asked() {
+fn a_new_description_or_order_needs_no_list_of_objects() {
     let live = with_spec(
         json!({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
     );
@@ -158,7 +158,7 @@ fn spec_of(crd: &mut Value) -> &mut Value {
 }
 
 #[test]
-fn the_reach_of_a_refusal_is_told_apart() {
+fn refusals_of_any_update_and_of_updates_of_a_field_are_distinguished() {
     let number = |more: Value| {
         let mut schema = json!({"type": "integer"});
         schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -189,7 +189,7 @@ fn the_reach_of_a_refusal_is_told_apart() {
 }
 
 #[test]
-fn keys_that_hold_dots_brackets_and_quotes_are_not_taken_for_paths() {
+fn map_keys_with_dots_brackets_and_quotes_are_not_taken_for_paths() {
     let map = |b: Value| fields(json!({"map": {"type": "object", "additionalProperties": fields(json!({"b": b}))}}));
     let (live, desired) = (map(json!({"type": "string"})), map(json!({"type": "string", "maxLength": 2})));
     for key in ["a", "a.b", "a]b", "a[0]", "[0]", "\"", "a\"].b", ".", "b"] {
@@ -201,7 +201,7 @@ fn keys_that_hold_dots_brackets_and_quotes_are_not_taken_for_paths() {
 }
 
 #[test]
-fn what_is_wrong_already_today_is_not_reported() {
+fn a_value_that_is_already_invalid_is_not_reported() {
     let limit = |most: u64| fields(json!({"s": {"type": "string", "maxLength": most}, "t": {"type": "string"}}));
     assert_eq!(of_spec(limit(3), limit(2), json!({"s": "long"})), Vec::<String>::new());
     assert_eq!(of_spec(limit(4), limit(2), json!({"s": "long"})), ["ExistingObjectRefusedWhenTouched v1 spec.s 1"]);
@@ -213,7 +213,7 @@ fn what_is_wrong_already_today_is_not_reported() {
 }
 
 #[test]
-fn lost_fields_are_named_with_what_varies_taken_out() {
+fn paths_of_lost_fields_have_no_indices_and_keys() {
     let live = fields(
         json!({"list": {"type": "array", "items": fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}))},
         "map": {"type": "object", "additionalProperties": fields(json!({"c": {"type": "string"}}))}}),
@@ -236,7 +236,7 @@ fn lost_fields_are_named_with_what_varies_taken_out() {
 }
 
 #[test]
-fn new_defaults_are_told_and_old_ones_that_may_not_be_stored() {
+fn new_defaults_and_old_ones_that_may_not_be_stored_are_reported() {
     let with = |default: Value| fields(json!({"n": {"type": "integer", "default": default}}));
     let without = fields(json!({"n": {"type": "integer"}}));
     let rule = "ExistingObjectDefaultedDifferently v1 spec.n 1";
@@ -277,7 +277,7 @@ fn each_version_is_judged_by_its_own_schema() {
 }
 
 #[test]
-fn versions_that_go_are_told_with_who_writes_at_them() {
+fn removed_versions_are_reported_with_the_managers_that_use_them() {
     let two = |served: bool| {
         crd(json!({"spec": {"versions": [{"name": "v1"}, {"name": "v1alpha1", "served": served, "storage": false}]}}))
     };
@@ -317,7 +317,7 @@ fn versions_that_go_are_told_with_who_writes_at_them() {
 }
 
 #[test]
-fn a_leftover_that_kept_unknown_fields_keeps_them_no_longer() {
+fn unknown_fields_are_lost_when_the_crd_stops_preserving_them() {
     let mut live = with_spec(fields(json!({"a": {"type": "string"}})));
     let desired = live.clone();
     live["spec"]["preserveUnknownFields"] = true.into();
@@ -327,7 +327,7 @@ fn a_leftover_that_kept_unknown_fields_keeps_them_no_longer() {
 }
 
 #[test]
-fn a_status_counts_although_nobody_may_create_it() {
+fn a_status_is_validated_although_a_create_cannot_set_it() {
     let with = |status: Value| {
         let schema = json!({"openAPIV3Schema": {"properties": {"status": fields(status)}}});
         crd(json!({"spec": {"versions": [{"name": "v1", "schema": schema, "subresources": {"status": {}}}]}}))
@@ -353,7 +353,7 @@ fn many_causes_and_objects_stay_bounded() {
 }
 
 #[test]
-fn past_the_room_objects_are_counted_and_not_named() {
+fn objects_beyond_the_limit_are_counted_and_not_named() {
     let (live, desired) = (
         fields(json!({"a": {"type": "array", "items": fields(json!({"b": {"type": "string"}}))}})),
         fields(json!({"a": {"type": "array", "items": {"type": "object"}}})),
@@ -374,7 +374,7 @@ fn past_the_room_objects_are_counted_and_not_named() {
 }
 
 #[test]
-fn what_may_be_stored_at_a_version_that_nobody_serves_is_read_by_its_schema() {
+fn objects_that_may_be_stored_at_an_unserved_version_are_read_by_its_schema() {
     let wide = || fields(json!({"a": {"type": "string"}, "b": {"type": "string"}}));
     let crd = |old: Value| {
         let mut crd = with_versions(&[("v1", true, wide()), ("v1alpha1", false, old)]);
@@ -390,7 +390,7 @@ fn what_may_be_stored_at_a_version_that_nobody_serves_is_read_by_its_schema() {
 }
 
 #[test]
-fn a_storage_version_that_only_a_webhook_knows_is_asked_for() {
+fn a_new_storage_version_behind_a_webhook_is_requested_from_the_server() {
     let versions = |storage: &str, names: &[&str]| {
         let versions: Vec<_> = names.iter().map(|name| (*name, *name == storage, fields(json!({})))).collect();
         let mut crd = with_versions(&versions);

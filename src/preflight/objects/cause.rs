@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_point_elsewhere_are_found_by_their_place_and_told_without_the_value() {
+    fn rules_with_a_field_path_are_located_and_reported_without_the_value() {
         let with = |rule: Value| {
             json!({"type": "object", "x-kubernetes-validations": [{"rule": "true"}, rule],
                 "properties": {"pin": {"type": "string", "x-kubernetes-validations": [{"rule": "self != ''"}]}}})
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_short_or_only_told_by_their_kind() {
+    fn values_are_shortened_or_only_their_type_is_shown() {
         assert_eq!(shown(&json!({"a": [1, "b"]}), false), r#"{"a":[1,"b"]}"#);
         assert_eq!(shown(&json!("x".repeat(5000)), false).chars().count(), LONGEST_VALUE);
         assert_eq!(shown(&json!(vec!["é"; 5000]), false).chars().count(), LONGEST_VALUE);

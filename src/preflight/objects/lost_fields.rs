@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_lost_before_is_not_lost_anew() {
+    fn fields_that_were_lost_before_are_not_reported_again() {
         let lost = ["spec.a", "spec.b.c", "spec.list[*].d", "spec.map.*.e", "spec.x: null"];
         for (known, left) in [
             (&[][..], &lost[..]),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_looks_at_is_not_read() {
+    fn parts_of_an_object_that_no_check_needs_are_not_parsed() {
         let parts =
             ObjectProjection { managed: ManagedFieldsDetail::Writers, only_names: true, without: vec!["spec".into()] };
         let item = ProjectedObject::parse(TEXT, &parts).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_an_error() {
+    fn json_that_is_not_an_object_is_an_error() {
         for text in ["[]", "{}", r#"{"metadata":1}"#, r#"{"metadata":{}"#] {
             assert!(
                 ProjectedObject::parse(

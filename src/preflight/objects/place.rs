@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_and_keys_are_taken_out_of_the_pattern() {
+    fn the_pattern_of_a_path_has_no_indices_and_keys() {
         let key = |key: &str| Step::from(key);
         for (steps, pattern, node) in [
             (

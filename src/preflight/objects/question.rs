@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_proven_is_not_asked_and_what_is_not_is() {
+    fn only_changes_without_a_proof_are_asked_of_the_objects() {
         let (live, desired) = (one(fields(json!({}))), one(fields(json!({"a": {"type": "string"}}))));
         assert_eq!(asked(&live, &desired), ask([], ["v1"]));
         assert_eq!(asked(&live, &live), ask([], []), "nothing changes, nothing has to be proven");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_come_from_another_version_are_asked_about_what_they_bring() {
+    fn objects_are_read_for_fields_that_another_version_adds_to_them() {
         let (a, ab) =
             (|| json!({"a": {"type": "string"}}), || json!({"a": {"type": "string"}, "b": {"type": "string"}}));
         let two = |first: Value, second: Value, more: Value| {

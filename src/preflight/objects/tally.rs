@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_schema_is_a_node_and_a_keyword() {
+    fn the_path_of_a_keyword_is_split_into_node_and_keyword() {
         let steps = |names: &[&str]| names.iter().map(|name| Step::from(*name)).collect::<Vec<_>>();
         let at = |names: &[&str]| {
             let (node, keyword) = split(&steps(names));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_a_field_is_on_record() {
+    fn the_managers_of_a_field_are_recorded() {
         let managed = |name: &str, fields: Value| FieldManagerEntry {
             manager: name.into(),
             fields: Some(FieldSet::read(&fields)),

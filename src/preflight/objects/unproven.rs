@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_only_the_other_version_has_comes_back_to_life() {
+    fn a_field_that_only_another_version_keeps_can_reappear() {
         let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
         let a = object(json!({"a": text}));
         let both = object(json!({"a": text, "b": number}));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_but_for_a_bound_keeps_the_same() {
+    fn schemas_that_differ_only_in_a_bound_keep_the_same_fields() {
         let schema = |max: u64| object(json!({"a": {"type": "string", "maxLength": max}, "l": {"items": {"x": max}}}));
         assert!(!revives(None, &schema(1), &schema(2)));
         let null = json!({"type": "string", "nullable": true});

@@ -107,7 +107,7 @@ fn every_example_shows_its_rule_and_what_to_grant() {
 }
 
 #[test]
-fn what_takes_time_is_watched_and_one_object_by_its_name() {
+fn the_right_to_watch_is_needed_for_objects_that_take_time_to_become_ready() {
     let workload =
         |name: &str| format!("---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: a}}\n");
     let service = |name: &str, kind: &str| {
@@ -136,7 +136,7 @@ fn what_takes_time_is_watched_and_one_object_by_its_name() {
 }
 
 #[test]
-fn a_request_is_told_in_kapps_words_and_one_cause_once() {
+fn missing_rights_have_the_messages_of_kapp_and_are_reported_once() {
     let maps: String = (0..3)
         .map(|n| format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m{n}, namespace: a}}\n"))
         .collect();
@@ -197,7 +197,7 @@ fn a_subresource_of_one_object_is_granted_by_its_name() {
 }
 
 #[test]
-fn a_namespace_that_is_not_there_takes_a_cluster_role() {
+fn rights_in_a_new_namespace_need_a_cluster_role() {
     let missing = found("", "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n", "[]");
     assert_eq!(messages(&missing), [r#"not permitted to "create" /v1, Resource=namespaces (nor to "patch")"#]);
     assert!(missing[0].body.help.contains("kind: ClusterRole\n"), "{}", missing[0].body.help);
@@ -206,7 +206,7 @@ fn a_namespace_that_is_not_there_takes_a_cluster_role() {
 const RBAC_WRITER: &str = "[{apiGroups: [rbac.authorization.k8s.io], resources: ['*'], verbs: [get, create, patch]}]";
 
 #[test]
-fn a_binding_hands_out_what_the_manifests_make_of_its_role() {
+fn a_binding_grants_the_rules_that_the_manifests_give_its_role() {
     let manifests = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -255,7 +255,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: gone}
 }
 
 #[test]
-fn what_permissions_prints_is_enough_and_none_of_it_too_much() {
+fn the_printed_permissions_are_exactly_those_needed() {
     let manifests = "\
 apiVersion: v1
 kind: Namespace
@@ -347,7 +347,7 @@ subjects:
 }
 
 #[test]
-fn a_role_that_may_not_be_read_takes_the_right_to_bind_it() {
+fn binding_an_unreadable_role_needs_the_right_to_bind() {
     let binding = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

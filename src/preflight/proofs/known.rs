@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_is_judged_once_for_clusters_that_are_alike() {
+    fn equal_crds_of_several_clusters_are_validated_once() {
         let known = ProofCache::default();
         let mut asked = 0;
         let live = |uid: &str, stored: &str| {

@@ -180,7 +180,7 @@ mod tests {
     use gantry_schema::ScalePaths;
 
     #[test]
-    fn what_a_scale_subresource_refuses_anyway_is_no_witness() {
+    fn an_object_that_the_scale_subresource_refuses_is_no_witness() {
         let schema = |replicas: Value| {
             let part = json!({"type": "object", "properties": {"replicas": replicas}});
             json!({"type": "object", "properties": {"spec": part}}).to_string()

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_compared_has_the_proof_of_the_node_above_that_speaks_for_it() {
+    fn a_node_that_was_not_compared_has_the_proof_of_the_node_above_it() {
         let proof = |verdict| ChangeProof { verdict, ..SAME.clone() };
         let nodes =
             [("^.spec.a", Verdict::DataLoss), ("^.spec.a.d", Verdict::Narrowing), ("^.spec.b", Verdict::Narrowing)];

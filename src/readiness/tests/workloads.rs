@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn deployments() {
+fn deployments_are_ready_by_their_status() {
     let with = |replicas: i64, status: Value| seen(json!({"replicas": replicas}), status);
     let counts = |all: i64, updated: i64, available: i64| json!({"replicas": all, "updatedReplicas": updated, "availableReplicas": available});
     let said = |conditions: Value| {
@@ -67,7 +67,7 @@ fn deployments() {
 }
 
 #[test]
-fn stateful_sets_and_daemon_sets() {
+fn stateful_sets_and_daemon_sets_are_ready_by_their_status() {
     let kind = "StatefulSet.apps";
     let status = |all: i64, updated: i64, ready: i64, current: &str| {
         json!({"replicas": all, "updatedReplicas": updated, "readyReplicas": ready, "currentRevision": current,
@@ -107,7 +107,7 @@ fn stateful_sets_and_daemon_sets() {
 }
 
 #[test]
-fn replica_sets_and_jobs() {
+fn replica_sets_and_jobs_are_ready_by_their_status() {
     let quota = json!([condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota")]);
     for kind in ["ReplicaSet.apps", "ReplicationController"] {
         let with = |status: Value| seen(json!({"replicas": 2}), status);
@@ -162,7 +162,7 @@ fn the_log_of_the_container_that_keeps_a_pod_from_being_ready_is_wanted() {
 }
 
 #[test]
-fn pods() {
+fn pods_are_ready_by_their_status() {
     let kind = "Pod";
     let running = |conditions: Value, container: Value| {
         json!({"spec": {"restartPolicy": "Always"},

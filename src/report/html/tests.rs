@@ -4,7 +4,7 @@ use crate::report::samples;
 use crate::report::surroundings::tests::written;
 
 #[test]
-fn the_page_asks_for_nothing_and_runs_nothing_else() {
+fn the_page_makes_no_request_and_runs_only_its_own_script() {
     for (name, report) in samples::all() {
         let page = written(&report, write);
         assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{name}");
@@ -33,7 +33,7 @@ fn the_page_asks_for_nothing_and_runs_nothing_else() {
 
 /// A hash that differs from the script's would disable it.
 #[test]
-fn the_hashes_are_those_of_what_the_page_holds() {
+fn the_hashes_of_the_policy_match_the_style_and_script_of_the_page() {
     let page = written(&samples::blocked(), write);
     let between = |from: &str, to: &str| {
         let at = page.find(from).expect("it is there") + from.len();
@@ -48,7 +48,7 @@ fn the_hashes_are_those_of_what_the_page_holds() {
 }
 
 #[test]
-fn a_finding_has_all_that_is_known_of_it() {
+fn the_page_shows_everything_about_a_finding() {
     let page = written(&samples::blocked(), write);
     for part in [
         "<h1 class=\"error\">Would be blocked: 1 error. Nothing was written.</h1>",
@@ -112,7 +112,7 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
-fn of_very_many_findings_the_worst_are_shown() {
+fn the_worst_of_very_many_findings_are_shown() {
     let of = |severity| {
         Finding { severity, ..samples::finding("R", severity, samples::crd("x"), "m") }
             .with(|body| body.witnesses = Vec::new())

@@ -291,7 +291,7 @@ mod tests {
     use crate::report::{Outcome, samples};
 
     #[test]
-    fn few_are_shown_all_and_many_get_a_fair_share() {
+    fn few_findings_are_all_shown_and_many_get_a_fair_share() {
         assert_eq!(counts::shown_shares(&[3, 0, 5], 100), [3, 0, 5]);
         assert_eq!(counts::shown_shares(&[300, 2, 100], 12), [5, 2, 5]);
         assert_eq!(counts::shown_shares(&[], 5), [0; 0]);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_where_it_is_asked_for() {
+    fn only_files_that_are_requested_are_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("gantry.yaml");
         std::fs::write(&path, "a: b\nc").expect("written");

@@ -38,7 +38,7 @@ fn without_colour(text: &str) -> String {
 }
 
 #[test]
-fn every_kind_of_report_as_it_is_shown() {
+fn every_kind_of_report_is_shown_as_in_its_snapshot() {
     for (name, report) in samples::all() {
         snapshot(name, &plain(&report));
     }
@@ -80,7 +80,7 @@ fn no_report_gets_a_control_character_to_the_terminal() {
 }
 
 #[test]
-fn colour_changes_nothing_but_the_colour() {
+fn a_coloured_report_has_the_same_text() {
     for (name, report) in samples::all() {
         let coloured = shown(&report, &HumanOptions { color: true, ..HumanOptions::default() });
         assert!(coloured.contains("\u{1b}["), "{name}");
@@ -124,7 +124,7 @@ fn the_plan_names_every_kind_and_lists_few_objects() {
 }
 
 #[test]
-fn the_plan_names_what_is_deleted_however_much_else_there_is() {
+fn the_plan_names_deleted_objects_beside_many_others() {
     let of = |action, kind: &str, numbers: std::ops::Range<usize>| {
         let object = |number| samples::object("a/v1", kind, None, &format!("x{number}"));
         numbers.map(|number| samples::change(action, object(number), 1)).collect::<Vec<_>>()
@@ -156,7 +156,7 @@ fn every_error_is_shown_before_any_warning() {
 }
 
 #[test]
-fn the_waiver_that_is_offered_is_one() {
+fn the_suggested_waiver_is_valid() {
     let text = plain(&samples::blocked());
     let lines = text.lines().skip_while(|line| !line.contains("waivers: ")).take_while(|line| !line.is_empty());
     let yaml = lines.map(str::trim).collect::<Vec<_>>().join(" ");
@@ -225,7 +225,7 @@ fn notes_are_wrapped_at_the_width() {
 }
 
 #[test]
-fn a_check_would_block_and_a_deploy_did() {
+fn the_summary_of_a_check_says_that_a_deploy_would_be_blocked() {
     let last = |purpose| {
         let text = shown(&samples::blocked(), &HumanOptions { purpose, ..HumanOptions::default() });
         text.lines().last().map(str::to_owned)
@@ -257,7 +257,7 @@ fn values_of_secrets_are_not_shown() {
 }
 
 #[test]
-fn problems_as_they_are_shown() {
+fn problems_are_shown_as_in_the_snapshot() {
     let at = |file: &str, line, column| Location { file: file.into(), line, column };
     let problems = [
         Problem::new("unknown preflight check \"CRDUpgradeSaftey\" specified").help("did you mean CRDUpgradeSafety?"),
@@ -272,7 +272,7 @@ fn problems_as_they_are_shown() {
 }
 
 #[test]
-fn of_many_problems_the_first_are_shown_and_the_rest_is_counted() {
+fn the_first_of_many_problems_are_shown_and_the_rest_is_counted() {
     let at = |number| Location { file: format!("{}.yaml", number / 2), line: 1, column: 0 };
     let problems: Vec<Problem> = (0..600).map(|number| Problem::new("broken").at(at(number))).collect();
     let shown = |verbose| {
@@ -319,7 +319,7 @@ fn the_enclosing_key_is_shown_and_the_lines_between_are_not_lost() {
 }
 
 #[test]
-fn the_explanation_is_offered_once() {
+fn the_hint_at_an_explanation_is_shown_once() {
     let mut report = samples::blocked();
     let options = HumanOptions { verbose: true, ..HumanOptions::default() };
     // Two findings: what they say differs, the rule does not.
@@ -355,7 +355,7 @@ fn first_lines_are_wrapped_at_words_on_a_terminal_only() {
 }
 
 #[test]
-fn many_changes_that_hurt_no_object_are_one_line() {
+fn many_changes_that_affect_no_object_are_one_line() {
     let mut report = samples::evidence();
     let findings = &mut report.checks[0].findings;
     let harmless = findings.iter().find(|finding| finding.severity == Severity::Warning).expect("one").clone();

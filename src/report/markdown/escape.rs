@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_the_code_that_it_is_in() {
+    fn no_text_ends_the_code_span_that_contains_it() {
         assert_eq!(code("a"), "`a`");
         assert_eq!(code("a `b` c"), "``a `b` c``");
         assert_eq!(code("`"), "`` ` ``");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_in_words_is_written_by_number() {
+    fn markup_characters_in_text_are_written_as_entities() {
         assert_eq!(words("Failed: a@b [x](y) *z* <i>."), "Failed: a&#64;b &#91;x&#93;(y) &#42;z&#42; &#60;i&#62;.");
         assert_eq!(html("<a b='c' d=\"e\">&"), "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;");
     }

@@ -26,7 +26,7 @@ fn the_verdict_is_the_first_line() {
 }
 
 #[test]
-fn what_was_not_checked_is_before_the_findings() {
+fn unchecked_parts_come_before_the_findings() {
     let mut report = samples::blocked();
     report.checks.extend(samples::could_not_check().checks);
     let text = written(&report, write);

@@ -66,7 +66,7 @@ fn moved_lines_leave_the_fingerprint_as_it_is() {
 }
 
 #[test]
-fn what_is_waived_is_suppressed_with_its_reason() {
+fn a_waived_finding_is_suppressed_with_its_reason() {
     let mut report = samples::blocked();
     let finding = &mut report.checks[0].findings[0];
     (finding.severity, finding.original_severity) = (Severity::Waived, Some(Severity::Error));
@@ -80,7 +80,7 @@ fn what_is_waived_is_suppressed_with_its_reason() {
 }
 
 #[test]
-fn what_could_not_be_checked_is_no_success() {
+fn a_report_with_unchecked_parts_is_no_success() {
     let sarif = sarif(&samples::could_not_check());
     let invocation = &sarif["runs"][0]["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);

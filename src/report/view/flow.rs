@@ -179,7 +179,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_reads_like_a_manifest() {
+    fn values_are_written_like_a_manifest() {
         let object = json!({
             "apiVersion": "test.example.com/v1alpha1", "kind": "Sample", "metadata": {"name": "x"},
             "spec": {"a": "b", "list": [1, true, null, "two words"], "empty": {}, "none": []},
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn it_means_the_same_when_it_is_read_again() {
+    fn written_values_mean_the_same_when_read_again() {
         let strings = [
             "",
             "yes",
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_itself_is_written_with_a_factor() {
+    fn repeated_parts_of_a_value_are_written_with_a_factor() {
         for (value, expected) in [
             (json!("a".repeat(1025)), r#""a" × 1025"#),
             (json!("ab".repeat(600)), r#""ab" × 600"#),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded() {
+    fn written_values_are_bounded() {
         let prose = |number: usize| format!("{number} is a text of its own that is long enough to fill a line");
         let many: Vec<String> = (0..5000).map(prose).collect();
         assert!(of(&json!(many), 100).chars().count() <= 100);

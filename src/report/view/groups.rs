@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_in_many_objects_is_one() {
+    fn the_same_finding_of_many_objects_is_one_group() {
         let found = vec![of("A", "x", "^.spec"), of("A", "y", "^.spec"), of("A", "z", "^.status")];
         assert_eq!(shape(found), [("A".to_owned(), vec![vec![1, 1], vec![1]])]);
         let both = |object: &str| [of("A", object, "^.spec"), of("B", object, "^.spec")];

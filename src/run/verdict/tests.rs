@@ -79,7 +79,7 @@ const FORCE: Terms = Terms { force_conflicts: true, ..DEPLOY };
 type Case = (&'static str, &'static [CheckStatus], Plan, DeployForecast, Terms, (Outcome, Exit, usize, usize, bool));
 
 #[test]
-fn what_is_known_before_writing_decides() {
+fn the_outcome_before_writing_follows_from_the_checks_and_the_plan() {
     use CheckStatus::{Blocked, Failed, Passed, Skipped, Warned};
     let planned = (Outcome::Planned, Exit::Success, 0, 0, false);
     let goes_on = (Outcome::Planned, Exit::Success, 0, 0, true);
@@ -134,7 +134,7 @@ fn what_is_known_before_writing_decides() {
 }
 
 #[test]
-fn a_conflict_that_a_check_reports_is_not_said_again() {
+fn a_conflict_that_a_check_reports_is_not_repeated_as_a_notice() {
     let entry = registry::CHECKS.iter().find(|check| check.field_conflicts.is_some()).unwrap();
     let rule = entry.field_conflicts.unwrap();
     let object = samples::crd("widgets.example.com");
@@ -156,7 +156,7 @@ fn redaction_hides_values_and_changes_no_verdict() {
 }
 
 #[test]
-fn what_became_of_the_objects_decides_after_writing() {
+fn the_outcome_after_writing_follows_from_the_results() {
     let problems = |texts: &[&str]| texts.iter().copied().map(Problem::new).collect::<Vec<_>>();
     let applied = |texts: &[&str], interrupted| Applied {
         results: vec![ApplyResult::Applied],
@@ -183,7 +183,7 @@ fn what_became_of_the_objects_decides_after_writing() {
 }
 
 #[test]
-fn what_another_tool_owns_and_too_many_deletions_block_and_unread_members_fail() {
+fn foreign_owners_and_too_many_deletions_block_and_unread_members_fail() {
     let found = || vec![Problem::new("x")];
     let judge = |foreseen| before_writing(&[], &plan(Action::Update), &foreseen, FORCE);
     let ends = |verdict: PlanVerdict| (verdict.outcome, verdict.exit, verdict.errors.len(), verdict.goes_on);

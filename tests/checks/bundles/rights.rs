@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn rights_to_what_olm_writes_are_asked_of_the_account_that_installs_it_alone() {
+fn only_the_installing_account_needs_rights_to_the_objects_of_a_bundle() {
     let (cp, bed) = (control_plane(), Bed::new());
     cp.apply_yaml(&bed.namespace());
     bundle(&bed, "example", &bed.crd("first: {type: string}"), &[("service.yaml", service(&bed, "80"))]);
@@ -178,7 +178,7 @@ fn the_service_account_of_olm_may_install_the_bundle_and_nothing_else() {
 }
 
 #[test]
-fn the_clusterextension_says_for_whom_and_where_rights_are_printed() {
+fn the_clusterextension_names_the_account_and_the_namespace_of_printed_rights() {
     let bed = with_extension(V1, "v1");
     let permissions = |more: &[&str]| {
         let arguments = ["permissions", "--target", "dir:cluster", "-f", "example"];

@@ -50,7 +50,7 @@ fn an_app_is_listed_inspected_forgotten_and_deleted() {
 }
 
 #[test]
-fn a_deletion_that_hangs_is_told_with_what_it_waits_for() {
+fn a_deletion_that_hangs_is_reported_with_its_finalizer() {
     let shop = Shop::new();
     let mut held = shop.config_map("held", "1");
     held["metadata"]["finalizers"] = json!(["shop.example.com/never"]);
@@ -221,7 +221,7 @@ fn on_a_terminal_the_deletion_of_an_app_asks_first() {
 }
 
 #[test]
-fn one_key_does_not_delete_with_the_app_either() {
+fn deleting_an_app_keeps_objects_with_the_label_or_the_record_alone() {
     let (shop, id) = Shop::with_one_key();
     let output = shop.admin(&["delete", "-a", "shop", "--yes"]);
     output.code(0).stdout_contains("2 deleted");

@@ -32,7 +32,7 @@ impl Shop {
 }
 
 #[test]
-fn a_record_with_other_members_than_it_was_written_with_is_used_by_no_command() {
+fn a_record_whose_members_were_edited_is_used_by_no_command() {
     let shop = shop();
     let whole = shop.parent();
     shop.patch("shop.gantry", &json!({"data": {"inventory": shop.inventory_without("c")}}));
@@ -71,7 +71,7 @@ fn a_record_with_other_members_than_it_was_written_with_is_used_by_no_command() 
 }
 
 #[test]
-fn whatever_is_wrong_with_a_record_is_said_and_nothing_is_deleted() {
+fn every_defect_of_a_record_is_reported_and_nothing_is_deleted() {
     let shop = shop();
     let whole = shop.parent()["data"].clone();
     let without = shop.inventory_without("c");
@@ -123,7 +123,7 @@ fn apps_are_listed_beside_one_whose_record_cannot_be_read() {
 }
 
 #[test]
-fn a_record_without_a_sum_gets_one_with_the_next_write() {
+fn a_record_without_a_checksum_gets_one_with_the_next_write() {
     let shop = shop();
     let sum = |shop: &Shop| shop.parent()["data"]["inventory-sum"].clone();
     let three = sum(&shop);
@@ -141,7 +141,7 @@ fn a_record_without_a_sum_gets_one_with_the_next_write() {
 }
 
 #[test]
-fn a_record_that_only_says_that_it_was_renamed_stays() {
+fn a_record_that_claims_to_be_renamed_stays_if_the_other_lacks_its_members() {
     let shop = shop();
     let parts = json!({"parts": [], "renamedTo": "other"}).to_string();
     shop.patch("shop.gantry", &json!({"data": {"parts": parts}}));
@@ -154,7 +154,7 @@ fn a_record_that_only_says_that_it_was_renamed_stays() {
 }
 
 #[test]
-fn an_inventory_that_somebody_else_has_packed_does_not_outlive_the_next_write() {
+fn a_second_inventory_in_a_record_is_removed_by_the_next_write() {
     let shop = shop();
     let inventory = shop.parent()["data"]["inventory"].as_str().expect("an inventory").to_owned();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());

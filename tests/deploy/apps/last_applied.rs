@@ -81,7 +81,7 @@ fn a_second_deploy_of_the_same_files_reads_no_object() {
 }
 
 #[test]
-fn what_others_have_written_is_found() {
+fn changes_by_others_are_noticed() {
     type Write = fn(&Shop);
     let by_somebody: Write = |shop| shop.patch("a", &json!({"data": {"a": "2"}}));
     let under_our_name: Write = |shop| {
@@ -135,7 +135,7 @@ fn what_others_have_written_is_found() {
 }
 
 #[test]
-fn what_the_manifests_ask_for_otherwise_is_found() {
+fn a_changed_setting_is_noticed_although_the_files_are_the_same() {
     let shop = Shop::begun();
     // The files are the same, but another setting adds to the objects.
     shop.bed.write("labels.yaml", "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nadditionalLabels: {team: shop}\n");
@@ -169,7 +169,7 @@ fn a_teams_own_check_sees_the_whole_live_object() {
 }
 
 #[test]
-fn a_run_that_did_not_come_to_its_end_leaves_no_marks() {
+fn an_unfinished_run_leaves_no_marks() {
     let shop = Shop::begun();
     let proxy = Proxy::start(control_plane());
     proxy.refuse_from(crate::support::When::new("PATCH", "/configmaps/a"));
@@ -184,7 +184,7 @@ fn a_run_that_did_not_come_to_its_end_leaves_no_marks() {
 }
 
 #[test]
-fn where_much_was_written_all_is_listed() {
+fn objects_are_listed_if_many_of_them_have_changed() {
     let shop = Shop::new();
     let names: Vec<String> = (0..80).map(|index| format!("c{index}")).collect();
     shop.config_maps(&names.iter().map(String::as_str).collect::<Vec<_>>());

@@ -113,7 +113,7 @@ fn a_member_whose_content_or_finalizers_change_before_its_deletion_is_checked_ag
 }
 
 #[test]
-fn a_member_whose_finalizer_goes_before_its_deletion_is_deleted() {
+fn a_member_whose_finalizer_is_removed_before_its_deletion_is_deleted() {
     let shop = Shop::new();
     shop.config_maps(&["a", "b"]);
     shop.deploy(&[]).code(0);
@@ -199,7 +199,7 @@ fn a_member_whose_reason_for_deletion_ends_before_its_deletion_is_kept() {
 }
 
 #[test]
-fn a_thousand_members_that_have_not_changed_take_one_list_for_each_kind_and_namespace() {
+fn a_thousand_unchanged_members_need_one_list_for_each_kind_and_namespace() {
     let (shop, other) = (Shop::new(), Shop::new());
     let namespaces = [&shop.bed.names.namespace, &other.bed.names.namespace];
     const RBAC: &str = "rbac.authorization.k8s.io";

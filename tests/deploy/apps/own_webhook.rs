@@ -80,7 +80,7 @@ fn an_app_whose_own_webhook_does_not_answer_is_deleted() {
 }
 
 #[test]
-fn an_app_continues_after_the_configuration_is_deleted_as_advised() {
+fn an_app_can_be_deployed_after_the_printed_command_deletes_the_webhook_configuration() {
     let shop = with_own_webhook();
     let flags = ["--wait=false", "--apply-timeout=1s"];
     drop(shop.deploy(&flags));

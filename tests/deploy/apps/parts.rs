@@ -145,7 +145,7 @@ fn a_large_inventory_is_kept_in_parts() {
 }
 
 #[test]
-fn a_part_that_is_missing_is_no_inventory_without_members() {
+fn a_missing_part_is_not_taken_for_an_empty_one() {
     let shop = Shop::new();
     shop.roles(0..MANY);
     shop.deploy(&[]).code(0);
@@ -258,7 +258,7 @@ fn a_deploy_that_is_killed_as_it_writes_parts_is_finished_by_the_next_one() {
 }
 
 #[test]
-fn a_large_app_that_is_renamed_or_deleted_by_halves_is_finished_by_the_same_command() {
+fn an_interrupted_rename_or_deletion_of_a_large_app_is_finished_by_the_same_command() {
     let shop = Shop::new();
     shop.roles(0..MANY);
     shop.deploy(&[]).code(0);

@@ -240,7 +240,7 @@ impl Stage {
 
 /// More of them: states in which only one count, or one condition, is different.
 #[test]
-fn members_are_as_each_count_and_each_condition_says() {
+fn members_have_the_readiness_of_their_counts_and_conditions() {
     let stage = Stage::new();
     let group = &stage.bed.names.group;
     let status_type = "status: {type: object, x-kubernetes-preserve-unknown-fields: true}, spec: {type: object}";
@@ -326,7 +326,7 @@ fn members_are_as_each_count_and_each_condition_says() {
 }
 
 #[test]
-fn what_goes_or_is_not_awaited_says_so() {
+fn members_that_are_deleted_or_not_waited_for_are_marked() {
     let stage = Stage::new();
     let mut held = stage.object("apps/v1", "Deployment", "held", pods("held"));
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
@@ -353,7 +353,7 @@ fn what_goes_or_is_not_awaited_says_so() {
 }
 
 #[test]
-fn a_tree_shows_what_members_own_with_one_list_a_kind() {
+fn a_tree_shows_owned_objects_with_one_list_for_each_kind() {
     let stage = Stage::new();
     let names = ["a", "b", "c", "d", "e", "f"];
     let deployments = names.map(|name| stage.workload("Deployment", name));

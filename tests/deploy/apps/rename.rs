@@ -105,7 +105,7 @@ fn killed_at(method: &str, nth: usize) {
 }
 
 #[test]
-fn a_record_of_another_tool_is_taken_over_only_on_demand() {
+fn a_record_of_another_tool_is_taken_over_only_on_request() {
     let shop = Shop::new();
     shop.config_maps(&["a"]);
     shop.deploy(&[]).code(0);

@@ -85,7 +85,7 @@ fn a_record_that_changes_before_a_deploy_writes_it_ends_the_deploy() {
 }
 
 #[test]
-fn of_two_first_deploys_of_an_app_the_one_that_records_it_later_ends() {
+fn the_later_of_two_first_deploys_of_an_app_ends() {
     let shop = Arc::new(Shop::new());
     shop.config_maps(&["a", "both"]);
     let others = ["both", "c"].map(|name| shop.config_map(name, "other").to_string());

@@ -105,7 +105,7 @@ fn every_command_that_a_lock_stops_can_break_it() {
 }
 
 #[test]
-fn a_lock_of_a_clock_that_is_fast_keeps_nobody_out_for_longer() {
+fn a_lock_from_a_fast_clock_does_not_last_longer() {
     let shop = shop();
     // The server knows when it was taken.
     shop.lock("2150-01-01T00:00:00Z");
@@ -227,7 +227,7 @@ fn an_immutable_record_is_written_by_no_command() {
 }
 
 #[test]
-fn a_record_that_would_stay_or_goes_is_written_and_deleted_by_no_command() {
+fn a_record_with_a_finalizer_or_in_deletion_is_changed_by_no_command() {
     let shop = shop();
     let finalizers = |names: &[&str]| json!({"metadata": {"finalizers": names}});
     shop.patch("shop.gantry", &finalizers(&["example.com/backup"]));
@@ -270,7 +270,7 @@ fn a_record_that_would_stay_or_goes_is_written_and_deleted_by_no_command() {
 }
 
 #[test]
-fn binary_data_where_a_record_has_text_ends_with_the_record() {
+fn binary_data_in_a_record_ends_every_command_except_forget() {
     for key in ["inventory", "inventory.gz", "inventory-sum", "last", "last-applied", "parts"] {
         let shop = shop();
         shop.patch("shop.gantry", &json!({"data": {key: null}, "binaryData": {key: "YQ=="}}));
@@ -287,7 +287,7 @@ fn binary_data_where_a_record_has_text_ends_with_the_record() {
 }
 
 #[test]
-fn renaming_names_what_has_the_label_and_is_not_in_the_inventory() {
+fn renaming_reports_labelled_objects_that_are_not_in_the_inventory() {
     let shop = shop();
     shop.deploy(&[]).code(0);
     let id = shop.parent()["metadata"]["labels"][ID].clone();

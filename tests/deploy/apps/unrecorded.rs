@@ -15,7 +15,7 @@ fn is_adopted(shop: &Shop) -> bool {
 }
 
 #[test]
-fn a_label_that_somebody_else_has_set_does_not_hide_that_the_object_existed_before() {
+fn an_object_with_a_foreign_label_is_recorded_as_adopted() {
     for value in ["1", "other"] {
         let shop = Shop::new();
         shop.config_maps(&["stays"]);
@@ -33,7 +33,7 @@ fn a_label_that_somebody_else_has_set_does_not_hide_that_the_object_existed_befo
 }
 
 #[test]
-fn what_a_run_wrote_before_it_was_cut_off_is_known_as_created_or_adopted() {
+fn objects_of_an_interrupted_run_are_recorded_as_created_or_adopted() {
     for existed in [false, true] {
         let shop = Shop::new();
         shop.config_maps(&["stays"]);

@@ -53,7 +53,7 @@ fn members_of_a_crd_without_served_versions_are_not_forgotten() {
 }
 
 #[test]
-fn members_of_kinds_that_discovery_lacks_for_once_are_not_forgotten() {
+fn members_of_kinds_that_discovery_lacks_once_are_not_forgotten() {
     let shop = with_custom_resource();
     let version = shop.parent()["metadata"]["resourceVersion"].clone();
     let nothing = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
@@ -71,7 +71,7 @@ fn members_of_kinds_that_discovery_lacks_for_once_are_not_forgotten() {
 }
 
 #[test]
-fn members_whose_crd_is_gone_are_gone() {
+fn members_leave_the_record_when_their_crd_is_deleted() {
     let shop = with_custom_resource();
     control_plane().delete(&shop.bed.crd_path());
     eventually("the CRD to go", || (control_plane().get(&shop.bed.crd_path()).0 == 404).then_some(()));
@@ -81,7 +81,7 @@ fn members_whose_crd_is_gone_are_gone() {
 }
 
 #[test]
-fn a_record_that_leads_to_other_paths_is_refused_without_a_request() {
+fn a_record_whose_names_lead_to_other_paths_is_refused_without_a_request() {
     let shop = Shop::new();
     shop.config_maps(&["a"]);
     shop.deploy(&[]).code(0);

@@ -11,7 +11,7 @@ fn gone(token: Option<&str>) -> Value {
 }
 
 #[test]
-fn an_expired_list_begins_again_once() {
+fn an_expired_list_is_restarted_once() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     namespaces(cp, &[&names.namespace]);
@@ -90,7 +90,7 @@ fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
 }
 
 #[test]
-fn a_cut_connection_is_no_end_of_the_list() {
+fn a_broken_connection_is_not_the_end_of_the_list() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     namespaces(cp, &[&names.namespace]);
@@ -116,7 +116,7 @@ fn a_cut_connection_is_no_end_of_the_list() {
 }
 
 #[test]
-fn a_stop_by_the_user_ends_the_list_where_it_is() {
+fn an_interrupt_ends_a_list_at_once() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     namespaces(cp, &[&names.namespace]);

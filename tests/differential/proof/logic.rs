@@ -68,7 +68,7 @@ fn refused(crd: &Crd, pairs: &BTreeMap<String, Pair>, value: &str) -> BTreeSet<S
 }
 
 #[test]
-fn what_follows_by_logic_holds_for_the_server() {
+fn conclusions_by_logic_hold_on_the_server() {
     let (count, seed) = crate::run_length("GANTRY_PROOF", 160);
     let group = isolated().group;
     let api = control_plane().api();

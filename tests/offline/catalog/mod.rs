@@ -157,7 +157,7 @@ can be updated to
 }
 
 #[test]
-fn the_shortest_way_is_a_list_of_steps() {
+fn the_shortest_upgrade_path_is_a_list_of_steps() {
     let output = gantry(&["example", "--from", "1.0.0", "--to", "3.0.0"]).code(0);
     let expected = "\
 example 1.0.0 -> 3.0.0: 2 steps (catalog test)
@@ -192,7 +192,7 @@ example 1.0.0 -> 3.0.0: 2 steps (catalog test)
 }
 
 #[test]
-fn from_a_version_all_that_can_be_reached_is_listed() {
+fn all_versions_that_can_be_reached_from_one_are_listed() {
     let output = gantry(&["example", "--from", "1.0.0"]).code(0);
     let expected = "\
 example 1.0.0 (catalog test)
@@ -258,7 +258,7 @@ flowchart LR
 }
 
 #[test]
-fn what_is_not_there_is_named_with_what_is_near() {
+fn an_unknown_name_is_reported_with_a_similar_one() {
     for (args, message, help) in [
         (&["exampel"][..], "no package \"exampel\" in catalog test", "did you mean \"example\"?"),
         (&["x"], "no package \"x\" in catalog test", "gantry catalog lists all packages"),
@@ -320,7 +320,7 @@ fn usage_is_checked_before_anything_is_read() {
 }
 
 #[test]
-fn a_folder_has_no_content_of_catalogs() {
+fn a_folder_target_has_no_catalogs() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
         metadata: {name: clustercatalogs.olm.operatorframework.io}\nspec:\n  group: olm.operatorframework.io\n  \
         scope: Cluster\n  names: {plural: clustercatalogs, kind: ClusterCatalog}\n  versions:\n  \
@@ -399,7 +399,7 @@ fn folder_of_config(text: &str) -> TempDir {
 }
 
 #[test]
-fn broken_catalogs_are_never_passed_over() {
+fn broken_catalogs_are_never_skipped() {
     for (text, message) in [
         (
             format!("{}---\nschema: x\nSchema: y\n", small("p")),

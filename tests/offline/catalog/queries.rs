@@ -35,7 +35,7 @@ fn column(output: &str, heading: &str, column: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_queries_of_the_document_give_the_same() {
+fn the_documented_jq_queries_give_the_same_result() {
     let all = served();
     let names = jq(&["-s", ".[] | select(.schema == \"olm.package\") | .name"], &all);
     assert_eq!(
@@ -94,7 +94,7 @@ fn the_queries_of_the_document_give_the_same() {
 ///     GANTRY_TEST_CATALOG=FOLDER cargo test --test offline catalog::queries -- --ignored --nocapture
 #[test]
 #[ignore = "needs a catalog"]
-fn the_queries_give_the_same_on_a_given_catalog() {
+fn the_jq_queries_give_the_same_result_on_a_given_catalog() {
     let given = std::env::var("GANTRY_TEST_CATALOG").expect("GANTRY_TEST_CATALOG names a folder or file");
     let catalog = format!("--catalog=given={given}");
     let run = |args: &[&str]| {

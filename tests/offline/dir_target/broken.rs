@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn every_broken_file_is_named_and_so_is_an_object_that_is_there_twice() {
+fn every_broken_file_and_every_duplicate_object_is_named() {
     let broken = folder(&[("a.yaml", "kind: [\n"), ("b/c.yaml", "x: }\n"), ("ok.yaml", CRD)]);
     let error = DirTarget::open(broken.path()).err().unwrap();
     let mut files: Vec<&str> =
@@ -71,7 +71,7 @@ fn a_missing_folder_is_an_error_with_a_next_step_and_an_empty_one_is_not() {
 }
 
 #[test]
-fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
+fn leftovers_of_a_killed_run_are_ignored_and_removed_by_the_next_write() {
     let folder = folder(&[(".gantry-abc.tmp", "kind: [")]);
     let target = open(&folder);
     assert_eq!(file_names(folder.path()), [".gantry-abc.tmp"]);
@@ -80,14 +80,14 @@ fn what_a_killed_run_left_behind_is_ignored_and_cleared_by_the_next_write() {
 }
 
 #[test]
-fn a_left_over_file_goes_without_a_write() {
+fn leftovers_are_removed_without_a_write() {
     let folder = folder(&[(".gantry-abc.tmp", "data: {password: x}"), ("a.yaml", "")]);
     open(&folder).remove_leftovers();
     assert_eq!(file_names(folder.path()), ["a.yaml"]);
 }
 
 #[test]
-fn a_folder_that_is_gone_is_a_clear_refusal() {
+fn an_apply_to_a_deleted_folder_is_refused() {
     let folder = folder(&[]);
     let target = open(&folder);
     fs::remove_dir(folder.path()).unwrap();
@@ -96,7 +96,7 @@ fn a_folder_that_is_gone_is_a_clear_refusal() {
 }
 
 #[test]
-fn a_left_over_file_is_removed_when_a_deploy_starts_and_left_alone_by_what_only_looks() {
+fn leftovers_are_removed_by_a_deploy_and_kept_by_commands_that_only_read() {
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
     let folder =
         folder(&[("cluster/.gantry-abc.tmp", "password: x"), ("cluster/a.yaml", manifest), ("a.yaml", manifest)]);

@@ -65,7 +65,7 @@ fn objects_are_listed_as_a_server_would_list_them() {
 }
 
 #[test]
-fn what_a_folder_cannot_list_is_an_error_and_no_empty_list() {
+fn objects_that_a_folder_cannot_list_are_an_error_and_not_an_empty_list() {
     let object = r#"{apiVersion: test.example.com/v1, kind: Sample, metadata: {name: one}}"#;
     let mut webhook = crd(&["v1", "v2"]);
     webhook["spec"]["conversion"] = json!({"strategy": "Webhook"});

@@ -57,7 +57,7 @@ fn check(stage: &Stage) -> Ran {
 }
 
 #[test]
-fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
+fn a_provider_that_drops_a_required_api_is_named_with_its_dependent() {
     // A's provider depends on B; B's provider changes to C.
     let stage = Stage::new();
     stage.write("live/csvs.yaml", &documents(&[csv("a.v1.0.0", &["A"], &["B"]), csv("b.v1.0.0", &["B"], &[])]));
@@ -77,7 +77,7 @@ fn a_provider_that_drops_what_another_operator_requires_is_named_with_it() {
 }
 
 #[test]
-fn an_operator_of_another_namespace_is_another_one() {
+fn an_operator_of_another_namespace_is_a_different_operator() {
     let stage = Stage::new();
     let mut elsewhere = csv("a.v1.0.0", &["A"], &[]);
     elsewhere["metadata"]["namespace"] = "elsewhere".into();
@@ -111,7 +111,7 @@ fn operators_that_need_each_other_are_updated_together() {
 }
 
 #[test]
-fn what_is_required_and_missing_is_named_with_who_provides_it() {
+fn a_missing_requirement_is_reported_with_its_providers() {
     let topology = package(
         "topology",
         &[(
@@ -170,7 +170,7 @@ fn crd(versions: &[&str], most: u64) -> Value {
 }
 
 #[test]
-fn a_crd_with_two_owners_keeps_its_versions_and_takes_every_object() {
+fn a_crd_with_two_owners_keeps_its_versions_and_accepts_every_object() {
     let object = |size: u64| json!({"apiVersion": "g.example.com/v1", "kind": "K", "metadata": {"name": "one", "namespace": "operators"}, "size": size});
     let stage = |owners: &[&str], size, desired: &Value| {
         let mut live: Vec<Value> = owners.iter().map(|name| csv(name, &["K"], &[])).collect();
@@ -222,7 +222,7 @@ fn the_document_of_classic_olm_forbids_to_remove_a_served_version_at_once() {
 }
 
 #[test]
-fn a_version_that_a_live_operator_requires_is_not_taken_away() {
+fn removing_a_version_that_a_live_operator_requires_is_an_error() {
     let stage = Stage::new();
     let mut needs = csv("a.v1.0.0", &[], &["K"]);
     needs["spec"]["customresourcedefinitions"]["required"][0]["version"] = "v1beta1".into();
@@ -314,7 +314,7 @@ fn a_channel_of_a_subscription_has_one_head() {
 }
 
 #[test]
-fn a_skip_range_holds_for_the_installed_version_although_the_catalog_lacks_it() {
+fn a_skip_range_applies_to_an_installed_version_that_the_catalog_lacks() {
     let catalog = |[two, three]: [&str; 2]| {
         versions(&json!({"a": [{"name": "p.v1.0.0"},
             {"name": "p.v2.0.0", "replaces": "p.v1.0.0", "skipRange": two},
@@ -330,7 +330,7 @@ fn a_skip_range_holds_for_the_installed_version_although_the_catalog_lacks_it() 
 }
 
 #[test]
-fn a_status_without_its_cluster_service_version_counts_for_nothing() {
+fn a_subscription_status_without_its_cluster_service_version_is_ignored() {
     let catalog = versions(&json!({"a": [{"name": "p.v1.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"},
         {"name": "p.v3.0.0", "replaces": "p.v2.0.0"}]}));
     let mut elsewhere = csv("p.v1.0.0", &[], &[]);
@@ -391,7 +391,7 @@ fn a_constraint_is_met_by_a_single_operator() {
 }
 
 #[test]
-fn what_olm_evaluates_and_gantry_does_not_is_no_pass() {
+fn a_constraint_that_only_olm_evaluates_is_no_pass() {
     let rule = json!({"type": "olm.constraint", "value": {"failureMessage": "x", "cel": {"rule": "properties.exists(p, true)"}}});
     let broken = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": "^1"}});
     let unknown = json!({"type": "olm.constraint", "value": {"gvk": gvk("K"), "unknownthing": {}}});

@@ -50,7 +50,7 @@ fn each_rule_reports_its_example_and_nothing_else() {
 }
 
 #[test]
-fn the_way_to_a_version_without_an_edge_is_told() {
+fn the_upgrade_path_to_a_version_without_an_edge_is_shown() {
     let edges = entries(&["1.0.0", "2.0.0 range=>=1.0.0 <2.0.0", "3.0.0 skips=2.0.0"]);
     let stage = || {
         Stage::new().catalog("c", &catalog(json!({"a": edges}), &["1.0.0", "2.0.0", "3.0.0"], &[])).installed("1.0.0")
@@ -90,7 +90,7 @@ fn outcome(ran: &Ran) -> String {
 }
 
 #[test]
-fn edges_channels_and_policies_decide() {
+fn an_update_follows_edges_channels_and_policies() {
     let e2e = catalog(
         json!({"alpha": entries(&["1.0.0", "1.0.1 replaces=1.0.0", "1.2.0 replaces=1.0.1"]),
             "beta": entries(&["1.0.0", "1.0.2 range=>=1.0.0 <1.0.2"])}),
@@ -141,7 +141,7 @@ fn both_versions_of_the_api_are_read() {
 }
 
 #[test]
-fn what_is_deprecated_gives_way() {
+fn a_deprecated_bundle_is_used_only_without_an_alternative() {
     let deprecations = |versions: &[&str]| {
         let entry = |version: &&str| json!({"reference": {"schema": "olm.bundle", "name": format!("p.v{version}")}, "message": "old"});
         json!({"schema": "olm.deprecations", "package": "p", "entries": versions.iter().map(entry).collect::<Value>()})
@@ -279,7 +279,7 @@ fn catalogs_are_selected_and_the_highest_priority_wins() {
 
 /// OLM resolves the object that the deploy leaves behind, not the manifest.
 #[test]
-fn fields_that_others_have_set_count() {
+fn fields_of_other_managers_count_for_the_resolution() {
     let all = ["1.0.0", "1.1.0", "2.0.0"];
     let channels = json!({"a": entries(&["1.0.0", "1.1.0 replaces=1.0.0"]), "b": entries(&["1.0.0", "2.0.0"])});
     let stage = |of_others: Value, manager: &str| {
@@ -341,7 +341,7 @@ fn releases_are_part_of_what_is_installed() {
 }
 
 #[test]
-fn downgrades_take_self_certified() {
+fn downgrades_need_the_self_certified_policy() {
     let versions = ["0.1.0", "1.0.0", "1.0.1"];
     let deprecated = json!({"schema": "olm.deprecations", "package": "p", "entries": [
         {"reference": {"schema": "olm.bundle", "name": "p.v1.0.0"}, "message": "x"},
@@ -357,7 +357,7 @@ fn downgrades_take_self_certified() {
 }
 
 #[test]
-fn pre_releases_are_named_where_they_alone_fit() {
+fn pre_releases_are_suggested_if_nothing_else_matches() {
     let versions = ["0.9.0", "0.10.0-mas", "0.11.0-mas"];
     let stage = |range: &str| {
         Stage::new().catalog("c", &chained(&versions)).desired(extension(json!({"packageName": "p", "version": range})))
@@ -403,7 +403,7 @@ fn broken_catalogs_are_never_a_pass() {
 }
 
 #[test]
-fn an_extension_that_does_not_change_is_warned_of_and_blocks_nothing() {
+fn an_unchanged_extension_is_a_warning_and_blocks_nothing() {
     let stage = Stage::new().catalog("c", &chained(&["1.0.0", "1.1.0", "1.2.0"]));
     let mut live = extension(json!({"packageName": "p", "version": "1.2.0"}));
     let desired = live.to_string();

@@ -5,7 +5,7 @@ use std::fs;
 use super::{REMOVED, Repository, config_map, crd, crd_named};
 
 #[test]
-fn a_file_may_move_within_the_folder_and_one_that_goes_takes_its_objects_along() {
+fn a_file_may_move_within_the_folder_and_a_deleted_one_removes_its_objects() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     repository.write("deploy/crds/other.yaml", crd_named("others", &["x"]));
     repository.commit();
@@ -20,7 +20,7 @@ fn a_file_may_move_within_the_folder_and_one_that_goes_takes_its_objects_along()
 }
 
 #[test]
-fn a_path_that_is_new_is_said_and_one_that_nobody_has_is_an_error() {
+fn a_new_path_is_a_notice_and_an_unknown_one_is_an_error() {
     let repository = Repository::with_crd(&["keep"]);
     repository.write("new/crd.yaml", crd_named("others", &["x"]));
     repository.commit();
@@ -41,7 +41,7 @@ fn a_path_that_is_new_is_said_and_one_that_nobody_has_is_an_error() {
 }
 
 #[test]
-fn what_moved_is_compared_with_what_it_was() {
+fn a_moved_file_is_compared_with_its_former_content() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     repository.write("deploy/crds/more.yaml", crd_named("others", &["x"]));
     repository.write("deploy/templates/chart.yaml", "name: {{ .Values.name }}\n");
@@ -73,7 +73,7 @@ fn what_moved_is_compared_with_what_it_was() {
 }
 
 #[test]
-fn what_moved_into_the_folder_is_compared_with_what_it_was() {
+fn a_file_that_moved_into_the_folder_is_compared_with_its_former_content() {
     let repository = Repository::new();
     repository.write("deploy/cm.yaml", config_map("settings"));
     repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
@@ -121,7 +121,7 @@ fn what_moved_into_the_folder_is_compared_with_what_it_was() {
 }
 
 #[test]
-fn what_moved_into_the_folder_from_one_of_several_places_is_asked_for() {
+fn a_file_that_moved_into_the_folder_from_one_of_several_places_is_an_error() {
     let repository = Repository::new();
     repository.write("deploy/cm.yaml", config_map("settings"));
     for place in ["one", "two"] {
@@ -140,7 +140,7 @@ fn what_moved_into_the_folder_from_one_of_several_places_is_asked_for() {
 }
 
 #[test]
-fn a_path_of_the_target_is_all_that_counts_as_live() {
+fn only_the_path_of_the_target_counts_as_live() {
     let repository = Repository::new();
     repository.write("deploy/cm.yaml", config_map("settings"));
     repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
@@ -155,7 +155,7 @@ fn a_path_of_the_target_is_all_that_counts_as_live() {
 }
 
 #[test]
-fn a_copy_is_new_and_what_was_in_two_places_is_asked_for() {
+fn a_copy_is_new_and_a_file_from_two_places_is_an_error() {
     let repository = Repository::new();
     for overlay in ["dev", "prod"] {
         repository.write(&format!("overlays/{overlay}/crd.yaml"), crd(&["keep", "gone"]));

@@ -61,7 +61,7 @@ fn both_sides_are_rendered_by_the_same_command() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_renderer_says_is_shown_and_harmless() {
+fn errors_of_a_renderer_are_shown_and_escaped() {
     let repository = Repository::with_crd(&["keep"]);
     let check = |render: &str| repository.check(&["-f", "deploy", "--render", render, "--target", "git:main"]);
     let failed = check("sh -c 'printf \"no such base\\033[31m\" >&2; exit 7' {dir}");
@@ -80,7 +80,7 @@ fn what_a_renderer_says_is_shown_and_harmless() {
 
 #[cfg(unix)]
 #[test]
-fn no_program_comes_with_the_project() {
+fn no_renderer_comes_from_the_project_file_or_the_manifests() {
     let repository = Repository::with_crd(&["keep"]);
     let ran = repository.folder.path().join("ran");
     let config = format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\nrender: touch {} {{dir}}\n", ran.display());

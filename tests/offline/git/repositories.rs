@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{REMOVED, Repository, check_in, command, crd, ended, git};
 
 #[test]
-fn the_work_tree_may_be_elsewhere() {
+fn the_work_tree_may_be_outside_of_the_working_directory() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     let (root, crds) = (repository.root(), repository.root().join("deploy/crds"));
@@ -27,7 +27,7 @@ fn the_work_tree_may_be_elsewhere() {
 }
 
 #[test]
-fn a_damaged_repository_is_called_one() {
+fn a_damaged_repository_is_reported() {
     let repository = Repository::with_crd(&["keep"]);
     let object = |name: &str| {
         let hash = repository.git(&["rev-parse", name]);
@@ -152,7 +152,7 @@ fn a_partial_clone_says_what_to_fetch_and_runs_no_program_of_its_configuration()
 }
 
 #[test]
-fn a_submodule_is_said_and_not_followed() {
+fn a_submodule_is_a_notice_and_is_not_followed() {
     let (inner, outer) = (Repository::with_crd(&["keep"]), Repository::with_crd(&["keep"]));
     let inner = inner.root();
     outer.git(&["submodule", "--quiet", "add", inner.to_str().unwrap(), "deploy/sub"]);
@@ -167,7 +167,7 @@ fn a_submodule_is_said_and_not_followed() {
 }
 
 #[test]
-fn git_says_itself_why_it_does_not_read_a_repository() {
+fn the_error_of_git_about_a_repository_is_shown() {
     let repository = Repository::with_crd(&["keep"]);
     let arguments = ["check", "-f", "deploy", "--target", "git:main"];
     let mut foreign = command(&repository.root(), &arguments);
@@ -188,7 +188,7 @@ fn git_says_itself_why_it_does_not_read_a_repository() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_of_the_repository_is_run_and_nothing_is_written() {
+fn no_program_of_the_repository_runs_and_nothing_is_written() {
     use std::os::unix::fs::PermissionsExt as _;
     let repository = Repository::with_crd(&["keep"]);
     let ran = repository.folder.path().join("ran");

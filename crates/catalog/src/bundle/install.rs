@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_writes_otherwise_is_hashed_as_go_writes_it() {
+    fn hashes_of_permissions_use_the_json_that_go_writes() {
         let of = |rules: Vec<BundlePolicyRule>| hash(&Permissions { service_account_name: "a".into(), rules });
         // echo '{"serviceAccountName":"a","rules":[{"verbs":["\u003c\u003e\u0026"],"apiGroups":[""],"resources":["x"]}]}'
         assert_eq!(of(vec![rule(&["<>&"], "", "x")]), "1wh0ue9l1hm2ha8w0wmmib7h02x0lrjap5c47pan362q");

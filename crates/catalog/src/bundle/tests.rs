@@ -124,7 +124,7 @@ fn olm_ends_with_the_first_thing_that_it_does_not_support() {
 }
 
 #[test]
-fn install_modes_that_are_not_enough() {
+fn install_modes_that_olm_does_not_support_are_reported() {
     let modes = |modes: &[&str]| {
         let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
         let mut csv = csv();
@@ -232,7 +232,7 @@ fn deployments_have_names_of_their_own() {
 }
 
 #[test]
-fn crds_are_there_once() {
+fn a_crd_that_a_bundle_has_twice_is_an_error() {
     let objects = |names: &[&'static str]| {
         let crds = names.iter().map(|name| ("crd.yaml", crd(name)));
         let objects: Vec<(&str, Value)> = std::iter::once(("csv.yaml", csv())).chain(crds).collect();
@@ -288,7 +288,7 @@ fn only_some_kinds_may_be_in_a_bundle() {
 }
 
 #[test]
-fn all_validators_are_heard() {
+fn errors_of_all_validators_are_reported() {
     let found = of_changed(|spec| {
         spec["install"]["spec"]["deployments"] = json!([{"name": "a"}, {"name": "a"}]);
         spec["webhookdefinitions"] = json!([webhook("ValidatingAdmissionWebhook", "v", json!({}))]);
@@ -298,7 +298,7 @@ fn all_validators_are_heard() {
 }
 
 #[test]
-fn the_versions_that_are_owned_are_there_and_served() {
+fn owned_versions_exist_and_are_served() {
     let owned = |version: &str| {
         let owned = json!([{"name": "widgets.example.com", "version": version, "kind": "Widget"}]);
         let mut csv = csv();
@@ -320,7 +320,7 @@ fn the_versions_that_are_owned_are_there_and_served() {
 }
 
 #[test]
-fn of_a_catalog_less_can_be_told() {
+fn fewer_problems_are_found_in_a_bundle_that_only_a_catalog_describes() {
     let load = |property: Value| {
         let blob = json!({"schema": "olm.bundle", "package": "p", "name": "p.v1", "properties": [
             {"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}}, property]});

@@ -33,7 +33,7 @@ fn constraint(value: Value) -> BundleRequirement {
 }
 
 #[test]
-fn a_requirement_holds_where_an_operator_fits_in_all_parts() {
+fn a_requirement_is_met_if_all_its_parts_are_met() {
     let api = |version: &str| json!({"group": "g", "version": version, "kind": "K"});
     let there = There {
         apis: provided(&[property("olm.gvk", &api("v1")), property("olm.gvk", &json!(7)), property("x", &api("v2"))])
@@ -83,7 +83,7 @@ fn a_single_operator_meets_a_whole_constraint() {
 }
 
 #[test]
-fn requirements_are_said_in_the_words_of_olm() {
+fn requirements_are_printed_as_olm_prints_them() {
     let gvk = BundleRequirement::of_property(&property(
         "olm.gvk.required",
         &json!({"group": "g", "version": "v1", "kind": "K"}),
@@ -155,7 +155,7 @@ const SUBSCRIPTION: Subscription<'static> =
     Subscription { name: "s", package: "p", channel: "a", starting_csv: "", source: "c", source_namespace: "olm" };
 
 #[test]
-fn a_subscription_goes_along_the_chain_of_its_channel() {
+fn a_subscription_is_updated_along_the_chain_of_its_channel() {
     let entries = json!([
         {"name": "p.v1.0.0"},
         {"name": "p.v1.1.0", "replaces": "p.v1.0.0"},

@@ -33,7 +33,7 @@ fn rows(language: &str) -> Vec<Row> {
 }
 
 #[test]
-fn ranges_of_the_table_mean_what_the_libraries_say() {
+fn ranges_of_the_table_match_the_same_versions_as_in_the_libraries() {
     let masterminds = |range: &str| {
         Constraint::parse(range)
             .map(|range| Box::new(move |v: &SemanticVersion| range.matches(v)) as Box<dyn Fn(&SemanticVersion) -> bool>)
@@ -123,7 +123,7 @@ fn releases_decide_between_equal_versions() {
 
 /// Each line is a range after a `+` or `-`: whether the rule of the CRD accepts it on a kube-apiserver.
 #[test]
-fn the_rule_of_the_crd_takes_what_the_api_server_takes() {
+fn ranges_are_refused_by_the_same_rule_as_in_the_crd() {
     let rows: Vec<&str> = include_str!("../version_rule.txt").lines().collect();
     assert!(rows.len() > 140, "{}", rows.len());
     for row in rows {
@@ -138,7 +138,7 @@ fn the_rule_of_the_crd_takes_what_the_api_server_takes() {
 }
 
 #[test]
-fn a_range_of_one_version_is_told_from_others() {
+fn ranges_that_pin_one_version_are_recognised() {
     for (range, expected) in [
         ("1.2.3", true),
         ("=1.2.3", true),

@@ -34,7 +34,7 @@ fn one_bundle() -> String {
 }
 
 #[test]
-fn a_catalog_reads_alike_in_every_form() {
+fn a_catalog_is_read_the_same_from_yaml_json_and_json_lines() {
     let yaml = one_bundle();
     let expected = outline(&yaml).unwrap();
     assert_eq!(expected.packages["p"].bundles["p.v1"].version, "1.0.0");
@@ -99,7 +99,7 @@ fn long_blobs_and_short_reads_change_nothing() {
 }
 
 #[test]
-fn a_separator_may_be_cut_by_the_end_of_what_is_read_at_once() {
+fn a_separator_may_span_two_reads() {
     for short in 0..8 {
         let head = "schema: other\ntext: ";
         let filler = format!("{head}{}\n---\n", "x".repeat((256 << 10) - head.len() - short));
@@ -111,7 +111,7 @@ fn a_separator_may_be_cut_by_the_end_of_what_is_read_at_once() {
 }
 
 #[test]
-fn what_is_no_catalog_is_an_error_with_its_line() {
+fn a_file_that_is_not_a_catalog_is_an_error_with_its_line() {
     let error = |text: &str| outline(text).map(|catalog| format!("{catalog:?}")).unwrap_err();
     let cases = [
         // operator-registry 1.73.0 has the same form.
@@ -161,7 +161,7 @@ fn a_broken_blob_breaks_its_package_alone() {
 }
 
 #[test]
-fn keys_are_found_in_any_case_and_the_last_of_two_blobs_counts() {
+fn keys_match_in_any_case_and_the_last_of_two_blobs_wins() {
     let text = "SCHEMA: olm.package\nName: p\ndefaultchannel: a\n---\nschema: olm.channel\npackage: p\nname: a\nENTRIES: [{Name: p.v1, SkipRange: <1.0.0}]\n";
     let catalog = outline(text).unwrap();
     let package = &catalog.packages["p"];
@@ -194,7 +194,7 @@ fn the_order_of_blobs_changes_nothing() {
 }
 
 #[test]
-fn properties_and_service_versions_are_kept_where_asked_for() {
+fn properties_and_cluster_service_versions_are_kept_on_request() {
     use base64::Engine as _;
     let csv = r#"{"kind": "ClusterServiceVersion", "spec": {"version": "1.0.0", "installModes": [{"type": "AllNamespaces", "supported": true}, {"type": "OwnNamespace", "supported": false}], "webhookdefinitions": [{}]}}"#;
     let data = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -237,7 +237,7 @@ fn properties_and_service_versions_are_kept_where_asked_for() {
 }
 
 #[test]
-fn mistakes_are_told_in_the_words_of_opm() {
+fn mistakes_have_the_messages_of_opm() {
     let of = |text: String| mistakes(&outline(&text).unwrap().packages["p"]);
     let entries = |entries: &str| {
         of(format!(
@@ -314,7 +314,7 @@ fn mistakes_are_told_in_the_words_of_opm() {
 }
 
 #[test]
-fn the_shortest_way_is_found_and_needs_no_chain() {
+fn the_shortest_upgrade_path_is_found_without_a_replaces_chain() {
     let text = format!(
         "{PACKAGE_OF_P}{}{}{}{}{}",
         channel(
@@ -380,7 +380,7 @@ fn an_indexignore_leaves_files_out_as_gitignore_does() {
 }
 
 #[test]
-fn versions_go_from_the_highest_down() {
+fn versions_are_listed_from_the_highest_down() {
     let text = format!(
         "{PACKAGE_OF_P}{}{}{}{}",
         bundle("c", "1.0.0"),

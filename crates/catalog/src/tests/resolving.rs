@@ -76,7 +76,7 @@ fn usual() -> Catalog {
 }
 
 #[test]
-fn a_first_install_takes_the_highest_version() {
+fn a_first_install_resolves_to_the_highest_version() {
     let catalog = usual();
     for (version, channels, expected) in [
         ("", &[][..], "c 3.0.0"),
@@ -155,7 +155,7 @@ fn an_edge_of_another_channel_does_not_count() {
 }
 
 #[test]
-fn the_example_of_the_document_takes_two_steps() {
+fn the_upgrade_of_the_documented_example_takes_two_steps() {
     let channels = json!({"stable": [{"name": "p.v3.0.0", "skips": ["p.v2.0.0"]}, {"name": "p.v2.0.0", "skipRange": ">=1.0.0 <2.0.0"}, {"name": "p.v1.0.0"}]});
     let catalog = catalog(channels, &["1.0.0", "2.0.0", "3.0.0"], &[], &[]);
     assert_eq!(said(of(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
@@ -165,7 +165,7 @@ fn the_example_of_the_document_takes_two_steps() {
 }
 
 #[test]
-fn releases_go_by_name_and_decide_between_versions() {
+fn releases_are_read_from_bundle_names_and_decide_between_equal_versions() {
     let channels = json!({"stable": [{"name": "p.v2.0.0+1"}, {"name": "p.v2.1.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.2.0", "skips": ["p.v2.0.0+1"]}]});
     let catalog = catalog(channels, &["2.0.0+1", "2.1.0", "2.2.0"], &[], &[]);
     assert_eq!(said(of(&wanted("", &[]), Some("2.0.0+1"), &catalog)), "c 2.2.0");
@@ -210,7 +210,7 @@ fn dependencies_are_refused_and_the_next_one_is_not_tried() {
 }
 
 #[test]
-fn what_cannot_be_read_is_no_candidate_of_a_range_and_never_a_pass() {
+fn a_version_that_cannot_be_parsed_is_no_candidate_and_an_error_without_a_range() {
     let channels = json!({"a": [{"name": "p.vlatest"}]});
     let odd = catalog(channels, &["latest"], &[], &[]);
     assert_eq!(said(of(&wanted("*", &[]), None, &odd)), "no bundles found for package \"p\" matching version \"*\"");
@@ -227,7 +227,7 @@ fn what_cannot_be_read_is_no_candidate_of_a_range_and_never_a_pass() {
 }
 
 #[test]
-fn the_step_that_leaves_nothing_is_told() {
+fn the_reason_names_the_constraint_that_excluded_the_last_candidate() {
     let pre = catalog(json!({"a": [{"name": "p.v0.10.0-mas"}]}), &["0.10.0-mas"], &[], &[]);
     let reason = |wanted: &ExtensionRequest, catalog| of(wanted, None, catalog).unwrap_err().reason.clone();
     let versions = vec!["0.10.0-mas"];
@@ -275,7 +275,7 @@ fn updates_by_semantic_versions_stay_within_a_major_version() {
 ///     GANTRY_TEST_RESOLVE=FILE cargo test -p gantry-catalog given -- --ignored --nocapture
 #[test]
 #[ignore = "needs a file of cases"]
-fn given_cases_resolve_as_they_say() {
+fn cases_of_a_given_file_resolve_as_expected() {
     let file = std::env::var("GANTRY_TEST_RESOLVE").expect("GANTRY_TEST_RESOLVE names a file");
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("cases");
     for case in &cases {

@@ -14,7 +14,7 @@ fn differs(first: &str, second: &str) -> Option<String> {
 }
 
 #[test]
-fn a_pattern_that_allows_more_is_told_from_one_that_allows_less() {
+fn a_text_is_found_that_only_the_wider_of_two_patterns_matches() {
     for (narrow, wide, witness) in [
         ("^a$", "^a+$", "aa"),
         ("^a+$", "a", "0a"),
@@ -43,7 +43,7 @@ fn a_pattern_that_allows_more_is_told_from_one_that_allows_less() {
 }
 
 #[test]
-fn the_same_language_written_in_two_ways_is_one() {
+fn patterns_of_the_same_language_are_equal() {
     for (one, other) in [
         ("^(a|b)*$", "^[ab]*$"),
         ("^a+$", "^aa*$"),
@@ -89,7 +89,7 @@ fn a_list_of_strings_is_a_pattern() {
 }
 
 #[test]
-fn what_is_too_large_or_unknown_is_no_answer() {
+fn patterns_that_are_too_large_or_not_supported_are_undecided() {
     let exponential = "^(a|b)*a(a|b){30}$";
     let query = StringQuery { all: vec![exponential], none: vec!["^(a|b)*a(a|b){31}$"], ..StringQuery::default() };
     assert!(find(&StringQuery { min: 40, ..query }, &mut SearchBudget::new(100_000)).is_err());
@@ -125,7 +125,7 @@ proptest! {
 
     /// The automaton and the `regex` crate agree on whether a text matches.
     #[test]
-    fn a_text_matches_here_as_it_does_there(pattern in pattern(), text in text()) {
+    fn a_text_matches_the_automaton_if_it_matches_the_regex(pattern in pattern(), text in text()) {
         let exactly = alternatives([text.as_str()]);
         let here = search(&StringQuery { all: vec![&pattern, &exactly], ..StringQuery::default() }).expect("decided");
         let there = re2::compile(&pattern).expect("a pattern").is_match(&text);
@@ -136,7 +136,7 @@ proptest! {
 
     /// A string that is found matches one pattern and not the other; if none is found, no random text does.
     #[test]
-    fn an_answer_holds(one in pattern(), other in pattern(), texts in prop::collection::vec(text(), 20)) {
+    fn a_text_that_a_search_finds_matches_one_pattern_and_not_the_other(one in pattern(), other in pattern(), texts in prop::collection::vec(text(), 20)) {
         let compile = |pattern: &str| re2::compile(pattern).expect("a pattern");
         let (matches_one, matches_other) = (compile(&one), compile(&other));
         match search(&StringQuery { all: vec![&one], none: vec![&other], ..StringQuery::default() }) {

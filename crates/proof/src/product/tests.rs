@@ -105,7 +105,7 @@ fn each_keyword_that_differs_is_a_question_of_its_own() {
 }
 
 #[test]
-fn what_is_proven_and_worth_saying_is_a_note() {
+fn a_required_field_with_a_default_is_a_note_and_no_break() {
     let a = |default: Value| json!({"type": "object", "properties": {"a": default}});
     let source = a(json!({"type": "string", "default": "x"}));
     let mut target = source.clone();
@@ -124,7 +124,7 @@ fn without_steps_nothing_is_proven() {
 }
 
 #[test]
-fn a_status_is_lost_to_its_subresource_where_there_can_be_one() {
+fn a_new_status_subresource_loses_a_status_if_the_schema_allows_one() {
     let status = |status: Value| json!({"type": "object", "properties": {"status": status}});
     for (source, lost) in [
         (status(json!({"type": "object"})), true),

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_live_alone_fills_in_is_not_there_for_desired() {
+    fn a_default_of_the_live_schema_alone_is_not_assumed_for_the_desired_one() {
         let side = |default: Value| {
             let mut field = json!({"type": "string", "maxLength": 3});
             field.as_object_mut().expect("an object").extend(default.as_object().cloned().unwrap_or_default());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_followed_and_errors_are_no_truth() {
+    fn conditions_narrow_sizes_and_a_rule_that_may_fail_does_not_hold() {
         let schema = json!({"type": "object", "required": ["a"], "properties": {
             "a": {"type": "string", "minLength": 2, "maxLength": 5},
             "b": {"type": "array", "minItems": 1, "items": {"type": "string", "maxLength": 3}},

@@ -90,7 +90,7 @@ fn sums_of_conditions_are_finite() {
 }
 
 #[test]
-fn the_schema_counts() {
+fn keywords_of_the_schema_count_as_premises_of_rules() {
     let bounded = json!({"type": "integer", "minimum": 1, "maximum": 10});
     assert_eq!(decided(&bounded, &[], "self > 0 && self <= 10"), "holds");
     assert_eq!(decided(&bounded, &[], "self > 1"), "fails");
@@ -136,7 +136,7 @@ fn transitions_are_shown_as_updates() {
 }
 
 #[test]
-fn maps_are_looked_at_by_key_and_value() {
+fn rules_about_keys_and_values_of_maps_are_decided() {
     let map = json!({"type": "object", "additionalProperties": text()});
     assert_eq!(decided(&map, &["self.all(k, k != 'a' && k != 'b')"], "self.all(k, k != 'a')"), "holds");
     assert_eq!(decided(&map, &["self.all(k, k != 'a')"], "!('a' in self)"), "holds");
@@ -186,7 +186,7 @@ fn items_that_fit_a_condition_are_counted() {
 
 /// A set has no twins, and a list of type `map` no two items with the same keys.
 #[test]
-fn lists_that_have_no_twins_are_known_to_have_none() {
+fn rules_that_forbid_duplicates_hold_for_sets_and_keyed_lists() {
     let set = json!({"type": "array", "items": text(), "x-kubernetes-list-type": "set"});
     let plain = json!({"type": "array", "items": text()});
     for unique in [
@@ -245,7 +245,7 @@ fn a_field_that_may_be_absent_is_followed() {
 }
 
 #[test]
-fn keys_that_are_only_looked_for_are_there_or_not() {
+fn a_key_that_rules_only_test_for_is_present_or_absent() {
     let options =
         json!({"type": "object", "additionalProperties": {"x-kubernetes-int-or-string": true}, "maxProperties": 20});
     let rule = json!({"type": "object", "properties": {"method": {"type": "string", "minLength": 1}, "hba": text(),
@@ -337,7 +337,7 @@ fn a_field_that_is_new_is_absent() {
 }
 
 #[test]
-fn a_choice_between_values_is_a_choice_of_what_is_done_to_them() {
+fn a_conditional_value_is_decided_for_both_of_its_branches() {
     let address = object(json!({"address": text(), "ports": text()}));
     let plain = "(has(self.address) && self.address.startsWith('unix://')) ? !has(self.ports) : true";
     let choice = "(has(self.address) ? self.address : \"\").startsWith(\"unix://\") ? !has(self.ports) : true";
@@ -363,7 +363,7 @@ fn a_choice_between_values_is_a_choice_of_what_is_done_to_them() {
 }
 
 #[test]
-fn constants_that_a_rule_writes_down_are_told_apart() {
+fn macros_over_constant_lists_are_expanded() {
     let kinds = object(json!({"kind": text(), "low": text(), "high": text()}));
     let listed = "['a', 'b'].exists(k, has(self.kind) && self.kind.startsWith(k))";
     let plain = "has(self.kind) && (self.kind.startsWith('a') || self.kind.startsWith('b'))";
@@ -381,7 +381,7 @@ fn constants_that_a_rule_writes_down_are_told_apart() {
 }
 
 #[test]
-fn the_case_of_letters_may_not_matter() {
+fn comparisons_that_ignore_case_are_decided() {
     let posted = "self.upperAscii() in ['POST', 'PUT']";
     assert_eq!(decided(&text(), &["self in ['post', 'PUT']"], posted), "holds");
     assert_eq!(decided(&text(), &[posted], "self.matches('^([pP][oO][sS][tT]|[pP][uU][tT])$')"), "holds");
@@ -393,7 +393,7 @@ fn the_case_of_letters_may_not_matter() {
 }
 
 #[test]
-fn what_is_beyond_the_view_is_never_proven() {
+fn rules_with_unsupported_functions_are_undecided() {
     assert_eq!(decided(&text(), &["duration(self) > duration('1s')"], "duration(self) > duration('0s')"), "unknown");
     assert_eq!(decided(&text(), &[], "self.trim() == self || self.size() >= 0"), "unknown");
     assert_eq!(decided(&text(), &[], "self.nonsense()"), "unknown");

@@ -35,7 +35,7 @@ fn typed(name: &str, mut schema: Value) -> Value {
 }
 
 #[test]
-fn a_value_is_found_wherever_there_is_one() {
+fn a_value_is_found_if_one_exists() {
     let fields = json!({"a": {"type": "string"}, "b": {"type": "integer"}});
     let rows = [
         (text(json!({"minLength": 1})), text(json!({"minLength": 2}))),
@@ -68,7 +68,7 @@ fn a_value_is_found_wherever_there_is_one() {
 }
 
 #[test]
-fn where_there_is_none_that_is_certain() {
+fn that_no_value_exists_is_certain() {
     let rows = [
         (text(json!({"minLength": 2})), text(json!({"minLength": 1}))),
         (text(json!({"pattern": "^a+$"})), text(json!({"pattern": "^[ab]+$"}))),
@@ -96,7 +96,7 @@ fn where_there_is_none_that_is_certain() {
 }
 
 #[test]
-fn what_is_not_found_out_is_open() {
+fn a_search_that_runs_out_of_steps_is_undecided() {
     let (holds, fails) = (text(json!({"pattern": "^[ab]+$"})), text(json!({"pattern": "^a+$"})));
     for steps in [0, 1, 20] {
         let answer = Solver::new(steps, &Patterns::default()).solve(&constraints(&holds, &fails), None, 1);
@@ -106,7 +106,7 @@ fn what_is_not_found_out_is_open() {
 }
 
 #[test]
-fn as_many_values_as_are_wanted_and_null_only_where_it_passes() {
+fn the_wanted_number_of_values_is_found_and_null_only_if_it_is_accepted() {
     let options = typed("boolean", json!({"nullable": true}));
     let fails = text(json!({}));
     let solver = Solver::new(100_000, &Patterns::default());

@@ -43,7 +43,7 @@ fn all_rules_of_an_object_share_a_limit() {
 }
 
 #[test]
-fn what_no_object_has_costs_nothing() {
+fn a_rule_on_a_field_that_no_live_object_can_have_adds_no_cost() {
     let object = |fields: Value| json!({"type": "object", "properties": fields});
     let text = json!({"type": "string"});
     let costly = list(Some(600), &[UNIQUE]);

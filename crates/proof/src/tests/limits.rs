@@ -54,7 +54,7 @@ fn a_witness_that_is_too_large_to_print_is_left_out() {
 }
 
 #[test]
-fn what_cannot_be_built_together_is_asked_together() {
+fn fields_whose_common_witness_is_too_large_are_decided_together() {
     let fields = |required: usize| {
         let fields: Map<String, Value> = (0..500).map(|n| (format!("f{n}"), text(3))).collect();
         let required: Vec<String> = fields.keys().take(required).cloned().collect();
@@ -71,7 +71,7 @@ fn what_cannot_be_built_together_is_asked_together() {
 }
 
 #[test]
-fn alternatives_are_gone_through_one_by_one() {
+fn hundreds_of_alternatives_are_compared_within_the_limit() {
     let patterns: Vec<Value> = (0..300).map(|n| json!({"pattern": format!("^a{n}b$")})).collect();
     let of = |patterns: &[Value]| json!({"type": "string", "oneOf": patterns});
     let limits = Limits { steps: 20_000 };
@@ -81,7 +81,7 @@ fn alternatives_are_gone_through_one_by_one() {
 }
 
 #[test]
-fn the_validator_takes_its_steps_from_the_same_account() {
+fn validation_counts_towards_the_same_limit_of_steps() {
     let branches: Vec<Value> = (0..1000).map(|n| json!({"enum": [n]})).collect();
     let schema = Schema::compile(&json!({"type": "integer", "anyOf": branches})).expect("a schema");
     let mut steps = 10_000;
@@ -143,7 +143,7 @@ fn a_node_that_was_not_reached_is_undecided() {
 }
 
 #[test]
-fn past_the_limit_nothing_is_guessed() {
+fn a_proof_beyond_its_limit_is_undecided() {
     let (live, desired) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
     let proof = prove(&version(&live), &version(&desired), Limits { steps: 20 });
     assert_eq!(proof.verdict, Undecided);
@@ -177,7 +177,7 @@ fn schemas_made_to_blow_up_end_and_are_not_called_safe() {
 }
 
 #[test]
-fn the_share_of_a_crd_follows_from_the_counts() {
+fn the_limit_of_a_crd_depends_on_the_number_of_crds_and_versions() {
     let steps = |crds, versions| Limits::shared(crds, versions).steps;
     assert_eq!(steps(1, 1), Limits::default().steps);
     assert!(steps(10, 1) >= steps(100, 1) && steps(100, 1) >= steps(1_000, 1));

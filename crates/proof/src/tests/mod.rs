@@ -93,7 +93,7 @@ fn required_fields_and_defaults() {
 }
 
 #[test]
-fn fields_against_additional_properties() {
+fn properties_are_compared_with_additional_properties() {
     let string = || json!({"type": "string"});
     both_ways(&[
         (
@@ -130,7 +130,7 @@ fn fields_against_additional_properties() {
 }
 
 #[test]
-fn lists() {
+fn list_keywords_and_list_types_are_compared() {
     let list = |more: Value| {
         let mut schema = json!({"type": "array", "items": {"type": "object", "required": ["a", "b"],
             "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}});
@@ -181,7 +181,7 @@ fn a_null_in_a_list_passes_an_enum_below_all_of() {
 }
 
 #[test]
-fn combined_schemas() {
+fn schemas_with_all_of_any_of_one_of_and_not_are_compared() {
     let object = |more: Value| {
         let mut schema = json!({"type": "object", "properties":
             {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}});
@@ -230,7 +230,7 @@ fn combined_schemas() {
 }
 
 #[test]
-fn rules() {
+fn changed_rules_are_compared_by_meaning() {
     let ruled = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "integer"}}, "x-kubernetes-validations": rules});
     both_ways(&[
         (ruled(json!([{"rule": "self.a>1", "message": "x"}])), ruled(json!([{"rule": "self.a > 1"}])), Equal, Equal),
@@ -362,7 +362,7 @@ fn a_rule_cannot_read_every_text_that_its_format_accepts() {
 }
 
 #[test]
-fn what_nobody_reaches_breaks_nobody() {
+fn a_change_at_an_unreachable_place_breaks_nothing() {
     let impossible = |length: u64| {
         json!({"type": "object", "required": ["x"], "properties": {
         "x": {"type": "integer", "minimum": 3, "maximum": 2}, "y": {"type": "string", "maxLength": length}}})
@@ -392,7 +392,7 @@ fn a_status_is_written_through_its_subresource() {
 
 /// Regressions: each of these was once reported as safe.
 #[test]
-fn what_looks_alike_and_is_not() {
+fn pairs_that_were_wrongly_called_safe_are_not_safe() {
     let filled_in = || json!({"type": "object", "properties": {"b": {"type": "string", "default": "x"}}});
     let anything = || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let items = |nullable: bool| {
@@ -443,7 +443,7 @@ fn what_looks_alike_and_is_not() {
 }
 
 #[test]
-fn a_set_has_no_more_items_than_there_are_values() {
+fn a_set_has_at_most_as_many_items_as_there_are_values() {
     let set = |rest: Value| {
         let mut schema = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "boolean"}});
         schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -457,7 +457,7 @@ fn a_set_has_no_more_items_than_there_are_values() {
 
 /// Neither side describes the contents, at any depth.
 #[test]
-fn what_nobody_describes_ends() {
+fn a_comparison_of_contents_that_neither_side_describes_ends() {
     let kept = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let emptied = json!({"type": "object", "additionalProperties": true});
     both_ways(&[(kept, emptied, DataLoss, Widening)]);

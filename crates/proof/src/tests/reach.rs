@@ -4,7 +4,7 @@ use super::*;
 
 /// An unreachable place is decided: a null is not an example of an object, and one impossible field is enough.
 #[test]
-fn what_cannot_be_reached_is_decided_around_a_null() {
+fn an_unreachable_place_beside_a_null_is_decided() {
     let without = |rest: Value| {
         let mut schema = json!({"type": "object", "nullable": true, "required": ["pruned"], "properties": {
             "a": {"type": "number", "anyOf": [{"minimum": 1.5}, {"minimum": 1, "exclusiveMinimum": true}]}}});
@@ -32,7 +32,7 @@ fn keys_that_an_object_has_to_have_are_tried() {
 
 /// If the value around the map is impossible, no key makes the entry reachable.
 #[test]
-fn an_entry_of_what_cannot_be_is_not_reached_by_any_key() {
+fn an_entry_of_an_impossible_object_is_unreachable() {
     let side = |text: Value| {
         let map = json!({"type": "object", "additionalProperties": text});
         json!({"type": "object", "required": ["unknown"], "properties": {"map": map}})
@@ -77,7 +77,7 @@ fn a_field_has_the_values_of_its_object_s_enum() {
 
 /// A field whose default is refused by its own schema has to be written.
 #[test]
-fn a_default_that_does_not_fit_is_written_over() {
+fn a_field_whose_default_is_invalid_has_to_be_written() {
     let side = |most: u32| {
         let fields =
             json!({"a": {"type": "string", "maxLength": most}, "b": {"type": "integer", "minimum": 5, "default": 3}});
@@ -88,7 +88,7 @@ fn a_default_that_does_not_fit_is_written_over() {
 
 /// The server's constraints on every embedded resource determine what one can contain.
 #[test]
-fn an_embedded_resource_has_a_kind_and_metadata_that_the_server_takes() {
+fn an_embedded_resource_has_a_kind_and_metadata_that_the_server_accepts() {
     let resource = |meta: Value, most: u32| {
         let mut fields = json!({"d": {"type": "string", "maxLength": most}});
         fields.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
@@ -176,7 +176,7 @@ fn metadata_has_fields_that_no_schema_names() {
 
 /// A live schema that takes anything, and a desired one that describes it in thousands of nodes.
 #[test]
-fn what_an_open_node_took_is_judged_there_once() {
+fn breakage_of_unknown_fields_is_reported_once_at_the_node_that_accepted_them() {
     let text = || json!({"type": "string"});
     let fields = |field: &dyn Fn() -> Value| -> Value { (0..30).map(|n| (format!("f{n}"), field())).collect() };
     let leaf = || json!({"type": "object", "properties": fields(&text)});
@@ -196,7 +196,7 @@ fn what_an_open_node_took_is_judged_there_once() {
 
 /// If an open node still accepts what it accepted, that does not decide the nodes below.
 #[test]
-fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
+fn nodes_below_a_node_with_unknown_fields_are_judged_if_it_breaks_nothing_itself() {
     let anything =
         |named: Value| json!({"nullable": true, "x-kubernetes-preserve-unknown-fields": true, "properties": named});
     let spec = |spec: Value| json!({"type": "object", "properties": {"spec": spec}});
@@ -211,7 +211,7 @@ fn below_an_open_node_that_breaks_nothing_itself_all_is_judged() {
 
 /// Breaks are reported where live has a node: a map that it does not describe is not one, and a default hides nothing.
 #[test]
-fn what_is_described_below_an_open_node_is_judged_there() {
+fn described_fields_below_a_node_with_unknown_fields_are_judged_themselves() {
     let open = |rest: Value| {
         let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         schema.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -334,7 +334,7 @@ fn a_default_that_makes_items_duplicates_has_the_object_refused() {
 
 /// A changed default does not decide what else changed at the same node.
 #[test]
-fn a_default_decides_nothing_of_what_changed_beside_it() {
+fn a_default_hides_no_change_beside_it() {
     let of = |x: Value| json!({"type": "object", "properties": {"s": x}});
     let live = of(json!({"type": "object", "properties": {"f": {"type": "boolean", "default": false}}}));
     let desired = of(json!({"type": "object", "properties": {"f": {"type": "boolean"}}, "enum": [{}]}));

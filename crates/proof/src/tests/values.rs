@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn types() {
+fn changes_of_types_have_their_verdicts() {
     both_ways(&[
         (json!({"type": "integer"}), json!({"type": "number"}), Widening, Narrowing),
         (json!({"type": "integer"}), json!({"type": "string"}), Incomparable, Incomparable),
@@ -24,7 +24,7 @@ fn types() {
 
 /// A bound beside a factor decides only the multiples between both bounds.
 #[test]
-fn bounds_beside_a_factor() {
+fn bounds_with_multiple_of_are_compared_as_integers() {
     let of = |kind: &str, factor: &Value, more: Value| {
         let mut schema = json!({"type": kind, "multipleOf": factor});
         schema.as_object_mut().expect("a schema").extend(more.as_object().expect("keywords").clone());
@@ -66,7 +66,7 @@ fn bounds_beside_a_factor() {
 }
 
 #[test]
-fn bounds() {
+fn changes_of_bounds_have_their_verdicts() {
     both_ways(&[
         (json!({"type": "integer", "maximum": 5}), json!({"type": "integer", "maximum": 9}), Widening, Narrowing),
         (json!({"type": "integer", "maximum": 5}), json!({"type": "integer"}), Widening, Narrowing),
@@ -131,7 +131,7 @@ fn bounds() {
 }
 
 #[test]
-fn strings_and_enums() {
+fn changes_of_strings_and_enums_have_their_verdicts() {
     let text = |more: Value| {
         let mut schema = json!({"type": "string"});
         schema.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());

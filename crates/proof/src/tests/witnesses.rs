@@ -28,7 +28,7 @@ fn a_witness_is_refused_at_the_node_that_it_is_for() {
 }
 
 #[test]
-fn a_field_that_goes_is_shown_where_nothing_else_is_refused() {
+fn the_witness_of_a_removed_field_is_refused_nowhere_else() {
     let live = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
     let desired = json!({"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]});
     let proof = proof_of(&whole(&live), &whole(&desired));
@@ -90,7 +90,7 @@ fn a_bound_on_a_long_list_is_shown() {
 }
 
 #[test]
-fn a_sum_that_the_bounds_of_lists_keep_small_breaks_nobody() {
+fn a_rule_about_a_sum_that_list_bounds_keep_small_breaks_nothing() {
     let side = |most: usize, rules: Value| {
         let matches = json!({"type": "array", "maxItems": most, "items": {"type": "string"}});
         json!({"type": "object", "properties": {"routes": {"type": "array", "maxItems": 16,

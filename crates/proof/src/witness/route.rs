@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_to_its_end_and_what_is_below() {
+    fn a_route_leads_to_its_node_and_to_everything_below_it() {
         let field = |name: &str| ValueStep::Field(name.to_owned());
         let steps = [field("spec"), ValueStep::Item, field("x")];
         let route = Route { steps: steps.iter().collect(), defaulted: None };
@@ -163,7 +163,7 @@ mod tests {
 
     /// Map keys can contain dots and brackets; the steps after them are still distinguished.
     #[test]
-    fn a_way_through_a_map_leads_to_one_field_of_its_values() {
+    fn a_route_through_a_map_leads_to_one_field_of_its_values() {
         let field = |name: &str| ValueStep::Field(name.to_owned());
         let steps = [field("spec"), ValueStep::Entry("k".to_owned()), field("x")];
         let route = Route { steps: steps.iter().collect(), defaulted: None };

@@ -15,7 +15,7 @@ fn validate(rules: &[&str]) -> ObjectValidationResult {
 }
 
 #[test]
-fn what_takes_too_long_is_undecided() {
+fn a_rule_that_takes_too_many_steps_is_undecided() {
     for rule in [
         // 500 to the power of four and of eight.
         "self.list.all(a, self.list.all(b, self.list.all(c, self.list.all(d, a == b || c == d || a < d))))",
@@ -47,7 +47,7 @@ fn what_takes_too_long_is_undecided() {
 }
 
 #[test]
-fn what_takes_too_long_is_undecided_for_an_unchanged_value_too() {
+fn a_rule_that_takes_too_many_steps_is_undecided_for_an_unchanged_value() {
     let rules = json!([{"rule": "self.all(a, self.exists_one(b, a == b))"}]);
     let list = json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-validations": rules});
     let schema = Schema::compile(&json!({"type": "object", "properties": {"list": list}})).expect("a schema");
@@ -57,7 +57,7 @@ fn what_takes_too_long_is_undecided_for_an_unchanged_value_too() {
 }
 
 #[test]
-fn a_budget_is_for_all_rules_of_an_object_and_none_hides_that_it_is_spent() {
+fn all_rules_of_an_object_share_a_budget_and_no_rule_hides_that_it_is_spent() {
     let endless = "self.list.all(a, self.list.all(b, self.list.all(c, a != '')))";
     // Neither a decisive operand nor another branch may hide that the budget is exhausted.
     for rule in [format!("({endless}) || true"), format!("!({endless} && false)"), format!("[{endless}].size() == 1")] {
@@ -70,7 +70,7 @@ fn a_budget_is_for_all_rules_of_an_object_and_none_hides_that_it_is_spent() {
 }
 
 #[test]
-fn what_nests_or_goes_on_and_on_does_not_exhaust_the_stack() {
+fn deeply_nested_and_very_long_rules_do_not_exhaust_the_stack() {
     let nested =
         |open: &str, inner: &str, close: &str| format!("{}{inner}{} == 1", open.repeat(100_000), close.repeat(100_000));
     for rule in [nested("(", "1", ")"), nested("[", "1", "]"), nested("size(", "'a'", ")"), nested("-(", "1", ")")] {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_expression_is_told_before_it_runs() {
+    fn an_invalid_expression_is_an_error_before_it_is_evaluated() {
         for (source, reason) in [
             ("object.spec.replicas", "must evaluate to bool, not dyn"),
             ("self.x == 1", "undeclared reference to 'self'"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_is_no_verdict() {
+    fn an_expression_without_a_value_is_an_error_and_no_verdict() {
         let object = json!({"list": (0..200).collect::<Vec<_>>(), "text": "x"});
         assert_eq!(holds("object.spec.x == 1", &object, &Json::Null), Err("no such key: spec".to_owned()));
         assert!(holds("object.text > 1", &object, &Json::Null).is_err());

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_read() {
+    fn every_line_of_the_signatures_is_parsed() {
         for line in TEXT.lines() {
             assert!(signature(line).is_some(), "{line}");
         }

@@ -137,7 +137,7 @@ fn differences(folder: &str) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn expressions_are_what_the_server_makes_of_them() {
+fn expressions_of_the_tables_have_the_results_of_the_server() {
     let (all, wrong) = differences(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/cel"));
     assert!(all > 1_000, "the tables exist");
     assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
@@ -146,7 +146,7 @@ fn expressions_are_what_the_server_makes_of_them() {
 /// The same test for other tables: `GANTRY_CEL` names a folder with the structure of the fixtures.
 #[test]
 #[ignore = "reads the tables that GANTRY_CEL names"]
-fn given_tables() {
+fn expressions_of_given_tables_have_the_results_of_the_server() {
     let folder = std::env::var("GANTRY_CEL").expect("GANTRY_CEL names a folder");
     let (all, wrong) = differences(&folder);
     assert!(all > 0, "the tables exist");

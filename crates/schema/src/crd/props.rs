@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_that_says_what_holds_without_it_makes_no_difference() {
+    fn a_keyword_with_its_default_value_makes_no_difference() {
         let [without, with, other] = [json!({}), json!({"exclusiveMaximum": false}), json!({"exclusiveMaximum": true})];
         let props = |value| Props::decode(value).unwrap();
         assert_eq!(props(&without), props(&with));

@@ -46,13 +46,13 @@ fn errors_of(spec: Value) -> Vec<String> {
 const X: &str = "spec.validation.openAPIV3Schema.properties[spec].properties[x]";
 
 #[test]
-fn a_good_crd_is_taken() {
+fn a_valid_crd_is_accepted() {
     let rule = json!([{"rule": "self.size() < 5"}]);
     assert_eq!(errors_of(json!({"type": "string", "pattern": "^a+$", "x-kubernetes-validations": rule})), [""; 0]);
 }
 
 #[test]
-fn what_is_not_structural_is_refused_where_it_stands() {
+fn an_error_of_a_schema_that_is_not_structural_has_its_path() {
     for (schema, wanted) in [
         (json!({}), "type: Required value: must not be empty for specified object fields"),
         (json!({"type": "array"}), "items: Required value: must be specified"),
@@ -74,7 +74,7 @@ fn what_is_not_structural_is_refused_where_it_stands() {
 
 /// The server checks for undeclared fields only at the root.
 #[test]
-fn what_the_root_validates_has_to_be_declared() {
+fn fields_that_the_root_validates_have_to_be_declared() {
     let mut new = crd(json!({"type": "object"}));
     let schema = &mut new["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     schema["allOf"] = json!([{"properties": {"spec": {"properties": {"a": {"minLength": 1}}}}}]);
@@ -136,7 +136,7 @@ fn a_rule_that_may_cost_too_much_is_refused() {
 
 /// `optMap` copies its target, so the cost of a chain doubles with each link.
 #[test]
-fn a_cost_of_more_than_can_be_estimated_is_left_open() {
+fn a_cost_beyond_what_can_be_estimated_is_undecided() {
     let optional = |of: &str, links: usize| format!("optional.of({of}){}.hasValue()", ".optMap(x, x)".repeat(links));
     let (deep, path) = (0..50).fold((json!({"type": "integer"}), "self".to_owned()), |(schema, path), _| {
         (json!({"type": "object", "properties": {"x": schema}}), format!("{path}.x"))
@@ -158,7 +158,7 @@ fn a_cost_of_more_than_can_be_estimated_is_left_open() {
 }
 
 #[test]
-fn the_cost_of_a_message_counts_once_and_that_of_a_rule_for_each_value() {
+fn the_cost_of_a_message_expression_counts_once_and_that_of_a_rule_for_each_value() {
     let rules = json!([{"rule": "true", "messageExpression": "self.replace('', 'abcdefghij')"}]);
     let text = |max_length: u64| json!({"type": "string", "maxLength": max_length, "x-kubernetes-validations": rules});
     let within = |schema: Value| json!({"type": "array", "maxItems": 1_000, "items": schema});
@@ -174,7 +174,7 @@ fn the_cost_of_a_message_counts_once_and_that_of_a_rule_for_each_value() {
 
 /// Each rule alone is cheap enough. If there are more than four, only the most expensive ones are reported.
 #[test]
-fn what_all_rules_cost_together_is_limited_and_the_most_expensive_ones_are_named() {
+fn the_total_cost_of_rules_is_limited_and_the_most_expensive_ones_are_named() {
     let rule = "self.all(x, self.all(y, x == y))";
     let lists = |count: u64| {
         let lists = (0..count).map(|at| (format!("l{at:02}"), listed(rule, 1_000 + at, 10)));
@@ -223,7 +223,7 @@ fn constants_that_no_program_can_be_made_of_are_refused_after_types_that_are_wro
 }
 
 #[test]
-fn defaults_have_to_be_valid_and_pruned() {
+fn an_invalid_default_or_one_with_unknown_fields_is_refused() {
     assert_eq!(errors_of(json!({"type": "string", "default": "ab", "maxLength": 1})).len(), 1);
     let unique =
         json!({"type": "array", "items": {"type": "integer"}, "default": [1, 2, 1], "allOf": [{"uniqueItems": true}]});
@@ -261,7 +261,7 @@ fn defaults_are_judged_with_their_metadata_as_the_server_understands_it() {
 }
 
 #[test]
-fn an_update_may_keep_what_was_wrong_before() {
+fn an_update_may_keep_errors_of_the_live_crd() {
     let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}});
     let with = |extra: Value| crd(json!({"type": "object", "properties": {"x": set, "y": extra}}));
     let (old, new) = (with(json!({"type": "string"})), with(json!({"type": "integer"})));
@@ -276,7 +276,7 @@ fn an_update_may_keep_what_was_wrong_before() {
 }
 
 #[test]
-fn a_stored_version_has_to_stay() {
+fn a_stored_version_may_not_be_removed() {
     let mut old = crd(json!({"type": "object"}));
     old["status"] = json!({"storedVersions": ["v1alpha1", "v1"]});
     let found = errors(&crd(json!({"type": "object"})), Some(&old));
@@ -300,7 +300,7 @@ fn paths_into_no_schema_are_read_as_far_as_the_server_reads_them() {
 }
 
 #[test]
-fn versions_that_stay_are_judged_as_an_update_of_them() {
+fn versions_that_stay_are_validated_as_updates() {
     let string =
         |pattern: &str| crd(json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}));
     assert_eq!(errors_of_same_versions(&string("^a+$"), &string("^a+$")), [""; 0]);
@@ -321,7 +321,7 @@ fn versions_that_stay_are_judged_as_an_update_of_them() {
 }
 
 #[test]
-fn the_old_versions_matter_only_if_something_is_refused() {
+fn the_live_versions_are_read_only_if_something_is_refused() {
     let stored = |mut crd: Value, versions: &[&str]| {
         crd["status"] = json!({"storedVersions": versions});
         crd

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_of_a_message_header() {
+    fn email_addresses_are_parsed_as_in_a_message_header() {
         for (text, accepted) in [
             ("a@b", true),
             (" a@b ", true),

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_accepts_and_refuses() {
+    fn every_format_accepts_and_refuses_its_examples() {
         for (format, good, bad) in [
             ("bsonobjectid", "507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901"),
             ("uri", "http://a.b/c?d#e", "foobar.com"),

@@ -128,7 +128,7 @@ mod tests {
 
     /// The results of `time.ParseDuration` and `strfmt.ParseDuration`.
     #[test]
-    fn durations_are_go_s_or_worded() {
+    fn durations_are_read_in_the_notation_of_go_and_in_words() {
         const SECOND: i64 = 1_000_000_000;
         for (text, go, worded) in [
             ("0", Some(0), Some(0)),

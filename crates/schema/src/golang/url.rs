@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_as_on_a_request_line() {
+    fn urls_are_parsed_as_on_a_request_line() {
         for (text, accepted) in [
             ("*", true),
             ("/a/b", true),

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_in_storage_is_left_out() {
+    fn malformed_metadata_in_storage_is_dropped_when_read() {
         let mut stored = with(json!({"name": "x", "labels": {"a": 1, "b": "c"}, "annotations": {"k": "v"}}));
         stored["pod"]["kind"] = json!(2);
         assert!(schema().prepare(&mut stored.clone()).is_err());
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_s_own_metadata_is_partly_the_server_s() {
+    fn only_some_fields_of_an_objects_own_metadata_are_validated() {
         let schema = Schema::compile(&json!({"type": "object"})).expect("a schema");
         let errors = |metadata: Value, is_update: bool| {
             let old = json!({"metadata": {"name": "x"}});

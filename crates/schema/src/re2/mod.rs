@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_undecided() {
+    fn patterns_that_go_refuses_are_undecided() {
         for pattern in [
             "a{1001}",
             "a{1,1001}",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_weighed_before_they_are_built() {
+    fn the_size_of_a_pattern_is_estimated_before_it_is_compiled() {
         for (pattern, fits) in [
             (r"^\p{L}{1,63}$", true),
             (r"^.{1,1000}$", true),

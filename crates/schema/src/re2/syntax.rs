@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_refuses_is_refused_in_its_words() {
+    fn patterns_that_go_refuses_have_the_errors_of_go() {
         for (pattern, words) in [
             ("a**", "invalid nested repetition operator: `**`"),
             ("a+?*", "invalid nested repetition operator: `+?*`"),

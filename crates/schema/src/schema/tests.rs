@@ -28,7 +28,7 @@ fn an_object_is_pruned_then_defaulted_then_validated() {
 }
 
 #[test]
-fn unchanged_is_tolerated_but_what_a_changed_parent_requires_is_not() {
+fn an_unchanged_invalid_value_is_tolerated_but_not_a_missing_field_of_a_changed_parent() {
     let schema = schema(json!({"type": "object", "required": ["r"], "properties": {
         "s": {"type": "string", "maxLength": 2}, "t": {"type": "string"}, "r": {"type": "string"},
         "l": {"type": "array", "items": {"type": "integer"}}}}));
@@ -65,7 +65,7 @@ fn a_null_that_is_not_allowed_is_dropped_from_fields_and_entries() {
 }
 
 #[test]
-fn a_null_in_a_default_counts_and_is_not_kept() {
+fn a_null_in_a_default_satisfies_required_and_is_dropped() {
     let schema = schema(json!({"type": "object", "default": {"x": null}, "required": ["x"],
         "properties": {"x": {"x-kubernetes-preserve-unknown-fields": true}}}));
     let mut written = json!({"metadata": {"name": "x"}});
@@ -74,7 +74,7 @@ fn a_null_in_a_default_counts_and_is_not_kept() {
 }
 
 #[test]
-fn a_status_subresource_keeps_the_writer_off() {
+fn a_write_of_the_object_cannot_set_the_status_behind_a_subresource() {
     let schema = Schema::compile(&json!({"type": "object", "properties": {"status": {"type": "object",
         "properties": {"n": {"type": "integer"}}}}}));
     let schema = schema.expect("a schema").with_status_subresource(true);
@@ -89,7 +89,7 @@ fn a_status_subresource_keeps_the_writer_off() {
 }
 
 #[test]
-fn an_undecided_pattern_is_no_pass() {
+fn a_value_with_an_undecided_pattern_is_not_accepted() {
     let schema = schema(json!({"type": "string", "pattern": "(?!a)"}));
     let outcome = schema.process(&mut object(json!("b")), None).outcome;
     assert!(outcome.errors.is_empty() && !outcome.is_accepted());
@@ -97,7 +97,7 @@ fn an_undecided_pattern_is_no_pass() {
 }
 
 #[test]
-fn an_undecided_branch_decides_only_where_it_does_not_matter() {
+fn a_combination_is_undecided_only_if_its_undecided_branch_matters() {
     // `(?!a)` is undecided for any text; `^b$` matches `b` and `^c$` does not.
     let (open, yes, no) = (json!({"pattern": "(?!a)"}), json!({"pattern": "^b$"}), json!({"pattern": "^c$"}));
     let also_no = json!({"pattern": "(?!a)", "maxLength": 0});

@@ -38,14 +38,14 @@ const READ: &[&str] = &[
 ];
 
 #[test]
-fn what_programs_write_is_read_as_libyaml_reads_it() {
+fn output_of_common_programs_is_read_as_libyaml_reads_it() {
     for text in READ {
         assert!(is_read(text), "{text:?}");
     }
 }
 
 #[test]
-fn the_tables_hold_here_too() {
+fn the_tables_of_documents_hold_for_the_block_reader() {
     let scalars = SCALARS.iter().map(|(text, _)| format!("a: {text}\n"));
     let documents = DOCUMENTS.iter().map(|(text, _)| format!("{text}\n"));
     let refused = REFUSED.iter().map(|text| format!("{text}\n"));
@@ -65,7 +65,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_mixture_is_read_as_libyaml_reads_it(parts in prop::collection::vec(prop::sample::select(PARTS), 1..24)) {
+    fn any_mixture_of_tokens_is_read_as_libyaml_reads_it(parts in prop::collection::vec(prop::sample::select(PARTS), 1..24)) {
         is_read(&format!("{}\n", parts.concat()));
     }
 

@@ -17,7 +17,7 @@ fn is_read(text: &str) -> bool {
 }
 
 #[test]
-fn what_programs_write_is_read_as_libyaml_reads_it() {
+fn output_of_common_programs_is_read_as_libyaml_reads_it() {
     for text in [
         "{}",
         "[]\n",
@@ -33,7 +33,7 @@ fn what_programs_write_is_read_as_libyaml_reads_it() {
 }
 
 #[test]
-fn what_is_more_or_less_than_json_is_left_to_libyaml() {
+fn text_that_is_not_exactly_json_is_left_to_libyaml() {
     for text in [
         "",
         "a: 1\n",
@@ -79,7 +79,7 @@ fn what_is_more_or_less_than_json_is_left_to_libyaml() {
 }
 
 #[test]
-fn a_surrogate_pair_is_one_character_as_json_has_it_and_what_follows_keeps_its_place() {
+fn a_surrogate_pair_is_one_character_and_later_positions_are_right() {
     let text = r#"{"a": "x\ud83d\uDE00y",
         "b": 1}"#;
     let json = crate::to_json(text).unwrap().unwrap().text;
@@ -113,7 +113,7 @@ const PARTS: &[&str] = &[
 
 proptest! {
     #[test]
-    fn whatever_is_json_is_read(value in value()) {
+    fn any_json_is_read_without_libyaml(value in value()) {
         let value = Value::from(vec![value]);
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             // serde_json does not escape the few characters that YAML does not allow.
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_libyaml_reads_alike(parts in prop::collection::vec(prop::sample::select(PARTS), 0..24)) {
+    fn any_text_that_the_flow_reader_accepts_is_read_as_libyaml_reads_it(parts in prop::collection::vec(prop::sample::select(PARTS), 0..24)) {
         is_read(&format!("{{{}", parts.concat()));
         is_read(&format!("[{}", parts.concat()));
     }

@@ -108,7 +108,7 @@ fn schemas_have_the_values_that_a_client_sent() {
 }
 
 #[test]
-fn what_is_unknown_is_not_lost() {
+fn a_message_with_unknown_content_is_not_decoded() {
     // A field that no table has, one out of order, one that is sent twice, JSON that is broken, nesting without end.
     let mut nested = Vec::new();
     for _ in 0..300 {

@@ -85,14 +85,14 @@ fn rules_order_objects_of_one_rank() {
 }
 
 #[test]
-fn a_written_rule_is_stronger_than_the_default_order_and_the_rest_of_it_stays() {
+fn a_rule_overrides_only_the_default_order_that_contradicts_it() {
     // The object of rank 2 waits for one of rank 5, which waits for all other lower ranks.
     let nodes = [(1, ""), (2, "| after late"), (3, ""), (5, "late"), (6, "")];
     assert_eq!(shown(&nodes), ["[0]", "[2] < [0]", "[3] < [1]", "[1] < [2]", "[4] < [3]"]);
 }
 
 #[test]
-fn what_a_rule_turns_round_is_known() {
+fn objects_whose_default_order_a_rule_reverses_are_reported() {
     let orderings = ["", "| after late", "", "late", ""].map(ordering);
     let nodes: Vec<OrderedObject<'_>> = [1, 2, 3, 5, 6]
         .into_iter()
@@ -138,7 +138,7 @@ fn a_cycle_names_each_edge_and_the_rule_behind_it() {
 }
 
 #[test]
-fn a_rule_that_may_be_ignored_counts_unless_it_would_close_a_cycle() {
+fn an_optional_rule_counts_unless_it_would_close_a_cycle() {
     assert_eq!(shown(&[(5, "| after b?"), (5, "b")]), ["[1]", "[0] < [0]"]);
     // Regardless of the order in the list.
     assert_eq!(shown(&[(5, "a | after b?"), (5, "b | after a")]), ["[0]", "[1] < [0]"]);

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_choose_among_pods() {
+    fn scopes_of_a_quota_select_pods() {
         let pod = json!({"spec": {"activeDeadlineSeconds": 5, "priorityClassName": "high"}, "status": {"qosClass": "Burstable"}});
         let fit = |spec: Value| serde_json::from_value::<Scopes>(spec).expect("scopes").fit(&pod);
         let selector = |operator: &str| {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_takes_what_runs_at_once_or_what_starts_it() {
+    fn a_pod_uses_the_larger_of_its_containers_and_its_init_containers() {
         let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}, "limits": {"cpu": "2"}}});
         let mut sidecar = container("100m");
         sidecar["restartPolicy"] = "Always".into();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_and_ports_are_counted() {
+    fn storage_and_ports_count_towards_quotas() {
         let spec = json!({"storageClassName": "fast", "resources": {"requests": {"storage": "7"}}});
         assert_eq!(
             shown("persistentvolumeclaims", &spec),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn kapp_lays_alternatives_over_their_node() {
+    fn kapp_merges_alternatives_into_their_node() {
         assert_eq!(paths(Naming::Kapp), ["^", "^.list", "^.list[*]", "^.map", "^.map[*]"]);
         let json = Json::parse(SCHEMA).unwrap();
         let flat = flatten(json.map().unwrap(), Naming::Kapp);

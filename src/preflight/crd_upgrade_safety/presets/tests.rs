@@ -40,7 +40,7 @@ fn of_x(live: &Value, desired: &Value, options: &CrdifyOptions) -> Vec<String> {
 }
 
 #[test]
-fn crdify_says_of_each_keyword_what_it_says() {
+fn each_keyword_has_the_message_of_crdify() {
     for (live, desired, expected) in [
         (json!({"default": 1}), json!({}), r#"default: default value removed : "1""#),
         (json!({}), json!({"default": "a"}), r#"default: default added when there was none previously : "\"a\"""#),
@@ -119,7 +119,7 @@ fn alternatives_are_compared_as_crdify_prints_them() {
 }
 
 #[test]
-fn values_are_whole() {
+fn values_in_messages_of_presets_are_not_shortened() {
     let long = "x".repeat(500);
     assert_eq!(
         of_x(&json!({"description": long}), &json!({}), &CrdifyOptions::default()),
@@ -162,7 +162,7 @@ fn policies_allow_what_they_name() {
 }
 
 #[test]
-fn a_removed_field_is_also_an_empty_one_and_what_is_below_is_told_too() {
+fn a_removed_field_is_compared_as_an_empty_one_with_everything_below_it() {
     let live =
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"title": "t"}});
     let around = |x: &Value| crd(&[("v1", true, json!({"properties": x}))]);
@@ -250,7 +250,7 @@ fn served_versions_are_compared_where_the_upgrade_makes_the_difference() {
 }
 
 #[test]
-fn stored_versions_and_scope_are_looked_at_on_the_whole_crd() {
+fn stored_versions_and_scope_are_compared_for_the_whole_crd() {
     let spec = json!({"type": "object"});
     let mut live =
         crd(&[("v1", true, spec.clone()), ("v1alpha1", true, spec.clone()), ("v1beta1", true, spec.clone())]);
@@ -270,7 +270,7 @@ fn stored_versions_and_scope_are_looked_at_on_the_whole_crd() {
 }
 
 #[test]
-fn what_a_finding_sends_people_to_is_there() {
+fn the_rule_that_explains_a_preset_finding_exists() {
     for name in crate::preflight::crd_upgrade_safety::options::finding_names() {
         let explained = explained_by_known(name);
         assert!(crate::preflight::explain::explain(explained).is_some(), "{name}: {explained}");
@@ -284,7 +284,7 @@ fn explained_by_known(name: &'static str) -> &'static str {
 }
 
 #[test]
-fn kapp_takes_what_it_judges_and_nothing_else() {
+fn kapp_accepts_only_changes_that_it_handles() {
     let of = |live: Value, desired: Value| {
         let around = |x: &Value| crd(&[("v1", true, json!({"type": "object", "properties": {"x": x}}))]);
         lines(&around(&live), &around(&desired), &PresetTool::Kapp)
@@ -325,7 +325,7 @@ fn kapp_takes_what_it_judges_and_nothing_else() {
 }
 
 #[test]
-fn kapp_ends_the_comparison_of_a_version_where_a_field_goes() {
+fn kapp_stops_comparing_a_version_at_a_removed_field() {
     let live =
         crd(&[("v1", true, json!({"properties": {"list": {"items": {"type": "string"}}, "x": {"minimum": 1}}}))]);
     let desired = crd(&[("v1", true, json!({"properties": {"list": {}, "x": {"minimum": 2}}}))]);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_types_hold_alike_is_the_same() {
+    fn schemas_that_are_equal_as_go_types_are_the_same() {
         for (live, desired) in [
             (r#"{"nullable":false,"pattern":"","enum":[],"definitions":{},"x-unknown":1}"#, "{}"),
             (
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_types_tell_apart_differs() {
+    fn schemas_that_differ_as_go_types_differ() {
         for (live, desired, keyword) in [
             (r#"{"not":{}}"#, "{}", "not"),
             (r#"{"anyOf":[{"description":"a"}]}"#, r#"{"anyOf":[{"description":"b"}]}"#, "anyOf"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told_as_olm_does() {
+    fn differences_are_printed_as_olm_prints_them() {
         for (keyword, live, desired, expected) in [
             ("format", Some(r#""int32""#), None, r#"Format "int32" -> """#),
             ("x-kubernetes-list-type", None, Some(r#""atomic""#), r#"XListType nil -> &"atomic""#),

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_what_happens_to_a_null_at_this_place() {
+    fn the_message_says_what_happens_to_a_null_value() {
         let (text, null) = (json!({"type": "string"}), json!({"type": "string", "nullable": true}));
         let list = |items: &Value| json!({"type": "array", "items": items});
         let with_default = |node: &Value| {

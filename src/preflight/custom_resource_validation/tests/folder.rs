@@ -108,7 +108,7 @@ fn a_version_without_a_schema_could_not_be_checked() {
 }
 
 #[test]
-fn a_manifest_at_a_version_that_the_same_deploy_takes_away_is_told() {
+fn a_manifest_at_a_version_that_the_same_deploy_removes_is_reported() {
     let two = |served: bool| {
         let mut crd = with_versions(&[("v1", true, fields(json!({}))), ("v1alpha1", false, fields(json!({})))]);
         crd["spec"]["versions"][1]["served"] = served.into();
@@ -129,7 +129,7 @@ fn a_manifest_at_a_version_that_the_same_deploy_takes_away_is_told() {
 }
 
 #[test]
-fn a_manifest_is_judged_by_the_crd_that_will_be_in_force() {
+fn a_manifest_is_validated_by_the_crd_that_the_deploy_leaves() {
     let narrow = with_spec(fields(json!({"size": {"type": "integer", "maximum": 5}})));
     let wide = with_spec(fields(json!({"size": {"type": "integer", "maximum": 9}})));
     let object = object(json!({"spec": {"size": 7}}));

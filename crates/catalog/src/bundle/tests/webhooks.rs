@@ -64,7 +64,7 @@ fn webhooks_belong_to_the_bundle() {
 }
 
 #[test]
-fn webhooks_are_not_asked_about_what_they_could_lock() {
+fn webhooks_may_not_intercept_resources_that_olm_needs() {
     let with = |rules: Value| {
         let webhooks = json!([webhook("MutatingAdmissionWebhook", "m.kb.io", json!({"rules": rules}))]);
         of_changed(|spec| spec["webhookdefinitions"] = webhooks)

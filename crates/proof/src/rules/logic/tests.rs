@@ -88,7 +88,7 @@ fn a_rule_that_may_fail_does_not_follow() {
 }
 
 #[test]
-fn a_rule_holds_only_when_it_is_evaluated() {
+fn a_transition_rule_implies_nothing_where_it_is_not_evaluated() {
     let rule = |text: &str| json!({"rule": text});
     let optional = |text: &str| json!({"rule": text, "optionalOldSelf": true});
     let holds = |live: Value, desired: Value| follows_at(&text(), &[live], &desired);
@@ -121,7 +121,7 @@ fn a_rule_holds_only_when_it_is_evaluated() {
 }
 
 #[test]
-fn what_the_server_may_abort_is_left_out() {
+fn rules_that_the_server_may_abort_imply_nothing() {
     let list = json!({"type": "array", "items": text()});
     assert!(follows(&list, &["self.isSorted()"], "size(self) == 7 || self.isSorted()"));
     for aborted in ["self.distinct() == self", "self.sortBy(x, x.trim()) == self", "{bytes(self[0]): 1}.size() == 1"] {
@@ -226,7 +226,7 @@ proptest! {
 
     /// What follows is true wherever the premises are true.
     #[test]
-    fn what_follows_is_true(live in proptest::collection::vec(any_formula(), 1..3), desired in any_formula()) {
+    fn a_rule_that_follows_from_others_holds_wherever_they_hold(live in proptest::collection::vec(any_formula(), 1..3), desired in any_formula()) {
         let compiles = |rule: &String| evaluated(rule, &json!({})).is_some();
         prop_assume!(live.iter().all(compiles) && compiles(&desired));
         let live: Vec<&str> = live.iter().map(String::as_str).collect();
