@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_stay() {
+    fn texts_that_are_not_secret_stay() {
         for words in
             ["correct", "the horse is correct", "[1 2 3]", "100%", "%zz", "a\\", "\\u12", "&#;", "stäple", "[", ""]
         {

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_stays_in_its_place_in_the_path() {
+    fn every_part_of_a_path_is_escaped() {
         let hostile = Resource {
             group: "g/../..?a=b".into(),
             version: "v1#x".into(),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn unlike_opposite_hidden_and_dangerous_words_are_not_suggested() {
+    fn words_that_are_dissimilar_opposite_hidden_or_dangerous_are_not_suggested() {
         for arguments in [
             "complete-word",
             "mann",

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_selector_is_refused_in_the_server_s_words() {
+    fn a_mistyped_selector_has_the_error_of_the_server() {
         for (selector, message) in [
             ("app web", "unable to parse requirement: found 'web', expected: in, notin, =, ==, !=, gt, lt"),
             ("app=web=db", "found '=', expected: ',' or 'end of string'"),

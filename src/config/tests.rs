@@ -285,7 +285,7 @@ fn running_no_check_is_reported() {
 }
 
 #[test]
-fn the_place_that_leaves_crd_upgrade_safety_out_is_known() {
+fn the_setting_that_disables_crd_upgrade_safety_is_known() {
     let place = |bed: Bed| bed.settings().without_crd_safety.map(|place| place.to_string());
     let file = |text: &str| Bed::new().file("gantry.yaml", &format!("preflightRules:\n{text}"));
     assert_eq!(place(Bed::new()), None);

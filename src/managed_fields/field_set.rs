@@ -340,7 +340,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_manifest_sets_its_leaves_and_lists_whole() {
+    fn a_manifest_sets_leaves_and_whole_lists() {
         let fields = FieldSet::of(&json!({"data": {"x": "1", "y": null}, "list": [{"a": 1}], "none": {}}));
         assert_eq!(fields.to_json(), json!({"f:data": {"f:x": {}, "f:y": {}}, "f:list": {}, "f:none": {}}));
     }

@@ -301,7 +301,7 @@ fn other_broken_manifests_are_explained() {
 }
 
 #[test]
-fn the_same_object_twice_names_both_places() {
+fn an_object_that_is_defined_twice_is_an_error_with_both_positions() {
     let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: prod}\n";
     let other = text.replace("apps/v1", "apps/v1beta1");
     let problems = from_text(&format!("{text}---\n# again\n{other}---\n{}", text.replace("prod", "dev"))).unwrap_err();

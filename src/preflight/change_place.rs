@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_removed_part_is_missing_before_its_successor_or_after_its_predecessor() {
+    fn the_position_of_a_removed_part_is_that_of_its_neighbour() {
         let crd = |name: &str, spec: Value| json!({"spec": {"versions": [{"name": name, "schema": spec}]}});
         let live = json!({"spec": {"versions": [{"name": "v1beta1"},
             {"name": "v1", "schema": {"a": {"x": 1}, "b": {}, "c": {"y": {"z": [1, 2]}}, "d": {}}}]}});

@@ -116,7 +116,7 @@ fn a_healthy_webhook_passes_and_nothing_is_written() {
 }
 
 #[test]
-fn a_webhook_that_is_down_or_not_trusted_is_a_finding_in_the_servers_words() {
+fn a_webhook_that_is_down_or_not_trusted_is_a_finding_with_the_message_of_the_server() {
     let bed = Conversion::new();
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("its address").port();
     let trusted = webhook(rename);
@@ -387,7 +387,7 @@ fn findings_about_the_crd_itself_need_no_server() {
 }
 
 #[test]
-fn a_bundle_that_somebody_else_writes_is_no_finding() {
+fn a_ca_bundle_of_another_manager_is_no_finding() {
     let bed = Conversion::new();
     let trusted = webhook(rename);
     let by = |bundle: &Value| bed.by_service(443, bundle);

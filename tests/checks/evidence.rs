@@ -77,7 +77,7 @@ fn a_new_scale_subresource_is_an_error_only_if_an_object_has_a_number_that_it_re
 }
 
 #[test]
-fn a_removed_field_that_no_object_sets_is_a_warning_and_the_deploy_goes_on() {
+fn a_removed_field_that_no_object_sets_is_a_warning_and_the_deploy_continues() {
     let bed = Samples::new();
     bed.live(&bed.one_version(fields(json!({"size": string(), "legacy": string()}))));
     for number in 0..7 {

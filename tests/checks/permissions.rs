@@ -202,7 +202,7 @@ fn a_thousand_objects_in_twenty_namespaces_take_few_reviews() {
 }
 
 #[test]
-fn a_user_who_may_impersonate_deploys_as_somebody_else() {
+fn a_user_who_may_impersonate_deploys_as_another_user() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = &bed.names.namespace;
     bed.write("manifests.yaml", &[bed.namespace(), bed.config_map("m", "x")].join("---\n"));

@@ -224,7 +224,7 @@ fn an_empty_list_below_a_new_minimum_stays_writable_for_both_checks() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_evaluated_is_reported_in_the_words_of_the_server() {
+fn a_rule_that_cannot_be_evaluated_has_the_error_of_the_server() {
     let cp = control_plane();
     let int_or_string = || json!({"x-kubernetes-int-or-string": true, "maxLength": 32});
     // The schema of the field, a value, and the rule.

@@ -180,7 +180,7 @@ fn objects_taken_over_from_kapp_keep_their_selectors_and_pods() {
 }
 
 #[test]
-fn a_service_no_longer_selects_by_the_label_where_the_user_says_so() {
+fn a_service_stops_selecting_by_the_label_on_request() {
     let stage = Stage::new();
     let objects = stage.workloads("example.com/web:1");
     stage.kapp_deploys(&objects);

@@ -168,7 +168,7 @@ fn hostile_names_of_files_never_reach_the_terminal() {
 }
 
 #[test]
-fn hostile_words_of_a_server_never_reach_the_terminal() {
+fn control_characters_of_a_server_never_reach_the_terminal() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &bed.config_map("a", "x"));

@@ -60,7 +60,7 @@ fn an_object_that_its_annotation_excludes_is_never_written() {
 }
 
 #[test]
-fn an_absent_namespace_of_somebody_else_ends_the_deploy_before_it_writes() {
+fn a_missing_namespace_that_others_create_ends_the_deploy_before_it_writes() {
     let bed = Bed::new();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace,
         "annotations": {"kapp.k14s.io/exists": ""}}});
@@ -272,7 +272,7 @@ fn a_crd_with_objects_is_not_replaced() {
 }
 
 #[test]
-fn a_deploy_that_waits_waits_for_what_somebody_else_creates() {
+fn a_deploy_that_waits_also_waits_for_objects_that_others_create() {
     let cp = control_plane();
     let bed = Bed::new();
     cp.apply_yaml(&bed.namespace());

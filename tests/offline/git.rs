@@ -419,7 +419,7 @@ fn a_commit_answers_as_the_folder_of_its_files() {
 }
 
 #[test]
-fn a_kind_that_only_the_cluster_has_does_not_stop_the_check_of_the_rest() {
+fn a_kind_that_a_commit_lacks_does_not_end_the_check_of_the_others() {
     let repository = Repository::with_crd(&["keep", "gone"]);
     let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: team}\n";
     repository.write("deploy/certificate.yaml", certificate);

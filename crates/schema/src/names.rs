@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_refused_in_the_server_s_words() {
+    fn invalid_names_have_the_errors_of_the_server() {
         assert!(subdomain("a-b.c").is_empty() && qualified("a.b/C_d").is_empty() && label_value("").is_empty());
         assert_eq!(
             subdomain("A"),

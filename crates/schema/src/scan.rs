@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_compared_side_by_side() {
+    fn json_texts_are_compared_member_by_member() {
         for (one, other, expected) in [
             (r#"{"a":1,"b":[true,"x",{}]}"#, "{ \"a\": 1,\n\"b\": [true, \"x\", {}]}", Same),
             (r#"{"a":{"b":"x"}}"#, r#"{"a":{"b":"y"}}"#, OtherText),

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_carries_the_servers_words_each_cause_on_its_own_line() {
+    async fn a_refusal_shows_the_message_of_the_server_with_each_cause_on_a_line() {
         let causes = json!([
             {"message": "Required value", "field": "spec.a"}, {"message": "Required value", "field": "spec.a"},
             {"message": "Invalid value: \"\u{1b}[2J\"", "field": "spec.b"}]);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_whose_answer_is_lost_says_that_it_may_have_happened() {
+    async fn the_error_of_a_write_without_a_response_says_that_it_may_have_happened() {
         let refused = answered(&at(), fake_server::never).await;
         let Err(ApplyError::Unknown(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(

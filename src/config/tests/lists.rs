@@ -57,7 +57,7 @@ fn every_matcher_is_read() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_its_line() {
+fn an_invalid_list_of_the_configuration_is_an_error_with_its_line() {
     let wrong = [
         ("changeGroupBindings: {}", "kapp.yaml:3:22: changeGroupBindings is not a list"),
         ("changeGroupBindings: [a]", "kapp.yaml:3:23: changeGroupBindings[0] is not a mapping"),

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_ready_unless_it_says_that_it_is_not() {
+    fn an_address_without_a_ready_condition_is_ready() {
         let slice = |value| serde_json::from_value::<EndpointSlice>(value).unwrap();
         let ports = json!([{"name": "https", "port": 9443}]);
         for (endpoints, ports, port, ready) in [

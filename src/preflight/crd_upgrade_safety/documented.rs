@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_the_documented_one() {
+    fn the_line_of_a_finding_is_that_of_the_tool() {
         assert_eq!(
             lines(
                 "samples.test.example.com",
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_stays_short() {
+    fn the_line_of_a_finding_is_bounded() {
         let texts: Vec<String> = (0..1000).map(|i| format!("\"Rule\" text {i}")).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let lines = lines("a.b", &texts);

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_around_a_change_name_it_as_their_cause() {
+    fn nodes_around_a_change_are_attributed_to_it() {
         let rules = json!([{"rule": "!has(self.b) || string(self.b.c) != 'x'"}]);
         let outer = |c: Value, d: Value| {
             let b = json!({"type": "object", "properties": {"c": c}, "x-kubernetes-validations": [{"rule": "!has(self.c) || string(self.c) != 'x'"}]});

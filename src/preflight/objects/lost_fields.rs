@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_pruned_is_lost() {
+    fn only_pruned_fields_are_lost() {
         let from = r#"{"properties":{
             "metadata": {"properties": {"x": {}}},
             "spec": {"properties": {"a": {}, "kept": {"properties": {"b": {}}}, "list": {"items": {"properties": {"c": {}, "d": {}}}}}},

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_all_files_is_known() {
+    fn the_common_folder_of_all_files_is_found() {
         let folder = |files: &[&str]| {
             let at = |file: &&str| crate::finding::Finding {
                 source: Some(Source { file: (*file).into(), line: 1, column: None }),

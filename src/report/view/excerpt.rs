@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_known_by_their_kind() {
+    fn a_secret_is_recognised_by_its_kind() {
         for yes in ["kind: Secret", "- kind: \"Secret\"", r#"{"kind":"Secret","data":{}}"#, "{kind: Secret}"] {
             assert!(names_secret(yes), "{yes}");
         }

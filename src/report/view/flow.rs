@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn written_values_are_bounded() {
+    fn a_written_value_is_bounded() {
         let prose = |number: usize| format!("{number} is a text of its own that is long enough to fill a line");
         let many: Vec<String> = (0..5000).map(prose).collect();
         assert!(of(&json!(many), 100).chars().count() <= 100);

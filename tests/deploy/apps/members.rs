@@ -243,7 +243,7 @@ fn a_thousand_unchanged_members_need_one_list_for_each_kind_and_namespace() {
 }
 
 #[test]
-fn a_name_with_a_space_is_a_member_like_others() {
+fn an_object_with_a_space_in_its_name_is_a_member_like_others() {
     let shop = Shop::new();
     let name = format!("reader of {}", shop.bed.names.group);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},

@@ -381,7 +381,7 @@ fn fewer_problems_are_found_in_a_bundle_that_only_a_catalog_describes() {
 }
 
 #[test]
-fn what_cannot_be_read_names_its_file() {
+fn an_unreadable_bundle_is_an_error_with_its_file() {
     let error = |annotations: &str, objects: &[(&str, Value)]| {
         let BundleReadError { file, line, message } = read(annotations, objects, &[]).unwrap_err();
         format!("{file}:{line}: {message}")

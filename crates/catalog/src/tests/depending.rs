@@ -187,7 +187,7 @@ fn a_subscription_is_updated_along_the_chain_of_its_channel() {
 }
 
 #[test]
-fn a_subscription_that_olm_cannot_resolve_is_an_error_in_its_words() {
+fn a_subscription_that_cannot_be_resolved_has_the_error_of_olm() {
     let two = json!([{"name": "p.v1.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"}, {"name": "p.v3.0.0"}]);
     let none = json!([{"name": "p.v1.0.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"}]);
     let cycle = json!([{"name": "p.v1.0.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.0.0", "replaces": "p.v1.0.0"},

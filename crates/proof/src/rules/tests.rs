@@ -78,7 +78,7 @@ fn rewritten_rules_are_compared_by_what_they_allow() {
 }
 
 #[test]
-fn sums_of_conditions_are_finite() {
+fn sums_over_conditions_are_decided() {
     let fields = object(json!({"a": text(), "b": text(), "c": text()}));
     let one = "(has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) + (has(self.c) ? 1 : 0) == 1";
     let most_one = "[has(self.a), has(self.b), has(self.c)].filter(x, x == true).size() <= 1";
@@ -225,7 +225,7 @@ fn rules_that_forbid_duplicates_hold_for_sets_and_keyed_lists() {
 }
 
 #[test]
-fn a_field_that_may_be_absent_is_followed() {
+fn rules_about_an_optional_field_are_decided() {
     let parameters = object(json!({"ssl": text(), "other": text()}));
     let spec = json!({"type": "object", "required": ["version"], "properties": {"version": {"type": "integer"},
         "config": object(json!({"parameters": parameters}))}});
@@ -285,7 +285,7 @@ fn the_part_before_a_slash_is_a_pattern() {
 
 /// No current object has a field that only desired describes.
 #[test]
-fn a_field_that_is_new_is_absent() {
+fn a_rule_about_a_new_field_assumes_that_it_is_absent() {
     let decided = |live: Value, desired: Value, rule: &str| {
         let rules = [json!({"rule": rule})];
         let live_set = RuleSet { schema: &live, rules: &[], is_root: false, keeps: false };
@@ -400,7 +400,7 @@ fn rules_with_unsupported_functions_are_undecided() {
 }
 
 #[test]
-fn hostile_rules_end() {
+fn comparisons_of_hostile_rules_end() {
     let fields: serde_json::Map<String, Value> =
         (0..30).map(|n| (format!("f{n}"), json!({"type": "boolean"}))).collect();
     let wide = object(Value::Object(fields));

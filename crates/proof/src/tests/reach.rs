@@ -145,7 +145,7 @@ fn a_null_is_dropped_by_a_schema_that_only_names_its_field() {
 
 /// `int32` bounds integers, but not numbers.
 #[test]
-fn a_format_means_what_its_type_makes_of_it() {
+fn the_meaning_of_a_format_depends_on_the_type() {
     let side = |kind: &str| json!({"type": kind, "format": "int32", "enum": [1, 2_147_483_648_u64], "minimum": 0});
     both_ways(&[(side("integer"), side("number"), Widening, Narrowing)]);
 }

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_finalizers_and_managed_fields_are_refused_in_the_server_s_words() {
+    fn invalid_owners_finalizers_and_managed_fields_have_the_errors_of_the_server() {
         let owner = |kind: &str| json!({"apiVersion": "v1", "kind": kind, "name": "n", "uid": "1", "controller": true});
         assert_eq!(
             said(json!({"ownerReferences": [owner("A"), owner("B")]})),

@@ -156,7 +156,7 @@ fn an_optional_rule_counts_unless_it_would_close_a_cycle() {
 }
 
 #[test]
-fn only_what_is_written_makes_others_be_awaited() {
+fn an_object_is_waited_for_only_if_another_one_is_written_after_it() {
     let [first, between, last] = ["a", "b | after a", "| after b"].map(ordering);
     let awaited = |is_written: [bool; 3]| -> Vec<bool> {
         let nodes = [(&first, is_written[0]), (&between, is_written[1]), (&last, is_written[2])];

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_knows_its_place_in_the_crd() {
+    fn a_node_has_its_path_in_the_crd() {
         let json = Json::parse(SCHEMA).unwrap();
         let flat = flatten(json.map().unwrap(), Naming::Crdify);
         let steps: Vec<Step> = flat["^.oneOf[0].list"].steps(2);
