@@ -11,7 +11,7 @@ pub const STACK: usize = 16 << 20;
 
 /// Runs `work` on a separate thread, so it does not block tasks that wait for the network or for Ctrl-C. `None` if the
 /// run ends before `work` is done.
-pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub async fn on_cpu_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

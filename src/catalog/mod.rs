@@ -15,7 +15,7 @@ use crate::cluster::Target;
 use crate::cluster::kube::download::{DownloadChunk, download};
 use crate::config::{CatalogContent, CatalogSource};
 use crate::olm::cluster_catalog::ClusterCatalog;
-use crate::parallel::apart;
+use crate::parallel::on_cpu_thread;
 use crate::problem::{Error, Location, Problem, Result};
 
 /// The catalogs of the configuration, and how they are read.
@@ -71,7 +71,7 @@ pub async fn read<T: Send + 'static>(
     match &source.content {
         CatalogContent::Path(path) => {
             let (path, named, source) = (working_directory.join(path), path.clone(), source.clone());
-            let read = apart(move || {
+            let read = on_cpu_thread(move || {
                 let read = of_path(&path, &named, &mut |blob| each(&mut state, blob));
                 (state, read)
             });
@@ -127,7 +127,7 @@ async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), 
     send: impl FnOnce(mpsc::Sender<DownloadChunk>) -> S,
 ) -> (Option<T>, std::result::Result<(), IncompleteCatalog>) {
     let (sender, receive) = mpsc::channel(WAITING_PARTS);
-    let reading = apart(move || {
+    let reading = on_cpu_thread(move || {
         let mut parts = DownloadReader { receive, part: Vec::new(), at: 0 };
         let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
         (state, read)

@@ -15,13 +15,13 @@ pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// The fingerprint of a finding.
-    pub fn of(finding: &Finding) -> Self {
-        Self::with(finding, finding.body.fact.as_deref())
+    pub fn new(finding: &Finding) -> Self {
+        Self::hash_parts(finding, finding.body.fact.as_deref())
     }
 
     /// A fingerprint without the fact: equal for all findings of the rule at this place.
     pub fn of_place(finding: &Finding) -> Self {
-        Self::with(finding, None)
+        Self::hash_parts(finding, None)
     }
 
     /// The fingerprint of the `number`th finding (from 0) with this fingerprint, for formats that need unique ones.
@@ -30,7 +30,7 @@ impl Fingerprint {
         if number == 0 { self } else { Fingerprint(fnv128(format!("{self} {number}").as_bytes())) }
     }
 
-    fn with(finding: &Finding, fact: Option<&str>) -> Self {
+    fn hash_parts(finding: &Finding, fact: Option<&str>) -> Self {
         // The API version of an object does not identify it.
         let (group, kind, namespace, name) = match &finding.object {
             Some(object) => {
@@ -63,7 +63,7 @@ mod tests {
         let same = |change: fn(&mut Finding)| {
             let mut other = finding.clone();
             change(&mut other);
-            Fingerprint::of(&other) == Fingerprint::of(&finding)
+            Fingerprint::new(&other) == Fingerprint::new(&finding)
         };
         let about: [fn(&mut Finding); 6] = [
             |f| f.rule = "Other".into(),
@@ -91,8 +91,8 @@ mod tests {
         let finding = samples::removed_field("v1", 24);
         let text = r#"["NoExistingFieldRemoved","apiextensions.k8s.io","CustomResourceDefinition",null,"samples.test.example.com","v1","^.spec.pollInterval","removed"]"#;
         let hash = format!("{:032x}", fnv128(text.as_bytes()));
-        assert_eq!(Fingerprint::of(&finding).to_string(), hash);
-        assert_eq!(Fingerprint::of(&finding).numbered(0).to_string(), hash);
-        assert_ne!(Fingerprint::of(&finding).numbered(1), Fingerprint::of(&finding));
+        assert_eq!(Fingerprint::new(&finding).to_string(), hash);
+        assert_eq!(Fingerprint::new(&finding).numbered(0).to_string(), hash);
+        assert_ne!(Fingerprint::new(&finding).numbered(1), Fingerprint::new(&finding));
     }
 }

@@ -62,7 +62,7 @@ impl<'v> ManagerEntry<'v> {
 
     /// An invalid or missing record gives an empty set.
     pub fn fields(self) -> FieldSet {
-        self.0.get("fieldsV1").map(FieldSet::read).unwrap_or_default()
+        self.0.get("fieldsV1").map(FieldSet::parse).unwrap_or_default()
     }
 
     /// Whether it is of what `manager` applied, to the object itself or to a subresource.

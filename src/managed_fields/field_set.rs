@@ -49,7 +49,7 @@ impl fmt::Display for MergePathStep {
 }
 
 impl ListItemKey {
-    fn read(step: &str) -> ListItemKey {
+    fn parse(step: &str) -> ListItemKey {
         let json = |text| serde_json::from_str::<Value>(text).ok();
         let read = match step.split_once(':') {
             Some(("k", keys)) => match json(keys) {
@@ -110,10 +110,10 @@ pub struct FieldSet {
 impl FieldSet {
     /// The fields that a manifest sets if its schema is unknown: every value that is not a non-empty mapping. A list is
     /// one field.
-    pub fn of(value: &Value) -> Self {
+    pub fn of_manifest(value: &Value) -> Self {
         match value {
             Value::Object(map) if !map.is_empty() => FieldSet {
-                fields: map.iter().map(|(key, value)| (key.clone(), FieldSet::of(value))).collect(),
+                fields: map.iter().map(|(key, value)| (key.clone(), FieldSet::of_manifest(value))).collect(),
                 ..FieldSet::default()
             },
             _ => FieldSet { own: true, ..FieldSet::default() },
@@ -121,16 +121,16 @@ impl FieldSet {
     }
 
     /// Parses a `fieldsV1`. An invalid one gives an empty set.
-    pub fn read<T: Tree>(fields_v1: &T) -> Self {
+    pub fn parse<T: Tree>(fields_v1: &T) -> Self {
         let mut set = FieldSet::default();
         let ValueView::Map(is_empty) = fields_v1.view() else { return set };
         set.own = is_empty || fields_v1.member(".").is_some();
         fields_v1.all_members(&mut |step, below| {
-            let below = || FieldSet::read(below);
+            let below = || FieldSet::parse(below);
             match step.strip_prefix("f:") {
                 _ if step == "." => {}
                 Some(name) => drop(set.fields.insert(name.to_owned(), below())),
-                None => drop(set.items.insert(ListItemKey::read(step), below())),
+                None => drop(set.items.insert(ListItemKey::parse(step), below())),
             }
             true
         });
@@ -330,7 +330,7 @@ impl FieldSet {
 
 impl<'de> Deserialize<'de> for FieldSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(|fields_v1| FieldSet::read(&fields_v1))
+        Value::deserialize(deserializer).map(|fields_v1| FieldSet::parse(&fields_v1))
     }
 }
 
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_manifest_sets_leaves_and_whole_lists() {
-        let fields = FieldSet::of(&json!({"data": {"x": "1", "y": null}, "list": [{"a": 1}], "none": {}}));
+        let fields = FieldSet::of_manifest(&json!({"data": {"x": "1", "y": null}, "list": [{"a": 1}], "none": {}}));
         assert_eq!(fields.to_json(), json!({"f:data": {"f:x": {}, "f:y": {}}, "f:list": {}, "f:none": {}}));
     }
 
@@ -349,14 +349,14 @@ mod tests {
     fn managed_fields_of_the_server_are_written_back_unchanged() {
         let written = json!({"f:labels": {".": {}, "f:k": {}}, "f:set": {"v:\"a\"": {}, "i:3": {}},
                 "f:list": {"k:{\"name\":\"c\",\"port\":80}": {".": {}, "f:image": {}}}});
-        assert_eq!(FieldSet::read(&written).to_json(), written);
-        assert!(FieldSet::read(&json!("nonsense")).is_empty());
+        assert_eq!(FieldSet::parse(&written).to_json(), written);
+        assert!(FieldSet::parse(&json!("nonsense")).is_empty());
     }
 
     #[test]
     fn a_part_of_a_field_set_is_split_off() {
         let mut fields =
-            FieldSet::read(&json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}, "f:labels": {"f:x": {}}}}));
+            FieldSet::parse(&json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}, "f:labels": {"f:x": {}}}}));
         let taken = fields.split_off(&["metadata", "finalizers"]);
         assert_eq!(taken.to_json(), json!({"f:metadata": {"f:finalizers": {"v:\"a\"": {}}}}));
         assert_eq!(fields.to_json(), json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_field_is_owned_by_itself_as_a_part_and_as_a_whole() {
-        let fields = FieldSet::read(&json!({"f:spec": {
+        let fields = FieldSet::parse(&json!({"f:spec": {
             "f:list": {"k:{\"name\":\"b\"}": {".": {}, "f:x": {}}}, "f:set": {"v:\"s\"": {}}, "f:by": {"i:1": {"f:x": {}}},
             "f:atomic": {},
         }}));
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn removing_leaves_no_empty_nodes() {
-        let mut fields = FieldSet::of(&json!({"data": {"x": 1}, "spec": {"y": 2}}));
+        let mut fields = FieldSet::of_manifest(&json!({"data": {"x": 1}, "spec": {"y": 2}}));
         fields.remove(&["data", "x"].map(|name| MergePathStep::Field(name.into())));
         assert_eq!(fields.to_json(), json!({"f:spec": {"f:y": {}}}));
         fields.remove(&[MergePathStep::Field("spec".into())]);
@@ -400,8 +400,8 @@ mod tests {
 
     #[test]
     fn the_difference_of_two_field_sets_keeps_the_fields_of_the_first_alone() {
-        let mut theirs = FieldSet::read(&json!({"f:spec": {"f:a": {}, "f:b": {}}, "f:data": {".": {}, "f:x": {}}}));
-        let ours = FieldSet::read(&json!({"f:spec": {"f:b": {}, "f:c": {}}, "f:data": {"f:x": {}}}));
+        let mut theirs = FieldSet::parse(&json!({"f:spec": {"f:a": {}, "f:b": {}}, "f:data": {".": {}, "f:x": {}}}));
+        let ours = FieldSet::parse(&json!({"f:spec": {"f:b": {}, "f:c": {}}, "f:data": {"f:x": {}}}));
         assert!(theirs.subtract(&ours));
         assert_eq!(theirs.to_json(), json!({"f:spec": {"f:a": {}}, "f:data": {}}));
         assert!(!theirs.subtract(&ours));

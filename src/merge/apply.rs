@@ -58,7 +58,7 @@ pub(crate) fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> 
 /// Like [`merge`], with any schema. The fields of former deploy tools are taken over.
 pub(crate) fn merge_by(live: &Value, intent: &Value, schema: MergeSchema<'_, Value>, manager: &str) -> Value {
     let version = intent["apiVersion"].as_str().unwrap_or_default();
-    let Owners { mut ours, taken, others, .. } = Owners::of(live, manager, version);
+    let Owners { mut ours, taken, others, .. } = Owners::of_object(live, manager, version);
     ours.add(&taken);
     let managers = ManagerFieldSets { before: Some(&ours), others: others.iter().map(|other| &other.fields).collect() };
     apply(live, intent, schema, &managers, Emptied::Null)

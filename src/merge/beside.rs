@@ -21,7 +21,7 @@ pub(crate) struct Beside {
 
 impl Beside {
     /// What `after`, the object `live` with `desired` applied to it, has beside `desired`.
-    pub fn of<V: Tree, S: Tree>(desired: &V, live: &V, after: &V, schema: MergeSchema<'_, S>) -> Self {
+    pub fn new<V: Tree, S: Tree>(desired: &V, live: &V, after: &V, schema: MergeSchema<'_, S>) -> Self {
         let mut found = Beside::default();
         desired.all_members(&mut |key, value| {
             let is_spec = can_change(key) && key != "metadata";

@@ -40,10 +40,10 @@ pub(crate) struct Owners {
 
 impl Owners {
     /// The owners of the fields of a live object. `api_version` is the version that is applied.
-    pub fn of(object: &Value, manager: &str, api_version: &str) -> Self {
+    pub fn of_object(object: &Value, manager: &str, api_version: &str) -> Self {
         let mut owners = Owners::default();
         for entry in ManagerEntry::all(object) {
-            owners.sort_in(entry, object, manager, api_version);
+            owners.add_entry(entry, object, manager, api_version);
         }
         // The fields of the two versions cannot be in one entry. The next deploy finds ours at the same version.
         let is_at_another = |entry: &Value| entry["apiVersion"] != api_version;
@@ -53,7 +53,7 @@ impl Owners {
         owners
     }
 
-    fn sort_in(&mut self, entry: ManagerEntry<'_>, object: &Value, manager: &str, api_version: &str) {
+    fn add_entry(&mut self, entry: ManagerEntry<'_>, object: &Value, manager: &str, api_version: &str) {
         let mut fields = entry.fields();
         if entry.is_apply_of(manager) {
             (self.ours, self.our_entry) = (fields, Some(entry.value().clone()));
@@ -201,7 +201,7 @@ mod tests {
         let edited = entry("kubectl-edit", "Update", "v1", json!({"f:data": {"f:c": {}}}));
         let ours = entry("gantry", "Apply", "v1", json!({"f:data": {"f:a": {}}}));
         let object = object(json!([helm, edited, ours]));
-        let owners = Owners::of(&object, "gantry", "v1");
+        let owners = Owners::of_object(&object, "gantry", "v1");
         assert_eq!(owners.tools, ["helm"]);
         let finalizers = entry("helm", "Apply", "v1", json!({"f:metadata": {"f:finalizers": {"v:\"x\"": {}}}}));
         let both = entry("gantry", "Apply", "v1", json!({"f:data": {"f:a": {}, "f:b": {}}}));
@@ -212,18 +212,18 @@ mod tests {
     fn nothing_is_handed_over_without_a_former_deploy_tool() {
         let edited = entry("kubectl-edit", "Update", "v1", json!({"f:data": {"f:c": {}}}));
         let unrecorded = entry(UNRECORDED, "Update", "v1", json!({"f:data": {"f:b": {}}}));
-        let owners = Owners::of(&object(json!([edited, unrecorded])), "gantry", "v1");
+        let owners = Owners::of_object(&object(json!([edited, unrecorded])), "gantry", "v1");
         assert_eq!(owners.handed_over("gantry", "v1"), None);
         let other_version = entry("gantry", "Apply", "v1beta1", json!({"f:data": {"f:a": {}}}));
         let helm = entry("helm", "Apply", "v1", json!({"f:data": {"f:b": {}}}));
-        let owners = Owners::of(&object(json!([other_version, helm])), "gantry", "v1");
+        let owners = Owners::of_object(&object(json!([other_version, helm])), "gantry", "v1");
         assert_eq!(owners.handed_over("gantry", "v1"), None);
     }
 
     #[test]
     fn only_existing_fields_of_an_entry_at_another_version_are_taken_over() {
         let helm = entry("helm", "Apply", "v1beta1", json!({"f:data": {"f:b": {}, "f:gone": {}}}));
-        let owners = Owners::of(&object(json!([helm])), "gantry", "v1");
+        let owners = Owners::of_object(&object(json!([helm])), "gantry", "v1");
         assert_eq!(owners.taken.to_json(), json!({"f:data": {"f:b": {}}}));
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let bare = json!({"metadata": {"name": "x", "annotations": {"a": "1"}, "managedFields": [entry("helm", "Apply", "v1",
             json!({"f:metadata": {"f:annotations": {"f:a": {}}}}))]}});
         let mut stripped = bare.clone();
-        Owners::of(&bare, "gantry", "v1").strip(&mut stripped);
+        Owners::of_object(&bare, "gantry", "v1").strip(&mut stripped);
         assert_eq!((&stripped["metadata"]["name"], stripped["metadata"].get("annotations")), (&json!("x"), None));
 
         let item = |name: &str| format!("k:{{\"name\":\"{name}\"}}");
@@ -258,7 +258,7 @@ mod tests {
             json!({"f:data": {"f:c": {}}, "f:metadata": {"f:labels": {"f:b": {}}}}),
         );
         let mut object = object(json!([tool, ours, edited]));
-        Owners::of(&object.clone(), "gantry", "v1").strip(&mut object);
+        Owners::of_object(&object.clone(), "gantry", "v1").strip(&mut object);
         assert_eq!(object["data"], json!({"a": "1", "c": "1"}));
         assert_eq!(object["metadata"]["labels"], json!({"b": "1"}));
         assert_eq!(object["spec"], json!({"containers": [{"name": "y"}]}));

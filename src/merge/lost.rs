@@ -192,7 +192,7 @@ mod tests {
     fn lost_of(schema: &str, live: &str, desired: &str, owned: &str) -> Vec<String> {
         let [schema, live, desired, owned, meta] =
             [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
-        let owned = FieldSet::read(&owned);
+        let owned = FieldSet::parse(&owned);
         let found = lost(&desired, &live, Owned::Fields(&owned), MergeSchema::of_object(&schema, None, &meta));
         assert!(found.is_empty() || overlaps(&desired, &live, Owned::Fields(&owned)), "{found:?}");
         found.iter().map(|path| path_text(path)).collect()

@@ -71,7 +71,7 @@ fn beside(change: &Change, published: &Published<'_>, field_manager: &str) -> Op
     let live = change.live.as_ref()?.raw.value();
     let intent = merge::intent(change.desired_value(), true);
     let after = merge::merge_by(&live, &intent, schema, field_manager);
-    Some(Beside::of(&intent, &live, &after, schema)).filter(Beside::is_any)
+    Some(Beside::new(&intent, &live, &after, schema)).filter(Beside::is_any)
 }
 
 /// An update that the server refuses.
@@ -85,7 +85,7 @@ impl RefusedChange<'_> {
     fn problem(&self, refusal: &Problem, field_manager: &str) -> Option<Problem> {
         let object = &self.change.desired.object;
         let live = self.change.live.as_ref()?.raw.value();
-        let owners = Owners::of(&live, field_manager, &object.api_version);
+        let owners = Owners::of_object(&live, field_manager, &object.api_version);
         let all: Vec<&[MergePathStep]> =
             self.beside.items.iter().chain(&self.beside.fields).map(Vec::as_slice).collect();
         let named: Vec<&[MergePathStep]> =

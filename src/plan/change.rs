@@ -174,7 +174,8 @@ impl Change {
         let mut live = self.live.as_ref()?.raw.value();
         if self.former_tools() != FormerTools::Keep {
             let version = &self.desired.object.api_version;
-            if let Some(entries) = Owners::of(&live, field_manager, version).handed_over(field_manager, version) {
+            if let Some(entries) = Owners::of_object(&live, field_manager, version).handed_over(field_manager, version)
+            {
                 live["metadata"]["managedFields"] = Value::Array(entries);
             }
         }

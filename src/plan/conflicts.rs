@@ -173,7 +173,7 @@ impl ConflictFinder<'_> {
             .filter_map(|entry| {
                 let operation = ManagerOperation::parse(&entry.operation);
                 let is_apply = operation == ManagerOperation::Apply;
-                let fields = FieldSet::read(&Json::parse(entry.fields_v1?.get()).ok()?);
+                let fields = FieldSet::parse(&Json::parse(entry.fields_v1?.get()).ok()?);
                 let is_taken = change.former_tools() == FormerTools::Take
                     && merge::of_manager(&entry.manager, is_apply, &fields).is_some();
                 (merge::is_at_stake(&fields) && !is_taken).then_some(ManagerFieldsEntry {

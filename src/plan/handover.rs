@@ -79,7 +79,7 @@ fn fields_of(change: &Change, field_manager: &str) -> Option<ForeignFields> {
         return None;
     }
     let live = live.value();
-    let owners = Owners::of(&live, field_manager, &change.desired.object.api_version);
+    let owners = Owners::of_object(&live, field_manager, &change.desired.object.api_version);
     let desired = change.desired.raw.value();
     // Includes fields that only the server filled in: it fills them in again.
     let is_missing = |fields: &FieldSet| {

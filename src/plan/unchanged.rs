@@ -231,7 +231,7 @@ impl UnchangedWalk<'_> {
     /// `metadata.managedFields`.
     fn texts(&self, desired: &str, live: &str, entry: Option<usize>) -> ObjectComparison {
         let (Ok(desired), Ok(live)) = (Json::parse_bounded(desired), Json::parse_bounded(live)) else { return Changed };
-        let mut owned = entry.and_then(|index| record(&live, index)).map(FieldSet::read);
+        let mut owned = entry.and_then(|index| record(&live, index)).map(FieldSet::parse);
         if let Some(owned) = owned.as_mut().filter(|_| self.is_secret) {
             owned.rename("stringData", "data");
         }

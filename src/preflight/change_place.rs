@@ -19,13 +19,13 @@ pub struct RemovedPartLocator<'a> {
 }
 
 impl<'a> RemovedPartLocator<'a> {
-    pub fn of(change: &'a Change) -> Self {
+    pub fn new(change: &'a Change) -> Self {
         RemovedPartLocator { change, sides: OnceCell::new() }
     }
 
     /// The place next to which the part at `path` stood in the live object; `None` if the manifest has it, or the live
     /// object does not.
-    pub fn place(&self, path: &[Step], located: &ValueLocation, spans: &Spans<'_>) -> Option<ValueLocation> {
+    pub fn locate(&self, path: &[Step], located: &ValueLocation, spans: &Spans<'_>) -> Option<ValueLocation> {
         if located.depth >= path.len() {
             return None;
         }

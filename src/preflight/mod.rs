@@ -42,7 +42,7 @@ use crate::cluster::service::ServiceUrl;
 use crate::date::Date;
 pub use crate::finding::CouldNotCheck;
 use crate::finding::{Coverage, ExtensionEntry, Suppressed};
-use crate::parallel::apart;
+use crate::parallel::on_cpu_thread;
 use crate::plan::refusals::ReportedRefusals;
 use crate::plan::{ObjectLookup, Plan};
 use crate::problem::Problem;
@@ -90,7 +90,7 @@ impl Context<'_> {
     /// The run is interrupted.
     pub async fn look_ahead(&self) -> Result<Vec<CheckLookup>, CouldNotCheck> {
         let work = (self.lookups)();
-        let found = apart(move || work.into_iter().flat_map(|find| find()).collect()).await;
+        let found = on_cpu_thread(move || work.into_iter().flat_map(|find| find()).collect()).await;
         let message = "interrupted while determining what the checks need to read";
         let mut found: Vec<CheckLookup> =
             found.ok_or_else(|| CouldNotCheck { message: message.to_owned(), help: None })?;

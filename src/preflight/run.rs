@@ -77,7 +77,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let olm = &OlmState::new(plan, target, catalogs.sources, looks_at_all);
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
-    let unread = unread(plan);
+    let unread = unread_objects(plan);
     let runs = checks.iter().zip(&notices).map(|(enabled, notices)| {
         let (unread, proofs, objects) = (unread.clone(), Arc::clone(&proofs), Arc::clone(&objects));
         let context = Context {
@@ -105,13 +105,13 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     });
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
-        checks.iter().zip(answers).map(|(enabled, answer)| weigh(enabled, answer, plan, warn_only)).collect();
+        checks.iter().zip(answers).map(|(enabled, answer)| to_report(enabled, answer, plan, warn_only)).collect();
     let mut problems = waive(&mut reports, waivers, custom_checks);
-    problems.extend(kept_errors(&reports, warn_only));
+    problems.extend(explain_kept_errors(&reports, warn_only));
     let left_out = superseded::leave_out(&mut reports);
     let baseline = baseline.map(|baseline| {
         let entry = baseline.apply(&mut reports);
-        settle(&mut reports, &left_out);
+        recompute_status(&mut reports, &left_out);
         entry
     });
     if redact {
@@ -126,7 +126,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
 }
 
 /// The error of checks that need live objects, if some of those could not be read.
-fn unread(plan: &Plan) -> Option<CouldNotCheck> {
+fn unread_objects(plan: &Plan) -> Option<CouldNotCheck> {
     let unread = plan.unread();
     let first = unread.first()?;
     let more = match unread.len() - 1 {
@@ -159,10 +159,10 @@ fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[Cus
 
 /// Updates the status of the checks for the baseline: known findings neither block nor warn, and neither do the
 /// findings of other checks that they supersede.
-fn settle(reports: &mut [CheckReport], left_out: &[LeftOut]) {
+fn recompute_status(reports: &mut [CheckReport], left_out: &[LeftOut]) {
     let findings = reports.iter().flat_map(|report| &report.findings);
     let known: BTreeSet<Fingerprint> =
-        findings.filter(|finding| finding.severity == Severity::Known).map(Fingerprint::of).collect();
+        findings.filter(|finding| finding.severity == Severity::Known).map(Fingerprint::new).collect();
     for (at, report) in reports.iter_mut().enumerate() {
         if !matches!(report.status, CheckStatus::Blocked | CheckStatus::Warned) {
             continue;
@@ -187,7 +187,12 @@ fn status_of(severities: impl Iterator<Item = Severity>, unchecked: bool) -> Che
     }
 }
 
-fn weigh(enabled: &Enabled, answer: Result<CheckResult, CouldNotCheck>, plan: &Plan, warn_only: bool) -> CheckReport {
+fn to_report(
+    enabled: &Enabled,
+    answer: Result<CheckResult, CouldNotCheck>,
+    plan: &Plan,
+    warn_only: bool,
+) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
     let mut report = CheckReport {
         name: enabled.name.clone(),
@@ -202,7 +207,7 @@ fn weigh(enabled: &Enabled, answer: Result<CheckResult, CouldNotCheck>, plan: &P
     let unchecked = match answer {
         Ok(CheckResult::Checked { violations, unchecked, coverage, suppressed }) => {
             let refusals = registry::find(&enabled.name).map_or(&[][..], |entry| entry.refusals);
-            report.findings = place(violations, plan, mode, refusals);
+            report.findings = locate(violations, plan, mode, refusals);
             report.status = status(&report.findings, !unchecked.is_empty());
             report.coverage = coverage;
             report.suppressed = suppressed;
@@ -242,7 +247,7 @@ fn is_sent(subject: &ViolationSubject, plan: &Plan) -> bool {
 }
 
 /// Why findings are errors although the configuration makes those of their check warnings.
-fn kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
+fn explain_kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
     let kept = |report: &CheckReport| {
         let refused = || report.findings.iter().filter(|finding| finding.is_refused_error());
         let rules: BTreeSet<&str> = refused().map(|finding| finding.rule.as_str()).collect();
@@ -266,7 +271,7 @@ fn kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
 /// violations.
 ///
 /// `refusals` are the rules of the check whose findings predict that the server refuses a request.
-fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]) -> Vec<Finding> {
+fn locate(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]) -> Vec<Finding> {
     let mut by_subject: BTreeMap<ViolationSubject, Vec<Violation>> = BTreeMap::new();
     for violation in violations {
         by_subject.entry(violation.subject.clone()).or_default().push(violation);
@@ -290,13 +295,13 @@ fn place(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str])
             ViolationSubject::Plan => (None, None),
         };
         let removed = match subject {
-            ViolationSubject::Change(index) => Some(RemovedPartLocator::of(&plan.changes[*index])),
+            ViolationSubject::Change(index) => Some(RemovedPartLocator::new(&plan.changes[*index])),
             _ => None,
         };
         let sources = |violation: &Violation| -> [Option<Source>; 2] {
             let Some(spans) = &spans else { return [None, None] };
             let located = spans.locate(&violation.at);
-            let change = removed.as_ref().and_then(|removed| removed.place(&violation.at, &located, spans));
+            let change = removed.as_ref().and_then(|removed| removed.locate(&violation.at, &located, spans));
             [Some(located.location.into()), change.map(|change| change.location.into())]
         };
         (object.cloned(), violations.iter().map(sources).collect::<Vec<_>>())
@@ -377,12 +382,12 @@ mod tests {
     fn a_check_whose_findings_another_reports_has_their_status() {
         use crate::finding::samples;
         let known = Finding { severity: Severity::Known, ..samples::removed_field("v1", 1) };
-        let reported_by = Fingerprint::of(&known);
+        let reported_by = Fingerprint::new(&known);
         let check = |name, findings| samples::check(name, CheckStatus::Blocked, findings);
         let reports = || [check("AdmissionDryRun", Vec::new()), check("CustomResourceValidation", vec![known.clone()])];
         let statuses = |left_out: &[LeftOut]| {
             let mut reports = reports();
-            settle(&mut reports, left_out);
+            recompute_status(&mut reports, left_out);
             reports.map(|report| report.status)
         };
         let left = LeftOut { report: 0, severity: Severity::Error, reported_by };

@@ -41,13 +41,14 @@ pub fn leave_out(reports: &mut [CheckReport]) -> Vec<LeftOut> {
 fn leave_out_of(reports: &mut [CheckReport], of: usize, by: usize, superseded: &Superseded) -> Vec<LeftOut> {
     let mut superseding: BTreeMap<String, Vec<&Finding>> = BTreeMap::new();
     for finding in &reports[by].findings {
-        superseding.entry(place(finding)).or_default().push(finding);
+        superseding.entry(place_key(finding)).or_default().push(finding);
     }
     let left_out = |theirs: &Finding| {
-        let mut ours = superseding.get(&place(theirs)).into_iter().flatten().filter(|_| theirs.rule == superseded.rule);
+        let mut ours =
+            superseding.get(&place_key(theirs)).into_iter().flatten().filter(|_| theirs.rule == superseded.rule);
         let is_as_severe = |ours: &Finding| ours.severity <= theirs.severity && theirs.severity <= Severity::Warning;
         let same = ours.find(|ours| is_as_severe(ours) && is_same(ours, theirs))?;
-        Some(LeftOut { report: of, severity: theirs.severity, reported_by: Fingerprint::of(same) })
+        Some(LeftOut { report: of, severity: theirs.severity, reported_by: Fingerprint::new(same) })
     };
     let mut results = reports[of].findings.iter().map(left_out).collect::<Vec<_>>().into_iter();
     let left_out: Vec<LeftOut> = results.as_slice().iter().flatten().copied().collect();
@@ -73,7 +74,7 @@ fn is_same(ours: &Finding, theirs: &Finding) -> bool {
 }
 
 /// A key of the object and the place in its manifest.
-fn place(finding: &Finding) -> String {
+fn place_key(finding: &Finding) -> String {
     let at = finding.source.as_ref().map(|at| (&at.file, at.line, at.column));
     format!("{:?} {at:?}", finding.object)
 }

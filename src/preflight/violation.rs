@@ -44,7 +44,7 @@ pub struct Violation {
 
 impl Violation {
     /// A violation of a rule with the rule's defaults.
-    pub fn of(
+    pub fn new(
         doc: &RuleDoc,
         subject: impl Into<ViolationSubject>,
         version: Option<String>,

@@ -44,7 +44,7 @@ impl ReportList {
                 });
                 let (known, findings, unchecked) = &mut checks[at];
                 known.status = worse(known.status, check.status);
-                let key = |finding: &Finding| (Fingerprint::of(finding), finding.severity);
+                let key = |finding: &Finding| (Fingerprint::new(finding), finding.severity);
                 check.findings.iter().for_each(|finding| findings.add(key(finding), finding, name));
                 check.unchecked.iter().for_each(|entry| unchecked.add(&entry.message, entry, name));
             }

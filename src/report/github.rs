@@ -27,12 +27,12 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
         command(out, "error", None, &title, &format!("{message}{help}"))?;
     }
     for error in &report.errors {
-        let place = error.source.as_ref().map(|source| around.places.of(source));
+        let place = error.source.as_ref().map(|source| around.places.position_of(source));
         let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
         command(out, "error", place.as_ref(), "gantry", &format!("{}{help}", error.message))?;
     }
     for warning in &report.warnings {
-        let place = warning.source.as_ref().map(|source| around.places.of(source));
+        let place = warning.source.as_ref().map(|source| around.places.position_of(source));
         let help = warning.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
         command(out, "warning", place.as_ref(), "gantry", &format!("{}{help}", warning.message))?;
     }
@@ -40,7 +40,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
         let findings = report.checks.iter().flat_map(|check| &check.findings);
         for finding in findings.filter(|finding| finding.severity == severity) {
             let place = finding.change_source.as_ref().or(finding.source.as_ref());
-            let place = place.map(|source| around.places.of(source));
+            let place = place.map(|source| around.places.position_of(source));
             let title = words::line(&finding.rule, 100);
             command(out, words::severity(severity), place.as_ref(), &title, &message(finding))?;
         }

@@ -52,18 +52,18 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
         entries.push(stopped(description, name, somewhere()));
     }
     for error in &report.errors {
-        let at = error.source.as_ref().map_or_else(somewhere, |source| location(around.places.of(source)));
+        let at = error.source.as_ref().map_or_else(somewhere, |source| location(around.places.position_of(source)));
         entries.push(stopped(words::line(&error.message, 1000), "gantry".to_owned(), at));
     }
     let mut times = BTreeMap::new();
     for finding in report.checks.iter().flat_map(|check| &check.findings) {
         // Accepted findings need not be fixed.
         let Some(severity) = severity(finding) else { continue };
-        let number = times.entry(Fingerprint::of(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
+        let number = times.entry(Fingerprint::new(finding)).and_modify(|number| *number += 1).or_insert(0_usize);
         entries.push(CodeQualityEntry {
             description: description(finding),
             check_name: words::line(&finding.rule, 100),
-            fingerprint: Fingerprint::of(finding).numbered(*number).to_string(),
+            fingerprint: Fingerprint::new(finding).numbered(*number).to_string(),
             severity,
             location: location(around.places.of_finding(finding, report)),
         });
@@ -119,7 +119,7 @@ mod tests {
         let entries = entries(&samples::blocked());
         let description = "customresourcedefinition/samples.test.example.com (v1alpha1, ^.spec.pollInterval): field \
             spec.pollInterval may not be removed from v1alpha1";
-        let fingerprint = Fingerprint::of(&samples::removed_field("v1alpha1", 1)).to_string();
+        let fingerprint = Fingerprint::new(&samples::removed_field("v1alpha1", 1)).to_string();
         assert_eq!(
             entries[0],
             json!({

@@ -78,8 +78,8 @@ pub fn write_review(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut pen = Pen::new(options, out);
-    let causes = ObjectCauses::of(report);
-    if diffs::are_there(report) {
+    let causes = ObjectCauses::group_findings(report);
+    if diffs::has_diffs(report) {
         plan::target(report, options, &mut pen)?;
         diffs::write(report, options, &mut pen)?;
         plan::summary(report, options, &mut pen)?;

@@ -118,7 +118,7 @@ fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], pla
     let source = errors.iter().chain(&others).find_map(|finding| finding.source.as_ref());
     if let Some(source) = source {
         // GitLab shows it with the case.
-        case.extra.insert("file".into(), xml(&places.of(source).path));
+        case.extra.insert("file".into(), xml(&places.position_of(source).path));
     }
     case
 }
@@ -143,7 +143,7 @@ fn stopped(name: &str, errors: &[ErrorEntry], places: &ReportPaths) -> TestSuite
         status.set_description(xml(&format!("{at}{}{help}", error.message)));
         let mut case = case(name, &format!("error {}", number + 1), status);
         if let Some(source) = &error.source {
-            case.extra.insert("file".into(), xml(&places.of(source).path));
+            case.extra.insert("file".into(), xml(&places.position_of(source).path));
         }
         suite.add_test_case(case);
     }

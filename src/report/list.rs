@@ -154,7 +154,7 @@ impl ReportList {
             api_version: API_VERSION.into(),
             kind: LIST_KIND.into(),
             outcome: outcome.unwrap_or(Outcome::Unchanged),
-            overview: Overview::of(&clusters),
+            overview: Overview::new(&clusters),
             errors: Vec::new(),
             clusters,
         }
@@ -238,7 +238,7 @@ impl ClusterReport {
 }
 
 impl Overview {
-    fn of(clusters: &[ClusterReport]) -> Self {
+    fn new(clusters: &[ClusterReport]) -> Self {
         let named = |fits: &dyn Fn(&ClusterReport) -> bool| -> Vec<String> {
             clusters.iter().filter(|cluster| fits(cluster)).map(|cluster| cluster.name.clone()).collect()
         };

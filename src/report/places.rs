@@ -48,7 +48,7 @@ impl ReportPaths {
     }
 
     /// A place in a file. For a rendered text, it is the whole source that it was rendered from.
-    pub fn of(&self, source: &Source) -> CodePosition {
+    pub fn position_of(&self, source: &Source) -> CodePosition {
         if self.rendered_from.contains_key(&*source.file) {
             return CodePosition { path: self.path(&source.file), line: None, column: None };
         }
@@ -64,7 +64,7 @@ impl ReportPaths {
             report.changes.iter().find(|change| *change.object == *object)?.source.as_ref()
         };
         match finding.change_source.as_ref().or(finding.source.as_ref()).or_else(manifest) {
-            Some(source) => self.of(source),
+            Some(source) => self.position_of(source),
             None => self.somewhere(report),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn paths_are_counted_from_the_root() {
         let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref());
-        let of = |file: &str| places.of(&samples::source(file, 3, 0));
+        let of = |file: &str| places.position_of(&samples::source(file, 3, 0));
         for (file, path, uri) in [
             ("crd.yaml", "deploy/crd.yaml", "deploy/crd.yaml"),
             ("./a/../crd.yaml", "deploy/crd.yaml", "deploy/crd.yaml"),
@@ -138,7 +138,7 @@ mod tests {
         }
         assert_eq!(of("x").line, Some(3));
         assert_eq!(
-            places.of(&samples::source("x", 0, 4)),
+            places.position_of(&samples::source("x", 0, 4)),
             CodePosition { path: "deploy/x".into(), line: None, column: None }
         );
     }
@@ -148,8 +148,8 @@ mod tests {
         let rendered = BTreeMap::from([("prod (rendered)".to_owned(), PathBuf::from("./prod/kustomization.yaml"))]);
         let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
         let whole = CodePosition { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
-        assert_eq!(places.of(&samples::source("prod (rendered)", 3, 4)), whole);
-        assert_eq!(places.of(&samples::source("prod", 3, 4)).line, Some(3));
+        assert_eq!(places.position_of(&samples::source("prod (rendered)", 3, 4)), whole);
+        assert_eq!(places.position_of(&samples::source("prod", 3, 4)).line, Some(3));
     }
 
     #[test]

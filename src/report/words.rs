@@ -150,7 +150,7 @@ pub fn fate(witness: &Witness) -> String {
 
 /// A witness, in one line of YAML.
 pub fn yaml(object: &serde_json::Value) -> String {
-    flow::of(object, LONGEST_WITNESS)
+    flow::to_one_line(object, LONGEST_WITNESS)
 }
 
 /// What is proven, if there is no witness.

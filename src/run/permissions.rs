@@ -19,7 +19,7 @@ use crate::cli::PermissionsArgs;
 use crate::config::{Loader, Settings, key};
 use crate::olm::cluster_extension::Extension;
 use crate::options::PermissionPurpose;
-use crate::parallel::apart;
+use crate::parallel::on_cpu_thread;
 use crate::plan::bundles::PlannedBundle;
 use crate::plan::owner::TakeoverPatterns;
 use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
@@ -373,5 +373,5 @@ async fn lookups(checks: &[Box<dyn Check>], plan: &Plan) -> Vec<CheckLookup> {
         }
         lookups
     };
-    apart(find_all).await.unwrap_or_default()
+    on_cpu_thread(find_all).await.unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use crate::cluster::{Connection, DesiredSource, Impersonate, Target};
 use crate::config::{Loader, Overrides, Settings, key};
 use crate::manifest::{Input, LoadedManifests, ManifestInputError, shown};
 use crate::options::TargetSpec;
-use crate::parallel::apart;
+use crate::parallel::on_cpu_thread;
 use crate::plan::{Prefetch, graph};
 use crate::problem::{Error, Problem, Result};
 use crate::ui::progress::ProgressDisplay;
@@ -201,7 +201,7 @@ pub async fn open(
 pub async fn read_manifests(settings: &Settings, input: Input) -> Result<LoadedManifests> {
     let configs = input.configs().count();
     let interrupted = || Error::failed(Problem::new("interrupted while reading the manifests"));
-    let read = apart(move || input.read()).await.ok_or_else(interrupted)?;
+    let read = on_cpu_thread(move || input.read()).await.ok_or_else(interrupted)?;
     let read = match (read, &settings.app) {
         (Err(ManifestInputError { problems, is_empty: true }), Some(app)) => {
             let problems = problems.into_iter().map(|problem| problem.help(delete_instead(app, settings)));

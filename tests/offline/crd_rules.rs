@@ -57,7 +57,7 @@ fn fixture(path: &Path) -> Fixture {
 }
 
 fn compared(fixture: &Fixture, live: &str, desired: &str) -> Vec<RuleViolation> {
-    let compared = CrdPair::parse(live, desired).and_then(|pair| compare::crd(&pair));
+    let compared = CrdPair::parse(live, desired).and_then(|pair| compare::compare_crds(&pair));
     compared.unwrap_or_else(|error| panic!("{}: {error:?}", fixture.name)).violations
 }
 

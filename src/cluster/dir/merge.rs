@@ -86,7 +86,7 @@ fn apply_as(
 
 /// The fields that applying this manifest records for its manager.
 fn applied_fields(intent: &Value) -> FieldSet {
-    let mut fields = FieldSet::of(intent);
+    let mut fields = FieldSet::of_manifest(intent);
     for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
         let path: Vec<MergePathStep> = path.iter().map(|name| MergePathStep::Field((*name).to_owned())).collect();
         fields.remove(&path);
@@ -104,7 +104,7 @@ fn release_unrecorded(others: &mut [DirManagerEntry], ours: &FieldSet) {
 /// The live object after the fields of former deploy tools were handed over to `manager`; `None` if there are none.
 fn take_over(live: &Value, intent: &Value, manager: &str) -> Option<Value> {
     let version = intent.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let entries = Owners::of(live, manager, version).handed_over(manager, version)?;
+    let entries = Owners::of_object(live, manager, version).handed_over(manager, version)?;
     let mut taken = live.clone();
     *taken.pointer_mut("/metadata/managedFields")? = Value::Array(entries);
     Some(taken)

@@ -67,7 +67,7 @@ async fn taken_over(
     };
     let Apply { resource, object, pin, field_manager, .. } = apply;
     let mut next = answer.value();
-    let owners = Owners::of(&next, field_manager, &object.api_version);
+    let owners = Owners::of_object(&next, field_manager, &object.api_version);
     if owners.tools.is_empty() {
         return Ok(answer);
     }

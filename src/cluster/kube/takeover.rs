@@ -98,7 +98,9 @@ impl ObjectWriter<'_> {
 async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
     let has_tools = || {
         let live = apply.live.map(RawObject::value);
-        live.is_some_and(|live| !Owners::of(&live, apply.field_manager, &apply.object.api_version).tools.is_empty())
+        live.is_some_and(|live| {
+            !Owners::of_object(&live, apply.field_manager, &apply.object.api_version).tools.is_empty()
+        })
     };
     if apply.former_tools == FormerTools::Keep || !has_tools() {
         return Ok(false);
@@ -144,7 +146,7 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
     };
     let version = &object.api_version;
     let mut live = live.value();
-    if Owners::of(&live, apply.field_manager, version).tools.is_empty() {
+    if Owners::of_object(&live, apply.field_manager, version).tools.is_empty() {
         return Ok(Handover::NotNeeded);
     }
     let read = ApiRequest::get(resource, namespace, &object.name);
@@ -156,7 +158,8 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
         }
         live = now.raw.value();
     }
-    let Some(entries) = Owners::of(&live, apply.field_manager, version).handed_over(apply.field_manager, version)
+    let Some(entries) =
+        Owners::of_object(&live, apply.field_manager, version).handed_over(apply.field_manager, version)
     else {
         return Ok(Handover::NotNeeded);
     };

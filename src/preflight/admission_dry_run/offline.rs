@@ -82,7 +82,7 @@ async fn built_in(
             let message =
                 format!("found by gantry's own validator, because the server cannot be asked yet: {path}: {message}");
             let help = "fix the manifest here".to_owned();
-            Violation::of(&rules::INVALID, index, None, message, help, at).path(path)
+            Violation::new(&rules::INVALID, index, None, message, help, at).path(path)
         }));
     }
     described
@@ -110,7 +110,7 @@ fn notes(changes: &[Change], waiting: &BTreeMap<usize, usize>, described: &BTree
         let message = format!("the server cannot validate {waiting} before this is written: {}", said.join(", "));
         let help = "deploy this first, then the server can validate the rest".to_owned();
         let at = vec![Step::from("metadata"), Step::from("name")];
-        Violation::of(&rules::NOT_DRY_RUN, by, None, message, help, at)
+        Violation::new(&rules::NOT_DRY_RUN, by, None, message, help, at)
     };
     by_change.into_iter().map(note).collect()
 }

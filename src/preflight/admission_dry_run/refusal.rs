@@ -50,7 +50,7 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
         )
     };
     let at = vec![Step::from("apiVersion")];
-    let mut violation = Violation::of(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at);
+    let mut violation = Violation::new(&rules::INVALID, index, None, refusal.problem.message.clone(), help, at);
     violation.body.complaint = Some(ServerRefusal::ManagedFields);
     violation.path("metadata.managedFields".to_owned())
 }
@@ -65,7 +65,7 @@ fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Vi
             Some(field) if !field.is_empty() => place::steps(field, &object),
             _ => name_of(&object),
         };
-        let mut violation = Violation::of(doc, index, None, message, help, at);
+        let mut violation = Violation::new(doc, index, None, message, help, at);
         violation.body.complaint = Some(match cluster::is_undeclared(said) {
             true => ServerRefusal::UnknownField,
             false => ServerRefusal::Refused(said.to_owned()),
@@ -171,7 +171,7 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
         };
         let first = fields.first().copied().unwrap_or_default();
         let at = place::steps(first, &object);
-        let violation = Violation::of(&rules::CONFLICT, index, None, message, help, at);
+        let violation = Violation::new(&rules::CONFLICT, index, None, message, help, at);
         let path = first.trim_start_matches('.').to_owned();
         violations.push(violation.path(path).label("owned by another manager".to_owned()));
     }

@@ -22,7 +22,7 @@ async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
     let ending: Vec<(usize, Lifecycle)> = changes
         .filter(|(_, change)| !change.desired.object.is_crd())
         .filter_map(|(index, change)| {
-            Some((index, Lifecycle::of(&change.desired.object.api_version, &change.resource.kind)?))
+            Some((index, Lifecycle::find(&change.desired.object.api_version, &change.resource.kind)?))
         })
         .collect();
     if ending.is_empty() {
@@ -44,7 +44,7 @@ fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
     let help = instead
         .as_ref()
         .map_or_else(|| "find a replacement before then".to_owned(), |instead| format!("use {instead}"));
-    let violation = Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")]);
+    let violation = Violation::new(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")]);
     violation.label(instead.map(|instead| format!("use {instead}")))
 }
 
@@ -107,5 +107,5 @@ fn custom(index: usize, change: &Change, said: &str) -> Violation {
     let colon = if said.is_empty() { "" } else { ": " };
     let message = format!("{} of {} is deprecated by its CRD{colon}{said}", object.kind, object.api_version);
     let help = "use a version that its CRD does not deprecate".to_owned();
-    Violation::of(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")])
+    Violation::new(&rules::DEPRECATED, index, None, message, help, vec![Step::from("apiVersion")])
 }

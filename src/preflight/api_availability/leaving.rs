@@ -26,7 +26,7 @@ pub struct RemovedApi {
 
 impl RemovedApi {
     /// `None` if the CRD keeps serving all of its versions.
-    pub fn of(index: usize, change: &Change) -> Option<Self> {
+    pub fn of_change(index: usize, change: &Change) -> Option<Self> {
         let sides = change.crd()?;
         let live: Vec<Resource> = sides.readable_live()?.resources().collect();
         // A CRD that cannot be parsed removes nothing: the server refuses it.
@@ -57,7 +57,7 @@ impl RemovedApi {
     }
 
     /// The path in the manifest of the CRD that makes the version not served.
-    pub fn at(&self, change: &Change, version: &str) -> Vec<Step> {
+    pub fn steps_to_version(&self, change: &Change, version: &str) -> Vec<Step> {
         let desired = change.crd().and_then(|sides| sides.defined());
         match desired.and_then(|crd| crd.version(version)) {
             Some(version) => steps::of_version(version.index, "served"),

@@ -26,7 +26,7 @@ pub struct Lifecycle {
 
 impl Lifecycle {
     /// `None` if the kind is neither deprecated nor removed at this version.
-    pub fn of(api_version: &str, kind: &str) -> Option<Self> {
+    pub fn find(api_version: &str, kind: &str) -> Option<Self> {
         all().find(|entry| entry.api_version == api_version && entry.kind == kind)
     }
 
@@ -85,23 +85,23 @@ mod tests {
     fn a_successor_in_the_table_is_never_a_removed_api() {
         for entry in all().filter(|entry| entry.is_removed_in(TABLE_OF)) {
             let Some((api_version, kind)) = entry.successor else { continue };
-            let next = Lifecycle::of(api_version, kind);
+            let next = Lifecycle::find(api_version, kind);
             assert!(next.is_none_or(|next| !next.is_removed_in(TABLE_OF)), "{entry:?}");
         }
     }
 
     #[test]
     fn releases_and_successors_are_those_of_the_deprecation_guide() {
-        let ingress = Lifecycle::of("extensions/v1beta1", "Ingress").unwrap();
+        let ingress = Lifecycle::find("extensions/v1beta1", "Ingress").unwrap();
         assert_eq!((ingress.deprecated, ingress.removed), (Some(at(14)), Some(at(22))));
         assert_eq!(ingress.instead().as_deref(), Some("networking.k8s.io/v1"));
         assert!(ingress.is_removed_in(at(22)) && !ingress.is_removed_in(at(21)) && ingress.is_deprecated_in(at(21)));
-        let endpoints = Lifecycle::of("v1", "Endpoints").unwrap();
+        let endpoints = Lifecycle::find("v1", "Endpoints").unwrap();
         assert_eq!(
             (endpoints.removed, endpoints.instead().unwrap().as_str()),
             (None, "EndpointSlice of discovery.k8s.io/v1")
         );
-        assert_eq!(Lifecycle::of("policy/v1beta1", "PodSecurityPolicy").unwrap().successor, None);
-        assert_eq!(Lifecycle::of("apps/v1", "Deployment"), None);
+        assert_eq!(Lifecycle::find("policy/v1beta1", "PodSecurityPolicy").unwrap().successor, None);
+        assert_eq!(Lifecycle::find("apps/v1", "Deployment"), None);
     }
 }

@@ -68,7 +68,7 @@ pub fn lookups(changes: &[Change]) -> Vec<CheckLookup> {
 
 fn removed(changes: &[Change]) -> Vec<RemovedApi> {
     let crds = changes.iter().enumerate().filter(|(_, change)| change.desired.object.is_crd());
-    crds.filter_map(|(index, change)| RemovedApi::of(index, change)).collect()
+    crds.filter_map(|(index, change)| RemovedApi::of_change(index, change)).collect()
 }
 
 /// The kinds that may refer to a removed API.
@@ -94,7 +94,7 @@ fn of_deploy(removed: &[RemovedApi], index: usize, change: &Change, violations: 
             let help = advice(api);
             let message = format!("this deploy stops serving {version} of {}, which the object uses", name(api));
             let at = vec![Step::from("apiVersion")];
-            let violation = Violation::of(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
+            let violation = Violation::new(&rules::GOES_AWAY, index, Some(version.to_owned()), message, help, at);
             violations.push(violation.label("no longer served".to_owned()));
         }
     }
@@ -107,7 +107,7 @@ fn of_deploy(removed: &[RemovedApi], index: usize, change: &Change, violations: 
             let message =
                 format!("this deploy stops serving {} of {}, which this names", versions.join(", "), name(api));
             let version = versions.first().cloned();
-            violations.push(Violation::of(&rules::GOES_AWAY, index, version, message, advice(api), at));
+            violations.push(Violation::new(&rules::GOES_AWAY, index, version, message, advice(api), at));
         }
     }
 }
@@ -171,8 +171,8 @@ async fn live_references(
         let message = impact.message(&kind, &object, &versions.join(", "), &name(api));
         let help = format!("change {} {object} first: {}", kind.to_lowercase(), advice(api));
         let version = versions[0].clone();
-        let at = api.at(&changes[api.change], &version);
-        let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help, at);
+        let at = api.steps_to_version(&changes[api.change], &version);
+        let violation = Violation::new(&rules::GOES_AWAY, api.change, Some(version), message, help, at);
         found.violations.push(violation.label("no longer served".to_owned()));
     }
 }
@@ -387,8 +387,8 @@ async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Violation
         let message = format!("live objects of {} were written at {version} by {}", name(api), who.join(", "));
         let help = "move them to a version that is still served if they still write; the record alone does not show \
             whether they do";
-        let at = api.at(&context.plan.changes[api.change], &version);
-        let violation = Violation::of(&rules::GOES_AWAY, api.change, Some(version), message, help.to_owned(), at);
+        let at = api.steps_to_version(&context.plan.changes[api.change], &version);
+        let violation = Violation::new(&rules::GOES_AWAY, api.change, Some(version), message, help.to_owned(), at);
         found.violations.push(violation.severity(Severity::Warning).label("no longer served".to_owned()));
     }
 }

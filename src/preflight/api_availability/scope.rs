@@ -20,7 +20,7 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let message = format!("{kind} is cluster-scoped: the server drops the namespace {namespace:?}");
             let help = "remove the namespace; the object applies to the whole cluster";
             let at = vec![Step::from("metadata"), Step::from("namespace")];
-            let violation = Violation::of(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
+            let violation = Violation::new(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
             Some(violation.label("dropped".to_owned()))
         }
         (true, None) => {
@@ -30,7 +30,7 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let message = format!("{kind} has no namespace and is created in {namespace:?}{why}");
             let help = "set metadata.namespace, or pass --namespace";
             let at = vec![Step::from("metadata"), Step::from("name")];
-            let violation = Violation::of(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);
+            let violation = Violation::new(&rules::NAMESPACE_ASSUMED, index, None, message, help.to_owned(), at);
             Some(if by_context { violation.severity(Severity::Info) } else { violation })
         }
         _ => None,

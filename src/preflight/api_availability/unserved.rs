@@ -63,7 +63,7 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
         if object.version() == Resource::crd().version {
             return None;
         }
-        Some(match Lifecycle::of(&object.api_version, &object.kind) {
+        Some(match Lifecycle::find(&object.api_version, &object.kind) {
             Some(entry) => removed(index.into(), object, entry),
             None => {
                 let message = format!("{} of {} is not served by any release", object.kind, object.api_version);
@@ -96,7 +96,7 @@ fn violation(
     label: Option<String>,
     key: &str,
 ) -> Violation {
-    Violation::of(doc, subject, None, message, help, vec![Step::from(key)]).label(label)
+    Violation::new(doc, subject, None, message, help, vec![Step::from(key)]).label(label)
 }
 
 /// A version of a CRD among the manifests.
@@ -129,7 +129,8 @@ struct KnownApis {
 
 impl KnownApis {
     fn violation(&self, subject: ViolationSubject, object: &ObjectRef) -> Violation {
-        if let Some(entry) = Lifecycle::of(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
+        if let Some(entry) =
+            Lifecycle::find(&object.api_version, &object.kind).filter(|e| e.is_removed_in(self.release))
         {
             return removed(subject, object, entry);
         }

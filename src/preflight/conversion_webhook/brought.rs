@@ -33,7 +33,7 @@ pub struct DeployEffect {
 }
 
 impl DeployEffect {
-    pub fn of(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
+    pub fn new(desired: &Crd, live: Option<&Crd>, plan: &Plan) -> Self {
         let live_webhook = live.and_then(Crd::webhook);
         let is_moved = match (desired.webhook(), live_webhook) {
             (Some(desired), Some(live)) => is_moved(desired, live),

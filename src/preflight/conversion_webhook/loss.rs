@@ -101,7 +101,7 @@ fn occurs(value: &Value, within: &Value) -> bool {
 }
 
 /// `spec.list[0].x`
-pub fn shown(path: &[Step]) -> String {
+pub fn show_path(path: &[Step]) -> String {
     let mut out = String::new();
     for step in path {
         match step {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn paths(losses: &[ConversionLoss]) -> Vec<String> {
-        losses.iter().map(|loss| shown(&loss.path)).collect()
+        losses.iter().map(|loss| show_path(&loss.path)).collect()
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             json!({"spec": {"size": "5m", "color": "red", "count": 70, "flag": true, "other": false, "kept": "blue"}});
         let read = json!({"metadata": {"annotations": {"stored": "{\"kept\":\"blue\"}"}},
             "spec": {"size": "300s", "amount": {"count": 70}}});
-        let describes = |path: &[Step]| shown(path) == "spec.flag";
+        let describes = |path: &[Step]| show_path(path) == "spec.flag";
         assert_eq!(paths(&missing(&stored, &read, describes)), ["spec.color", "spec.flag"]);
     }
 }

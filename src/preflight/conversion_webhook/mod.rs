@@ -81,7 +81,7 @@ fn violation(
     help: &str,
     at: Vec<Step>,
 ) -> Violation {
-    Violation::of(doc, subject, version.map(str::to_owned), message, help.to_owned(), at)
+    Violation::new(doc, subject, version.map(str::to_owned), message, help.to_owned(), at)
 }
 
 impl Check for ConversionWebhook {
@@ -213,7 +213,7 @@ impl ConversionWebhook {
         let live_webhook = live.and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
         let is_server = matches!(context.target, Target::Kube(_));
-        let mut effect = DeployEffect::of(desired, live, context.plan);
+        let mut effect = DeployEffect::new(desired, live, context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));
         }

@@ -226,7 +226,7 @@ impl Losses {
     ) -> Option<Violation> {
         let Losses(losses) = self;
         let (_, first) = losses.first()?;
-        let message = format!("{message}: {}", loss::shown(&first.path));
+        let message = format!("{message}: {}", loss::show_path(&first.path));
         let mut names: Vec<&SampleObjectName> = losses.iter().map(|(name, _)| name).collect();
         names.dedup();
         let count = names.len() as u64;
@@ -235,14 +235,14 @@ impl Losses {
             .map(|((namespace, name), loss)| AffectedObject {
                 namespace: namespace.as_deref().map(Into::into),
                 name: name.as_str().into(),
-                path: Some(loss::shown(&loss.path).into()),
+                path: Some(loss::show_path(&loss.path).into()),
                 value: Some(shown(loss, context.redact).into()),
             })
             .collect();
         let of = sample.objects.len() as u64;
         let affected = Some(Affected { count, of, unlisted: 0, examples: EXAMPLES, objects });
         let found = violation(doc, subject.clone(), Some(&version.name), message, help, steps::conversion());
-        let mut found = found.severity(severity).path(loss::shown(&first.path));
+        let mut found = found.severity(severity).path(loss::show_path(&first.path));
         found.body.affected = affected;
         Some(found)
     }

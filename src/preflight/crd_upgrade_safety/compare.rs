@@ -66,13 +66,13 @@ pub struct CrdComparison {
 ///
 /// # Errors
 /// The schema is not an object.
-pub fn crd(pair: &CrdPair) -> Result<CrdComparison, MalformedCrd> {
+pub fn compare_crds(pair: &CrdPair) -> Result<CrdComparison, MalformedCrd> {
     let mut additions = Vec::new();
     let mut violations = Vec::new();
     for rule in RULES {
         let found = match rule.judge {
             Judge::Crd(judge) => judge(pair),
-            Judge::Versions(judge) => judge(pair, &between),
+            Judge::Versions(judge) => judge(pair, &compare_versions),
             Judge::Node(_) | Judge::Removed(_) | Judge::Added(_) | Judge::Server | Judge::Proof => continue,
         };
         violations.extend(found.into_iter().map(|found| RuleViolation::of_crd(rule, found)));
@@ -87,7 +87,7 @@ pub fn crd(pair: &CrdPair) -> Result<CrdComparison, MalformedCrd> {
         }
         let (live_schema, desired_schema) =
             (parse(live_text, live, CrdSide::Live)?, parse(desired_text, desired, CrdSide::Desired)?);
-        let of_version = schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?;
+        let of_version = compare_schemas(&pair.desired.name, &live.name, desired.index, &live_schema, &desired_schema)?;
         if !of_version.iter().any(|violation| violation.path.is_some())
             && adds_to_objects(&live_schema, &desired_schema)
         {
@@ -127,17 +127,17 @@ fn adds_below(live: &JsonMap, desired: &JsonMap, is_resource: bool) -> bool {
 }
 
 /// The violations of the rules about nodes between two versions of one CRD: path, rule and message.
-fn between(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
+fn compare_versions(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'static str, Wording)> {
     let schema = |name: &str| crd.version(name).and_then(CrdVersion::schema).unwrap_or("{}");
     let (Ok(live), Ok(desired)) = (Json::parse(schema(lower)), Json::parse(schema(higher))) else { return Vec::new() };
     // A schema that cannot be compared is an error of its own version.
-    let violations = schemas(&crd.name, lower, 0, &live, &desired).unwrap_or_default();
+    let violations = compare_schemas(&crd.name, lower, 0, &live, &desired).unwrap_or_default();
     violations.into_iter().map(|v| (v.path.unwrap_or_default(), v.rule.doc.name, v.diagnosis.message)).collect()
 }
 
 /// Compares two schemas node by node. `version` is the version that the violations name, and `index` the index of the
 /// version in the desired CRD that they point at.
-pub fn schemas(
+pub fn compare_schemas(
     crd: &str,
     version: &str,
     index: usize,
@@ -146,7 +146,7 @@ pub fn schemas(
 ) -> Result<Vec<RuleViolation>, MalformedCrd> {
     let mut violations = Vec::new();
     let mut walk = SchemaWalk { crd, version, index, way: Vec::new(), violations: &mut violations };
-    walk.node(live, desired)?;
+    walk.compare_node(live, desired)?;
     Ok(violations)
 }
 
@@ -171,7 +171,7 @@ struct SchemaWalk<'w, 'n> {
 }
 
 impl<'n> SchemaWalk<'_, 'n> {
-    fn node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), MalformedCrd> {
+    fn compare_node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), MalformedCrd> {
         let live = self.schema(live, CrdSide::Live)?;
         let desired = self.schema(desired, CrdSide::Desired)?;
         let changes = changes(live, desired);
@@ -196,7 +196,7 @@ impl<'n> SchemaWalk<'_, 'n> {
                 return Ok(());
             }
         }
-        self.children(live, desired)
+        self.compare_children(live, desired)
     }
 
     /// Evaluates every rule about a node. A violation of a rule that hides others is the only one, here and below.
@@ -216,40 +216,40 @@ impl<'n> SchemaWalk<'_, 'n> {
         ChildComparison::Open
     }
 
-    fn children(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
+    fn compare_children(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
         if let Some(Json::Map(properties)) = keywords::get(live, "properties") {
             let successors = keywords::get(desired, "properties").and_then(Json::map);
             for (name, child) in properties.iter() {
                 let successor = successors.and_then(|map| map.get(name));
-                self.child(SchemaWalkStep::Property(name), child, successor)?;
+                self.compare_child(SchemaWalkStep::Property(name), child, successor)?;
             }
         }
         if self.keeps_unknown(live) && self.keeps_unknown(desired) {
-            self.described(live, desired)?;
+            self.report_described(live, desired)?;
         }
         match (keywords::get(live, "items"), keywords::get(desired, "items")) {
             (Some(Json::List(list)), Some(Json::List(successors))) => {
                 for (i, child) in list.iter().enumerate() {
-                    self.child(SchemaWalkStep::ItemsAt(i), child, successors.get(i))?;
+                    self.compare_child(SchemaWalkStep::ItemsAt(i), child, successors.get(i))?;
                 }
             }
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.child(SchemaWalkStep::Items, child, successor)?;
+                self.compare_child(SchemaWalkStep::Items, child, successor)?;
             }
             _ => {}
         }
         match (keywords::get(live, "additionalProperties"), keywords::get(desired, "additionalProperties")) {
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.child(SchemaWalkStep::AdditionalProperties, child, successor)
+                self.compare_child(SchemaWalkStep::AdditionalProperties, child, successor)
             }
             (Some(child @ Json::Map(_)), Some(Json::Bool(false))) => {
-                self.child(SchemaWalkStep::AdditionalProperties, child, None)
+                self.compare_child(SchemaWalkStep::AdditionalProperties, child, None)
             }
             _ => Ok(()),
         }
     }
 
-    fn child(
+    fn compare_child(
         &mut self,
         down: SchemaWalkStep<'n>,
         live: &'n Json,
@@ -257,8 +257,8 @@ impl<'n> SchemaWalk<'_, 'n> {
     ) -> Result<(), MalformedCrd> {
         self.way.push(down);
         match desired {
-            Some(desired) => self.node(live, desired)?,
-            None => self.removed(self.schema(live, CrdSide::Live)?),
+            Some(desired) => self.compare_node(live, desired)?,
+            None => self.report_removed(self.schema(live, CrdSide::Live)?),
         }
         self.way.pop();
         Ok(())
@@ -271,7 +271,7 @@ impl<'n> SchemaWalk<'_, 'n> {
     }
 
     /// Reports the fields that only desired describes, in a node that keeps unknown fields on both sides.
-    fn described(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
+    fn report_described(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
         let known = keywords::get(live, "properties").and_then(Json::map);
         let Some(Json::Map(properties)) = keywords::get(desired, "properties") else { return Ok(()) };
         for (name, child) in properties.iter() {
@@ -294,7 +294,7 @@ impl<'n> SchemaWalk<'_, 'n> {
         Ok(())
     }
 
-    fn removed(&mut self, live: &JsonMap) {
+    fn report_removed(&mut self, live: &JsonMap) {
         let place = self.place();
         let node = RemovedNode { place: &place, live };
         for rule in RULES {

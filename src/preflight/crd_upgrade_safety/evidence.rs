@@ -54,7 +54,7 @@ impl WeighedViolation {
     }
 
     /// Why objects that exist cannot show what this breaks; `None` if they can.
-    fn unseen(&self) -> Option<&'static str> {
+    fn reason_not_shown(&self) -> Option<&'static str> {
         if self.is_of_whole_crd() {
             return None;
         }
@@ -78,7 +78,7 @@ impl WeighedViolation {
 
     /// Whether evidence from objects can lower the severity.
     pub fn is_open(&self) -> bool {
-        self.is_error && self.unseen().is_none()
+        self.is_error && self.reason_not_shown().is_none()
     }
 }
 
@@ -89,16 +89,16 @@ pub enum Examination<'a> {
 }
 
 /// The evidence on each violation of one CRD; `None` for a violation that is not an error.
-pub fn of(found: &[WeighedViolation], examination: &Examination<'_>) -> Vec<Option<Evidence>> {
+pub fn gather_evidence(found: &[WeighedViolation], examination: &Examination<'_>) -> Vec<Option<Evidence>> {
     let blamed = match examination {
-        Examination::At { surveyed, .. } => blame(found, surveyed),
+        Examination::At { surveyed, .. } => attribute_causes(found, surveyed),
         Examination::Not(_) => Vec::new(),
     };
     let one = |(index, weighed): (usize, &WeighedViolation)| {
         if !weighed.is_error {
             return None;
         }
-        let verdict = match (weighed.unseen(), examination) {
+        let verdict = match (weighed.reason_not_shown(), examination) {
             (Some(reason), _) => Err(reason.to_owned()),
             (None, Examination::Not(reason)) => Err((*reason).to_owned()),
             (None, Examination::At { upgrade, surveyed, is_folder, redact }) => {
@@ -111,14 +111,14 @@ pub fn of(found: &[WeighedViolation], examination: &Examination<'_>) -> Vec<Opti
 }
 
 /// The number of existing objects, and those that suffer from any of the errors; `None` if they could not be read.
-pub fn harm(found: &[WeighedViolation], surveyed: &Surveyed) -> Option<(u64, Harm)> {
-    let blamed = blame(found, surveyed);
+pub fn count_harm(found: &[WeighedViolation], surveyed: &Surveyed) -> Option<(u64, Harm)> {
+    let blamed = attribute_causes(found, surveyed);
     let of_list = |(list, blamed): (&SurveyedList, &Vec<BTreeSet<&TalliedCause>>)| {
         let (Ok(objects), Some(tally)) = (&list.read, &list.tally) else { return None };
         let of_errors = found.iter().zip(blamed).filter(|(weighed, _)| weighed.is_error);
         let causes = of_errors.flat_map(|(_, causes)| causes.iter().copied()).collect();
         let Sum { objects: affected, manifests, examples, .. } = tally.sum(&causes);
-        let examples = examples.into_iter().take(EXAMPLES).map(shown).collect();
+        let examples = examples.into_iter().take(EXAMPLES).map(to_evidence_object).collect();
         Some((*objects, Harm { objects: affected, manifests, examples }))
     };
     // Each list has the same objects, at another version.
@@ -144,7 +144,7 @@ fn not_examined(reason: String) -> Evidence {
 /// For each list of objects, the causes that are attributed to each violation, by its index.
 type Blamed<'a> = Vec<Vec<BTreeSet<&'a TalliedCause>>>;
 
-fn blame<'a>(found: &[WeighedViolation], surveyed: &'a Surveyed) -> Blamed<'a> {
+fn attribute_causes<'a>(found: &[WeighedViolation], surveyed: &'a Surveyed) -> Blamed<'a> {
     let of_list = |list: &'a SurveyedList| {
         let mut causes: Vec<BTreeSet<&TalliedCause>> = vec![BTreeSet::new(); found.len()];
         for cause in list.tally.iter().flat_map(Tally::causes) {
@@ -303,11 +303,11 @@ fn examine(
         manifests: tally.manifests,
         affected_manifests: sum.manifests,
         managers,
-        examples: sum.examples.into_iter().take(EXAMPLES).map(shown).collect(),
+        examples: sum.examples.into_iter().take(EXAMPLES).map(to_evidence_object).collect(),
     })
 }
 
-fn shown(example: ExampleObject) -> EvidenceObject {
+fn to_evidence_object(example: ExampleObject) -> EvidenceObject {
     let ExampleObject { namespace, name, from_manifest } = example;
     EvidenceObject { namespace, name, from_manifest }
 }

@@ -31,7 +31,7 @@ const AFFECT_BELOW: &[&str] = &[
 ];
 
 /// The proof of each violation, if there is one, and the violations that only proofs show.
-pub fn settle(
+pub fn attribute_proofs(
     pair: &CrdPair,
     found: &[RuleViolation],
     proofs: &BTreeMap<String, Arc<VersionProof>>,
@@ -71,7 +71,7 @@ pub fn settle(
     }
     let proof_of = |(violation, below): (&RuleViolation, &Vec<ChangeProof>)| {
         let proof = proofs.get(violation.version.as_deref()?)?;
-        let own = own(proof, violation.path.as_deref()?, violation)?;
+        let own = proof_of_violation(proof, violation.path.as_deref()?, violation)?;
         Some(ChangeProof::heaviest(&own, &below.iter().collect::<Vec<_>>()))
     };
     (found.iter().zip(&below).map(proof_of).collect(), others)
@@ -79,9 +79,9 @@ pub fn settle(
 
 /// The proof about what a violation at a node reports: about its own keywords, or if it reports no keyword, or is the
 /// only one that is reported of the node, about the whole node.
-fn own(proof: &VersionProof, path: &str, violation: &RuleViolation) -> Option<ChangeProof> {
+fn proof_of_violation(proof: &VersionProof, path: &str, violation: &RuleViolation) -> Option<ChangeProof> {
     match reports_whole_node(violation) {
-        true => proof.of(path).cloned(),
+        true => proof.of_node(path).cloned(),
         false => proof.of_change(path, &|keyword| is_claimed(violation, keyword)),
     }
 }
@@ -142,7 +142,7 @@ fn decides_below(violation: &RuleViolation) -> bool {
 fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &ChangeProof, proof: &VersionProof) -> Vec<String> {
     let below: BTreeSet<&str> = below.collect();
     let has_witness_of = |path: &&str| {
-        let known = proof.of(path).map_or(&[][..], |known| &known.witnesses);
+        let known = proof.of_node(path).map_or(&[][..], |known| &known.witnesses);
         let is_same = |a: &Witness, b: &Witness| a.object == b.object && a.old_object == b.old_object;
         node.witnesses.iter().any(|witness| known.iter().any(|known| is_same(known, witness)))
     };

@@ -48,7 +48,7 @@ use crate::config::ConfigReader;
 use crate::crd::{CrdPair, CrdSides, CrdVersion, MalformedCrd};
 use crate::finding::{Coverage, Evidence, Examined, Severity, Suppressed, Verdict};
 use crate::olm::cluster_extension::SafetyOff;
-use crate::parallel::{apart, in_parallel};
+use crate::parallel::{in_parallel, on_cpu_thread};
 use crate::plan::bundles::Installer;
 use crate::plan::refusals::ReportedRefusals;
 use crate::plan::{Change, Plan, upgraded_crds};
@@ -146,7 +146,7 @@ impl Check for CrdUpgradeSafety {
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
             // A worker parses one pair, compares it and drops it before it takes the next.
-            let compared = apart(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
+            let compared = on_cpu_thread(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
             let mut compared = compared.ok_or_else(interrupted)?;
             for (pair, compared) in pairs.iter().zip(&mut compared) {
                 if safety_off(context.plan, &context.plan.changes[pair.change]).is_some() {
@@ -159,7 +159,9 @@ impl Check for CrdUpgradeSafety {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
             let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-            apart(move || check.answer(&pairs, compared, evidence, &written, &proofs)).await.ok_or_else(interrupted)
+            on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &proofs))
+                .await
+                .ok_or_else(interrupted)
         })
     }
 }
@@ -279,14 +281,14 @@ impl CrdUpgradeSafety {
     }
 
     fn compare(&self, pair: &UpgradedCrd, proofs: &Proofs) -> Result<Compared, MalformedCrd> {
-        self.compare_with(&pair.crds()?, &|question| proofs.of(pair.change, question))
+        self.compare_with(&pair.crds()?, &|question| proofs.prove(pair.change, question))
     }
 
     /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
     async fn only_refusals(&self, context: &Context<'_>) -> Result<CheckResult, CouldNotCheck> {
         let written = PlannedCrdWrite::all(&context.plan.changes, &context.plan.policy.field_manager);
         let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-        let answer = apart(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
+        let answer = on_cpu_thread(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
         match answer.await.ok_or_else(interrupted)? {
             CheckResult::Checked { violations, .. } if violations.is_empty() => {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
@@ -320,33 +322,35 @@ impl CrdUpgradeSafety {
                     return Ok(CrdEvidence::default());
                 }
                 if !found.iter().any(WeighedViolation::is_open) {
-                    return Ok(evidence::of(found, &Examination::Not("objects cannot show it")).into());
+                    return Ok(evidence::gather_evidence(found, &Examination::Not("objects cannot show it")).into());
                 }
                 let (pairs, proofs) = (Arc::clone(pairs), Arc::clone(&context.proofs));
-                let upgrade =
-                    match apart(move || objects::compare(&pairs[index], &proofs)).await.ok_or_else(interrupted)? {
-                        Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
-                        Ok(_) => {
-                            let reason = "no object is read or written at a version that changes";
-                            return Ok(match is_needed {
-                                true => evidence::of(found, &Examination::Not(reason)).into(),
-                                false => CrdEvidence::default(),
-                            });
-                        }
-                        Err(error) if is_needed => {
-                            return Ok(evidence::of(found, &Examination::Not(&error.message)).into());
-                        }
-                        Err(_) => return Ok(CrdEvidence::default()),
-                    };
-                let surveyed = context.objects.of(&upgrade, context).await;
+                let upgrade = match on_cpu_thread(move || objects::compare(&pairs[index], &proofs))
+                    .await
+                    .ok_or_else(interrupted)?
+                {
+                    Ok(Some(upgrade)) if !upgrade.questions.is_empty() => upgrade,
+                    Ok(_) => {
+                        let reason = "no object is read or written at a version that changes";
+                        return Ok(match is_needed {
+                            true => evidence::gather_evidence(found, &Examination::Not(reason)).into(),
+                            false => CrdEvidence::default(),
+                        });
+                    }
+                    Err(error) if is_needed => {
+                        return Ok(evidence::gather_evidence(found, &Examination::Not(&error.message)).into());
+                    }
+                    Err(_) => return Ok(CrdEvidence::default()),
+                };
+                let surveyed = context.objects.survey_upgrade(&upgrade, context).await;
                 let is_folder = !context.target.is_server();
                 let redact = context.redact;
                 let examination = Examination::At { upgrade: &upgrade, surveyed: &surveyed, is_folder, redact };
-                let mut violations = evidence::of(found, &examination);
+                let mut violations = evidence::gather_evidence(found, &examination);
                 let mut shown_by_objects = Vec::new();
                 if is_needed {
                     let shown = unexplained::violations(found, &upgrade, &surveyed, &self.options);
-                    let of_shown = evidence::of(&shown, &examination);
+                    let of_shown = evidence::gather_evidence(&shown, &examination);
                     shown_by_objects = shown.into_iter().zip(of_shown).collect();
                 } else {
                     notify_unread(&upgrade, &surveyed, context);
@@ -355,11 +359,12 @@ impl CrdUpgradeSafety {
                     }
                 }
                 let object = &context.plan.changes[upgrade.change].desired.object;
-                let coverage =
-                    evidence::harm(found, &surveyed).filter(|(read, _)| *read > 0 || !is_folder).map(|(read, harm)| {
+                let coverage = evidence::count_harm(found, &surveyed).filter(|(read, _)| *read > 0 || !is_folder).map(
+                    |(read, harm)| {
                         let object = object.as_ref().clone();
                         Coverage { object, read, proven: Vec::new(), harm: Some(harm) }
-                    });
+                    },
+                );
                 Ok(CrdEvidence { violations, shown_by_objects, coverage })
             }
         };
@@ -382,7 +387,7 @@ impl CrdUpgradeSafety {
             covered.extend(evidence.coverage.take());
             match compared {
                 Ok(compared) => {
-                    let judged = self.judged(compared, evidence);
+                    let judged = self.judge_compared(compared, evidence);
                     let found = judged.violations.into_iter();
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
@@ -396,7 +401,7 @@ impl CrdUpgradeSafety {
             found
                 .into_iter()
                 .for_each(|violation| judged.add(self.refusal_to_violation(violation, crd.is_left_to_server)));
-            for violation in self.of_new_crd(crd) {
+            for violation in self.judge_new_crd(crd) {
                 judged.add(self.to_violation(WeighedViolation::new(violation, None, &self.options), None));
             }
             judged
@@ -416,7 +421,7 @@ impl CrdUpgradeSafety {
     }
 
     /// What gantry's own rules report about a CRD that is created.
-    fn of_new_crd(&self, crd: &PlannedCrdWrite) -> Vec<RuleViolation> {
+    fn judge_new_crd(&self, crd: &PlannedCrdWrite) -> Vec<RuleViolation> {
         if self.options.tool().is_some() || crd.is_left_to_server || crd.crd.live_object.is_some() {
             return Vec::new();
         }
@@ -425,7 +430,7 @@ impl CrdUpgradeSafety {
         found.into_iter().flatten().map(|found| RuleViolation::of_crd(rule, found)).collect()
     }
 
-    fn judged(&self, compared: Compared, evidence: CrdEvidence) -> Judged {
+    fn judge_compared(&self, compared: Compared, evidence: CrdEvidence) -> Judged {
         let found = match compared {
             Compared::ByTool(judged) => return judged,
             Compared::ByRules(found) => found,
@@ -447,7 +452,7 @@ impl CrdUpgradeSafety {
             Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
         };
         let mut judged =
-            self.judged(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
+            self.judge_compared(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
         let sides = CrdSides::new(RawObject::new(desired), Some(RawObject::new(live)));
         let refused = server::validate(&sides, None, None).into_iter();
         refused.for_each(|violation| judged.add(self.refusal_to_violation(violation, false)));
@@ -466,9 +471,9 @@ impl CrdUpgradeSafety {
                 .for_each(|found| judged.add(found));
             return Ok(Compared::ByTool(judged));
         }
-        let CrdComparison { violations: found, additions } = compare::crd(pair)?;
+        let CrdComparison { violations: found, additions } = compare::compare_crds(pair)?;
         let proofs = proofs(pair, &found, &additions, prove);
-        let (proven, others) = indirect::settle(pair, &found, &proofs);
+        let (proven, others) = indirect::attribute_proofs(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
         let weigh = |(violation, proof): (RuleViolation, Option<ChangeProof>)| {
             // Nothing can be proven about an unknown keyword.
@@ -514,7 +519,8 @@ fn proofs(
             versions,
         };
         if let Some(proof) = prove(&question) {
-            proofs.insert(version.name.to_string(), stored::settle(pair, [version, successor], proof));
+            proofs
+                .insert(version.name.to_string(), stored::drop_witnesses_not_stored(pair, [version, successor], proof));
         }
     }
     proofs

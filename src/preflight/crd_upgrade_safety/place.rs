@@ -51,7 +51,7 @@ impl CrdUpgradeSafety {
         let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
         let (severity, semantic) = match is_refusal {
             true => (severity, Some(semantic)),
-            false => (enforced(severity).ok_or_else(|| self.off(doc.name, severity))?, enforced(semantic)),
+            false => (enforced(severity).ok_or_else(|| self.switched_off(doc.name, severity))?, enforced(semantic)),
         };
         // Everything that blocks is reported in the format that scripts look for, even if the upstream documentation
         // has no text for it.
@@ -105,7 +105,7 @@ impl CrdUpgradeSafety {
     }
 
     /// A violation of this severity whose rule is switched off.
-    fn off(&self, rule: &'static str, severity: Severity) -> Off {
+    fn switched_off(&self, rule: &'static str, severity: Severity) -> Off {
         Off { rule, severity, at: self.options.enforced(rule).and_then(|entry| entry.at.clone()) }
     }
 
@@ -119,7 +119,7 @@ impl CrdUpgradeSafety {
         let open = flagged.unknown && self.options.fail_mode == FailMode::Open;
         let severity = if open { Severity::Info } else { flagged.severity };
         let Some(severity) = decide::enforce(severity, false, name, &self.options) else {
-            return Some(Err(self.off(name, severity)));
+            return Some(Err(self.switched_off(name, severity)));
         };
         let tool = match self.options.preset {
             Preset::Kapp => "kapp",

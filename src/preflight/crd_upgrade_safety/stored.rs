@@ -13,7 +13,11 @@ use crate::preflight::proofs::VersionProof;
 use gantry_schema::{Patterns, Schema};
 
 /// The proof about the version, without such witnesses.
-pub fn settle(pair: &CrdPair, [live, desired]: [&CrdVersion; 2], proof: Arc<VersionProof>) -> Arc<VersionProof> {
+pub fn drop_witnesses_not_stored(
+    pair: &CrdPair,
+    [live, desired]: [&CrdVersion; 2],
+    proof: Arc<VersionProof>,
+) -> Arc<VersionProof> {
     let loses =
         |witness: &Witness| witness.live == WitnessVerdict::Accepted && witness.desired == WitnessVerdict::Pruned;
     let mut witnesses = proof.nodes.values().flat_map(|node| &node.witnesses);

@@ -29,7 +29,7 @@ const FIELDS: &str = "Fields of spec in the schema of one version";
 const TRANSITIONS: [Transition; 3] = [Transition::Added, Transition::Changed, Transition::Removed];
 
 fn compared(live: &str, desired: &str) -> Result<Vec<RuleViolation>, MalformedCrd> {
-    Ok(compare::crd(&CrdPair::parse(live, desired)?)?.violations)
+    Ok(compare::compare_crds(&CrdPair::parse(live, desired)?)?.violations)
 }
 
 fn base() -> Value {

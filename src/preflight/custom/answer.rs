@@ -125,7 +125,7 @@ impl ProgramAnswer {
 
     /// The violations, in the order of the answer.
     pub fn into_violations(self, identity: &CustomCheckIdentity, plan: &Plan, redact: bool) -> Vec<Violation> {
-        let index = PlanObjectIndex::of(plan);
+        let index = PlanObjectIndex::new(plan);
         // A finding that is not about an object of the plan may quote any of them.
         let values = LazyCell::new(|| {
             let live = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.raw.json()));
@@ -190,7 +190,7 @@ struct PlanObjectIndex<'p> {
 }
 
 impl<'p> PlanObjectIndex<'p> {
-    fn of(plan: &'p Plan) -> Self {
+    fn new(plan: &'p Plan) -> Self {
         let mut objects: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         let mut files: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for (index, change) in plan.changes.iter().enumerate() {

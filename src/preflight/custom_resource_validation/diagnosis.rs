@@ -274,7 +274,7 @@ fn violation(
     };
     let unlisted = group.count.saturating_sub(distinct(&group.objects));
     let path = (!pattern.is_empty()).then_some(pattern);
-    let violation = Violation::of(doc, change, Some(version.to_string()), message, help, at);
+    let violation = Violation::new(doc, change, Some(version.to_string()), message, help, at);
     let mut violation = violation.severity(severity).path(path).label(label);
     let (count, examples, objects) = (group.count, crd.examples, group.objects);
     violation.body.affected = Some(Affected { count, of: total, unlisted, examples, objects });

@@ -31,7 +31,7 @@ use crate::cluster::selector::ParsedLabelSelector;
 use crate::config::ConfigReader;
 use crate::crd::steps;
 use crate::finding::Coverage;
-use crate::parallel::{apart, in_parallel};
+use crate::parallel::{in_parallel, on_cpu_thread};
 use crate::plan::{Change, Plan};
 
 const NAME: &str = "CustomResourceValidation";
@@ -116,7 +116,7 @@ impl CustomResourceValidation {
         }
         let selection = self.selection();
         let surveyed = match selection.is_whole() {
-            true => context.objects.of(&upgrade, context).await,
+            true => context.objects.survey_upgrade(&upgrade, context).await,
             false => {
                 let wants = Wants { named: true, ..Wants::default() };
                 Arc::new(survey(&upgrade, &selection, wants, context).await)
@@ -165,7 +165,7 @@ impl CustomResourceValidation {
                 }
             }
         }
-        if let Some(read) = surveyed.read() {
+        if let Some(read) = surveyed.count_objects() {
             if read > 0 {
                 let stored = surveyed.perhaps_stored.iter();
                 found.violations.extend(stored.map(|version| perhaps_stored(&upgrade, version)));
@@ -245,7 +245,8 @@ async fn upgrades(
     proofs: Arc<Proofs>,
 ) -> Result<(Vec<Upgrade>, Vec<CouldNotCheck>), CouldNotCheck> {
     let pairs = UpgradedCrd::all(changes);
-    let Some(compared) = apart(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await else {
+    let Some(compared) = on_cpu_thread(move || in_parallel(&pairs, |pair| objects::compare(pair, &proofs))).await
+    else {
         return Err(CouldNotCheck { message: "interrupted while comparing CRDs".into(), help: None });
     };
     let mut upgrades = Vec::new();
@@ -292,7 +293,7 @@ fn not_converted(upgrade: &Upgrade, version: &str, error: &str, context: &Contex
     };
     let message = format!("objects cannot be read at {version}, so the effect on them is unknown: {error}");
     let help = "fix the conversion webhook, then run again".to_owned();
-    Violation::of(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
+    Violation::new(&rules::NOT_CONVERTED, upgrade.change, Some(version.to_owned()), message, help, steps::conversion())
 }
 
 fn not_validated(upgrade: &Upgrade, version: &str) -> Violation {
@@ -300,7 +301,7 @@ fn not_validated(upgrade: &Upgrade, version: &str) -> Violation {
     let help = format!("first read and write some objects at {version} on a test cluster");
     let desired = upgrade.desired.version(version);
     let at = desired.map_or_else(steps::conversion, |version| steps::of_version(version.index, "name"));
-    Violation::of(&rules::NOT_VALIDATED, upgrade.change, Some(version.to_owned()), message, help, at)
+    Violation::new(&rules::NOT_VALIDATED, upgrade.change, Some(version.to_owned()), message, help, at)
 }
 
 fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {
@@ -310,5 +311,5 @@ fn perhaps_stored(upgrade: &Upgrade, version: &str) -> Violation {
          the server does not report which objects are stored at it"
     );
     let at = steps::versions();
-    Violation::of(&rules::REMOVED_VERSION, upgrade.change, Some(version.to_owned()), message, help, at)
+    Violation::new(&rules::REMOVED_VERSION, upgrade.change, Some(version.to_owned()), message, help, at)
 }

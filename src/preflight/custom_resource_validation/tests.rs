@@ -112,7 +112,7 @@ fn findings(live: &Value, desired: &Value, objects: &[Value]) -> Vec<Violation> 
             let effects = pass.validator.effects(&item);
             let quiet = pass.validator.is_unaffected(&item);
             assert!(!quiet || effects.is_empty(), "the fast path must not miss anything: {effects:?}");
-            groups.add(&ObjectName::of(&item), effects);
+            groups.add(&ObjectName::of_object(&item), effects);
         }
         violations.extend(diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0);
     }
@@ -366,7 +366,7 @@ fn objects_beyond_the_limit_are_counted_and_not_named() {
             object(json!({"metadata": {"name": format!("o{number}")}, "spec": {"a": [{"b": "x"}, {"b": "y"}]}}));
         let item = ProjectedObject::parse(&object.to_string(), &pass.validator.parts()).unwrap();
         groups.total += 1;
-        groups.add(&ObjectName::of(&item), pass.validator.effects(&item));
+        groups.add(&ObjectName::of_object(&item), pass.validator.effects(&item));
     }
     let found = diagnosis::violations(groups, 0, &about(&upgrade, &validated(&pass.validator))).0;
     let affected = found.into_iter().next().unwrap().body.affected.unwrap();

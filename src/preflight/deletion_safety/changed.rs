@@ -12,10 +12,10 @@ const OF_KUBERNETES: [&str; 5] =
     ["clusterrole-aggregation-controller", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 
 pub fn check(deletions: &Deletions<'_>, field_manager: &str) -> Vec<Violation> {
-    deletions.deleted.iter().filter_map(|removal| of(removal, field_manager)).collect()
+    deletions.deleted.iter().filter_map(|removal| check_removal(removal, field_manager)).collect()
 }
 
-fn of(removal: &Removal, field_manager: &str) -> Option<Violation> {
+fn check_removal(removal: &Removal, field_manager: &str) -> Option<Violation> {
     let writers = &removal.facts.writers;
     let ours = writers.iter().filter(|writer| writer.applied && writer.manager == field_manager);
     // Times in this format sort like strings. Without an entry of ours, there is nothing to compare with.

@@ -10,13 +10,13 @@ use crate::plan::{ObjectLookup, Plan};
 use crate::resource::{ObjectRef, Resource};
 
 /// The lookups for the objects that the plan deletes.
-pub fn of(plan: &Plan) -> Vec<ObjectLookup> {
+pub fn list_lookups(plan: &Plan) -> Vec<ObjectLookup> {
     let removed: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
     let mut lookups: Vec<ObjectLookup> = plan.deleted().flat_map(of_removal).collect();
     // Whether the workloads run that have to remove the finalizers.
     if removed.iter().any(|removal| !finalizers::finalizers(removal).is_empty()) {
         let workloads = removed.iter().filter(|removal| finalizers::is_workload(&removal.object));
-        lookups.extend(workloads.map(|removal| read(&removal.object, &removal.resource)));
+        lookups.extend(workloads.map(|removal| to_lookup(&removal.object, &removal.resource)));
     }
     lookups
 }
@@ -25,7 +25,7 @@ fn of_removal(removal: &Removal) -> Vec<ObjectLookup> {
     let object = &removal.object;
     // The object itself shows what is lost with it.
     let is_read = object.is_crd() || is(object, "", "PersistentVolumeClaim") || is(object, "", "PersistentVolume");
-    let own = is_read.then(|| read(object, &removal.resource));
+    let own = is_read.then(|| to_lookup(object, &removal.resource));
     own.into_iter().chain(of_object(object)).collect()
 }
 
@@ -68,7 +68,7 @@ fn is(object: &ObjectRef, group: &str, kind: &str) -> bool {
     object.group() == group && object.kind == kind
 }
 
-fn read(object: &Arc<ObjectRef>, resource: &Resource) -> ObjectLookup {
+fn to_lookup(object: &Arc<ObjectRef>, resource: &Resource) -> ObjectLookup {
     let (namespace, name) = (object.namespace.clone(), Some(object.name.clone()));
     ObjectLookup { object: object.clone(), resource: resource.clone(), namespace, name, verb: "get", otherwise: None }
 }

@@ -62,7 +62,7 @@ impl Check for DeletionSafety {
     }
 
     fn deletion_lookups(&self, plan: &Plan) -> Vec<ObjectLookup> {
-        lookups::of(plan)
+        lookups::list_lookups(plan)
     }
 }
 
@@ -179,7 +179,7 @@ impl<'a> Deletions<'a> {
 }
 
 fn violation(doc: &RuleDoc, removal: &Removal, message: String, help: String) -> Violation {
-    Violation::of(doc, ViolationSubject::Object((*removal.object).clone()), None, message, help, Vec::new())
+    Violation::new(doc, ViolationSubject::Object((*removal.object).clone()), None, message, help, Vec::new())
 }
 
 /// The name, namespace and owners of an object.

@@ -12,7 +12,7 @@ use crate::text::sanitize;
 
 pub fn check(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> Vec<Violation> {
     let bundles = context.plan.bundles.iter().enumerate();
-    bundles.flat_map(|(index, bundle)| of(index, bundle, asked, olm, context)).collect()
+    bundles.flat_map(|(index, bundle)| check_bundle(index, bundle, asked, olm, context)).collect()
 }
 
 /// The bundle of the manifests with this version of a package. It contains more than a catalog does.
@@ -20,7 +20,7 @@ pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Optio
     context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
 }
 
-fn of(
+fn check_bundle(
     index: usize,
     bundle: &PlannedBundle,
     asked: &[RequestedExtension],
@@ -61,7 +61,7 @@ fn of(
             bundle::CsvStep::Index(index) => Step::from(*index),
         };
         let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
-        Violation::of(
+        Violation::new(
             doc,
             ViolationSubject::Bundle(index),
             None,

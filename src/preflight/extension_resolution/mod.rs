@@ -334,7 +334,7 @@ fn note_unchecked(bundle_contents: &[BundleContent], context: &Context<'_>) {
 }
 
 fn violation(doc: &RuleDoc, change: usize, message: String, help: String, at: Vec<Step>) -> Violation {
-    Violation::of(doc, change, None, message, help, at)
+    Violation::new(doc, change, None, message, help, at)
 }
 
 /// The report entry of an extension that does not resolve, or the parts that all entries have in common.

@@ -26,7 +26,7 @@ pub struct CausingKeyword {
 }
 
 /// The keyword in `schema` that causes the server's error about a value at `place`.
-pub fn of(error: &FieldError, place: &ObjectPlace, schema: &Value) -> CausingKeyword {
+pub fn find_cause(error: &FieldError, place: &ObjectPlace, schema: &Value) -> CausingKeyword {
     let here = |words: &str| {
         let words = format!("{}: {}", error.kind.words(), crate::text::cut(words, LONGEST_RULE));
         CausingKeyword { at: place.schema.clone(), words }
@@ -46,7 +46,7 @@ pub fn of(error: &FieldError, place: &ObjectPlace, schema: &Value) -> CausingKey
 /// The words for the keyword at these steps, from the schema alone.
 fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
     let found = place::value_at(schema, at);
-    let text = || found.map(|value| shown(value, false)).unwrap_or_default();
+    let text = || found.map(|value| show_value(value, false)).unwrap_or_default();
     let own = |kind: FieldErrorKind, words: String| format!("{}: {words}", kind.words());
     let Some(Step::Key(keyword)) = at.iter().rfind(|step| matches!(step, Step::Key(_))) else {
         return error.kind.words().to_owned();
@@ -112,13 +112,13 @@ fn rule(found: Option<&Value>) -> String {
 
 fn list(values: Option<&Value>) -> String {
     let values = values.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let words: Vec<String> = values.iter().take(10).map(|value| shown(value, false)).collect();
+    let words: Vec<String> = values.iter().take(10).map(|value| show_value(value, false)).collect();
     let more = if values.len() > 10 { ", …" } else { "" };
     format!("{}{more}", words.join(", "))
 }
 
 /// A value as JSON on one line, cut if it is long; with `redact` only its type.
-pub fn shown(value: &Value, redact: bool) -> String {
+pub fn show_value(value: &Value, redact: bool) -> String {
     let kind = match value {
         _ if !redact => {
             let mut text = Bounded(Vec::new());
@@ -167,8 +167,8 @@ mod tests {
         let object = json!({"metadata": {"name": "x"}, "spec": spec});
         let outcome = Schema::compile(&schema).unwrap().validate(&object, None);
         let say = |error: &FieldError| {
-            let place = place::at(&error.at, &schema);
-            let keyword = of(error, &place, &schema);
+            let place = place::find_place(&error.at, &schema);
+            let keyword = find_cause(error, &place, &schema);
             let at: Vec<String> = keyword
                 .at
                 .iter()
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn values_are_shortened_or_only_their_type_is_shown() {
-        assert_eq!(shown(&json!({"a": [1, "b"]}), false), r#"{"a":[1,"b"]}"#);
-        assert_eq!(shown(&json!("x".repeat(5000)), false).chars().count(), LONGEST_VALUE);
-        assert_eq!(shown(&json!(vec!["é"; 5000]), false).chars().count(), LONGEST_VALUE);
-        assert_eq!(shown(&json!({"password": "x"}), true), "object");
+        assert_eq!(show_value(&json!({"a": [1, "b"]}), false), r#"{"a":[1,"b"]}"#);
+        assert_eq!(show_value(&json!("x".repeat(5000)), false).chars().count(), LONGEST_VALUE);
+        assert_eq!(show_value(&json!(vec!["é"; 5000]), false).chars().count(), LONGEST_VALUE);
+        assert_eq!(show_value(&json!({"password": "x"}), true), "object");
     }
 }

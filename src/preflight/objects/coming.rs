@@ -36,7 +36,7 @@ pub fn validate(
                 // A value that a manifest sets is stored, so it does not come from a default.
                 effects.retain(|effect| effect.impact != ObjectImpact::Defaulted(Fill::IfNotStored));
                 let causes =
-                    effects.iter().filter_map(TalliedCause::of).map(|cause| (cause, BTreeSet::new())).collect();
+                    effects.iter().filter_map(TalliedCause::of_effect).map(|cause| (cause, BTreeSet::new())).collect();
                 let namespace = object.namespace.as_deref().map(Into::into);
                 let example = ExampleObject { namespace, name: object.name.as_str().into(), from_manifest: true };
                 tally.manifests += 1;

@@ -30,7 +30,7 @@ pub struct CompiledVersion {
 impl CompiledVersion {
     /// # Errors
     /// The schema is missing or cannot be compiled.
-    pub fn of(version: &CrdVersion) -> Result<Self, String> {
+    pub fn compile(version: &CrdVersion) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
         Ok(Self::new(version, raw, schema.with_scale(version.scale_paths())))
@@ -39,7 +39,7 @@ impl CompiledVersion {
     /// The parts of this version that differ in `other`: see [`Schema::compile_beside`].
     ///
     /// # Errors
-    /// As [`CompiledVersion::of`].
+    /// As [`CompiledVersion::compile`].
     pub fn beside(version: &CrdVersion, other: &CrdVersion) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let others = other.schema_value()?;

@@ -160,7 +160,7 @@ fn refused(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desir
         .into_iter()
         .take(MOST)
         .map(|refusal| {
-            let DefinitionPlace { version, path, at } = DefinitionPlace::of(&refusal, desired);
+            let DefinitionPlace { version, path, at } = DefinitionPlace::of_refusal(&refusal, desired);
             let message = format!("the API server refuses this CRD: {}", text::cut_quote(&refusal.to_string()));
             CrdRefusal { version, path, at, message }
         })
@@ -244,7 +244,7 @@ struct DefinitionPlace {
 impl DefinitionPlace {
     /// The place of a refusal. The server moves what all versions share to the top of the spec; it is shown in the
     /// first version.
-    fn of(refusal: &FieldError, desired: &Value) -> Self {
+    fn of_refusal(refusal: &FieldError, desired: &Value) -> Self {
         let steps = refusal.at.clone();
         let key = |at: usize| match refusal.at.get(at) {
             Some(Step::Key(key)) => key.as_str(),

@@ -90,7 +90,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    pub fn of(item: &ProjectedObject) -> Self {
+    pub fn of_object(item: &ProjectedObject) -> Self {
         ObjectName { namespace: item.namespace().map(Into::into), name: item.name().into() }
     }
 }

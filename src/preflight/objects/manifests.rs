@@ -21,7 +21,7 @@ use crate::cluster::ObjectToRead;
 use crate::crd::{ConversionStrategy, Crd};
 use crate::finding::{Breaks, ServerRefusal};
 use crate::merge;
-use crate::parallel::{apart, in_parallel};
+use crate::parallel::{in_parallel, on_cpu_thread};
 use crate::plan::{Change, is_built_in};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CheckLookup, Context, CouldNotCheck, Violation};
@@ -74,7 +74,7 @@ pub struct ManifestRefusal {
 impl ManifestRefusal {
     /// The fault as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
-        let mut violation = Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at);
+        let mut violation = Violation::new(doc, self.change, Some(self.version), self.message, self.help, self.at);
         violation.body.complaint = Some(self.complaint);
         violation.body.breaks = self.wrong.breaks().to_vec();
         violation.path(self.path).label(self.label)
@@ -192,7 +192,7 @@ pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + S
         })
         .collect();
     let (manager, redact) = (Arc::from(&*context.plan.policy.field_manager), context.redact);
-    match apart(move || validate_all(work, &manager, redact)).await {
+    match on_cpu_thread(move || validate_all(work, &manager, redact)).await {
         Some(validated) => found.extend(validated),
         None => found
             .unchecked
@@ -236,7 +236,7 @@ fn by_version(
             found.faults.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
             continue;
         };
-        match CompiledVersion::of(version) {
+        match CompiledVersion::compile(version) {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
                 jobs.extend(objects.into_iter().map(|(index, change)| ValidationJob {
@@ -384,8 +384,8 @@ impl ValidationJob {
     }
 
     fn refused(&self, error: &FieldError) -> ManifestRefusal {
-        let place = place::at(&error.at, &self.version.raw);
-        let words = cause::of(error, &place, &self.version.raw).words;
+        let place = place::find_place(&error.at, &self.version.raw);
+        let words = cause::find_cause(error, &place, &self.version.raw).words;
         let reason = if self.redact { format!("{}: {words}", error.path) } else { error.to_string() };
         let message = format!("{} refuses it: {reason}", self.definition.whose);
         let help =
@@ -402,7 +402,7 @@ impl ValidationJob {
     }
 
     fn untyped(&self, unreadable: &TypedValueError, whose: Whose) -> ManifestRefusal {
-        let place = place::at(&unreadable.at, &self.version.raw);
+        let place = place::find_place(&unreadable.at, &self.version.raw);
         let words = unreadable.words();
         let (says, help) = match whose {
             Whose::Manifest => (
@@ -425,7 +425,7 @@ impl ValidationJob {
 
     fn unknown(&self, lost: &PrunedField) -> ManifestRefusal {
         let path = lost.path.as_str();
-        let place = place::at(&lost.at, &self.version.raw);
+        let place = place::find_place(&lost.at, &self.version.raw);
         let (name, parent) = match place.steps.split_last() {
             Some((Step::Key(name), parent)) => (name.as_str(), parent),
             _ => (path, &[][..]),

@@ -109,7 +109,7 @@ impl ObjectSurvey {
     }
 
     /// The effect on all objects of this CRD, in every namespace. The first caller lists them.
-    pub async fn of(&self, upgrade: &Upgrade, context: &Context<'_>) -> Arc<Surveyed> {
+    pub async fn survey_upgrade(&self, upgrade: &Upgrade, context: &Context<'_>) -> Arc<Surveyed> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry(upgrade.change).or_default())
@@ -174,6 +174,6 @@ fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&CrdVersion; 2], chang
         scale: scale.each_ref(),
         versions,
     };
-    let proof = proofs.of(change, &question);
+    let proof = proofs.prove(change, &question);
     proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))
 }

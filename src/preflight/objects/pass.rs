@@ -167,7 +167,7 @@ fn compile(
 ) -> Result<CompiledVersions, CouldNotCheck> {
     let compile = |version: &CrdVersion| match other.version(&version.name).filter(|_| narrows(&version.name)) {
         Some(other) => CompiledVersion::beside(version, other),
-        None => CompiledVersion::of(version),
+        None => CompiledVersion::compile(version),
     };
     let compiled: Result<Vec<CompiledVersion>, CouldNotCheck> = side
         .versions

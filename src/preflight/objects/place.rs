@@ -22,7 +22,7 @@ pub struct ObjectPlace {
 }
 
 /// The place at the end of these steps in an object.
-pub fn at(steps: &[Step], schema: &Value) -> ObjectPlace {
+pub fn find_place(steps: &[Step], schema: &Value) -> ObjectPlace {
     let mut place = ObjectPlace { is_described: true, only_names: true, ..ObjectPlace::default() };
     let mut node = Some(schema);
     for step in steps {
@@ -117,7 +117,7 @@ mod tests {
             (vec![key("spec"), key("unknown"), key("deep")], "spec.unknown.deep", vec!["properties", "spec"]),
             (vec![], "", vec![]),
         ] {
-            let place = at(&steps, &schema());
+            let place = find_place(&steps, &schema());
             assert_eq!(place.pattern, pattern);
             assert_eq!(place.schema, node.iter().map(|step| Step::from(*step)).collect::<Vec<_>>(), "{pattern}");
             assert_eq!(place.is_described, !pattern.contains("unknown"), "{pattern}");

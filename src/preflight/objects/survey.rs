@@ -11,7 +11,7 @@ use super::tally::{ExampleObject, Fates, TalliedCause, Tally, owners};
 use super::validator::ObjectValidator;
 use super::{Upgrade, Wants, coming};
 use crate::cluster::{ListError, ListPage, ListRequest, Target};
-use crate::parallel::{apart, in_parallel};
+use crate::parallel::{in_parallel, on_cpu_thread};
 use crate::preflight::{Context, CouldNotCheck};
 
 /// The number of objects that a thread validates in a row.
@@ -70,7 +70,7 @@ impl SurveyedList {
 
 impl Surveyed {
     /// The number of objects. Each list has the same ones.
-    pub fn read(&self) -> Option<u64> {
+    pub fn count_objects(&self) -> Option<u64> {
         self.lists.iter().filter_map(|list| list.read.as_ref().ok()).max().copied()
     }
 }
@@ -171,7 +171,7 @@ async fn pages(
         let remaining = current.remaining();
         let validator = Arc::clone(validator);
         let mut taken = std::mem::take(&mut gathered);
-        let work = apart(move || {
+        let work = on_cpu_thread(move || {
             let validated = validate_page(&validator, &current, &mut taken);
             (taken, validated)
         });
@@ -239,7 +239,7 @@ fn validate_page(
                 true => None,
                 false => {
                     let fates = tallied.then(|| fates(&item, json, &effects)).transpose()?;
-                    Some((ObjectName::of(&item), effects, fates))
+                    Some((ObjectName::of_object(&item), effects, fates))
                 }
             };
             if tallied || affected.is_some() {
@@ -281,8 +281,9 @@ fn fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) -> Result
             &whole
         }
     };
-    let causes = effects.iter().filter_map(|effect| Some((TalliedCause::of(effect)?, owners(managed, &effect.steps))));
-    let ObjectName { namespace, name } = ObjectName::of(item);
+    let causes =
+        effects.iter().filter_map(|effect| Some((TalliedCause::of_effect(effect)?, owners(managed, &effect.steps))));
+    let ObjectName { namespace, name } = ObjectName::of_object(item);
     Ok(Fates { example: ExampleObject { namespace, name, from_manifest: false }, causes: causes.collect() })
 }
 

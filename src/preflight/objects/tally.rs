@@ -52,7 +52,7 @@ pub struct TalliedCause {
 
 impl TalliedCause {
     /// The cause of an effect; `None` if it is not caused by a schema.
-    pub fn of(effect: &ObjectEffect) -> Option<TalliedCause> {
+    pub fn of_effect(effect: &ObjectEffect) -> Option<TalliedCause> {
         let fate = match &effect.impact {
             ObjectImpact::Refused(_) => ObjectFate::Refused,
             ObjectImpact::Pruned(LossMoment::OnWrite) => ObjectFate::PrunedAtStorage,
@@ -332,7 +332,7 @@ mod tests {
     fn the_managers_of_a_field_are_recorded() {
         let managed = |name: &str, fields: Value| FieldManagerEntry {
             manager: name.into(),
-            fields: Some(FieldSet::read(&fields)),
+            fields: Some(FieldSet::parse(&fields)),
             ..FieldManagerEntry::default()
         };
         let managed = [

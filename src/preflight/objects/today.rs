@@ -38,8 +38,8 @@ impl Today<'_> {
             .iter()
             .filter(|known| known.at == error.at && known.path == error.path && known.kind == error.kind)
             .any(|known| {
-                let place = place::at(&known.at, &self.live.raw);
-                let cause = cause::of(known, &place, &self.live.raw);
+                let place = place::find_place(&known.at, &self.live.raw);
+                let cause = cause::find_cause(known, &place, &self.live.raw);
                 let same_words = is_rule(keyword) && cause.words == keyword.words;
                 let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
                 is_same && self.live.refused_updates(known, (&self.new, &self.old), &unreadable) <= *refused

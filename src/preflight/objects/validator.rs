@@ -179,7 +179,7 @@ impl ObjectValidator {
                 }
                 let words = match &changed.desired {
                     Some(value) => {
-                        let value = cause::shown(value, false);
+                        let value = cause::show_value(value, false);
                         format!(
                             "the default becomes {value}; the API does not show whether the value is stored with them"
                         )
@@ -194,7 +194,7 @@ impl ObjectValidator {
                     pattern: changed.pattern.clone(),
                     keyword: CausingKeyword { at: changed.at.clone(), words },
                     path: path_beside(&text::field(&place), &changed.pattern),
-                    value: cause::shown(&changed.live, self.redact),
+                    value: cause::show_value(&changed.live, self.redact),
                     steps: place,
                     lost: None,
                 });
@@ -211,8 +211,8 @@ impl ObjectValidator {
         object: &Value,
         effects: &mut Vec<ObjectEffect>,
     ) {
-        let place = place::at(&error.at, &version.raw);
-        let keyword = cause::of(error, &place, &version.raw);
+        let place = place::find_place(&error.at, &version.raw);
+        let keyword = cause::find_cause(error, &place, &version.raw);
         effects.push(self.effect(
             ObjectImpact::Refused(RatchetingRefusals::Every),
             version,
@@ -294,8 +294,8 @@ impl ObjectValidator {
         let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed);
         unreadable.retain(is_new);
         for error in &outcome.errors {
-            let place = place::at(&error.at, &version.raw);
-            let keyword = cause::of(error, &place, &version.raw);
+            let place = place::find_place(&error.at, &version.raw);
+            let keyword = cause::find_cause(error, &place, &version.raw);
             let refused = version.refused_updates(error, (&new, &old), &unreadable);
             if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refused)) {
                 continue;
@@ -311,8 +311,8 @@ impl ObjectValidator {
             if known.iter().any(|known| known.at == error.at && known.kind == error.kind) {
                 continue;
             }
-            let place = place::at(&error.at, &version.raw);
-            let keyword = cause::of(error, &place, &version.raw);
+            let place = place::find_place(&error.at, &version.raw);
+            let keyword = cause::find_cause(error, &place, &version.raw);
             effects.push(self.effect(
                 ObjectImpact::Refused(RatchetingRefusals::None),
                 version,
@@ -327,7 +327,7 @@ impl ObjectValidator {
             if today.as_ref().is_some_and(|today| today.outcome.undecided.iter().any(known)) {
                 continue;
             }
-            let place = place::at(at, &version.raw);
+            let place = place::find_place(at, &version.raw);
             let keyword = CausingKeyword { at: place.schema.clone(), words: rule.clone() };
             effects.push(self.effect(ObjectImpact::Undecided(reason.clone()), version, &place, path, keyword, &new));
         }
@@ -349,7 +349,7 @@ impl ObjectValidator {
         let today = self.live_today(version).map(|live| unreadable(live, &self.today(item, version, converted).1));
         for found in unreadable(version, new) {
             let is_known = today.iter().flatten().any(|known| known.at == found.at);
-            let place = place::at(&found.at, &version.raw);
+            let place = place::find_place(&found.at, &version.raw);
             let node = place::value_at(&version.raw, &place.schema).and_then(Value::as_object);
             if is_known || !node.is_some_and(typed::is_set_of_structures) {
                 continue;
@@ -387,7 +387,7 @@ impl ObjectValidator {
         effects: &mut Vec<ObjectEffect>,
     ) {
         for lost in pruned {
-            let place = place::at(&lost.at, &version.raw);
+            let place = place::find_place(&lost.at, &version.raw);
             let mut at = place.schema.clone();
             let words = match lost.value {
                 Value::Null if place.is_described => "it is null, which is not allowed".to_owned(),
@@ -397,7 +397,7 @@ impl ObjectValidator {
                 }
             };
             let keyword = CausingKeyword { at, words };
-            let value = cause::shown(&lost.value, self.redact);
+            let value = cause::show_value(&lost.value, self.redact);
             let node = self.live.at(&version.name).and_then(|live| place::value_at(&live.raw, &place.schema));
             let was_described = |name: &&String| node.is_some_and(|node| node["properties"].get(*name).is_some());
             let name = place.steps.last().and_then(|step| match step {
@@ -423,15 +423,17 @@ impl ObjectValidator {
         effects: &mut Vec<ObjectEffect>,
     ) {
         for filled in defaulted {
-            let place = place::at(&filled.at, &version.raw);
+            let place = place::find_place(&filled.at, &version.raw);
             let value = place::value_at(object, &place.steps);
             if value == place::value_at(today, &place.steps) {
                 continue;
             }
             let mut at = place.schema.clone();
             at.push("default".into());
-            let keyword =
-                CausingKeyword { at, words: format!("default {}", cause::shown(value.unwrap_or(&Value::Null), false)) };
+            let keyword = CausingKeyword {
+                at,
+                words: format!("default {}", cause::show_value(value.unwrap_or(&Value::Null), false)),
+            };
             effects.push(self.effect(ObjectImpact::Defaulted(fill), version, &place, &filled.path, keyword, object));
         }
     }
@@ -447,7 +449,7 @@ impl ObjectValidator {
     ) -> ObjectEffect {
         let value = match place::value_at(object, &place.steps) {
             // The value of the whole object would not show what is wrong in it.
-            Some(value) if !place.steps.is_empty() => cause::shown(value, self.redact),
+            Some(value) if !place.steps.is_empty() => cause::show_value(value, self.redact),
             _ => String::new(),
         };
         ObjectEffect {

@@ -97,7 +97,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     if nodes.after.is_empty() {
         return Ok(found.into());
     }
-    let served = ServedApis::of(&nodes, &context).await?;
+    let served = ServedApis::look_up(&nodes, &context).await?;
     found.extend(requirements::check(&nodes, &served, contents));
     found.extend(shared::check(&nodes, &context).await);
     Ok(found.into())
@@ -112,7 +112,7 @@ pub struct ServedApis {
 }
 
 impl ServedApis {
-    async fn of(nodes: &OperatorChanges, context: &Context<'_>) -> Result<ServedApis, CouldNotCheck> {
+    async fn look_up(nodes: &OperatorChanges, context: &Context<'_>) -> Result<ServedApis, CouldNotCheck> {
         let required = nodes.after.iter().flat_map(|node| &node.requires).flat_map(|requirement| requirement.apis());
         let required: BTreeSet<&Api> = required.collect();
         let kind = |api: &&Api| Gvk { group: api.group.clone(), version: api.version.clone(), kind: api.kind.clone() };
@@ -159,5 +159,5 @@ fn apis(crd: &Crd) -> BTreeSet<Api> {
 }
 
 fn violation(doc: &RuleDoc, subject: impl Into<ViolationSubject>, message: String, help: String) -> Violation {
-    Violation::of(doc, subject, None, message, help, Vec::new())
+    Violation::new(doc, subject, None, message, help, Vec::new())
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
 use super::violation;
-use crate::parallel::apart;
+use crate::parallel::on_cpu_thread;
 use crate::preflight::objects::effect::ObjectImpact;
 use crate::preflight::objects::survey::{IncompleteListReason, ObjectSelection, survey};
 use crate::preflight::objects::{PAGE_SIZE, Upgrade, Wants, compare};
@@ -45,7 +45,7 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
             }
         }
         let proofs = context.proofs.clone();
-        match apart(move || compare(&pair, &proofs)).await {
+        match on_cpu_thread(move || compare(&pair, &proofs)).await {
             Some(Ok(Some(upgrade))) => objects(&upgrade, &name, &shown, context, &mut found).await,
             Some(Ok(None)) => {}
             Some(Err(error)) => found.unchecked.push(error),

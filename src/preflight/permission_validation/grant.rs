@@ -61,7 +61,7 @@ pub struct Grants {
 
 impl Grants {
     /// No rights yet, for this plan.
-    pub fn of(plan: &Plan) -> Grants {
+    pub fn new(plan: &Plan) -> Grants {
         let absent = plan.changes.iter().filter(|change| change.live.is_none() && change.desired.object.is_namespace());
         let absent = absent.map(|change| change.desired.object.name.clone()).collect();
         Grants { absent, ..Grants::default() }
@@ -70,7 +70,7 @@ impl Grants {
     /// The smallest set of rights that meets these needs: the rules of a role instead of `escalate`, which would let
     /// the holder write any rule into it, and `bind` on one role instead of all rules of the role.
     pub fn for_all(plan: &Plan, needs: &[Need]) -> Grants {
-        let mut grants = Grants::of(plan);
+        let mut grants = Grants::new(plan);
         let mut of_namespaces = Vec::new();
         for Need { namespace, right, .. } in needs {
             let place = namespace.as_deref();

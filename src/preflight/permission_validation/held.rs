@@ -131,7 +131,7 @@ impl ReviewedRights {
     }
 
     #[cfg(test)]
-    pub fn of(rules: Vec<PolicyRule>) -> ReviewedRights {
+    pub fn of_rules(rules: Vec<PolicyRule>) -> ReviewedRights {
         let review = RulesReview { rules, incomplete: false };
         ReviewedRights { reviews: BTreeMap::from([(None, review.into())]), ..ReviewedRights::default() }
     }

@@ -34,7 +34,7 @@ pub struct InstallerRights {
 /// The rights that OLM needs for all bundles of a plan. Bundles without a ClusterExtension are installed into
 /// `namespace`.
 pub fn needed(plan: &Plan, namespace: &str) -> InstallerRights {
-    let mut needed = InstallerRights { grants: Grants::of(plan), ..InstallerRights::default() };
+    let mut needed = InstallerRights { grants: Grants::new(plan), ..InstallerRights::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
         let mut of_bundle = BundleRights { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
         of_bundle.extension(bundle);

@@ -78,7 +78,7 @@ pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &ReviewedRights) -> V
         }
     }
     let causes = missing.into_iter().map(|(kind, lookups)| {
-        let mut grants = Grants::of(plan);
+        let mut grants = Grants::new(plan);
         lookups.iter().for_each(|(_, right)| grants.add_missing(kind.3, right.clone()));
         let verbs: BTreeSet<&str> = lookups.iter().map(|(lookup, _)| lookup.verb).collect();
         let objects: BTreeSet<&ObjectRef> = lookups.iter().map(|(lookup, _)| &*lookup.object).collect();
@@ -127,7 +127,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &ReviewedRights, rule: &'static R
     let mut violations: Vec<Violation> = causes
         .into_iter()
         .map(|((kind @ (group, resource, _, namespace, _), verbs), objects)| {
-            let mut grants = Grants::of(plan);
+            let mut grants = Grants::new(plan);
             for (_, name) in &objects {
                 verbs.iter().for_each(|verb| grants.add_missing(namespace, atom(group, resource, *name, verb)));
             }
@@ -186,7 +186,7 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
     let namespace = need.namespace.as_deref();
     let Resource { group, version, plural, .. } = &*plan.changes[need.change].resource;
     let what = go_format(group, version, plural);
-    let mut grants = Grants::of(plan);
+    let mut grants = Grants::new(plan);
     let (message, at) = if aggregates {
         grants.add_missing(namespace, escalate.clone());
         let message = format!(
@@ -218,7 +218,7 @@ fn write_binding(
         return None;
     }
     let object = role.object();
-    let mut grants = Grants::of(plan);
+    let mut grants = Grants::new(plan);
     grants.add_missing(namespace, bind.clone());
     let why = match roles.get(role) {
         Some(Ok(Some(rules))) => {
@@ -272,7 +272,7 @@ fn violation(
         "grant this to the identity that deploys (gantry permissions prints everything that the deploy needs):\n{}",
         yaml.trim_end()
     );
-    Violation::of(rule, change, None, message, help, at)
+    Violation::new(rule, change, None, message, help, at)
 }
 
 /// A name that is unique to these rights. Manifests of several findings, or of several runs, can then be applied

@@ -75,7 +75,7 @@ pub async fn needs_of(
     lookups: &[CheckLookup],
     occasion: RightsOccasion,
 ) -> Result<Vec<Need>, Problem> {
-    let mut needs = needs::of(plan, lookups, occasion);
+    let mut needs = needs::list_needs(plan, lookups, occasion);
     needs.extend(policies::needs(plan, target, occasion).await?);
     Ok(needs)
 }

@@ -58,7 +58,7 @@ impl RightsOccasion {
 }
 
 /// Every right that the plan needs, in the order of the plan, and then those for the lookups of the checks.
-pub fn of(plan: &Plan, lookups: &[CheckLookup], occasion: RightsOccasion) -> Vec<Need> {
+pub fn list_needs(plan: &Plan, lookups: &[CheckLookup], occasion: RightsOccasion) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
         let namespace = change.desired.object.authorized_in().map(str::to_owned);
@@ -169,7 +169,7 @@ pub fn escalation(change: &Change) -> Option<Right> {
             Some(Right::WriteRole { escalate, rules: role.atoms(), aggregates })
         }
         "RoleBinding" | "ClusterRoleBinding" => {
-            let role = RoleRef::of(change)?;
+            let role = RoleRef::of_binding(change)?;
             Some(Right::WriteBinding { bind: atom(rbac::GROUP, role.plural(), Some(&role.name), "bind"), role })
         }
         _ => None,

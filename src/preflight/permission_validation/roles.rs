@@ -118,7 +118,7 @@ pub struct RoleRef {
 
 impl RoleRef {
     /// The role of a binding after the deploy. If the manifest has no `roleRef`, the live one is kept.
-    pub fn of(binding: &Change) -> Option<RoleRef> {
+    pub fn of_binding(binding: &Change) -> Option<RoleRef> {
         Self::in_binding(binding, &binding.desired.raw)
             .or_else(|| Self::in_binding(binding, &binding.live.as_ref()?.raw))
     }

@@ -34,8 +34,8 @@ fn found(cluster: &str, manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = Vec::new();
     plan(cluster, manifests, |plan, target| {
-        let needs = needs::of(plan, &[], RightsOccasion::Now);
-        let held = ReviewedRights::of(rules);
+        let needs = needs::list_needs(plan, &[], RightsOccasion::Now);
+        let held = ReviewedRights::of_rules(rules);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let roles = runtime.block_on(roles::look_up(plan, target, missing::undecided_roles(&needs, &held)));
         violations = missing::required(plan, &needs, &held, &roles.expect("roles"));
@@ -51,7 +51,7 @@ fn found_waiting(manifests: &str, granted: &str) -> Vec<Violation> {
         violations.extend(missing::waiting(
             plan,
             &needs::of_waiting(plan, RightsOccasion::Now),
-            &ReviewedRights::of(rules),
+            &ReviewedRights::of_rules(rules),
         ));
     });
     violations
@@ -62,7 +62,11 @@ fn found_logging(manifests: &str, granted: &str) -> Vec<Violation> {
     let rules: Vec<PolicyRule> = serde_yaml::from_str(granted).expect("rules");
     let mut violations = found("", manifests, granted);
     plan("", manifests, |plan, _| {
-        violations.extend(missing::logs(plan, &needs::of_logs(plan, RightsOccasion::Now), &ReviewedRights::of(rules)));
+        violations.extend(missing::logs(
+            plan,
+            &needs::of_logs(plan, RightsOccasion::Now),
+            &ReviewedRights::of_rules(rules),
+        ));
     });
     violations
 }
@@ -168,9 +172,9 @@ fn a_subresource_of_one_object_is_granted_by_its_name() {
     let granted = |rules: Value| {
         let mut violations = Vec::new();
         plan("", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m, namespace: a}\n", |plan, _| {
-            let needs = needs::of(plan, std::slice::from_ref(&lookup), RightsOccasion::Now);
+            let needs = needs::list_needs(plan, std::slice::from_ref(&lookup), RightsOccasion::Now);
             let request = needs.last().expect("what the lookup needs").clone();
-            let held = ReviewedRights::of(serde_json::from_value(rules).unwrap());
+            let held = ReviewedRights::of_rules(serde_json::from_value(rules).unwrap());
             violations = missing::required(plan, &[request], &held, &BTreeMap::new());
         });
         violations
@@ -285,7 +289,7 @@ metadata: {name: v, namespace: team}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 ";
     plan(VIEW, manifests, |plan, _| {
-        let needs = needs::of(plan, &[], RightsOccasion::Always);
+        let needs = needs::list_needs(plan, &[], RightsOccasion::Always);
         let text = Grants::for_all(plan, &needs).yaml("deploy", &[RbacSubject::User("jane".into())]);
         let expected = r#"apiVersion: v1
 kind: Namespace
@@ -355,8 +359,8 @@ metadata: {name: v, namespace: team}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 ";
     plan("", binding, |plan, _| {
-        let needs = needs::of(plan, &[], RightsOccasion::Now);
-        let held = ReviewedRights::of(serde_yaml::from_str(RBAC_WRITER).unwrap());
+        let needs = needs::list_needs(plan, &[], RightsOccasion::Now);
+        let held = ReviewedRights::of_rules(serde_yaml::from_str(RBAC_WRITER).unwrap());
         let undecided = missing::undecided_roles(&needs, &held);
         let roles: BTreeMap<_, _> =
             undecided.into_iter().map(|role| (role, Err(Problem::new("may not get it")))).collect();

@@ -39,7 +39,7 @@ fn slot<T: Default>(slots: &Mutex<BTreeMap<ProofKey, Arc<T>>>, key: ProofKey) ->
 
 impl ProofCache {
     /// The known answer to a question, or that of `prove`. Concurrent callers wait for the first one.
-    pub(super) fn of(
+    pub(super) fn answer_or(
         &self,
         question: &VersionPairQuestion<'_>,
         limits: Limits,

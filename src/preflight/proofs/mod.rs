@@ -52,7 +52,7 @@ impl Proofs {
     /// proven. The question must be the same in every call for the same version and change.
     ///
     /// Can take a second of processor time.
-    pub fn of(&self, change: usize, question: &VersionPairQuestion<'_>) -> Option<Arc<VersionProof>> {
+    pub fn prove(&self, change: usize, question: &VersionPairQuestion<'_>) -> Option<Arc<VersionProof>> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry((change, question.version.to_owned())).or_default())
@@ -60,7 +60,7 @@ impl Proofs {
         let limits = Limits::shared(self.crds, question.versions);
         let prove = || self.prover.prove(question, limits).map(Arc::new);
         let ask = || match &self.known {
-            Some(known) => known.of(question, limits, prove),
+            Some(known) => known.answer_or(question, limits, prove),
             None => prove(),
         };
         slot.get_or_init(ask).clone()
@@ -119,12 +119,12 @@ mod tests {
         };
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| assert!(proofs.of(0, &question("v1")).is_some()));
+                scope.spawn(|| assert!(proofs.prove(0, &question("v1")).is_some()));
             }
         });
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         for (change, version) in [(1, "v1"), (0, "v2"), (0, "v1")] {
-            assert!(proofs.of(change, &question(version)).is_some());
+            assert!(proofs.prove(change, &question(version)).is_some());
         }
         assert_eq!(asked.load(Ordering::SeqCst), 3);
     }
@@ -149,7 +149,7 @@ mod tests {
         // Neither the position of the CRD in a cluster's plan nor the number of concurrent callers matters.
         let on_cluster = |change, crds, live, desired| {
             let proofs = Proofs::new(Counting(Arc::clone(&asked)), crds).sharing(Some(Arc::clone(&known)));
-            assert!(proofs.of(change, &question(live, desired)).is_some());
+            assert!(proofs.prove(change, &question(live, desired)).is_some());
         };
         thread::scope(|scope| (0..50).for_each(|change| drop(scope.spawn(move || on_cluster(change, 3, "{}", "{}")))));
         assert_eq!(asked.load(Ordering::SeqCst), 1);

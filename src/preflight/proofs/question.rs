@@ -128,7 +128,7 @@ impl VersionProof {
 
     /// The proof about the change of some keywords of a node. If it is not known by itself: that about the whole node.
     pub fn of_change(&self, path: &str, is_changed: &dyn Fn(&str) -> bool) -> Option<ChangeProof> {
-        let Some(parts) = self.parts.get(path).filter(|_| self.is_complete) else { return self.of(path).cloned() };
+        let Some(parts) = self.parts.get(path).filter(|_| self.is_complete) else { return self.of_node(path).cloned() };
         let own: Vec<&ChangeProof> =
             parts.iter().filter(|part| part.is_of(is_changed)).map(|part| &part.proof).collect();
         // A keyword that means the same for every object has no part.
@@ -142,7 +142,7 @@ impl VersionProof {
 
     /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
     /// harmless, or of the values of its map. If there is none, but every node was compared, the node does not change.
-    pub fn of(&self, path: &str) -> Option<&ChangeProof> {
+    pub fn of_node(&self, path: &str) -> Option<&ChangeProof> {
         let above = || self.above(path).and_then(|above| self.nodes.get(above));
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
@@ -179,7 +179,7 @@ mod tests {
             parts: BTreeMap::new(),
             is_complete: true,
         };
-        let verdict = |path: &str| version.of(path).map(|proof| proof.verdict);
+        let verdict = |path: &str| version.of_node(path).map(|proof| proof.verdict);
         assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));
         assert_eq!(verdict("^.spec.a.d"), Some(Verdict::Narrowing));
         assert_eq!(verdict("^.spec.b.c"), Some(Verdict::Equal));

@@ -18,7 +18,7 @@ pub fn packages(catalogs: &[(String, Catalog)]) -> String {
         .collect();
     found.sort_by_key(|(package, catalog)| (&package.name, *catalog));
     for (package, catalog) in found {
-        let head = package.channels.get(&package.default_channel).map(|channel| head(package, channel));
+        let head = package.channels.get(&package.default_channel).map(|channel| channel_heading(package, channel));
         rows.push([
             package.name.clone(),
             catalog.clone(),
@@ -46,7 +46,7 @@ fn without_one_catalog<const N: usize>(mut rows: Vec<[String; N]>, catalogs: &[(
 }
 
 /// The version at the head of a channel, or the names of several heads, which is an error of the catalog.
-fn head(package: &Package, channel: &Channel) -> String {
+fn channel_heading(package: &Package, channel: &Channel) -> String {
     let mut heads = heads(channel);
     if heads.len() > 1 {
         let order: Vec<&str> = package.by_version().into_iter().map(|bundle| bundle.name.as_str()).collect();
@@ -105,7 +105,7 @@ pub fn package(catalog: &str, package: &Package) -> String {
         let default = (channel.name == package.default_channel).then(|| "default".to_owned());
         let notes: Vec<String> = default.into_iter().chain(deprecated).collect();
         let bundles = channel.entries.len().to_string();
-        rows.push([channel.name.clone(), head(package, channel), bundles, notes.join("; ")]);
+        rows.push([channel.name.clone(), channel_heading(package, channel), bundles, notes.join("; ")]);
     }
     out.push_str(&format!("\n{}", table(&rows)));
     let mut rows = vec![["VERSION", "BUNDLE", "CHANNELS", ""].map(str::to_owned)];
@@ -141,7 +141,10 @@ pub fn channel(catalog: &str, package: &Package, channel: &Channel) -> String {
     let (name, of, catalog) = (sanitize(&channel.name), sanitize(&package.name), sanitize(catalog));
     let mut out = format!("channel {name} of {of} (catalog {catalog})\n");
     let deprecation = package.deprecation("olm.channel", &channel.name).map(|found| found.message.clone());
-    out.push_str(&listed(&[("head", head(package, channel)), ("deprecated", deprecation.unwrap_or_default())]));
+    out.push_str(&listed(&[
+        ("head", channel_heading(package, channel)),
+        ("deprecated", deprecation.unwrap_or_default()),
+    ]));
     let mut rows = vec![["VERSION", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE"].map(str::to_owned)];
     let order = package.by_version();
     let known = order.iter().flat_map(|bundle| channel.entries.iter().filter(|entry| entry.name == bundle.name));

@@ -25,7 +25,7 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn of(package: &'a Package, channel: &'a Channel) -> Picture<'a> {
+    fn new(package: &'a Package, channel: &'a Channel) -> Picture<'a> {
         let mut picture = Picture { nodes: BTreeMap::new(), arrows: Vec::new() };
         let versions: Vec<(&str, _)> = channel
             .entries
@@ -99,7 +99,7 @@ pub fn mermaid(package: &Package, channels: &[&Channel]) -> String {
     };
     let mut out = String::from("flowchart LR\n");
     for (at, channel) in channels.iter().enumerate() {
-        let picture = Picture::of(package, channel);
+        let picture = Picture::new(package, channel);
         out.push_str(&format!("  subgraph c{at} [{}]\n", quoted(&format!("channel {}", sanitize(&channel.name)))));
         for (id, node) in picture.in_order() {
             let text = quoted(&label(package, node));
@@ -123,7 +123,7 @@ pub fn dot(package: &Package, channels: &[&Channel]) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
     let mut out = format!("digraph {} {{\n  rankdir=LR;\n  node [shape=box];\n", quoted(&sanitize(&package.name)));
     for (at, channel) in channels.iter().enumerate() {
-        let picture = Picture::of(package, channel);
+        let picture = Picture::new(package, channel);
         let title = quoted(&format!("channel {}", sanitize(&channel.name)));
         out.push_str(&format!("  subgraph cluster_{at} {{\n    label={title};\n"));
         for (id, node) in picture.in_order() {

@@ -31,14 +31,14 @@ pub fn ways(way: &Way<'_>, as_json: bool) -> Result<Option<String>, TooLarge> {
         return Ok(Some(if as_json { everywhere_json(way, reached) } else { everywhere(way, reached) }));
     };
     let edges = if Some(to.name.as_str()) == way.from.name { Some(Vec::new()) } else { found.to(&to.name) };
-    Ok(edges.map(|edges| if as_json { one_json(way, to, &edges) } else { one(way, to, &edges) }))
+    Ok(edges.map(|edges| if as_json { one_json(way, to, &edges) } else { describe_way(way, to, &edges) }))
 }
 
 fn version<'a>(way: &Way<'a>, bundle: &str) -> &'a str {
     way.package.bundles.get(bundle).map_or("?", |bundle| &bundle.version)
 }
 
-fn one(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> String {
+fn describe_way(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> String {
     let (package, catalog) = (sanitize(&way.package.name), sanitize(way.catalog));
     let (from, steps) = (sanitize(way.from_text), count(edges.len(), "step"));
     let mut out = format!("{package} {from} -> {}: {steps} (catalog {catalog})\n", sanitize(&to.version));

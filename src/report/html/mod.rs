@@ -42,10 +42,10 @@ pub const WRITER: FormatWriter = FormatWriter {
 
 /// Writes the report.
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let objects = ObjectCauses::of(report);
+    let objects = ObjectCauses::group_findings(report);
     let mut causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     causes.sort_by_key(|cause| cause.severity());
-    let rules = Explained::of(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
+    let rules = Explained::new(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
     let verdict = around.verdict(report);
     let tone = match report.outcome {
         Outcome::Blocked | Outcome::Failed => "error",

@@ -12,7 +12,7 @@ pub struct Explained<'a>(BTreeMap<&'a str, RuleText>);
 
 impl<'a> Explained<'a> {
     /// The known rules of these findings.
-    pub fn of(findings: impl Iterator<Item = &'a Finding>, rules: &dyn RuleTexts) -> Self {
+    pub fn new(findings: impl Iterator<Item = &'a Finding>, rules: &dyn RuleTexts) -> Self {
         let mut texts: BTreeMap<&str, Option<RuleText>> = BTreeMap::new();
         for finding in findings {
             let mut is_known = |name: &&'a str| texts.entry(*name).or_insert_with(|| rules.rule(name)).is_some();

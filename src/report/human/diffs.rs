@@ -18,7 +18,7 @@ const MOST_LINES: usize = 1000;
 /// The heading of diffs that the server did not compute.
 const APPROXIMATE: &str = "≈";
 
-pub fn are_there(report: &Report) -> bool {
+pub fn has_diffs(report: &Report) -> bool {
     report.changes.iter().any(|change| change.diff.is_some())
 }
 
@@ -37,7 +37,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
             pen.blank()?;
         }
         was_long = is_long;
-        head(change, diff, pen)?;
+        write_heading(change, diff, pen)?;
         let shown = diff.lines.len().min(room);
         room -= shown;
         for line in &diff.lines[..shown] {
@@ -77,7 +77,7 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
 }
 
 /// `update deployment.apps/web -n default  (deploy.yaml:12)`
-fn head(change: &ChangeEntry, diff: &Diff, pen: &mut Pen<'_>) -> io::Result<()> {
+fn write_heading(change: &ChangeEntry, diff: &Diff, pen: &mut Pen<'_>) -> io::Result<()> {
     let approximate = if diff.approximate.is_some() { format!("{APPROXIMATE} ") } else { String::new() };
     let object = change.object.to_string();
     let place = change.source.as_ref().map(|source| format!("  ({}:{})", source.file, source.line));

@@ -48,36 +48,39 @@ pub fn write(
         let word = phrases::severity_word(fact.severity());
         let role = pen::severity_role(fact.severity());
         let rule = text::sanitize(&fact.finding.rule);
-        title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
+        write_title(&format!("{word}[{}]", text::cut(&rule, 100)), role, &fact.message(), pen)?;
     }
     let hide = phrases::hides_lines(finding, options.redact, excerpts);
-    let gutter = place(finding.source.as_ref(), finding.body.label.as_deref(), finding.severity, hide, excerpts, pen)?;
+    let gutter =
+        draw_place(finding.source.as_ref(), finding.body.label.as_deref(), finding.severity, hide, excerpts, pen)?;
 
-    note("in", &[phrases::place_in_object(cause)], gutter, pen)?;
-    note("also", &also(block, shown, options), gutter, pen)?;
-    note("breaks", &shown.breaks(facts), gutter, pen)?;
-    let exist = facts.iter().flat_map(|fact| [evidence(fact.finding), affected(fact.finding, options)].concat());
-    note("objects", &exist.collect::<Vec<_>>(), gutter, pen)?;
-    note("proof", &proofs(facts, options), gutter, pen)?;
+    write_note("in", &[phrases::place_in_object(cause)], gutter, pen)?;
+    write_note("also", &list_other_places(block, shown, options), gutter, pen)?;
+    write_note("breaks", &shown.breaks(facts), gutter, pen)?;
+    let exist = facts
+        .iter()
+        .flat_map(|fact| [describe_evidence(fact.finding), list_affected_objects(fact.finding, options)].concat());
+    write_note("objects", &exist.collect::<Vec<_>>(), gutter, pen)?;
+    write_note("proof", &describe_proofs(facts, options), gutter, pen)?;
     let not_written = (finding.not_written && finding.severity == Severity::Warning)
         .then(|| "a warning, because this deploy does not change the object".to_owned());
-    note("note", not_written.as_slice(), gutter, pen)?;
+    write_note("note", not_written.as_slice(), gutter, pen)?;
     let waived = finding.waived.as_ref().map(|waived| {
         let until = waived.expires.as_deref().map(|date| format!(" (until {date})")).unwrap_or_default();
         text::cut(&text::sanitize(&format!("{}{until}", waived.reason)), LONGEST_HELP).into_owned()
     });
-    note("waived", waived.as_slice(), gutter, pen)?;
+    write_note("waived", waived.as_slice(), gutter, pen)?;
     let mut next: Vec<String> = Vec::new();
     for fact in facts {
         let steps = steps(fact, shown);
         let new: Vec<String> = steps.into_iter().filter(|step| !next.contains(step)).collect();
         next.extend(new);
     }
-    if let Some(advice) = for_who_installs(facts).filter(|_| options.verbose || !shown.waiver) {
+    if let Some(advice) = advise_installers(facts).filter(|_| options.verbose || !shown.waiver) {
         shown.waiver = true;
         next.extend(advice);
     }
-    note("next", &next, gutter, pen)
+    write_note("next", &next, gutter, pen)
 }
 
 /// The next step for a fact, and where to read more about its rule, unless that was shown already.
@@ -139,7 +142,7 @@ impl AlreadyShown {
 }
 
 /// The next step for users who did not write the CRD: keep the old one, or accept the changes at this place.
-fn for_who_installs(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
+fn advise_installers(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
     let crd = facts.first()?.finding.object.as_ref().filter(|object| object.is_crd())?;
     // No waiver helps where the server refuses the CRD.
     if facts.iter().any(|fact| fact.finding.refused_by_server) {
@@ -167,9 +170,9 @@ fn for_who_installs(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
     let first = "if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:".to_owned();
     let lines = match waivers.as_slice() {
         [] => return None,
-        [_] => vec![format!("  waivers: {}", flow::of(&Value::Array(waivers), LONGEST_WAIVER))],
+        [_] => vec![format!("  waivers: {}", flow::to_one_line(&Value::Array(waivers), LONGEST_WAIVER))],
         all => {
-            let each = all.iter().map(|waiver| format!("  - {}", flow::of(waiver, LONGEST_WAIVER)));
+            let each = all.iter().map(|waiver| format!("  - {}", flow::to_one_line(waiver, LONGEST_WAIVER)));
             std::iter::once("  waivers:".to_owned()).chain(each).collect()
         }
     };
@@ -177,7 +180,7 @@ fn for_who_installs(facts: &[&GroupedFinding<'_>]) -> Option<Vec<String>> {
 }
 
 /// `error[Rule]: message`
-pub fn title(plain: &str, role: TextRole, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
+pub fn write_title(plain: &str, role: TextRole, message: &str, pen: &mut Pen<'_>) -> io::Result<()> {
     let message = text::sanitize(message);
     let message = text::cut(&message, LONGEST_MESSAGE);
     let head = pen.paint.text(role, plain);
@@ -198,7 +201,7 @@ pub fn title(plain: &str, role: TextRole, message: &str, pen: &mut Pen<'_>) -> i
 }
 
 /// Writes the arrow and the excerpt (unless its line is hidden). Returns the indentation of what follows.
-pub fn place(
+pub fn draw_place(
     source: Option<&Source>,
     label: Option<&str>,
     severity: Severity,
@@ -223,7 +226,7 @@ pub fn place(
             pen.line(line)?;
         }
     } else if let Some(label) = label {
-        note("note", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
+        write_note("note", &[text::cut(&text::sanitize(label), 200).into_owned()], gutter, pen)?;
     }
     Ok(gutter)
 }
@@ -238,7 +241,7 @@ fn shown_place(source: &Source) -> String {
 }
 
 /// ` = label   text`, each text on its own line. Writes nothing if all texts are empty.
-fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::Result<()> {
+fn write_note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::Result<()> {
     let indent = gutter + 3 + LABEL;
     let mut first = true;
     for text in texts.iter().filter(|text| !text.is_empty()) {
@@ -257,7 +260,7 @@ fn note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -> io::
 }
 
 /// The objects of a block: all if they are few, else the first and the number of others.
-pub fn objects(block: &Block<'_>) -> String {
+pub fn list_objects(block: &Block<'_>) -> String {
     let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(phrases::object_name).collect();
     if names.len() <= NAMED {
         return names.join(", ");
@@ -268,7 +271,7 @@ pub fn objects(block: &Block<'_>) -> String {
 }
 
 /// The other places to fix: further versions, nodes and objects, and the other facts.
-fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<String> {
+fn list_other_places(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<String> {
     let first = block.first();
     let mut places: Vec<String> = Vec::new();
     let mut add = |what: &str, source: Option<&Source>| {
@@ -295,7 +298,7 @@ fn also(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOptions) -> Vec<
 }
 
 /// The effect on this cluster: how many objects are affected, and some of their names.
-fn evidence(finding: &Finding) -> Vec<String> {
+fn describe_evidence(finding: &Finding) -> Vec<String> {
     let Some(evidence) = &finding.body.evidence else { return Vec::new() };
     let message = text::cut(&text::sanitize(&evidence.message), LONGEST_MESSAGE).into_owned();
     let named = evidence.examples.iter().map(|example| {
@@ -314,10 +317,11 @@ fn evidence(finding: &Finding) -> Vec<String> {
 }
 
 /// The first affected objects of the cluster: the object, the path and the value.
-fn affected(finding: &Finding, options: &HumanOptions) -> Vec<String> {
+fn list_affected_objects(finding: &Finding, options: &HumanOptions) -> Vec<String> {
     let Some(affected) = &finding.body.affected else { return Vec::new() };
     let most = if options.verbose { usize::MAX } else { affected.examples };
-    let mut lines: Vec<String> = affected.objects.iter().take(most).map(|object| one_object(finding, object)).collect();
+    let mut lines: Vec<String> =
+        affected.objects.iter().take(most).map(|object| describe_object(finding, object)).collect();
     let left = affected.objects.len().saturating_sub(most) as u64 + affected.unlisted;
     if left > 0 {
         let how = if options.verbose { "" } else { " (-v shows them, -o json has them as data)" };
@@ -327,7 +331,7 @@ fn affected(finding: &Finding, options: &HumanOptions) -> Vec<String> {
 }
 
 /// `team-a/nightly  spec.list[3].x: 7`
-fn one_object(finding: &Finding, object: &AffectedObject) -> String {
+fn describe_object(finding: &Finding, object: &AffectedObject) -> String {
     let mut line = match &object.namespace {
         Some(namespace) => format!("{}/{}", text::sanitize(namespace), text::sanitize(&object.name)),
         None => text::sanitize(&object.name).into_owned(),
@@ -343,7 +347,7 @@ fn one_object(finding: &Finding, object: &AffectedObject) -> String {
 }
 
 /// What is proven about the facts. What they have in common is shown once.
-fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> {
+fn describe_proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> {
     let mut shown: Vec<&Witness> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
     for fact in facts {
@@ -353,7 +357,7 @@ fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> 
                 let most = if options.verbose { WITNESSES_VERBOSE } else { WITNESSES };
                 let new: Vec<&Witness> =
                     finding.body.witnesses.iter().take(most).filter(|witness| !shown.contains(witness)).collect();
-                lines.extend(new.iter().flat_map(|new| witness(new)));
+                lines.extend(new.iter().flat_map(|new| draw_witness(new)));
                 shown.extend(new);
                 if options.verbose && finding.body.witnesses.len() > most {
                     lines.push(format!("and {} more (-o json has them)", finding.body.witnesses.len() - most));
@@ -379,12 +383,12 @@ fn proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec<String> 
     lines
 }
 
-fn witness(witness: &Witness) -> Vec<String> {
+fn draw_witness(witness: &Witness) -> Vec<String> {
     let mut lines = vec![phrases::witness_fate(witness)];
-    let object = flow::of(&witness.object, LONGEST_WITNESS);
+    let object = flow::to_one_line(&witness.object, LONGEST_WITNESS);
     match &witness.old_object {
         Some(old) => {
-            lines.push(format!("  before  {}", flow::of(old, LONGEST_WITNESS)));
+            lines.push(format!("  before  {}", flow::to_one_line(old, LONGEST_WITNESS)));
             lines.push(format!("  after   {object}"));
         }
         None => lines.push(format!("  {object}")),

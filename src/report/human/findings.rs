@@ -197,7 +197,7 @@ impl Findings<'_> {
         let first = block.first();
         let cause = first.cause();
         let place = cause.finding.source.as_ref().map(|source| self.shown.short_place(source));
-        let mut words = vec![finding::objects(block)];
+        let mut words = vec![finding::list_objects(block)];
         if !cause.versions.is_empty() {
             words.push(cause.versions());
         }

@@ -117,7 +117,7 @@ fn fate(
 /// 3 are warnings: --preset semantic.`
 /// Nothing if every error breaks something.
 fn proven_harmless(report: &Report) -> Option<String> {
-    let objects = ObjectCauses::of(report);
+    let objects = ObjectCauses::group_findings(report);
     let causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     let (errors, others): (Vec<&GroupedFinding<'_>>, Vec<&GroupedFinding<'_>>) =
         causes.into_iter().partition(|cause| cause.severity() == Severity::Error);

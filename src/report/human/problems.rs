@@ -48,10 +48,10 @@ pub fn write(
         }
         // Only indented lines continue a message. Any other line break is part of untrusted text and is escaped.
         let (title, rest) = error.message.split_once("\n  ").unwrap_or((&error.message, ""));
-        finding::title("error", TextRole::Error, title.trim_end(), pen)?;
+        finding::write_title("error", TextRole::Error, title.trim_end(), pen)?;
         // Show an excerpt only with a column: the line alone does not show what is wrong.
         let hide = error.source.as_ref().is_some_and(|at| at.column.is_none() || may_be_secret(at, excerpts));
-        let gutter = finding::place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
+        let gutter = finding::draw_place(error.source.as_ref(), None, Severity::Error, hide, excerpts, pen)?;
         let bar = pen.paint.text(TextRole::Frame, "|");
         for line in rest.lines().take(MOST_LINES) {
             let line = text::sanitize(line.strip_prefix("  ").unwrap_or(line)).into_owned();

@@ -43,7 +43,7 @@ pub const WRITER: FormatWriter = FormatWriter {
 
 /// Writes the report.
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let causes = ObjectCauses::of(report);
+    let causes = ObjectCauses::group_findings(report);
     let mut page = MarkdownPage { text: head(report, &causes, around), room: 0 };
     page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());
     let mut left = Vec::new();

@@ -123,7 +123,7 @@ fn rule(check: &CheckReport, finding: &Finding, rules: &dyn RuleTexts) -> SarifR
 }
 
 fn result(finding: &Finding, rule_index: usize, report: &Report, places: &ReportPaths) -> SarifResult {
-    let fingerprint = Fingerprint::of(finding).to_string();
+    let fingerprint = Fingerprint::new(finding).to_string();
     let mut properties = BTreeMap::new();
     if !finding.body.breaks.is_empty() {
         properties.insert("breaks", json!(finding.body.breaks));
@@ -214,7 +214,7 @@ fn invocation(report: &Report, places: &ReportPaths) -> Invocation {
     let entry = |level| {
         move |entry: &ErrorEntry| {
             let help = entry.help.as_ref().map(|help| format!("\nNext: {help}")).unwrap_or_default();
-            let locations = entry.source.iter().map(|source| location(&places.of(source))).collect();
+            let locations = entry.source.iter().map(|source| location(&places.position_of(source))).collect();
             Notification { level, message: plain(&format!("{}{help}", entry.message)).into(), locations }
         }
     };

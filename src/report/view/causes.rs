@@ -32,7 +32,7 @@ pub struct GroupedFinding<'a> {
 
 impl<'a> ObjectCauses<'a> {
     /// The causes of each object, in the order in which the objects first occur.
-    pub fn of(report: &'a Report) -> Vec<Self> {
+    pub fn group_findings(report: &'a Report) -> Vec<Self> {
         let mut objects: Vec<ObjectCauses<'a>> = Vec::new();
         let mut place_of = BTreeMap::new();
         let mut cause_of = BTreeMap::new();
@@ -43,7 +43,7 @@ impl<'a> ObjectCauses<'a> {
                     objects.len() - 1
                 });
                 let causes = &mut objects[at].causes;
-                let known = *cause_of.entry((at, number, FindingKey::of(finding))).or_insert(causes.len());
+                let known = *cause_of.entry((at, number, FindingKey::new(finding))).or_insert(causes.len());
                 match (causes.get_mut(known), finding.body.version.as_deref()) {
                     (Some(cause), Some(version)) if !cause.versions.contains(&version) => {
                         cause.versions.push(version);
@@ -190,7 +190,7 @@ enum FindingWording<'a> {
 }
 
 impl<'a> FindingKey<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    fn new(finding: &'a Finding) -> Self {
         let text = match &finding.body.wording {
             Some(wording) => FindingWording::OfAnyVersion(wording),
             None => {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn the_same_finding_in_two_versions_is_one_cause() {
         let report = samples::blocked();
-        let objects = ObjectCauses::of(&report);
+        let objects = ObjectCauses::group_findings(&report);
         assert_eq!((objects.len(), objects[0].causes.len()), (1, 1));
         let cause = &objects[0].causes[0];
         assert_eq!(cause.versions(), "v1alpha1 and v1beta1");
@@ -236,7 +236,7 @@ mod tests {
         let twice = one.clone();
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, vec![softer, one, other, twice]);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
-        let objects = ObjectCauses::of(&report);
+        let objects = ObjectCauses::group_findings(&report);
         let versions: Vec<String> = objects[0].causes.iter().map(GroupedFinding::versions).collect();
         assert_eq!(versions, ["v1alpha1", "v1beta2", "v1alpha1", "v1beta1"], "the worst first, none lost");
     }
@@ -254,7 +254,7 @@ mod tests {
             let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
             let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
             let of = |cause: &GroupedFinding<'_>| (cause.versions(), cause.paths().join(" "));
-            ObjectCauses::of(&report)[0].causes.iter().map(of).collect::<Vec<_>>()
+            ObjectCauses::group_findings(&report)[0].causes.iter().map(of).collect::<Vec<_>>()
         };
         let same = ["v1", "v2"].map(|version| [at("^", version, "^.a.b"), at("^.a", version, "^.a.b")]).concat();
         assert_eq!(merged(same.clone()), [("v1 and v2".into(), "^ ^.a".into())]);
@@ -287,7 +287,7 @@ mod tests {
         let findings = vec![finding("v1", "first"), finding("v2", "second"), finding("v3", "first")];
         let check = samples::check("CustomResourceValidation", CheckStatus::Blocked, findings);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
-        let objects = ObjectCauses::of(&report);
+        let objects = ObjectCauses::group_findings(&report);
         let versions: Vec<String> = objects[0].causes.iter().map(GroupedFinding::versions).collect();
         assert_eq!(versions, ["v1 and v3", "v2"], "no object is hidden");
     }

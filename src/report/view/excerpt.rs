@@ -38,7 +38,7 @@ pub struct Style<'a> {
 /// Draws the line at `place`; `None` if it is unavailable.
 pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style: Style<'_>) -> Option<Excerpt> {
     let raw = excerpts.line(&place.file, place.line)?;
-    let line = ShownLine::of(raw, place.column.unwrap_or(0));
+    let line = ShownLine::new(raw, place.column.unwrap_or(0));
     let label = label.map(|label| text::cut(&text::sanitize(label), 200).into_owned());
 
     let parent = parent_of(place, raw, excerpts);
@@ -48,11 +48,11 @@ pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style:
     if let Some((number, parent)) = parent {
         // The lines between the two are left out, unless it is only one.
         first = number;
-        source.push_str(&ShownLine::of(parent, 1).text);
+        source.push_str(&ShownLine::new(parent, 1).text);
         visible = Some(0..source.len());
         for between in number + 1..place.line {
             source.push('\n');
-            source.push_str(&ShownLine::of(excerpts.line(&place.file, between).unwrap_or_default(), 1).text);
+            source.push_str(&ShownLine::new(excerpts.line(&place.file, between).unwrap_or_default(), 1).text);
         }
         source.push('\n');
     }
@@ -86,10 +86,10 @@ pub struct ExcerptLine {
 /// nothing if it is unavailable.
 pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<ExcerptLine> {
     let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
-    let marked = ShownLine::of(raw, place.column.unwrap_or(0));
+    let marked = ShownLine::new(raw, place.column.unwrap_or(0));
     let plain = |number: usize| {
         let raw = excerpts.line(&place.file, number).filter(|line| !line.starts_with("---"))?;
-        Some(ExcerptLine { number, text: ShownLine::of(raw, 1).text, mark: None })
+        Some(ExcerptLine { number, text: ShownLine::new(raw, 1).text, mark: None })
     };
     let before = (place.line.saturating_sub(context)..place.line).rev().map_while(plain);
     let mut lines: Vec<ExcerptLine> = before.collect();
@@ -111,7 +111,7 @@ struct ShownLine {
 
 impl ShownLine {
     /// `column` counts characters from 1; 0 marks the whole line except its indentation.
-    fn of(raw: &str, column: usize) -> Self {
+    fn new(raw: &str, column: usize) -> Self {
         let raw = raw.strip_suffix('\r').unwrap_or(raw);
         let indent = raw.chars().take_while(|c| matches!(c, ' ' | '\t')).count();
         let start = if column == 0 { indent } else { column - 1 };
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     fn marked(raw: &str, column: usize) -> (String, String) {
-        let line = ShownLine::of(raw, column);
+        let line = ShownLine::new(raw, column);
         (line.text[line.mark.clone()].to_owned(), line.text)
     }
 
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn places_beyond_the_line_are_its_end() {
         for (raw, column) in [("", 0), ("", 1), ("", 9), ("abc", 99), ("abc", 4)] {
-            let line = ShownLine::of(raw, column);
+            let line = ShownLine::new(raw, column);
             assert_eq!(line.mark, raw.len()..raw.len(), "{raw:?} {column}");
         }
     }

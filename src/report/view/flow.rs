@@ -22,7 +22,7 @@ const LONGEST_PERIOD: usize = 8;
 const LONGEST_TEXT: usize = 200;
 
 /// `value` as YAML flow, in about `max` characters.
-pub fn of(value: &Value, max: usize) -> String {
+pub fn to_one_line(value: &Value, max: usize) -> String {
     let mut out = String::new();
     for items in ITEMS {
         out.clear();
@@ -185,7 +185,7 @@ mod tests {
             "spec": {"a": "b", "list": [1, true, null, "two words"], "empty": {}, "none": []},
         });
         assert_eq!(
-            of(&object, 600),
+            to_one_line(&object, 600),
             "{apiVersion: test.example.com/v1alpha1, kind: Sample, metadata: {name: x}, \
              spec: {a: b, list: [1, true, null, \"two words\"], empty: {}, none: []}}"
         );
@@ -223,7 +223,7 @@ mod tests {
             "*a",
         ];
         let value = json!({"strings": strings, "on": strings.map(|text| json!({text: 1.5}))});
-        let text = of(&value, 10_000);
+        let text = to_one_line(&value, 10_000);
         assert!(!text.chars().any(text::is_hostile), "{text}");
         let read: Value = serde_yaml::from_str(&text).expect("YAML");
         assert_eq!(read, value);
@@ -239,20 +239,20 @@ mod tests {
             (json!({"list": vec![0; 300]}), "{list: [0] × 300}"),
             (json!(["\u{1b}".repeat(40)]), r#"["\u001b" × 40]"#),
         ] {
-            assert_eq!(of(&value, 600), expected);
+            assert_eq!(to_one_line(&value, 600), expected);
         }
     }
 
     #[test]
     fn a_long_value_keeps_its_end_and_what_follows_it() {
         let numbers: Vec<usize> = (0..1025).collect();
-        let text = of(&json!({"list": numbers, "then": 1}), 200);
+        let text = to_one_line(&json!({"list": numbers, "then": 1}), 200);
         assert!(text.starts_with("{list: [0, 1, 2, ") && text.ends_with(" more, 1024], then: 1}"), "{text}");
         let map: serde_json::Map<String, Value> = (0..1025).map(|key| (format!("k{key}"), json!("v"))).collect();
-        let text = of(&json!({"map": map, "then": 1}), 200);
+        let text = to_one_line(&json!({"map": map, "then": 1}), 200);
         assert!(text.starts_with("{map: {k0: v, k1: v, ") && text.ends_with(" more keys}, then: 1}"), "{text}");
         let prose = (0..400).map(|word| format!("w{word} ")).collect::<String>();
-        let text = of(&json!({"text": prose, "then": 1}), 600);
+        let text = to_one_line(&json!({"text": prose, "then": 1}), 600);
         assert!(text.contains("w0 w1 ") && text.contains("w399 \" (1890 characters), then: 1}"), "{text}");
     }
 
@@ -260,13 +260,13 @@ mod tests {
     fn a_written_value_is_bounded() {
         let prose = |number: usize| format!("{number} is a text of its own that is long enough to fill a line");
         let many: Vec<String> = (0..5000).map(prose).collect();
-        assert!(of(&json!(many), 100).chars().count() <= 100);
+        assert!(to_one_line(&json!(many), 100).chars().count() <= 100);
         let numbers: Vec<usize> = (0..100_000).collect();
-        assert_eq!(of(&json!(numbers), 30), "[0, 1, 2, … 99996 more, 99999]");
+        assert_eq!(to_one_line(&json!(numbers), 30), "[0, 1, 2, … 99996 more, 99999]");
         let mut deep = json!(1);
         for _ in 0..100 {
             deep = json!([deep]);
         }
-        assert!(of(&deep, 1000).contains("[…]"));
+        assert!(to_one_line(&deep, 1000).contains("[…]"));
     }
 }

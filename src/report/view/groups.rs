@@ -61,7 +61,7 @@ pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Rul
     let mut blocks: Vec<Block<'a>> = Vec::new();
     let mut same = BTreeMap::new();
     for place in objects.iter().flat_map(|object| places(object, severity)) {
-        let known = match Same::of(&place) {
+        let known = match Same::new(&place) {
             Some(key) => *same.entry(key).or_insert(blocks.len()),
             None => blocks.len(),
         };
@@ -123,7 +123,7 @@ struct Fact<'a> {
 
 impl<'a> Same<'a> {
     /// `None` if it concerns only this object: it has affected objects of its own, or no object.
-    fn of(place: &CausesAtPlace<'a>) -> Option<Self> {
+    fn new(place: &CausesAtPlace<'a>) -> Option<Self> {
         let facts = place.facts.iter().map(|cause| {
             let finding = cause.finding;
             let is_shared =
@@ -153,7 +153,7 @@ mod tests {
     fn shape(findings: Vec<Finding>) -> Vec<(String, Vec<Vec<usize>>)> {
         let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
         let report = samples::report(Outcome::Blocked, Vec::new(), vec![check]);
-        let objects = ObjectCauses::of(&report);
+        let objects = ObjectCauses::group_findings(&report);
         let kinds = kinds(&objects, Severity::Error);
         let sizes = |block: &Block<'_>| block.places.iter().map(|place| place.facts.len()).collect();
         kinds.iter().map(|kind| (kind.rule.to_owned(), kind.blocks.iter().map(sizes).collect())).collect()

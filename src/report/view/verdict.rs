@@ -98,7 +98,7 @@ pub fn last_line(report: &Report, purpose: ReportPurpose, began: bool) -> (Strin
 /// `3 errors in 2 objects`, counted as they were shown.
 fn count_errors(report: &Report) -> String {
     let is_error = |cause: &&GroupedFinding<'_>| cause.severity() == Severity::Error;
-    let objects = ObjectCauses::of(report);
+    let objects = ObjectCauses::group_findings(report);
     let counts = objects.iter().map(|object| object.causes.iter().filter(is_error).count());
     let counts: Vec<usize> = counts.filter(|number| *number > 0).collect();
     // Errors that are not findings have no object.

@@ -13,7 +13,7 @@ const BINARY: [(&str, u32); 6] = [("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30)
 
 impl Amount {
     /// The amount of `number` whole units.
-    pub fn of(number: usize) -> Self {
+    pub fn of_count(number: usize) -> Self {
         Amount(i128::try_from(number).unwrap_or(i128::MAX / ONE) * ONE)
     }
 
@@ -23,7 +23,7 @@ impl Amount {
     }
 
     /// Formats the amount for messages; bytes in powers of 1024.
-    pub fn shown(self, is_bytes: bool) -> String {
+    pub fn to_text(self, is_bytes: bool) -> String {
         let Amount(nanos) = self;
         if nanos % ONE != 0 {
             return if nanos % 1_000_000 == 0 { format!("{}m", nanos / 1_000_000) } else { format!("{nanos}n") };
@@ -56,13 +56,14 @@ mod tests {
 
     #[test]
     fn quantities_are_read_added_and_written() {
-        let sum = |a: &str, b: &str, is_bytes| (Amount::parse(a).unwrap() + Amount::parse(b).unwrap()).shown(is_bytes);
+        let sum =
+            |a: &str, b: &str, is_bytes| (Amount::parse(a).unwrap() + Amount::parse(b).unwrap()).to_text(is_bytes);
         assert_eq!(sum("500m", "0.7", false), "1200m");
         assert_eq!(sum("1", "1e3", false), "1001");
         assert_eq!(sum("512Mi", "0.5Gi", true), "1Gi");
         assert_eq!(sum("1k", "24", true), "1Ki");
         assert_eq!(sum("1E", "1n", false), "1000000000000000000000000001n");
-        assert_eq!((Amount::parse("3").unwrap() - Amount::of(5)).shown(false), "-2");
+        assert_eq!((Amount::parse("3").unwrap() - Amount::of_count(5)).to_text(false), "-2");
         for text in ["", "x", "1x", "1..2", "1Kii", "--1", "999999999999999999999999999999E", "1e99"] {
             assert_eq!(Amount::parse(text), None, "{text}");
         }

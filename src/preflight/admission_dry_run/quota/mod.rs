@@ -75,7 +75,7 @@ pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeM
         match quotas {
             Ok(quotas) => {
                 let measured: Vec<Measured<'_>> =
-                    created.iter().map(|index| Measured::of(*index, changes, admitted)).collect();
+                    created.iter().map(|index| Measured::measure(*index, changes, admitted)).collect();
                 for quota in &quotas {
                     let is_changed = is_changed(changes, namespace, &quota.metadata.name);
                     let exceeded = exceeded(quota, &measured, Stored::Live).into_iter();
@@ -147,9 +147,9 @@ struct Measured<'p> {
 }
 
 impl<'p> Measured<'p> {
-    fn of(index: usize, changes: &'p [Change], admitted: &'p BTreeMap<usize, Value>) -> Self {
+    fn measure(index: usize, changes: &'p [Change], admitted: &'p BTreeMap<usize, Value>) -> Self {
         let (resource, admitted) = (&changes[index].resource, admitted.get(&index));
-        Measured { index, resource, admitted, usage: usage::of(resource, admitted) }
+        Measured { index, resource, admitted, usage: usage::measure_usage(resource, admitted) }
     }
 }
 
@@ -201,10 +201,10 @@ fn exceeded(quota: &Quota, measured: &[Measured<'_>], stored: Stored) -> Vec<Vio
         }
         let Some(index) = first else { continue };
         let is_bytes = !is_count(key) && ["memory", "storage", "hugepages-"].iter().any(|word| key.contains(word));
-        let (name, room) = (text::sanitize(&quota.metadata.name), room.shown(is_bytes));
-        let needs = match is_count(key) && sum == Amount::of(objects) {
+        let (name, room) = (text::sanitize(&quota.metadata.name), room.to_text(is_bytes));
+        let needs = match is_count(key) && sum == Amount::of_count(objects) {
             true => String::new(),
-            false => format!(" that use {}", sum.shown(is_bytes)),
+            false => format!(" that use {}", sum.to_text(is_bytes)),
         };
         let written = if stored == Stored::Planned { ", as this deploy writes it," } else { "" };
         let message = format!(
@@ -214,7 +214,7 @@ fn exceeded(quota: &Quota, measured: &[Measured<'_>], stored: Stored) -> Vec<Vio
         );
         let at = vec![Step::from("metadata"), Step::from("name")];
         let help = "create fewer, delete some, or ask for a higher quota";
-        violations.push(Violation::of(&rules::QUOTA, index, None, message, help.to_owned(), at));
+        violations.push(Violation::new(&rules::QUOTA, index, None, message, help.to_owned(), at));
     }
     violations
 }
@@ -242,5 +242,5 @@ fn unknown(error: &ListError, namespace: &str, created: &[usize]) -> Option<Viol
     );
     let help = "grant `list` on resourcequotas in this namespace to check this";
     let at = vec![Step::from("metadata"), Step::from("name")];
-    Some(Violation::of(&rules::NOT_DRY_RUN, index, None, message, help.to_owned(), at))
+    Some(Violation::new(&rules::NOT_DRY_RUN, index, None, message, help.to_owned(), at))
 }

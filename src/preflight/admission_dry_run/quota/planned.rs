@@ -48,7 +48,7 @@ pub fn exceeded(changes: &[Change], admitted: &BTreeMap<usize, Value>) -> Vec<Vi
         let Some(quota) = quota(change) else { continue };
         let created = change.desired.object.namespace.as_deref().and_then(|namespace| created.get(namespace));
         let created = created.into_iter().flatten().filter(|index| !std::ptr::eq(&changes[**index], change));
-        let measured: Vec<Measured<'_>> = created.map(|index| Measured::of(*index, changes, admitted)).collect();
+        let measured: Vec<Measured<'_>> = created.map(|index| Measured::measure(*index, changes, admitted)).collect();
         let help = "create fewer, or set a higher limit in the manifest of the quota";
         let warn = |violation: Violation| violation.may_be_accepted(help.to_owned());
         violations.extend(super::exceeded(&quota, &measured, Stored::Planned).into_iter().map(warn));

@@ -24,12 +24,12 @@ pub fn is_measured(resource: &Resource) -> bool {
 }
 
 /// The usage of a new object. `admitted` is the object as the server would store it, if known.
-pub fn of(resource: &Resource, admitted: Option<&Value>) -> Usage {
+pub fn measure_usage(resource: &Resource, admitted: Option<&Value>) -> Usage {
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
     let dot = if group.is_empty() { "" } else { "." };
-    let mut usage = Usage::from([(format!("count/{plural}{dot}{group}"), Amount::of(1))]);
+    let mut usage = Usage::from([(format!("count/{plural}{dot}{group}"), Amount::of_count(1))]);
     if group.is_empty() && BY_PLURAL.contains(&plural) {
-        usage.insert(plural.to_owned(), Amount::of(1));
+        usage.insert(plural.to_owned(), Amount::of_count(1));
     }
     match (plural, admitted.filter(|_| is_measured(resource))) {
         ("pods", Some(pod)) => of_pod(&pod["spec"], &mut usage),
@@ -111,19 +111,19 @@ fn of_claim(spec: &Value, usage: &mut Usage) {
     for prefix in [Some(String::new()), of_class.clone()].into_iter().flatten() {
         usage.extend(storage.map(|storage| (format!("{prefix}requests.storage"), storage)));
     }
-    usage.extend(of_class.map(|prefix| (format!("{prefix}persistentvolumeclaims"), Amount::of(1))));
+    usage.extend(of_class.map(|prefix| (format!("{prefix}persistentvolumeclaims"), Amount::of_count(1))));
 }
 
 fn of_service(spec: &Value, usage: &mut Usage) {
     let ports = || spec["ports"].as_array().into_iter().flatten();
     let given = |port: &&Value| port["nodePort"].as_u64().is_some_and(|port| port != 0);
     match spec["type"].as_str() {
-        Some("NodePort") => drop(usage.insert("services.nodeports".into(), Amount::of(ports().count()))),
+        Some("NodePort") => drop(usage.insert("services.nodeports".into(), Amount::of_count(ports().count()))),
         Some("LoadBalancer") => {
-            usage.insert("services.loadbalancers".into(), Amount::of(1));
+            usage.insert("services.loadbalancers".into(), Amount::of_count(1));
             let all = spec["allocateLoadBalancerNodePorts"] != false;
             let count = if all { ports().count() } else { ports().filter(given).count() };
-            usage.insert("services.nodeports".into(), Amount::of(count));
+            usage.insert("services.nodeports".into(), Amount::of_count(count));
         }
         _ => {}
     }
@@ -143,8 +143,8 @@ mod tests {
             plural: plural.into(),
             namespaced: true,
         };
-        let usage = of(&resource, Some(&json!({"spec": spec})));
-        usage.iter().map(|(name, amount)| format!("{name}={}", amount.shown(false))).collect()
+        let usage = measure_usage(&resource, Some(&json!({"spec": spec})));
+        usage.iter().map(|(name, amount)| format!("{name}={}", amount.to_text(false))).collect()
     }
 
     #[test]

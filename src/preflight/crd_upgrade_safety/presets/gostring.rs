@@ -49,7 +49,7 @@ impl Printer {
         format!("&JSONSchemaProps{{{}}}", fields.collect::<String>())
     }
 
-    fn of(&self, json: &Json) -> String {
+    fn props(&self, json: &Json) -> String {
         json.map().map_or_else(|| "nil".into(), |schema| self.schema(schema, &[]))
     }
 
@@ -70,8 +70,8 @@ impl Printer {
             }
             GoFieldType::Value => value.map_or_else(|| "nil".into(), raw),
             GoFieldType::Values => listed("JSON", &raw),
-            GoFieldType::Schema => value.map_or_else(|| "nil".into(), |value| self.of(value)),
-            GoFieldType::Schemas => listed("JSONSchemaProps", &|value| self.of(value)),
+            GoFieldType::Schema => value.map_or_else(|| "nil".into(), |value| self.props(value)),
+            GoFieldType::Schemas => listed("JSONSchemaProps", &|value| self.props(value)),
             GoFieldType::Items => self.items(value),
             GoFieldType::SchemaOrFlag => self.schema_or_flag(value),
             GoFieldType::Named | GoFieldType::Definitions | GoFieldType::Dependencies => {
@@ -104,11 +104,11 @@ impl Printer {
         match value {
             None => "nil".into(),
             Some(Json::List(items)) => {
-                let items = items.iter().map(|item| self.of(item).replacen('&', "", 1) + ",").collect::<String>();
+                let items = items.iter().map(|item| self.props(item).replacen('&', "", 1) + ",").collect::<String>();
                 format!("&JSONSchemaPropsOrArray{{Schema:nil,JSONSchemas:[]JSONSchemaProps{{{items}}},}}")
             }
             Some(schema) => {
-                format!("&JSONSchemaPropsOrArray{{Schema:{},JSONSchemas:[]JSONSchemaProps{{}},}}", self.of(schema))
+                format!("&JSONSchemaPropsOrArray{{Schema:{},JSONSchemas:[]JSONSchemaProps{{}},}}", self.props(schema))
             }
         }
     }
@@ -117,7 +117,7 @@ impl Printer {
         match value {
             None => "nil".into(),
             Some(Json::Bool(allows)) => format!("&JSONSchemaPropsOrBool{{Allows:{allows},Schema:nil,}}"),
-            Some(schema) => format!("&JSONSchemaPropsOrBool{{Allows:true,Schema:{},}}", self.of(schema)),
+            Some(schema) => format!("&JSONSchemaPropsOrBool{{Allows:true,Schema:{},}}", self.props(schema)),
         }
     }
 

@@ -49,7 +49,7 @@ impl CrdWithOrigin {
 
     /// What the other versions of the CRD do to its objects; `None` if their schemas cannot be read.
     pub(super) fn other_versions(&self) -> Option<&OtherVersions> {
-        let of = || OtherVersions::of(&self.crd, self.live.as_deref());
+        let of = || OtherVersions::compile(&self.crd, self.live.as_deref());
         self.other_versions.get_or_init(of).as_ref()
     }
 

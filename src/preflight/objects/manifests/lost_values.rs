@@ -35,7 +35,7 @@ pub struct LostValue {
 impl LostValue {
     /// The lost value as a violation of a rule.
     pub fn under(self, doc: &RuleDoc) -> Violation {
-        Violation::of(doc, self.change, Some(self.version), self.message, self.help, self.at)
+        Violation::new(doc, self.change, Some(self.version), self.message, self.help, self.at)
             .path(self.path)
             .label(self.label)
     }
@@ -77,7 +77,7 @@ struct Structure {
 
 impl Structure {
     /// `None` if its schema cannot be compiled, which is reported where objects are written at it.
-    fn of(version: &CrdVersion) -> Option<Self> {
+    fn compile(version: &CrdVersion) -> Option<Self> {
         let schema = Schema::compile_structure(&version.schema_value().ok()?, &Patterns::default()).ok()?;
         Some(Structure { name: Arc::clone(&version.name), schema })
     }
@@ -90,7 +90,7 @@ impl Structure {
 
 impl OtherVersions {
     /// `live` is the live CRD if the deploy changes it.
-    pub(super) fn of(crd: &Crd, live: Option<&Crd>) -> Option<Self> {
+    pub(super) fn compile(crd: &Crd, live: Option<&Crd>) -> Option<Self> {
         let narrower = |version: &CrdVersion| {
             let live = live?;
             let known = (!live.converts_by_webhook()).then_some(live);
@@ -98,11 +98,12 @@ impl OtherVersions {
                 return None;
             }
             let before = known.and_then(|live| Some([live.storage()?, live.served(&version.name)?]));
-            let live = before.and_then(|[storage, before]| Some([Structure::of(storage)?, Structure::of(before)?]));
-            Some(Narrower { version: Structure::of(version)?, live })
+            let live =
+                before.and_then(|[storage, before]| Some([Structure::compile(storage)?, Structure::compile(before)?]));
+            Some(Narrower { version: Structure::compile(version)?, live })
         };
         let narrower = crd.served_versions().filter_map(narrower).collect();
-        Some(OtherVersions { storage: Structure::of(crd.storage()?)?, narrower })
+        Some(OtherVersions { storage: Structure::compile(crd.storage()?)?, narrower })
     }
 }
 
@@ -250,7 +251,7 @@ impl ValidationJob {
     fn once_each(&self, lost: &[PrunedField], words: impl Fn(&str) -> (String, String, String)) -> Vec<LostValue> {
         let mut found: Vec<LostValue> = Vec::new();
         for lost in lost {
-            let place = place::at(&lost.at, &self.version.raw);
+            let place = place::find_place(&lost.at, &self.version.raw);
             if found.iter().any(|found| found.path == place.pattern) {
                 continue;
             }
