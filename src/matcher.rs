@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use gantry_schema::re2::{self, Patterns};
+use gantry_k8s_cel::re2::{self, Patterns};
 use serde_json::{Map, Value};
 
 use crate::resource::{ObjectRef, RawObject};

@@ -1,7 +1,7 @@
 //! CEL: the input is an expression over a fixed object, or generated rules and values.
 
+use gantry_k8s_cel::{CelBudget, CelExpression, compile_rules};
 use gantry_schema::Schema;
-use gantry_schema::cel::{CelBudget, CelExpression, compile_rules};
 use serde_json::{Value, json};
 
 use super::generator::{Random, ruled_schema, ruled_value};

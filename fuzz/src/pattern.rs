@@ -2,8 +2,8 @@
 //!
 //! The first two lines are patterns, the rest is a text to match.
 
+use gantry_k8s_cel::re2;
 use gantry_proof::strings::{self, StringSet, Subset};
-use gantry_schema::re2;
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

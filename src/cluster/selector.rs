@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use gantry_schema::names;
 
 /// A parsed label selector. All of its requirements must hold; an empty one selects everything.

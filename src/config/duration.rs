@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gantry_schema::golang::duration;
+use gantry_k8s_cel::golang::duration;
 
 /// Parses a duration; `None` if the text is not a duration, has a sign, or is longer than 292 years.
 pub fn parse(text: &str) -> Option<Duration> {

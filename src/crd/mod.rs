@@ -29,9 +29,10 @@ use serde_json::Value;
 pub use self::pair::{CrdPair, CrdSide, CrdSides, MalformedCrd};
 pub use self::unreadable::{CrdReadError, CrdReadErrorKind};
 use crate::resource::{RawObject, Resource};
+use gantry_k8s_cel::gotext;
 use gantry_schema::json::Json;
 use gantry_schema::scan;
-use gantry_schema::{ScalePaths, Sense, gotext, same_schema};
+use gantry_schema::{ScalePaths, Sense, same_schema};
 
 /// The `apiVersion` of CRDs.
 pub const API_VERSION: &str = "apiextensions.k8s.io/v1";

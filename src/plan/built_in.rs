@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use base64::Engine;
 
-use gantry_schema::golang::{Timestamp, duration};
+use gantry_k8s_cel::golang::{Timestamp, duration};
+use gantry_k8s_cel::quantity::Quantity;
 use gantry_schema::json::Json;
 use gantry_schema::keywords;
-use gantry_schema::quantity::Quantity;
 
 /// Defaults that the API server adds inside atomic lists and maps of its own kinds. Leaving such a key out and writing
 /// its default mean the same, so treating them as equal is always correct.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use gantry_schema::cel::{CelBudget, CelExpression};
+use gantry_k8s_cel::{CelBudget, CelExpression};
 use serde_json::Value;
 
 use super::view::{LiveObjectView, StatusCondition};

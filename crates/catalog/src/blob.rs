@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use serde_json::value::RawValue;
 
 use crate::json::{BorrowedString, RawFields, compact};

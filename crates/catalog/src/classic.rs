@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 
 use crate::index::Catalog;
 use crate::package::{Channel, ChannelEntry, Package};

@@ -6,11 +6,11 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use regex::{Captures, Regex};
 
 use super::version::SemanticVersion;
-use gantry_schema::golang::semver::is_digits;
+use gantry_k8s_cel::golang::semver::is_digits;
 
 /// The maximum length of a range that the library accepts, in bytes.
 const MOST_BYTES: usize = 512;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 

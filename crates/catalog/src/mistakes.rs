@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 
 use crate::graph::heads;
 use crate::package::{Channel, PACKAGE, Package};

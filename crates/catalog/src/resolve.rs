@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 
 use crate::constraint::Constraint;
 use crate::graph::{InstalledBundleRef, UpgradeGraph};

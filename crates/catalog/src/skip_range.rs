@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use regex::Regex;
 
 use super::version::SemanticVersion;

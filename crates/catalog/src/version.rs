@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use gantry_schema::golang::semver::Identifier;
-pub use gantry_schema::golang::semver::SemanticVersion;
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::golang::semver::Identifier;
+pub use gantry_k8s_cel::golang::semver::SemanticVersion;
+use gantry_k8s_cel::gotext::quote;
 
 /// The maximum length of a release: `release` of a ClusterServiceVersion has this limit.
 const MOST_BYTES_OF_RELEASE: usize = 20;

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::keywords as kw;
 use super::rules::{self, RuleNode, RuleProofResources, RuleView, cost};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_k8s_cel::{COST_PER_CALL, CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing, parse_rule};
 use gantry_schema as schema;
-use gantry_schema::cel::{COST_PER_CALL, CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing, parse_rule};
-use gantry_schema::{Patterns, Schema};
+use gantry_schema::Schema;
 
 /// The rules of one schema node, with the node they belong to.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +162,7 @@ pub fn too_costly(
     let known = cost::LiveValues::Node { schema: live.schema, keeps: live.keeps };
     let bounded = cost::bounded(known, desired.schema, desired.is_root);
     let rules: Vec<Value> = rules.iter().copied().cloned().collect();
-    let most = schema::cel::most_costs(&bounded, &rules, desired.is_root);
+    let most = gantry_k8s_cel::most_costs(&bounded, &rules, desired.is_root);
     most.into_iter().find_map(|most| match most {
         None => Some("the cost of the rule is not known".to_owned()),
         Some(most) if most > COST_PER_CALL => {

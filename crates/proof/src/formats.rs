@@ -42,7 +42,8 @@ pub fn is_exact(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_schema::{enforced_format_accepts, re2};
+    use gantry_k8s_cel::re2;
+    use gantry_schema::enforced_format_accepts;
 
     /// Strings of formats, with variants of each in which one character is replaced.
     #[test]

@@ -34,8 +34,9 @@ mod witness;
 
 use serde_json::Value;
 
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::Schema;
 use gantry_schema::ratchet::RatchetingRefusals;
-use gantry_schema::{Patterns, Schema};
 use nodes::NodeStates;
 pub use product::ChangeOrigin;
 use rules::repair::Repairs;

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
 use super::text::short;
-use gantry_schema::{Patterns, enforced_format_accepts};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::enforced_format_accepts;
 
 /// The strings that satisfy all of these conditions at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

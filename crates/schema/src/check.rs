@@ -10,11 +10,11 @@ use super::correlate::Correlated;
 use super::error::{FieldError, FieldErrorKind, Undecided};
 use super::formats::EnforcedFormat;
 use super::found::FieldErrors;
-use super::gotext;
 use super::node::{AdditionalKeys, Combined, JsonType, SchemaNode, StringRules, Types};
-use super::num::Num;
 use super::number::is_integral;
 use super::path::LinkedPath;
+use gantry_k8s_cel::Num;
+use gantry_k8s_cel::gotext;
 
 /// Validates values against nodes and collects what could not be decided.
 pub struct ValueChecker {

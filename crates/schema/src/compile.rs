@@ -12,9 +12,9 @@ use super::node::{AdditionalKeys, Bounds, Combined, JsonType, ListType, SchemaNo
 use super::number::{self, NumberRange, NumberRules};
 use super::objectmeta;
 use super::prune;
-use super::re2::Patterns;
 use super::rules::CompileRules;
 use super::tree;
+use gantry_k8s_cel::re2::Patterns;
 
 /// A schema that cannot be compiled, and the position of the error.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::node::{ListType, SchemaNode};
-use super::num::Num;
+use gantry_k8s_cel::Num;
 
 /// A new value, its old counterpart, and the node that describes both.
 pub struct Correlated<'a> {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::num::Num;
 use super::number;
+use gantry_k8s_cel::Num;
 
 /// Up to this many values are searched linearly.
 const FEW: usize = 16;

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::gotext;
 use super::path::LinkedPath;
 use crate::Step;
+use gantry_k8s_cel::gotext;
 
 /// The kinds of errors, named as in the server's `causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,7 +11,7 @@
 //! check, listtype, scale, rules    validation; correlate finds the values that an update left unchanged
 //! delta                            the parts of all this that differ from another schema
 //! typed                            what server-side apply cannot parse, before any of the above
-//! formats, re2, number             single keywords
+//! formats, number                  single keywords
 //! ```
 //!
 //! Known differences from the server, of which only the last can affect whether an object is accepted:
@@ -37,31 +37,28 @@
 #![deny(missing_docs)]
 
 mod by_name;
-pub mod cel;
 mod check;
 mod compile;
 mod correlate;
 pub mod crd;
 mod delta;
+mod engine;
 mod enumeration;
 mod error;
+#[cfg(test)]
+mod exhaustion;
 mod formats;
 mod found;
-pub mod golang;
-pub mod gotext;
 pub mod json;
 pub mod keywords;
 mod listtype;
 pub mod names;
 mod node;
-mod num;
 mod number;
 mod objectmeta;
 mod path;
 mod prune;
-pub mod quantity;
 pub mod ratchet;
-pub mod re2;
 mod rules;
 pub mod same;
 mod scale;
@@ -76,7 +73,6 @@ pub use error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 pub use number::{as_stored, can_be_bound};
 pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};
-pub use re2::Patterns;
 pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};
 pub use same::{Sense, is_left_out, same, same_schema};
 pub use scale::ScalePaths;

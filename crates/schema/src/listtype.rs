@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::error::{FieldError, FieldErrorKind, RefusedBy};
-use super::gotext;
 use super::node::{AdditionalKeys, ListType, SchemaNode};
-use super::num::Num;
 use super::path::LinkedPath;
+use gantry_k8s_cel::Num;
+use gantry_k8s_cel::gotext;
 
 /// The duplicates in the whole object.
 pub fn check(object: &Value, node: &SchemaNode) -> Vec<FieldError> {

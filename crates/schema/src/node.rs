@@ -11,8 +11,8 @@ use super::by_name::ByName;
 use super::enumeration::Enumeration;
 use super::formats::EnforcedFormat;
 use super::number::NumberRules;
-use super::re2::Pattern;
 use super::rules::EvaluateRules;
+use gantry_k8s_cel::re2::Pattern;
 
 /// The JSON types that a schema can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

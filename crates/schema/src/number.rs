@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::error::{FieldError, FieldErrorKind};
 use super::found::FieldErrors;
-use super::gotext;
-use super::num::Num;
 use super::path::LinkedPath;
+use gantry_k8s_cel::Num;
+use gantry_k8s_cel::gotext;
 
 /// The type and format that a number is checked against. A schema with several types or none imposes no range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

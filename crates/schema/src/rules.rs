@@ -7,12 +7,12 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::cel::{EXHAUSTED, FieldPath};
 use super::correlate::Correlated;
 use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 use super::node::{JsonType, SchemaNode, Types};
 use super::path::LinkedPath;
 use crate::Step;
+use gantry_k8s_cel::{EXHAUSTED, FieldPath};
 
 /// The result of one rule for one value.
 #[derive(Clone, Debug, PartialEq)]

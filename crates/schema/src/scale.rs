@@ -6,9 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use super::error::{FieldError, FieldErrorKind, RefusedBy};
-use super::gotext;
-use super::num::Num;
 use crate::Step;
+use gantry_k8s_cel::Num;
+use gantry_k8s_cel::gotext;
 
 /// The paths that the scale subresource of a version reads, such as `.spec.replicas`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

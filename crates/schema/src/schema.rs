@@ -10,15 +10,16 @@ use serde_json::Value;
 use super::check::ValueChecker;
 use super::compile::{CompileError, Compiler};
 use super::correlate::Correlated;
+use super::engine::Engine;
 use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 use super::node::SchemaNode;
 use super::objectmeta::{self, MalformedFieldPolicy};
 use super::path::LinkedPath;
 use super::prune::{self, Defaulted, PrunedField};
-use super::re2::Patterns;
 use super::rules::{self, CompileRules, RuleWalk};
 use super::scale::ScalePaths;
-use super::{cel, delta, listtype, number};
+use super::{delta, listtype, number};
+use gantry_k8s_cel::re2::Patterns;
 
 /// A compiled structural schema of one CRD version. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ impl Schema {
     /// Compiles the `openAPIV3Schema` of a custom resource; it does not need to declare `apiVersion`, `kind` and
     /// `metadata`.
     ///
-    /// [`cel`] evaluates its `x-kubernetes-validations`; use [`Schema::compile_with`] for another engine.
+    /// [`gantry_k8s_cel`] evaluates its `x-kubernetes-validations`; use [`Schema::compile_with`] for another engine.
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Self::compile_sharing(schema, &Patterns::default())
     }
@@ -78,7 +79,7 @@ impl Schema {
     /// [`Schema::compile`] with patterns shared between schemas: each pattern is compiled once, and their total size
     /// is bounded.
     pub fn compile_sharing(schema: &Value, patterns: &Patterns) -> Result<Self, CompileError> {
-        Self::compile_by(schema, &cel::Engine::sharing(patterns), patterns)
+        Self::compile_by(schema, &Engine::sharing(patterns), patterns)
     }
 
     /// [`Schema::compile_sharing`] without `x-kubernetes-validations`, which are assumed to hold.
@@ -99,7 +100,7 @@ impl Schema {
     /// and changes it exactly if `schema` changes it.
     pub fn compile_beside(schema: &Value, other: &Value) -> Result<Self, CompileError> {
         let patterns = Patterns::default();
-        let mut root = Compiler::new(&cel::Engine::sharing(&patterns), &patterns).root(schema)?;
+        let mut root = Compiler::new(&Engine::sharing(&patterns), &patterns).root(schema)?;
         delta::narrow(&mut root, schema, other);
         let looks_back = delta::looks_back(schema, Some(other));
         Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata: true, looks_back })

@@ -19,7 +19,7 @@ use crate::merge::Owners;
 use crate::problem::Problem;
 use crate::resource::{RawObject, SERVER_METADATA};
 use crate::text::json_pointer_step;
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 
 /// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
 pub async fn dry_run(

@@ -10,7 +10,7 @@ use crate::cluster::{self, Impersonate};
 use crate::problem::Problem;
 use crate::resource::RawObject;
 use crate::secret::SecretValues;
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 
 impl RequestError {
     /// Describes the failure.

@@ -4,7 +4,7 @@ use super::RuleListReader;
 use crate::config::keys;
 use crate::config::located::LocatedValue;
 use crate::readiness::rules::{ConditionMatcher, Expressions, ReadinessTest, VARIABLES, WaitRule};
-use gantry_schema::cel::CelExpression;
+use gantry_k8s_cel::CelExpression;
 
 impl RuleListReader {
     pub(super) fn wait_rule(&mut self, item: &LocatedValue, path: &str) -> Option<WaitRule> {

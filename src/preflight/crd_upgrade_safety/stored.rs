@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::crd::{CrdPair, CrdVersion};
 use crate::finding::{Witness, WitnessVerdict};
 use crate::preflight::proofs::VersionProof;
-use gantry_schema::{Patterns, Schema};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::Schema;
 
 /// The proof about the version, without such witnesses.
 pub fn drop_witnesses_not_stored(

@@ -13,7 +13,7 @@ use crate::plan::{Change, Plan};
 use crate::preflight::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, Violation, ViolationSubject};
 use crate::problem::did_you_mean;
 use crate::resource::{ObjectRef, Step};
-use gantry_schema::cel::{CelBudget, CelExpression};
+use gantry_k8s_cel::{CelBudget, CelExpression};
 
 pub const KIND: KindEntry = KindEntry {
     key: "cel",

@@ -27,8 +27,9 @@ use crate::preflight::rule::RuleDoc;
 use crate::preflight::{CheckLookup, Context, CouldNotCheck, Violation};
 use crate::problem::did_you_mean;
 use crate::resource::{RawObject, Resource, Step};
+use gantry_k8s_cel::gotext;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
-use gantry_schema::{FieldError, PrunedField, gotext};
+use gantry_schema::{FieldError, PrunedField};
 
 /// Metadata that a manifest may set.
 const METADATA: [&str; 7] =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gantry_schema::cel::compile_rules;
+use gantry_k8s_cel::compile_rules;
 use gantry_schema::{FieldError, FieldErrorKind, ObjectValidationResult};
 use serde_json::{Map, Value, json};
 

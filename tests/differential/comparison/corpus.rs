@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use gantry_k8s_cel::compile_rules;
 use gantry_schema::Schema;
-use gantry_schema::cel::compile_rules;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 //! OLM first checks the ClusterServiceVersion and stops at the first unsupported feature. Only if there is none, it
 //! runs all validators and reports everything they find.
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 
 use super::Bundle;
 use super::config;

@@ -1,6 +1,6 @@
 //! Validates `spec.config.inline` of a ClusterExtension; the bundle's install modes determine what is allowed.
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use serde_json::Value;
 
 use super::ClusterServiceVersion;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gantry_schema::gotext::quote;
+use gantry_k8s_cel::gotext::quote;
 use gantry_schema::names::subdomain;
 
 use super::support::{CsvStep, Unsupported, UnsupportedKind, csv_place};

@@ -1,7 +1,7 @@
 //! Decides questions about regular languages: is there a string that some patterns match and others do not?
 //!
 //! Patterns are RE2 as in a schema's `pattern`: unanchored, over code points. Each is parsed by `regex-syntax` (after
-//! the translation of [`gantry_schema::re2`]) and becomes a nondeterministic automaton. [`search`] walks the product of
+//! the translation of [`gantry_k8s_cel::re2`]) and becomes a nondeterministic automaton. [`search`] walks the product of
 //! all automata, determinized on the fly, until it finds a shortest string or has visited every state. The product is
 //! finite, so finding nothing is a proof.
 //!
@@ -13,7 +13,7 @@ mod search;
 
 use regex_syntax::hir::Hir;
 
-use gantry_schema::{Patterns, re2};
+use gantry_k8s_cel::{re2, re2::Patterns};
 
 pub use search::find;
 

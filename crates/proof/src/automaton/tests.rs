@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use gantry_schema::re2;
+use gantry_k8s_cel::re2;
 
 fn search(query: &StringQuery<'_>) -> Result<Option<String>, String> {
     find(query, &mut SearchBudget::new(2_000_000))

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{ExpectedEffect, status_obligation, walk};
 use crate::solve::Solver;
-use gantry_schema::{Patterns, Schema};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::Schema;
 
 /// A field `f` of a custom resource.
 fn whole(field: &Value) -> Value {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use crate::keywords as kw;
-use gantry_schema::cel::{COST_PER_OBJECT, most_costs};
+use gantry_k8s_cel::{COST_PER_OBJECT, most_costs};
 
 /// The maximum size of an object that is considered, in bytes. A request may have 3 MiB, but for such objects the
 /// estimate of nearly every rule about an unbounded list is beyond the limits, and custom resources are not as large.

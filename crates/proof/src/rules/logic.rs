@@ -18,8 +18,8 @@ use super::budget::BUDGET;
 use super::footprint::parts;
 use super::{RuleNode, RuleProofResources, alike, source};
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
-use gantry_schema::cel::{CompiledRule, compile_rules_sharing, parse_rule, unescape};
+use gantry_k8s_cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
+use gantry_k8s_cel::{CompiledRule, compile_rules_sharing, parse_rule, unescape};
 
 /// The maximum number of formula nodes that are evaluated for one rule.
 const EVALUATED: u64 = 200_000;

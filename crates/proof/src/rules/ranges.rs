@@ -8,8 +8,8 @@
 use serde_json::Value;
 
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{BinaryOperator, Expr, Literal, SelectionStep};
-use gantry_schema::cel::{parse_rule, unescape};
+use gantry_k8s_cel::ast::{BinaryOperator, Expr, Literal, SelectionStep};
+use gantry_k8s_cel::{parse_rule, unescape};
 
 /// Whether the rule holds for every value that `live` accepts, with `desired`'s defaults. False if that is unknown.
 pub fn always_holds(rule: &str, live: &Value, desired: &Value) -> bool {

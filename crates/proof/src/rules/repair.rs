@@ -17,8 +17,8 @@ use super::values::RepresentativeBuilder;
 use super::view::{RuleView, ViewStep};
 use crate::automaton::SearchBudget;
 use crate::keywords as kw;
-use gantry_schema::Patterns;
-use gantry_schema::cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
 
 /// Caches compiled rules by schema node, and the variants for each rule. Nodes are identified by their addresses, so
 /// all of them must live as long as this cache.

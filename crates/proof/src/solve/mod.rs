@@ -18,7 +18,8 @@ use super::keywords::{self as kw, JsonTypeSet};
 use super::numbers;
 use super::rules::RuleProofResources;
 use super::strings::{self, StringSet, Subset, subset_within};
-use gantry_schema::{Patterns, Schema};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::Schema;
 
 /// The maximum depth of a value that is built.
 const DEPTH: usize = 64;

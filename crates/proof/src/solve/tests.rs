@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{PinnedPart, Solver};
 use crate::constraints::{SharedSchema, ValueConstraints};
-use gantry_schema::{Patterns, Schema};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::Schema;
 
 /// Constraints from a schema that accepts a value and one that refuses it.
 fn constraints<'s>(holds: &'s Value, fails: &'s Value) -> ValueConstraints<'s> {

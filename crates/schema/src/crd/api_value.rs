@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::decode::{Decoded, DecodedObject, Given, flag, integer, list, number, text, within};
 use crate::by_name::ByName;
-use crate::gotext;
+use gantry_k8s_cel::gotext;
 
 /// A value of the API.
 pub trait ApiValue<'v>: Sized {

@@ -2,9 +2,9 @@
 
 use super::found::Errors;
 use super::model::CrdModel;
-use crate::golang::url::is_absolute_url;
-use crate::gotext;
 use crate::path::LinkedPath;
+use gantry_k8s_cel::golang::url::is_absolute_url;
+use gantry_k8s_cel::gotext;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";

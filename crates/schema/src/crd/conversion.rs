@@ -7,9 +7,9 @@ use super::api_value::show_list;
 use super::found::Errors;
 use super::model::{ConversionModel, CrdClientConfig, ServiceModel};
 use super::options::CrdRequirements;
-use crate::golang::url::Url;
 use crate::names as texts;
 use crate::path::LinkedPath;
+use gantry_k8s_cel::golang::url::Url;
 
 /// The ConversionReview versions that the server supports.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

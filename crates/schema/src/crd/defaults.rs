@@ -6,16 +6,16 @@ use super::found::Errors;
 use super::options::CrdRequirements;
 use super::props::Props;
 use super::structural;
-use crate::Patterns;
-use crate::cel::Engine;
 use crate::check::ValueChecker;
 use crate::compile::Compiler;
+use crate::engine::Engine;
 use crate::error::FieldError;
 use crate::node::SchemaNode;
 use crate::objectmeta::{self, MalformedFieldPolicy};
 use crate::path::LinkedPath;
 use crate::prune;
 use crate::rules::{NoEngine, RuleWalk};
+use gantry_k8s_cel::re2::Patterns;
 
 /// Checks the defaults of a structural schema.
 pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::Step;
 use crate::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
-use crate::gotext;
 use crate::path::LinkedPath;
+use gantry_k8s_cel::gotext;
 
 /// An error about a value at or below `path`, with a path as the server writes it: parts common to all versions are at
 /// the top level.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::api_value::ApiValue;
 use super::decode::{Decoded, DecodedObject, Given, list, within};
 use super::props::Props;
-use crate::gotext;
+use gantry_k8s_cel::gotext;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrdNamesModel<'v> {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use gantry_k8s_cel::{CelType, CompiledExpression, ExpressionError, compile_expression, escape};
 use serde_json::Value;
 
 use super::api_value::ApiValue;
 use super::cost::{self, Costs};
 use super::found::Errors;
 use super::props::{Props, ValidationRule};
-use crate::cel::{CelType, CelTypeKind, CompiledExpression, ExpressionError, compile_expression, escape};
 use crate::path::LinkedPath;
 
 /// The CEL type of a node's values.
@@ -50,24 +50,17 @@ impl RuleScope {
 
     pub fn property(&self, schema: &Props, name: &str, child: &Props) -> Self {
         self.below(schema, child, |of| {
-            let CelTypeKind::Object(properties) = &of.kind else { return None };
-            let property = properties.get(name).filter(|of| of.is_declared() && escape(name).is_some())?;
+            let property = of.declared_property(name).filter(|of| of.is_declared() && escape(name).is_some())?;
             Some(NodeCelType::Typed(Arc::clone(property)))
         })
     }
 
     pub fn item(&self, schema: &Props, child: &Props) -> Self {
-        self.below(schema, child, |of| {
-            let CelTypeKind::List { items, .. } = &of.kind else { return Some(NodeCelType::UntypedPart) };
-            Some(if items.is_declared() { NodeCelType::Typed(Arc::clone(items)) } else { NodeCelType::UntypedPart })
-        })
+        self.below(schema, child, |of| Some(part_of(of.items())))
     }
 
     pub fn entry(&self, schema: &Props, child: &Props) -> Self {
-        self.below(schema, child, |of| {
-            let CelTypeKind::Map(values) = &of.kind else { return Some(NodeCelType::UntypedPart) };
-            Some(if values.is_declared() { NodeCelType::Typed(Arc::clone(values)) } else { NodeCelType::UntypedPart })
-        })
+        self.below(schema, child, |of| Some(part_of(of.values())))
     }
 
     /// The scope of a child of the node with the schema `schema`.
@@ -81,6 +74,14 @@ impl RuleScope {
         };
         let cardinality = cardinality.zip(cost::parts(schema)).map(|(above, parts)| above.saturating_mul(parts));
         RuleScope(Some(RuleContext { seen, cardinality }))
+    }
+}
+
+/// The CEL type of list items or map values.
+fn part_of(part: Option<&Arc<CelType>>) -> NodeCelType {
+    match part {
+        Some(part) if part.is_declared() => NodeCelType::Typed(Arc::clone(part)),
+        _ => NodeCelType::UntypedPart,
     }
 }
 
@@ -117,7 +118,7 @@ impl CrdRuleChecker<'_> {
             }
         };
         // Without a limit, assume as many values as fit into a request.
-        let times = node.cardinality.unwrap_or_else(|| of.extent.max_cardinality());
+        let times = node.cardinality.unwrap_or_else(|| of.max_cardinality());
         for (at, rule) in schema.rules.iter().enumerate() {
             self.rule(rule, of, times, &LinkedPath::Index(path, at));
         }

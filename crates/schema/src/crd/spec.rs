@@ -6,8 +6,9 @@ use super::found::Errors;
 use super::model::{Column, CrdModel, CrdNamesModel, CrdVersionModel, ScaleDeclaration, VersionSubresources};
 use super::options::CrdRequirements;
 use super::{conversion, schema, selectable, show};
+use crate::names as texts;
 use crate::path::LinkedPath;
-use crate::{gotext, names as texts};
+use gantry_k8s_cel::gotext;
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];

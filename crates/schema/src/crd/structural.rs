@@ -4,7 +4,7 @@
 use super::found::Errors;
 use super::props::Props;
 use crate::path::LinkedPath;
-use crate::re2::syntax::{self, PatternError};
+use gantry_k8s_cel::re2::syntax::{self, PatternError};
 
 /// The reason why a schema cannot be converted to a structural one, if any: the first one found.
 pub fn unsupported(schema: &Props) -> Option<String> {

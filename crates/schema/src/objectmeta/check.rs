@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::super::error::{FieldError, FieldErrorKind, RefusedBy};
+use super::super::names;
 use super::super::node::SchemaNode;
 use super::super::path::LinkedPath;
-use super::super::{gotext, names};
 use super::invalid;
+use gantry_k8s_cel::gotext;
 
 /// Validates the metadata of the object itself. The namespace depends on the request, and the server sets the
 /// generation and the managed fields itself.

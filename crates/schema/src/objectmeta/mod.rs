@@ -12,11 +12,11 @@ pub use check::{check_embedded, check_root};
 use fields::{METADATA, MetadataField, MetadataFieldType};
 
 use super::error::{FieldError, FieldErrorKind};
-use super::golang::Timestamp;
-use super::gotext;
 use super::node::SchemaNode;
 use super::path::LinkedPath;
 use super::prune::PrunedField;
+use gantry_k8s_cel::golang::Timestamp;
+use gantry_k8s_cel::gotext;
 
 /// How to handle a metadata field that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::gotext;
-use super::num::Num;
 use crate::Step;
+use gantry_k8s_cel::Num;
+use gantry_k8s_cel::gotext;
 
 /// The maximum length of a chain of `$ref`s.
 const MOST_REFERENCES: usize = 8;

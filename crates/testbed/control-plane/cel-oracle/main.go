@@ -1,13 +1,13 @@
 // Evaluates CEL expressions with the packages that the API server uses.
 //
-//	go run ./cel-oracle ../../schema/tests/fixtures/cel
+//	go run ./cel-oracle ../../k8s-cel/tests/fixtures/cel
 //
 // rewrites each *.txt in the folder: every line `EXPRESSION ⇒ …` gets the result in the API server's environment, the
 // cost and, after `≤`, the server's estimate of the maximum cost for any object. Both `self` and `oldSelf` are the
 // object in object.json with the schema in schema.json. In optional.txt `oldSelf` is an optional, as it is for rules
 // with `optionalOldSelf`. Lines without an expression (empty lines and comments) are kept.
 //
-//	go run ./cel-oracle -signatures > ../../schema/src/cel/signatures.txt
+//	go run ./cel-oracle -signatures > ../../k8s-cel/src/signatures.txt
 //
 // lists the functions that rules can call, as declared to the type checker.
 package main

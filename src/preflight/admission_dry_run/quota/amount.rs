@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Sub};
 
-use gantry_schema::quantity::Quantity;
+use gantry_k8s_cel::quantity::Quantity;
 
 /// A number of billionths, the precision of Kubernetes quantities.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

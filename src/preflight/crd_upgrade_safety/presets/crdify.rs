@@ -6,7 +6,7 @@ use super::validations::{self, FailedValidation};
 use super::{Flagged, SchemasByVersion};
 use crate::crd::{CrdPair, steps, versions};
 use crate::preflight::crd_upgrade_safety::json::JsonMap;
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 
 pub const SCOPE: &str = "scope";
 pub const STORED_VERSION_REMOVAL: &str = "storedVersionRemoval";

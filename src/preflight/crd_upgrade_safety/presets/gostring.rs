@@ -6,7 +6,7 @@
 
 use super::typed;
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 use gantry_schema::keywords::{GoFieldType, KEYWORDS_IN_ORDER, RULE_FIELDS};
 
 /// The CRD that a schema belongs to. The two CRDs never share an address.

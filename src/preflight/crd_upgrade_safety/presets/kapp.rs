@@ -10,7 +10,7 @@ use super::{Flagged, SchemasByVersion};
 use crate::crd::{CrdPair, steps};
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::preflight::crd_upgrade_safety::words;
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 use gantry_schema::keywords::{self, KeywordShape};
 
 pub const NO_SCOPE_CHANGE: &str = "NoScopeChange";

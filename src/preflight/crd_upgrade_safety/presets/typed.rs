@@ -8,7 +8,7 @@
 //! absence, and a different order is a change. The dropped keywords come from the same table of keywords.
 
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 use gantry_schema::keywords::{self, GoField, KeywordShape, RULE_FIELDS};
 
 /// A map in the API's types. To gantry's table of keywords, it can be any value.

@@ -7,7 +7,7 @@ use super::options::{CrdifyOptions, UNHANDLED};
 use super::typed::{self, TypedDifference};
 use crate::preflight::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::preflight::crd_upgrade_safety::words;
-use gantry_schema::gotext;
+use gantry_k8s_cel::gotext;
 
 /// The validations of a node. Each has the name of the keyword that it handles.
 pub const OF_NODES: &[&str] = &[

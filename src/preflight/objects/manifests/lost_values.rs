@@ -15,7 +15,8 @@ use crate::preflight::objects::{lost_fields, place};
 use crate::preflight::rule::RuleDoc;
 use crate::preflight::{Context, CouldNotCheck, Violation};
 use crate::resource::Step;
-use gantry_schema::{Patterns, PrunedField, Schema};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_schema::{PrunedField, Schema};
 
 /// A value that is lost although the server accepts the manifest.
 #[derive(Debug)]

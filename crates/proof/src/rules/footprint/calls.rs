@@ -2,7 +2,7 @@
 
 use super::place::kind;
 use super::{Case, FootprintPlace, FootprintReader, Term};
-use gantry_schema::cel::ast::{Expr, FunctionCall, Literal, MacroKind, SelectionStep};
+use gantry_k8s_cel::ast::{Expr, FunctionCall, Literal, MacroKind, SelectionStep};
 
 impl<'a> FootprintReader<'a, '_> {
     /// `{'a': 1, 'b': 2}[place]`: one of finitely many constants, selected by the key that the value equals.

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::view::{Footprint, RuleView, ViewStep};
 use crate::keywords as kw;
-use gantry_schema::cel::ast::{BinaryOperator, Expr, Literal, Macro, MacroKind, SelectionStep};
-use gantry_schema::cel::{parse_rule, unescape};
+use gantry_k8s_cel::ast::{BinaryOperator, Expr, Literal, Macro, MacroKind, SelectionStep};
+use gantry_k8s_cel::{parse_rule, unescape};
 use normal::normal;
 use place::{FootprintPlace, defaults_at, is_absent, item, kind, plain, value};
 use shape::{is_of_each, is_paired, uncounted};

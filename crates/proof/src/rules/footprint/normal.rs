@@ -6,7 +6,7 @@
 //! evaluated.
 
 use super::variables::replaced;
-use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
+use gantry_k8s_cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
 
 /// The maximum number of conditionals and items that are expanded; the rest stay unchanged.
 const SPREAD: usize = 64;

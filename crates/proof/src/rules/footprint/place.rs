@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{FIXED, FootprintReader};
 use crate::keywords as kw;
 use crate::rules::view::ViewStep;
-use gantry_schema::cel::ast::{Expr, Literal, SelectionStep};
-use gantry_schema::cel::unescape;
+use gantry_k8s_cel::ast::{Expr, Literal, SelectionStep};
+use gantry_k8s_cel::unescape;
 use gantry_schema::{self as schema, Sense};
 
 /// A place below the node: the path to it, and its schemas.

@@ -1,7 +1,7 @@
 //! Shapes of rules for which a few items of a list decide.
 
 use super::variables::{mentions, replaced};
-use gantry_schema::cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind};
+use gantry_k8s_cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind};
 
 /// Whether the rule checks each item of `self` separately.
 pub(super) fn is_of_each(expr: &Expr) -> bool {

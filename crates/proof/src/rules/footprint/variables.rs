@@ -1,6 +1,6 @@
 //! Variables of an expression: finds and substitutes them.
 
-use gantry_schema::cel::ast::{Expr, FunctionCall, Macro, SelectionStep};
+use gantry_k8s_cel::ast::{Expr, FunctionCall, Macro, SelectionStep};
 
 /// The expressions that this one directly consists of.
 pub(in crate::rules) fn parts(expr: &Expr) -> Vec<&Expr> {

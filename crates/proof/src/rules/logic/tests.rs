@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use gantry_schema::cel::{CelBudget, CelRuleResult, compile_rules};
+use gantry_k8s_cel::{CelBudget, CelRuleResult, compile_rules};
 
 fn text() -> Value {
     json!({"type": "string"})

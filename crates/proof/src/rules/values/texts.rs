@@ -180,7 +180,7 @@ pub(super) fn no_shorter(length: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gantry_schema::re2;
+    use gantry_k8s_cel::re2;
 
     #[test]
     fn a_length_of_thousands_is_still_one() {

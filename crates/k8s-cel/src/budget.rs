@@ -10,7 +10,7 @@ pub const COST_PER_CALL: u64 = 1_000_000;
 pub const COST_PER_OBJECT: u64 = 10_000_000;
 
 /// The reason for a rule that does not finish.
-pub(crate) const EXHAUSTED: &str = "the rule takes more steps than its budget allows";
+pub const EXHAUSTED: &str = "the rule takes more steps than its budget allows";
 
 /// The remaining steps for the rules of one object.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! The form of an expression used by the cost estimate: its nodes with their types, and macros expanded to the
 //! server's loops.
 
-use crate::cel::ast::Literal;
-use crate::cel::signature::Signature;
-use crate::cel::typing::Ty;
+use crate::ast::Literal;
+use crate::signature::Signature;
+use crate::typing::Ty;
 
 /// The maximum number of nodes. Only expressions with nested macros that the server copies repeatedly have more.
 const MAX_NODES: usize = 200_000;

@@ -5,6 +5,6 @@ pub mod duration;
 pub(crate) mod ip;
 pub mod semver;
 pub mod time;
-pub(crate) mod url;
+pub mod url;
 
 pub use time::Timestamp;

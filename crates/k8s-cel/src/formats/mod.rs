@@ -1,6 +1,6 @@
-//! The formats that the server enforces, and only those.
+//! The formats of strings that the server enforces, and only those.
 //!
-//! Any other name is ignored, and so is a name that does not apply to the schema's type. Several formats are laxer or
+//! Any other name is ignored. Several formats are laxer or
 //! stricter than their names suggest (`date-time` ignores anything after a second `t`, `ssn` requires eleven
 //! characters); the server's behavior is reproduced.
 
@@ -14,53 +14,11 @@ use regex::Regex;
 pub use time::{is_date, is_date_time};
 
 use super::golang::{duration, url};
-use super::node::{JsonType, Types};
 
-/// An enforced format.
-#[derive(Clone, Debug)]
-pub struct EnforcedFormat {
-    /// As spelled in the schema, because messages quote it: `date-time` and `datetime` are the same format.
-    name: Box<str>,
-    check: Option<fn(&str) -> bool>,
-}
-
-impl EnforcedFormat {
-    /// The format `name` on a schema of these types, if the server enforces it there.
-    pub fn of(name: &str, types: Types) -> Option<Self> {
-        let check = match types {
-            Types::Any | Types::Unknown | Types::IntOrString | Types::One(JsonType::String) => {
-                Some(check_of(&name.replace('-', ""))?)
-            }
-            Types::One(JsonType::Integer) if matches!(name, "int32" | "int64") => None,
-            Types::One(JsonType::Number) if matches!(name, "float" | "double") => None,
-            _ => return None,
-        };
-        Some(Self { name: name.into(), check })
-    }
-
-    /// The format for a default in a schema: here the server also considers names that it ignores for objects.
-    pub fn of_default(name: &str, types: Types) -> Option<Self> {
-        let kept = || Self { name: name.into(), check: check_of(&name.replace('-', "")) };
-        (!name.is_empty()).then(|| Self::of(name, types).unwrap_or_else(kept))
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether the format applies to strings. The formats of numbers are ranges, which are checked with the other
-    /// bounds.
-    pub fn is_of_strings(&self) -> bool {
-        self.check.is_some()
-    }
-
-    pub fn accepts(&self, text: &str) -> bool {
-        self.check.is_none_or(|check| check(text))
-    }
-}
-
-fn check_of(name: &str) -> Option<fn(&str) -> bool> {
-    Some(match name {
+/// The check of a format of strings; `None` if the server does not enforce a format with this name. Dashes in the name
+/// are ignored: `date-time` and `datetime` are the same format.
+pub fn check_of(name: &str) -> Option<fn(&str) -> bool> {
+    Some(match &*name.replace('-', "") {
         "bsonobjectid" => |s| s.len() == 24 && s.bytes().all(|b| b.is_ascii_hexdigit()),
         "uri" => |s| url::check_request(s).is_ok(),
         "email" => email::is_email,
@@ -237,12 +195,10 @@ mod tests {
             ("k8s-short-name", "a-b", "A"),
             ("k8s-long-name", "a.b", "a..b"),
         ] {
-            let format = EnforcedFormat::of(format, Types::One(JsonType::String)).expect(format);
-            assert!(format.accepts(good), "{} {good}", format.name());
-            assert!(!format.accepts(bad), "{} {bad}", format.name());
+            let accepts = check_of(format).expect(format);
+            assert!(accepts(good), "{format} {good}");
+            assert!(!accepts(bad), "{format} {bad}");
         }
-        assert!(EnforcedFormat::of("quantity", Types::One(JsonType::String)).is_none());
-        assert!(EnforcedFormat::of("email", Types::One(JsonType::Object)).is_none());
-        assert!(EnforcedFormat::of("int32", Types::One(JsonType::Number)).is_none());
+        assert!(check_of("quantity").is_none());
     }
 }

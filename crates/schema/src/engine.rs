@@ -2,8 +2,10 @@
 
 use serde_json::Value as Json;
 
-use super::{CelBudget, CelRuleResult, CompiledRule, RuleFailureReason, compile_rules_sharing};
-use crate::{CompileRules, EvaluateRules, FieldErrorKind, Patterns, RuleVerdict};
+use gantry_k8s_cel::re2::Patterns;
+use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, RuleFailureReason, compile_rules_sharing};
+
+use crate::{CompileRules, EvaluateRules, FieldErrorKind, RuleVerdict};
 
 /// Evaluates the rules of a schema.
 #[derive(Debug, Clone, Default)]

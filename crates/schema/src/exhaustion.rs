@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{ObjectValidationResult, Schema};
+use super::{ObjectValidationResult, Schema};
 
 /// Validates an object that contains a list of 500 strings of 20 bytes and a string of 2,000 bytes.
 fn validate(rules: &[&str]) -> ObjectValidationResult {

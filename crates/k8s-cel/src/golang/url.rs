@@ -7,22 +7,27 @@ use crate::gotext::quote;
 
 /// The parts of a URL that rules can access, and those that distinguish two URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Url {
+pub struct Url {
+    /// The scheme, in lower case; empty if there is none.
     pub scheme: String,
     opaque: String,
+    /// The part before the `@`, with its escapes.
     pub user: Option<String>,
+    /// The host and its port.
     pub host: String,
     /// Whether the path begins where the host would be.
     omits_host: bool,
     /// With its escapes.
     pub path: String,
+    /// The part after the `?`, with its escapes.
     pub query: Option<String>,
+    /// The part after the `#`, with its escapes.
     pub fragment: String,
 }
 
 impl Url {
     /// Parses a URL as `net/url` does; the error is its text.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(rest, false).map_err(|why| format!("parse {}: {why}", quote(rest)))?;
         unescape(fragment, UrlComponent::Other).map_err(|why| format!("parse {}: {why}", quote(text)))?;
@@ -62,7 +67,7 @@ pub(crate) fn check_request(text: &str) -> Result<(), String> {
 }
 
 /// Whether the text is a URL with a scheme and a host.
-pub(crate) fn is_absolute_url(text: &str) -> bool {
+pub fn is_absolute_url(text: &str) -> bool {
     parse(text, true).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
 }
 

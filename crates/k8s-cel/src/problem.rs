@@ -4,14 +4,15 @@ use std::fmt;
 
 /// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ExpressionError {
+pub struct ExpressionError {
+    /// What is wrong.
     pub text: String,
     /// Whether the expression exceeds this implementation, although the server might accept it. Otherwise the server
     /// rejects it.
     pub is_limit: bool,
 }
 
-pub(crate) type ExpressionResult<T> = Result<T, ExpressionError>;
+pub type ExpressionResult<T> = Result<T, ExpressionError>;
 
 impl ExpressionError {
     pub(crate) fn limit(text: String) -> Self {
@@ -30,3 +31,5 @@ impl fmt::Display for ExpressionError {
         f.write_str(&self.text)
     }
 }
+
+impl std::error::Error for ExpressionError {}

@@ -24,7 +24,8 @@ const NANOS: i128 = 1_000_000_000;
 
 /// The parts of a timestamp that rules can access.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TimestampParts {
+pub struct TimestampParts {
+    /// The year.
     pub year: i64,
     /// 1 to 12.
     pub month: i64,
@@ -34,8 +35,11 @@ pub(crate) struct TimestampParts {
     pub day_of_year: i64,
     /// Sunday is 0.
     pub weekday: i64,
+    /// 0 to 23.
     pub hour: i64,
+    /// 0 to 59.
     pub minute: i64,
+    /// 0 to 59.
     pub second: i64,
 }
 
@@ -90,12 +94,12 @@ impl Timestamp {
     }
 
     /// The same timestamp in UTC, truncated to the second.
-    pub(crate) fn to_the_second(self) -> Timestamp {
+    pub fn to_the_second(self) -> Timestamp {
         Timestamp { seconds: self.seconds, nanos: 0, offset: 0 }
     }
 
     /// Whether this is the first moment of the year 1, Go's zero time.
-    pub(crate) fn is_zero(self) -> bool {
+    pub fn is_zero(self) -> bool {
         (self.seconds, self.nanos) == (MIN_SECONDS, 0)
     }
 
@@ -113,7 +117,7 @@ impl Timestamp {
     }
 
     /// The parts as shown by a clock `offset` seconds east of UTC.
-    pub(crate) fn parts(self, offset: i64) -> TimestampParts {
+    pub fn parts(self, offset: i64) -> TimestampParts {
         let local = self.seconds + offset;
         let (days, second) = (local.div_euclid(86_400), local.rem_euclid(86_400));
         // The calendar repeats every 400 years; the local time can already be in the year 10000.

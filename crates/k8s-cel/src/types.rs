@@ -12,7 +12,7 @@ use super::estimate::Extent;
 
 /// The type of a schema node in CEL.
 #[derive(Debug, Clone)]
-pub(crate) struct CelType {
+pub struct CelType {
     pub(crate) kind: CelTypeKind,
     pub(crate) nullable: bool,
     /// The node's `type`, which the server prints in messages; empty if it has none.
@@ -60,7 +60,7 @@ pub(crate) enum ListKind {
 impl CelType {
     /// The type of a schema node. `resource` is whether the node is the root of a custom resource; embedded resources
     /// are detected automatically.
-    pub(crate) fn compile(schema: &Json, resource: bool) -> Arc<CelType> {
+    pub fn compile(schema: &Json, resource: bool) -> Arc<CelType> {
         let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
         let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let embedded = flag("x-kubernetes-embedded-resource");
@@ -92,13 +92,36 @@ impl CelType {
     }
 
     /// Whether rules can access values of this type. Fields of other types do not exist for them.
-    pub(crate) fn is_declared(&self) -> bool {
+    pub fn is_declared(&self) -> bool {
         match &self.kind {
             CelTypeKind::List { items, .. } => items.is_declared(),
             CelTypeKind::Map(values) => values.is_declared(),
             CelTypeKind::Unknown | CelTypeKind::Untyped => false,
             _ => true,
         }
+    }
+
+    /// The maximum number of values of this type in an object, by the server's estimate.
+    pub fn max_cardinality(&self) -> u64 {
+        self.extent.max_cardinality()
+    }
+
+    /// The type of the property `name` (unescaped) of an object with declared properties.
+    pub fn declared_property(&self, name: &str) -> Option<&Arc<CelType>> {
+        let CelTypeKind::Object(properties) = &self.kind else { return None };
+        properties.get(name)
+    }
+
+    /// The type of the items of a list.
+    pub fn items(&self) -> Option<&Arc<CelType>> {
+        let CelTypeKind::List { items, .. } = &self.kind else { return None };
+        Some(items)
+    }
+
+    /// The type of the values of an object with `additionalProperties`.
+    pub fn values(&self) -> Option<&Arc<CelType>> {
+        let CelTypeKind::Map(values) = &self.kind else { return None };
+        Some(values)
     }
 
     /// The declared property `name` (unescaped).
@@ -198,7 +221,7 @@ pub(crate) const RESERVED: &[&str] = &[
 ];
 
 /// The identifier for the property `name` in rules, if there is one.
-pub(crate) fn escape(name: &str) -> Option<String> {
+pub fn escape(name: &str) -> Option<String> {
     if RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }

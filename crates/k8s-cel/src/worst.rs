@@ -29,8 +29,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cel::{COST_PER_CALL, Engine};
-    use crate::{CompileRules, RuleVerdict};
+    use crate::{COST_PER_CALL, CelBudget, CelRuleResult, compile_rules};
 
     #[test]
     fn a_rule_whose_estimate_is_below_the_limit_is_evaluated_to_the_end() {
@@ -40,10 +39,9 @@ mod tests {
             let most = most_costs(&schema, &rules, false)[0].expect("an estimate");
             assert_eq!(most <= COST_PER_CALL, is_cheap, "{items}: {most}");
             let list: Json = (0..items).map(|at| json!(format!("{at:08}"))).collect();
-            let mut budget = 10 * COST_PER_CALL;
-            let compiled = Engine::default().compile(&schema, false, &rules);
-            let verdicts = compiled.evaluate(&list, None, &mut budget);
-            assert_eq!(verdicts[0].1 == RuleVerdict::Holds, is_cheap, "{items}: {:?}", verdicts[0].1);
+            let mut budget = CelBudget::new(10 * COST_PER_CALL);
+            let verdict = compile_rules(&schema, &rules, false)[0].evaluate(&list, None, &mut budget);
+            assert_eq!(verdict == CelRuleResult::Holds, is_cheap, "{items}: {verdict:?}");
         }
     }
 }

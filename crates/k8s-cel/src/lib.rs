@@ -17,8 +17,13 @@
 //! A rule takes at least as many steps as the server counts in cost. A rule that is too expensive for the server is
 //! therefore undecided here, and so are some that are cheap enough for the server.
 //!
-//! Whatever cannot be parsed, checked or evaluated here is [`Answer::Undecided`], never a rule that holds. The server
-//! rejects a CRD with a rule that does not type-check.
+//! Whatever cannot be parsed, checked or evaluated here is [`CelRuleResult::Undecided`], never a rule that holds. The
+//! server rejects a CRD with a rule that does not type-check.
+//!
+//! The rest of the crate is what the language rests on: Go's libraries with their quirks ([`golang`], [`gotext`]),
+//! patterns ([`re2`]), formats ([`formats`]) and quantities ([`quantity`]). This crate does no I/O.
+
+#![deny(missing_docs)]
 
 mod access;
 pub mod ast;
@@ -29,15 +34,15 @@ mod comprehension;
 mod constant;
 mod convert;
 mod cost;
-mod engine;
 mod equal;
 mod estimate;
 mod eval;
-#[cfg(test)]
-mod exhaustion;
 mod expression;
 mod fault;
 mod field_path;
+pub mod formats;
+pub mod golang;
+pub mod gotext;
 mod lexer;
 mod lib_convert;
 mod lib_format;
@@ -54,9 +59,12 @@ mod lib_time;
 mod lib_url;
 mod library;
 mod macros;
+mod num;
 mod ops;
 mod parser;
 mod problem;
+pub mod quantity;
+pub mod re2;
 mod resolve;
 mod rule;
 mod signature;
@@ -67,15 +75,19 @@ mod typing;
 mod value;
 mod worst;
 
-pub(crate) use budget::EXHAUSTED;
-pub use budget::{COST_PER_CALL, COST_PER_OBJECT, CelBudget};
-pub use engine::Engine;
+pub use budget::{COST_PER_CALL, COST_PER_OBJECT, CelBudget, EXHAUSTED};
 pub use expression::CelExpression;
 pub use field_path::FieldPath;
-pub(crate) use problem::ExpressionError;
-pub use rule::parse_rule;
-pub use rule::{CelRuleResult, CompiledRule, FailedCelRule, RuleFailureReason, compile_rules, compile_rules_sharing};
-pub(crate) use rule::{CompiledExpression, compile_expression};
-pub use types::unescape;
-pub(crate) use types::{CelType, CelTypeKind, escape};
+pub use num::Num;
+pub use problem::ExpressionError;
+pub use rule::{
+    CelRuleResult, CompiledExpression, CompiledRule, FailedCelRule, RuleFailureReason, compile_expression,
+    compile_rules, compile_rules_sharing, parse_rule,
+};
+pub use types::{CelType, escape, unescape};
 pub use worst::most_costs;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CelReadme;

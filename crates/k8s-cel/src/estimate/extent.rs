@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::cel::types::CelTypeKind;
+use crate::types::CelTypeKind;
 
 /// The maximum size of a request, in bytes.
 const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;

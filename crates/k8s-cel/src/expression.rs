@@ -14,7 +14,7 @@ use super::problem::ExpressionResult;
 use super::resolve::resolve_in;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::CelValue;
-use crate::Patterns;
+use crate::re2::Patterns;
 
 /// A compiled expression.
 #[derive(Debug, Clone)]

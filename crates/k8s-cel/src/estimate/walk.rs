@@ -8,9 +8,9 @@ use super::call;
 use super::place::{INDICES, ITEMS, KEYS, SharedFieldPath, VALUES};
 use super::size::Size;
 use super::sketch::{ACCUMULATOR, Id, Loop, Of, Sketch, SketchNode};
-use crate::cel::problem::{ExpressionError, ExpressionResult};
-use crate::cel::types::CelType;
-use crate::cel::typing::{Ty, TypeBindings};
+use crate::problem::{ExpressionError, ExpressionResult};
+use crate::types::CelType;
+use crate::typing::{Ty, TypeBindings};
 
 /// The limit for visited nodes plus inspected steps of their places.
 const MAX_STEPS: usize = 5_000_000;
@@ -20,7 +20,7 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
 /// The maximum cost of the expression for a value of type `of`.
-pub(in crate::cel) fn estimate(sketch: &Sketch, bindings: &TypeBindings, of: &CelType) -> ExpressionResult<u64> {
+pub(crate) fn estimate(sketch: &Sketch, bindings: &TypeBindings, of: &CelType) -> ExpressionResult<u64> {
     if sketch.is_too_large() {
         return Err(ExpressionError::limit("the expanded expression is too large for a cost estimate".to_owned()));
     }

@@ -5,11 +5,14 @@ use serde_json::Number;
 /// A JSON number after decoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {
+    /// An int64.
     Int(i64),
+    /// A float64.
     Float(f64),
 }
 
 impl Num {
+    /// The number that the server decodes.
     pub fn of(number: &Number) -> Self {
         match number.as_i64() {
             Some(i) => Self::Int(i),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::size::Size;
-use crate::cel::types::{self, CelType, CelTypeKind};
+use crate::types::{self, CelType, CelTypeKind};
 
 /// The steps that are not properties.
 pub(super) const ITEMS: &str = "@items";

@@ -5,7 +5,7 @@
 use super::ast::{Expr, Literal, SelectionStep};
 use super::library;
 use super::problem::{ExpressionError, ExpressionResult};
-use crate::Patterns;
+use crate::re2::Patterns;
 use crate::re2::{self, syntax};
 
 /// The names of types. Those with dots are parsed as selections.

@@ -12,7 +12,7 @@ use super::parser::parse;
 use super::resolve::resolve;
 use super::types::CelType;
 use super::value::CelValue;
-use crate::Patterns;
+use crate::re2::Patterns;
 
 /// Expressions that are undecided here.
 const UNDECIDED: &[&str] = &["double('0x1p-2')"];

@@ -17,7 +17,7 @@ use super::resolve::resolve;
 use super::types::CelType;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::CelValue;
-use crate::Patterns;
+use crate::re2::Patterns;
 
 /// The maximum length of a message from a `messageExpression`.
 const MAX_MESSAGE_BYTES: usize = 5 * 1024;
@@ -87,7 +87,7 @@ struct NodeRules {
 
 /// Compiles the rules of a schema node. `resource` is whether the node is the root of a custom resource.
 ///
-/// The result includes rules that cannot be compiled: their result is always [`Answer::Undecided`].
+/// The result includes rules that cannot be compiled: their result is always [`CelRuleResult::Undecided`].
 pub fn compile_rules(schema: &Json, validations: &[Json], resource: bool) -> Vec<CompiledRule> {
     compile_rules_sharing(schema, validations, resource, &Patterns::default())
 }
@@ -163,8 +163,10 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
 }
 
 /// A well-typed expression, with the results that the server computes when a CRD is written.
-pub(crate) struct CompiledExpression {
+#[derive(Debug)]
+pub struct CompiledExpression {
     ty: Ty,
+    /// Whether it uses `oldSelf`.
     pub uses_old: bool,
     /// The reason why the server cannot compile it to a program, if any.
     pub program_error: Option<String>,
@@ -174,22 +176,18 @@ pub(crate) struct CompiledExpression {
 
 impl CompiledExpression {
     /// Whether it is boolean, as required for a rule.
-    pub(crate) fn is_condition(&self) -> bool {
+    pub fn is_condition(&self) -> bool {
         self.ty == BOOL
     }
 
     /// Whether it returns a string, as required for a message.
-    pub(crate) fn is_text(&self) -> bool {
+    pub fn is_text(&self) -> bool {
         self.ty == STRING
     }
 }
 
 /// Compiles an expression for a value of type `of`. `optional_old` is whether `oldSelf` is an optional.
-pub(crate) fn compile_expression(
-    source: &str,
-    of: &Arc<CelType>,
-    optional_old: bool,
-) -> ExpressionResult<CompiledExpression> {
+pub fn compile_expression(source: &str, of: &Arc<CelType>, optional_old: bool) -> ExpressionResult<CompiledExpression> {
     let mut expr = parse(source)?;
     let names = resolve(&mut expr, &Patterns::default())?;
     let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old)?;

@@ -5,7 +5,7 @@
 //! parsed by Go's rules and written out again without ambiguity: every literal as a code point, every class item
 //! separately. Patterns that Go rejects or `regex` does not support are undecided.
 
-pub(crate) mod syntax;
+pub mod syntax;
 mod translate;
 
 use std::collections::HashMap;

@@ -5,8 +5,8 @@ use super::place::{ITEMS, VALUES};
 use super::size::{Size, scaled};
 use super::sketch::{Id, Of};
 use super::walk::{Entries, EstimateWalk, VisitedArgument};
-use crate::cel::signature::Signature;
-use crate::cel::typing::Ty;
+use crate::signature::Signature;
+use crate::typing::Ty;
 
 /// The cost per character of traversing a string.
 const PER_CHARACTER: f64 = 0.1;
