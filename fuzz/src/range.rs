@@ -33,7 +33,7 @@ pub fn run(data: &[u8]) {
                 }
             }
         }
-        Err(error) => assert!(!error.is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
     match SkipRange::parse(range) {
         Ok(skip_range) => {
@@ -45,6 +45,6 @@ pub fn run(data: &[u8]) {
                 }
             }
         }
-        Err(error) => assert!(!error.is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

@@ -129,7 +129,7 @@ async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), 
     let (sender, receive) = mpsc::channel(WAITING_PARTS);
     let reading = on_cpu_thread(move || {
         let mut parts = DownloadReader { receive, part: Vec::new(), at: 0 };
-        let read = gantry_catalog::read(&mut parts, &mut |blob| each(&mut state, blob));
+        let read = gantry_catalog::read(&mut parts, &mut |blob| Ok(each(&mut state, blob)?));
         (state, read)
     });
     let (read, sent) = tokio::join!(reading, send(sender));
@@ -168,7 +168,7 @@ fn of_path(
             return Err(Problem::new(format!("{shown}: a link that leads out of the folder of the catalog")));
         }
         let input = File::open(&file).map_err(|error| Problem::new(format!("{shown}: {error}")))?;
-        gantry_catalog::read(input, each).map_err(|error| {
+        gantry_catalog::read(input, &mut |blob| Ok(each(blob)?)).map_err(|error| {
             let problem = Problem::new(error.message);
             problem.at(Location { file: shown.clone(), line: error.line, column: 0 })
         })?;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gantry_schema::tree::{Tree, ValueView};
+use gantry_schema::{Tree, ValueView};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 

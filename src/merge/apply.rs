@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::LazyLock;
 
-use gantry_schema::tree::Tree as _;
+use gantry_schema::Tree as _;
 use serde_json::{Map, Value};
 
 use super::handover::Owners;

@@ -1,7 +1,7 @@
 //! What an apply leaves in an object beside the manifest, where the server may refuse both together: server-side apply
 //! merges lists by item and maps by field, so a list can get two ports of one name, and a volume two sources.
 
-use gantry_schema::tree::{Tree, ValueView};
+use gantry_schema::{Tree, ValueView};
 
 use super::lost::{can_change, items};
 use super::schema::{MergeSchema, MergeShape};

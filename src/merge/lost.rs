@@ -1,7 +1,7 @@
 //! The fields that a field manager loses when a manifest is applied to a live object: the fields that it owns according
 //! to `metadata.managedFields` and whose values the manifest changes.
 
-use gantry_schema::tree::{Tree, ValueView};
+use gantry_schema::{Tree, ValueView};
 
 use super::schema::{MergeSchema, MergeShape};
 use crate::managed_fields::{FieldSet, ListItemKey, MergePathStep};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gantry_schema::tree::{Tree, ValueView};
+use gantry_schema::{Tree, ValueView};
 
 use crate::managed_fields::ListItemKey;
 

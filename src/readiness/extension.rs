@@ -97,7 +97,7 @@ impl<'a> Expected<'a> {
                 None => Fit::Not(format!("{version} is installed, not yet {}", versions.join(" or "))),
             },
             Expected::InRange(text) => match range_of(text) {
-                Err(error) => Fit::Not(error),
+                Err(error) => Fit::Not(error.to_string()),
                 Ok(range) => match (range, version_of(&installed)) {
                     (None, _) => Fit::Last,
                     (Some(range), Ok(found)) if range.matches(&found.version) => Fit::Last,

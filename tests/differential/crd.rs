@@ -13,6 +13,7 @@ use std::path::Path;
 use crate::generator::{Random, break_crd, crds};
 use crate::judges::{Answer, Oracle, Tally, as_live};
 use crate::support::{control_plane, eventually, isolated};
+use gantry_testbed::ApiUnreachable;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,11 +32,11 @@ fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
 }
 
 /// The answer of a server that must still be running afterwards.
-fn survived(answer: Answer, crd: &Value) -> Answer {
+fn survived(answer: Result<(u16, Value), ApiUnreachable>, crd: &Value) -> Answer {
     if answer.is_err() {
         eventually(&format!("the server answers after {crd}"), || control_plane().is_ready().then_some(()));
     }
-    answer
+    answer.map_err(|unreachable| unreachable.to_string())
 }
 
 #[test]

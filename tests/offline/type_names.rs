@@ -55,7 +55,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn no_two_types_have_the_same_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let crates = ["yaml", "k8s-cel", "schema", "proof", "catalog"].map(|name| root.join("crates").join(name).join("src"));
+    let crates =
+        ["yaml", "k8s-cel", "schema", "proof", "catalog"].map(|name| root.join("crates").join(name).join("src"));
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for folder in crates.into_iter().chain([root.join("src")]) {
         for path in files(&folder) {

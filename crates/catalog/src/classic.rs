@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_k8s_cel::gotext::quote;
 
+use crate::error::OlmError;
 use crate::index::Catalog;
 use crate::package::{Channel, ChannelEntry, Package};
 use crate::skip_range::SkipRange;
@@ -52,17 +53,19 @@ pub fn next<'c>(
     catalog: &'c Catalog,
     subscription: &Subscription<'_>,
     current: Option<Current<'_>>,
-) -> Result<Option<&'c str>, String> {
+) -> Result<Option<&'c str>, OlmError> {
     let Subscription { name, package, channel, starting_csv, source, source_namespace } = subscription;
     if !catalog.packages.values().any(has_operators) {
         return Err(format!(
             "no operators found from catalog {source} in namespace {source_namespace} referenced by subscription {name}"
-        ));
+        )
+        .into());
     }
     let Some(of) = catalog.packages.get(*package).filter(|package| has_operators(package)) else {
         return Err(format!(
             "no operators found in package {package} in the catalog referenced by subscription {name}"
-        ));
+        )
+        .into());
     };
     let mut channels: Vec<(&Channel, Vec<&ChannelEntry>)> = of
         .channels
@@ -75,7 +78,8 @@ pub fn next<'c>(
         return Err(format!(
             "no operators found in channel {channel} of package {package} in the catalog referenced by subscription \
              {name}"
-        ));
+        )
+        .into());
     }
     if current.is_none() && !starting_csv.is_empty() {
         channels.iter_mut().for_each(|(_, entries)| entries.retain(|entry| entry.name == *starting_csv));
@@ -84,7 +88,8 @@ pub fn next<'c>(
             return Err(format!(
                 "no operators found with name {starting_csv} in channel {channel} of package {package} in the catalog \
                  referenced by subscription {name}"
-            ));
+            )
+            .into());
         }
     }
     channels.sort_by_key(|(known, _)| known.name != of.default_channel);

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use gantry_k8s_cel::gotext::quote;
 use regex::{Captures, Regex};
 
+use super::error::OlmError;
 use super::version::SemanticVersion;
 use gantry_k8s_cel::golang::semver::is_digits;
 
@@ -80,16 +81,16 @@ impl Constraint {
     ///
     /// # Errors
     /// The library's text.
-    pub fn parse(text: &str) -> Result<Constraint, String> {
+    pub fn parse(text: &str) -> Result<Constraint, OlmError> {
         if text.len() > MOST_BYTES {
-            return Err(format!("constraint string is too long (max {MOST_BYTES} bytes)"));
+            return Err(format!("constraint string is too long (max {MOST_BYTES} bytes)").into());
         }
         let text = without_hyphens(text);
         let groups: Vec<&str> = text.split("||").collect();
         if groups.len() > MOST_GROUPS {
-            return Err(format!("too many constraint groups (max {MOST_GROUPS})"));
+            return Err(format!("too many constraint groups (max {MOST_GROUPS})").into());
         }
-        Ok(Constraint { groups: groups.into_iter().map(ConstraintGroup::parse).collect::<Result<_, _>>()? })
+        Ok(Constraint { groups: groups.into_iter().map(ConstraintGroup::parse).collect::<Result<_, String>>()? })
     }
 
     /// Whether the range contains the version.

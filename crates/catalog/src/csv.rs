@@ -11,6 +11,7 @@ use crate::json::RawFields;
 
 /// The parts of a ClusterServiceVersion that determine how a bundle can be installed.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Csv {
     /// Its version; empty if the catalog has only its metadata.
     pub version: String,

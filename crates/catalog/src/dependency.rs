@@ -9,6 +9,7 @@ use gantry_k8s_cel::gotext::quote;
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 
+use crate::error::OlmError;
 use crate::property::Property;
 use crate::skip_range::SkipRange;
 use crate::version::SemanticVersion;
@@ -67,14 +68,14 @@ impl BundleRequirement {
     ///
     /// # Errors
     /// The value does not have the type that the property requires.
-    pub fn of_property(property: &Property) -> Result<Option<BundleRequirement>, String> {
+    pub fn of_property(property: &Property) -> Result<Option<BundleRequirement>, OlmError> {
         match property.kind.as_str() {
             "olm.gvk.required" => parse(&property.value).map(|api| Some(BundleRequirement::Api(api))),
             "olm.package.required" => parse::<PackageRange>(&property.value).and_then(PackageRange::read).map(Some),
-            "olm.constraint" => return OlmConstraint::parse(&property.value)?.read(0).map(Some),
+            "olm.constraint" => return Ok(Some(OlmConstraint::parse(&property.value)?.read(0)?)),
             _ => Ok(None),
         }
-        .map_err(|why| format!("{}: {why}", property.kind))
+        .map_err(|why| format!("{}: {why}", property.kind).into())
     }
 
     /// Reads a dependency in `metadata/dependencies.yaml`, where requirements have the type names of provided
@@ -82,10 +83,10 @@ impl BundleRequirement {
     ///
     /// # Errors
     /// The value does not have the type that the dependency requires.
-    pub fn of_dependency(dependency: &Property) -> Result<Option<BundleRequirement>, String> {
+    pub fn of_dependency(dependency: &Property) -> Result<Option<BundleRequirement>, OlmError> {
         match dependency.kind.as_str() {
-            "olm.gvk" => parse(&dependency.value).map(|api| Some(BundleRequirement::Api(api))),
-            "olm.package" => parse::<PackageRange>(&dependency.value)?.read().map(Some),
+            "olm.gvk" => Ok(Some(BundleRequirement::Api(parse(&dependency.value)?))),
+            "olm.package" => Ok(Some(parse::<PackageRange>(&dependency.value)?.read()?)),
             _ => BundleRequirement::of_property(dependency),
         }
     }

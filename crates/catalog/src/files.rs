@@ -16,6 +16,7 @@ const MOST_FILES: usize = 100_000;
 
 /// A file or folder that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileReadError {
     /// The file or folder.
     pub path: PathBuf,
@@ -28,6 +29,8 @@ impl fmt::Display for FileReadError {
         write!(f, "{}: {}", self.path.display(), self.reason)
     }
 }
+
+impl std::error::Error for FileReadError {}
 
 /// The files of a catalog, sorted by name: `root` itself if it is a file, otherwise all files of the folder except
 /// those that an `.indexignore` excludes.

@@ -4,6 +4,7 @@
 //! replaces it, skips it, or has its version in `skipRange`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
 
 use crate::package::{Channel, Package, PackageBundle};
 use crate::skip_range::SkipRange;
@@ -25,6 +26,7 @@ pub enum By {
 
 /// An edge to a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UpgradeEdge<'a> {
     /// The name of the bundle that the edge leads to.
     pub to: &'a str,
@@ -48,6 +50,14 @@ pub struct InstalledBundleRef<'a> {
 /// Searching the graph would take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the upgrade graph is too large to be searched")
+    }
+}
+
+impl std::error::Error for TooLarge {}
 
 /// The graph of a package, or of some of its channels.
 pub struct UpgradeGraph<'a> {

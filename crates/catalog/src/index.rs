@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::blob::{Blob, BlobSchema};
 use crate::csv::Csv;
+use crate::error::OlmError;
 use crate::json::{RawFields, compact};
 use crate::package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};
 use crate::property::Property;
@@ -59,7 +60,7 @@ impl Catalog {
     ///
     /// # Errors
     /// An error in a blob without a package: then the whole catalog cannot be read.
-    pub fn add(&mut self, blob: &Blob<'_>, keep: &KeptCatalogParts) -> Result<(), String> {
+    pub fn add(&mut self, blob: &Blob<'_>, keep: &KeptCatalogParts) -> Result<(), OlmError> {
         let name = blob.of_package();
         if blob.schema.is_empty() {
             let shown: String = blob.json().chars().take(200).collect();
@@ -70,10 +71,11 @@ impl Catalog {
             return Ok(());
         }
         if name.is_empty() {
-            return Err(match blob.kind() {
+            let why = match blob.kind() {
                 BlobSchema::Package => "config contains package with no name".to_owned(),
                 _ => format!("package name must be set for {} {:?}", blob.schema, blob.name),
-            });
+            };
+            return Err(why.into());
         }
         let package = self.packages.entry(name.to_owned()).or_default();
         package.name = name.to_owned();
@@ -87,14 +89,14 @@ impl Catalog {
         // A short text can stand for an entry that needs a hundred bytes.
         self.parts += 1 + added.as_ref().copied().unwrap_or_default();
         if self.parts > MOST_PARTS {
-            return Err(format!("the catalog has more than {MOST_PARTS} entries and properties"));
+            return Err(format!("the catalog has more than {MOST_PARTS} entries and properties").into());
         }
         added.map(drop).or_else(|why| self.fail(&name, why))
     }
 
-    fn fail(&mut self, package: &str, why: String) -> Result<(), String> {
+    fn fail(&mut self, package: &str, why: String) -> Result<(), OlmError> {
         if package.is_empty() {
-            return Err(why);
+            return Err(why.into());
         }
         let package = self
             .packages

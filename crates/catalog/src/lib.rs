@@ -8,6 +8,7 @@ pub mod constraint;
 pub mod crd_rule;
 pub mod csv;
 pub mod dependency;
+mod error;
 mod files;
 pub mod graph;
 mod index;
@@ -24,6 +25,7 @@ pub mod version;
 
 pub use blob::{Blob, BlobSchema};
 pub use constraint::Constraint;
+pub use error::OlmError;
 pub use files::{FileReadError, files};
 pub use index::{Catalog, Csvs, KeptCatalogParts};
 pub use package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};

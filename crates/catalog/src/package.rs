@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::csv::Csv;
+use crate::error::OlmError;
 use crate::property::Property;
 use crate::version::VersionRelease;
 
@@ -40,6 +41,7 @@ pub struct Package {
 
 /// A channel: the bundles in it and the edges between them.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Channel {
     /// Its name.
     pub name: String,
@@ -49,6 +51,7 @@ pub struct Channel {
 
 /// A bundle in a channel, and the bundles that can be updated to it.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ChannelEntry {
     /// The name of the bundle.
     pub name: String,
@@ -62,6 +65,7 @@ pub struct ChannelEntry {
 
 /// One version of a package.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct PackageBundle {
     /// Its name.
     pub name: String,
@@ -84,6 +88,7 @@ pub struct PackageBundle {
 
 /// A deprecated package, channel or bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Deprecation {
     /// What is deprecated: `olm.package`, `olm.channel` or `olm.bundle`.
     pub schema: String,
@@ -98,7 +103,7 @@ impl PackageBundle {
     ///
     /// # Errors
     /// The library's text.
-    pub fn version(&self) -> Result<VersionRelease, String> {
+    pub fn version(&self) -> Result<VersionRelease, OlmError> {
         VersionRelease::parse(&self.version)
     }
 

@@ -6,10 +6,12 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt;
 
 use gantry_k8s_cel::gotext::quote;
 
 use crate::constraint::Constraint;
+use crate::error::OlmError;
 use crate::graph::{InstalledBundleRef, UpgradeGraph};
 use crate::package::{Package, PackageBundle};
 use crate::version::{SemanticVersion, VersionRelease, release};
@@ -77,14 +79,23 @@ pub struct ResolvedCatalogBundle<'a> {
     pub tied: Vec<&'a str>,
 }
 
-/// Why nothing is resolved.
+/// Why nothing is resolved. Displays OLM's text.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ResolutionError<'a> {
     /// OLM's error text.
     pub text: String,
     /// The reason.
     pub reason: NoCandidateReason<'a>,
 }
+
+impl fmt::Display for ResolutionError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for ResolutionError<'_> {}
 
 /// The step that left no candidate.
 #[derive(Debug, Clone, PartialEq)]
@@ -161,7 +172,7 @@ impl<'w, 'a> Resolver<'w, 'a> {
         sources: &'w [ServedCatalog<'a>],
     ) -> Result<Resolver<'w, 'a>, ResolutionError<'a>> {
         let range = range_of(&wanted.version)
-            .map_err(|text| ResolutionError { text, reason: NoCandidateReason::RangeInvalid })?;
+            .map_err(|error| ResolutionError { text: error.into(), reason: NoCandidateReason::RangeInvalid })?;
         let prepare = |source: &ServedCatalog<'a>| {
             let package = source.package?;
             Some((*source, package, PreparedResolution::new(wanted, range.as_ref(), package)))
@@ -272,12 +283,12 @@ fn choose<'a>(
 ///
 /// # Errors
 /// OLM's text.
-pub fn range_of(text: &str) -> Result<Option<Constraint>, String> {
+pub fn range_of(text: &str) -> Result<Option<Constraint>, OlmError> {
     match text {
         "" => Ok(None),
         text => Constraint::parse(text)
             .map(Some)
-            .map_err(|error| format!("desired version range {} is invalid: {error}", quote(text))),
+            .map_err(|error| format!("desired version range {} is invalid: {error}", quote(text)).into()),
     }
 }
 
@@ -346,7 +357,7 @@ impl<'a> Successors<'a> {
 ///
 /// # Errors
 /// The library's text.
-pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, String> {
+pub fn version_of(installed: &InstalledBundle) -> Result<VersionRelease, OlmError> {
     match &installed.release {
         None => VersionRelease::parse(&installed.version),
         Some(text) => {

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use gantry_k8s_cel::gotext::quote;
 use regex::Regex;
 
+use super::error::OlmError;
 use super::version::SemanticVersion;
 
 /// A digit of any script: the library searches for these, although a version can contain only ASCII digits.
@@ -42,7 +43,7 @@ impl SkipRange {
     ///
     /// # Errors
     /// The library's text.
-    pub fn parse(text: &str) -> Result<SkipRange, String> {
+    pub fn parse(text: &str) -> Result<SkipRange, OlmError> {
         let parts = parts(text);
         let mut groups = Vec::new();
         // As in the library, wildcards of all groups are expanded before the first comparison is parsed, so errors come
@@ -58,7 +59,7 @@ impl SkipRange {
             groups.push(expanded);
         }
         let groups = groups.iter().map(|group| group.iter().map(|part| comparison(part)).collect());
-        Ok(SkipRange { groups: groups.collect::<Result<_, _>>()? })
+        Ok(SkipRange { groups: groups.collect::<Result<_, String>>()? })
     }
 
     /// Whether the range contains the version.

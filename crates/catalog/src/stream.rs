@@ -2,6 +2,7 @@
 //!
 //! Only one blob is in memory at a time. YAML and JSON are distinguished as in Kubernetes' `YAMLOrJSONDecoder`.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Deserializer;
 
 use crate::blob::Blob;
+use crate::error::OlmError;
 use crate::json::RawFields;
 
 /// The maximum size of a blob, in bytes.
@@ -27,6 +29,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a catalog cannot be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogReadError {
     /// The line of the error, from 1; if that is unknown, the line on which the blob begins.
     pub line: usize,
@@ -34,16 +37,24 @@ pub struct CatalogReadError {
     pub message: String,
 }
 
+impl fmt::Display for CatalogReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for CatalogReadError {}
+
 /// Reads a stream to its end and calls `each` with every blob.
 ///
 /// # Errors
 /// The first error, including those that `each` returns.
-pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
+pub fn read(input: impl Read, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
     let mut blobs = 0;
     let each = &mut |blob: &Blob<'_>| {
         blobs += 1;
         if blobs > MOST_BLOBS {
-            return Err(format!("the catalog has more than {MOST_BLOBS} blobs"));
+            return Err(format!("the catalog has more than {MOST_BLOBS} blobs").into());
         }
         each(blob)
     };
@@ -78,7 +89,7 @@ impl<R: Read> Stream<R> {
         Stream { input, buffer: Vec::new(), start: 0, end: 0, is_at_end: false, left: MOST_BYTES, line: 1 }
     }
 
-    fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
+    fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
         self.skip_blanks()?;
         if self.rest().first() != Some(&b'{') {
             return self.yaml(each);
@@ -162,7 +173,7 @@ impl<R: Read> Stream<R> {
     /// The next JSON object. The inner error is a syntax error: the text may not be JSON.
     fn json(
         &mut self,
-        each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>,
+        each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>,
     ) -> Result<Result<(), CatalogReadError>, CatalogReadError> {
         loop {
             let text = &self.buffer[self.start..self.end];
@@ -189,7 +200,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), String>) -> Result<(), CatalogReadError> {
+    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
         loop {
             let document = self.document()?;
             if document.is_empty() {

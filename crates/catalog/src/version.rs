@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::error::OlmError;
 use gantry_k8s_cel::golang::semver::Identifier;
 pub use gantry_k8s_cel::golang::semver::SemanticVersion;
 use gantry_k8s_cel::gotext::quote;
@@ -24,7 +25,7 @@ impl VersionRelease {
     ///
     /// # Errors
     /// The library's text.
-    pub fn parse(text: &str) -> Result<VersionRelease, String> {
+    pub fn parse(text: &str) -> Result<VersionRelease, OlmError> {
         let mut version = SemanticVersion::parse(text)?;
         let release = match release(&version.build.join(".")) {
             Ok(release) => {
@@ -57,13 +58,14 @@ impl fmt::Display for VersionRelease {
 ///
 /// # Errors
 /// The library's text.
-pub fn release(text: &str) -> Result<Vec<Identifier>, String> {
+pub fn release(text: &str) -> Result<Vec<Identifier>, OlmError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
     if text.len() > MOST_BYTES_OF_RELEASE {
         let quoted = quote(text);
-        return Err(format!("invalid release {quoted}: exceeds maximum length of {MOST_BYTES_OF_RELEASE} characters"));
+        let why = format!("exceeds maximum length of {MOST_BYTES_OF_RELEASE} characters");
+        return Err(format!("invalid release {quoted}: {why}").into());
     }
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for (at, part) in text.split('.').enumerate() {
@@ -74,7 +76,7 @@ pub fn release(text: &str) -> Result<Vec<Identifier>, String> {
     }
     match errors.is_empty() {
         true => Ok(found),
-        false => Err(format!("invalid release {}: {}", quote(text), errors.join("\n"))),
+        false => Err(format!("invalid release {}: {}", quote(text), errors.join("\n")).into()),
     }
 }
 

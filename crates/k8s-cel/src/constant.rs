@@ -13,7 +13,9 @@ use crate::re2;
 pub(super) fn literal_argument(call: &FunctionCall) -> Result<(), String> {
     match call.args.as_slice() {
         // The server checks the target string as a pattern here, although the pattern is the second argument.
-        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => re2::check(text),
+        [Expr::Literal(Literal::String(text)), _] if call.function == "matches" && !call.member => {
+            Ok(re2::check(text)?)
+        }
         _ => match converted(call) {
             Some(Err(EvaluationError::Error(why))) => Err(why),
             _ => Ok(()),

@@ -1,6 +1,8 @@
 //! An expression over whole objects without a schema, such as those of a ValidatingAdmissionPolicy: its variables are
 //! plain data, whose types are determined during evaluation.
 
+use std::fmt;
+
 use serde_json::Value as Json;
 
 use super::ast::Expr;
@@ -10,11 +12,35 @@ use super::convert::native;
 use super::eval::Evaluation;
 use super::fault::EvaluationError;
 use super::parser::parse;
-use super::problem::ExpressionResult;
+use super::problem::{ExpressionError, ExpressionResult};
 use super::resolve::resolve_in;
 use super::typing::{BOOL, STRING, Ty};
 use super::value::CelValue;
 use crate::re2::Patterns;
+
+/// The reason why an expression has no value, such as a missing field. Displays the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoExpressionValue(String);
+
+impl fmt::Display for NoExpressionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoExpressionValue {}
+
+impl From<String> for NoExpressionValue {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<NoExpressionValue> for String {
+    fn from(error: NoExpressionValue) -> Self {
+        error.0
+    }
+}
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
@@ -27,7 +53,7 @@ impl CelExpression {
     ///
     /// # Errors
     /// The reason why the API server would reject it.
-    pub fn condition(source: &str, variables: &[&'static str]) -> Result<Self, String> {
+    pub fn condition(source: &str, variables: &[&'static str]) -> Result<Self, ExpressionError> {
         Self::compile(source, variables, &BOOL)
     }
 
@@ -35,22 +61,22 @@ impl CelExpression {
     ///
     /// # Errors
     /// See [`CelExpression::condition`].
-    pub fn message(source: &str, variables: &[&'static str]) -> Result<Self, String> {
+    pub fn message(source: &str, variables: &[&'static str]) -> Result<Self, ExpressionError> {
         Self::compile(source, variables, &STRING)
     }
 
-    fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, String> {
+    fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, ExpressionError> {
         let compiled = |source| -> ExpressionResult<(Expr, Ty)> {
             let mut expr = parse(source)?;
             resolve_in(&mut expr, variables, &Patterns::default())?.working()?;
             let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
             Ok((expr, ty))
         };
-        let (expr, ty) = compiled(source).map_err(|problem| problem.text)?;
+        let (expr, ty) = compiled(source)?;
         match ty {
             // As in a policy, `dyn` is not accepted in place of the wanted type.
             ty if ty == *wanted => Ok(CelExpression { expr }),
-            ty => Err(format!("the expression must evaluate to {wanted}, not {ty}")),
+            ty => Err(format!("the expression must evaluate to {wanted}, not {ty}").into()),
         }
     }
 
@@ -58,10 +84,14 @@ impl CelExpression {
     ///
     /// # Errors
     /// The reason why it has no value, such as a missing field.
-    pub fn holds(&self, variables: &[(&'static str, &Json)], budget: &mut CelBudget) -> Result<bool, String> {
+    pub fn holds(
+        &self,
+        variables: &[(&'static str, &Json)],
+        budget: &mut CelBudget,
+    ) -> Result<bool, NoExpressionValue> {
         match self.evaluate(variables, budget)? {
             CelValue::Bool(value) => Ok(value),
-            other => Err(format!("the expression evaluates to {}, not to bool", other.type_name())),
+            other => Err(format!("the expression evaluates to {}, not to bool", other.type_name()).into()),
         }
     }
 
@@ -69,10 +99,14 @@ impl CelExpression {
     ///
     /// # Errors
     /// See [`CelExpression::holds`].
-    pub fn text(&self, variables: &[(&'static str, &Json)], budget: &mut CelBudget) -> Result<String, String> {
+    pub fn text(
+        &self,
+        variables: &[(&'static str, &Json)],
+        budget: &mut CelBudget,
+    ) -> Result<String, NoExpressionValue> {
         match self.evaluate(variables, budget)? {
             CelValue::String(text) => Ok(text.to_string()),
-            other => Err(format!("the expression evaluates to {}, not to string", other.type_name())),
+            other => Err(format!("the expression evaluates to {}, not to string", other.type_name()).into()),
         }
     }
 
@@ -80,15 +114,17 @@ impl CelExpression {
         &'a self,
         variables: &[(&'static str, &'a Json)],
         budget: &mut CelBudget,
-    ) -> Result<CelValue<'a>, String> {
+    ) -> Result<CelValue<'a>, NoExpressionValue> {
         budget.next_rule();
         let variables = variables.iter().map(|(name, json)| (*name, Ok(native(json)))).collect();
         let value = Evaluation::new(variables, budget).eval(&self.expr);
         if budget.is_exhausted() {
-            return Err("the expression takes more steps than its budget allows".to_owned());
+            return Err("the expression takes more steps than its budget allows".to_owned().into());
         }
         value.map_err(
-            |(EvaluationError::Error(text) | EvaluationError::Abort(text) | EvaluationError::Undecided(text))| text,
+            |(EvaluationError::Error(text) | EvaluationError::Abort(text) | EvaluationError::Undecided(text))| {
+                text.into()
+            },
         )
     }
 }
@@ -103,7 +139,7 @@ mod tests {
 
     fn holds(source: &str, object: &Json, old: &Json) -> Result<bool, String> {
         let expression = CelExpression::condition(source, VARIABLES)?;
-        expression.holds(&[("object", object), ("oldObject", old)], &mut CelBudget::default())
+        Ok(expression.holds(&[("object", object), ("oldObject", old)], &mut CelBudget::default())?)
     }
 
     #[test]
@@ -137,7 +173,7 @@ mod tests {
             ("'a'", "must evaluate to bool, not string"),
         ] {
             let error = CelExpression::condition(source, VARIABLES).unwrap_err();
-            assert!(error.contains(reason), "{source}: {error}");
+            assert!(error.text.contains(reason), "{source}: {error}");
         }
         assert!(CelExpression::message("object.x", VARIABLES).is_err());
         assert!(CelExpression::message("'no ' + string(object.x)", VARIABLES).is_ok());

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 /// A field below the value that a rule validates.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldPath {
     /// The path as the server prints it, without a leading dot: `a.b` or `[key]`.
     pub text: String,

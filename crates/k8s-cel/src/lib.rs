@@ -76,7 +76,7 @@ mod value;
 mod worst;
 
 pub use budget::{COST_PER_CALL, COST_PER_OBJECT, CelBudget, EXHAUSTED};
-pub use expression::CelExpression;
+pub use expression::{CelExpression, NoExpressionValue};
 pub use field_path::FieldPath;
 pub use num::Num;
 pub use problem::ExpressionError;

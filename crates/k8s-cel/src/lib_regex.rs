@@ -66,7 +66,7 @@ fn dynamic<'a>(function: &str, args: &[CelValue<'a>], budget: &mut CelBudget) ->
     }
     match re2::compile(pattern) {
         Ok(pattern) => Some(call(function, &pattern, args, budget)),
-        Err(problem) => Some(Err(EvaluationError::Undecided(problem))),
+        Err(problem) => Some(Err(EvaluationError::Undecided(problem.into()))),
     }
 }
 

@@ -49,9 +49,11 @@ fn normalize(text: &str) -> std::result::Result<String, String> {
 
 fn read(args: &[CelValue]) -> Option<std::result::Result<SemanticVersion, String>> {
     Some(match args {
-        [CelValue::String(text)] | [CelValue::String(text), CelValue::Bool(false)] => SemanticVersion::parse(text),
+        [CelValue::String(text)] | [CelValue::String(text), CelValue::Bool(false)] => {
+            SemanticVersion::parse(text).map_err(String::from)
+        }
         [CelValue::String(text), CelValue::Bool(true)] => {
-            normalize(text).and_then(|text| SemanticVersion::parse(&text))
+            normalize(text).and_then(|text| SemanticVersion::parse(&text).map_err(String::from))
         }
         _ => return None,
     })

@@ -22,7 +22,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 
 fn url<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::String(text)] = args else { return None };
-    let parsed = check_request(text).and_then(|()| Url::parse(text));
+    let parsed = check_request(text).and_then(|()| Ok(Url::parse(text)?));
     Some(budget.take(text.len() as u64 / 10).and_then(|()| match parsed {
         Ok(url) => Ok(CelValue::Url(Rc::new(url))),
         Err(why) => Err(EvaluationError::error(format!("URL parse error during conversion from string: {why}"))),

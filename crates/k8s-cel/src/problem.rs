@@ -4,6 +4,7 @@ use std::fmt;
 
 /// An error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExpressionError {
     /// What is wrong.
     pub text: String,
@@ -33,3 +34,9 @@ impl fmt::Display for ExpressionError {
 }
 
 impl std::error::Error for ExpressionError {}
+
+impl From<ExpressionError> for String {
+    fn from(error: ExpressionError) -> Self {
+        error.text
+    }
+}

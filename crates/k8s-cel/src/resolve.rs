@@ -146,7 +146,7 @@ impl ResolvedNames<'_> {
                         self.program_error.get_or_insert(text);
                         return Ok(());
                     }
-                    re2::check(pattern).map_err(ExpressionError::limit)?;
+                    re2::check(pattern).map_err(|unsupported| ExpressionError::limit(unsupported.into()))?;
                     call.pattern = Some(self.patterns.get(pattern));
                 }
                 Ok(())

@@ -12,7 +12,7 @@ use super::eval::Evaluation;
 use super::fault::EvaluationError;
 use super::field_path::{FieldPath, normalized};
 use super::parser::parse;
-use super::problem::ExpressionResult;
+use super::problem::{ExpressionError, ExpressionResult};
 use super::resolve::resolve;
 use super::types::CelType;
 use super::typing::{BOOL, STRING, Ty};
@@ -37,6 +37,7 @@ pub enum CelRuleResult {
 
 /// The server's report of a failing rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedCelRule {
     /// The message of the rule, or of the error.
     pub message: String,
@@ -150,7 +151,10 @@ fn compile(schema: &Json, validation: &Json, node: Arc<NodeRules>, patterns: &Pa
 }
 
 /// The expression of a rule with resolved names; `None` for an empty rule, which holds.
-pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
+///
+/// # Errors
+/// The text is not an expression, or it exceeds this implementation.
+pub fn parse_rule(source: &str) -> Result<Option<Expr>, ExpressionError> {
     if source.trim().is_empty() {
         return Ok(None);
     }
@@ -159,7 +163,7 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, String> {
         resolve(&mut expr, &Patterns::default())?.working()?;
         Ok(expr)
     };
-    resolved(source).map(Some).map_err(|problem| problem.text)
+    resolved(source).map(Some)
 }
 
 /// A well-typed expression, with the results that the server computes when a CRD is written.

@@ -458,7 +458,7 @@ fn objects(schema: &Value, constants: &Constants, depth: usize, patterns: &Patte
 /// `optionalOldSelf`.
 pub fn judging_part(rule: &Value) -> (String, bool) {
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-    (schema::same::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
+    (schema::without_spaces(text), rule.get("optionalOldSelf") == Some(&Value::Bool(true)))
 }
 
 /// The rule's meaning regardless of spaces, parentheses and quotes: its syntax tree. None if it does not parse.

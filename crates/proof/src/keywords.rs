@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use gantry_schema::enforced_format_accepts;
 pub use gantry_schema::same_value;
-use gantry_schema::{self as schema, Sense, tree};
+use gantry_schema::{self as schema, Sense};
 
 /// A schema that accepts anything: it stands for what is below `x-kubernetes-preserve-unknown-fields`.
 pub static ANY: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
@@ -87,7 +87,7 @@ impl BitAnd for JsonTypeSet {
 
 /// The keyword's value, even if it is null.
 fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
-    tree::get(schema.as_object()?, keyword)
+    schema::get_member(schema.as_object()?, keyword)
 }
 
 /// The keyword's value, if it is present and not null.

@@ -15,8 +15,8 @@
 
 #![deny(missing_docs)]
 
-pub mod automaton;
-pub mod cel;
+mod automaton;
+mod cel;
 mod constraints;
 mod formats;
 mod keywords;
@@ -131,6 +131,7 @@ pub enum Difference {
 
 /// A whole custom resource that the two sides treat differently, confirmed by validating it against both.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ProofWitness {
     /// The object to write.
     pub object: Value,
@@ -150,6 +151,7 @@ pub struct ProofWitness {
 
 /// The verdict on one node: on the node's own keywords that differ.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct NodeProof {
     /// The node's path, such as `^.spec.list.items.name`.
     pub path: String,
@@ -173,6 +175,7 @@ pub struct NodeProof {
 
 /// The verdict on a part of what changes at a node.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PartProof {
     /// The change that is judged.
     pub origin: ChangeOrigin,
@@ -190,6 +193,7 @@ pub struct PartProof {
 
 /// The verdict on a pair of versions.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Proof {
     /// What the change does as a whole.
     pub verdict: SchemaRelation,

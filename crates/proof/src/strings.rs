@@ -1,6 +1,7 @@
 //! Sets of strings: decides whether one set is a subset of another.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
@@ -34,6 +35,24 @@ pub enum Subset {
     Unknown(String),
 }
 
+/// Why a question about a set of strings has no answer, such as a pattern that cannot be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndecidedStringSet(String);
+
+impl fmt::Display for UndecidedStringSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UndecidedStringSet {}
+
+impl From<String> for UndecidedStringSet {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
 impl StringSet {
     /// The empty set.
     pub fn empty() -> Self {
@@ -49,15 +68,15 @@ impl StringSet {
     ///
     /// # Errors
     /// A pattern that cannot be evaluated.
-    pub fn contains(&self, text: &str) -> Result<bool, String> {
-        self.contains_by(text, &Patterns::default())
+    pub fn contains(&self, text: &str) -> Result<bool, UndecidedStringSet> {
+        Ok(self.contains_by(text, &Patterns::default())?)
     }
 
     /// Like [`Self::contains`], with a shared cache of compiled patterns.
     ///
     /// # Errors
     /// As [`Self::contains`].
-    pub fn contains_by(&self, text: &str, patterns: &Patterns) -> Result<bool, String> {
+    pub(crate) fn contains_by(&self, text: &str, patterns: &Patterns) -> Result<bool, String> {
         let length = text.chars().count() as u64;
         if self.min_length.is_some_and(|min| length < min)
             || self.max_length.is_some_and(|max| length > max)
@@ -77,9 +96,9 @@ impl StringSet {
 }
 
 /// The default number of automaton steps for one question: a few tenths of a second at most.
-pub const STEPS: u64 = 2_000_000;
+pub(crate) const STEPS: u64 = 2_000_000;
 /// The number of these steps that take as long as one step of [`super::Limits`].
-pub const STEPS_PER_UNIT: u64 = 8;
+pub(crate) const STEPS_PER_UNIT: u64 = 8;
 
 /// For an `enum` with more values than this, other members are searched before the `enum` is compiled to a pattern.
 const MAX_ALTERNATIVES: usize = 100;
@@ -92,7 +111,7 @@ pub fn subset(live: &StringSet, desired: &StringSet) -> Subset {
 }
 
 /// Like [`subset`], within a given budget.
-pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> Subset {
+pub(crate) fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> Subset {
     decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
 }
 
@@ -100,15 +119,15 @@ pub fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut SearchB
 ///
 /// # Errors
 /// Why that is unknown.
-pub fn example(set: &StringSet) -> Result<Option<String>, String> {
-    example_but(set, &[], &mut SearchBudget::new(STEPS))
+pub fn example(set: &StringSet) -> Result<Option<String>, UndecidedStringSet> {
+    Ok(example_but(set, &[], &mut SearchBudget::new(STEPS))?)
 }
 
 /// Like [`example`], with a shared cache of compiled patterns.
 ///
 /// # Errors
 /// As [`example`].
-pub fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
+pub(crate) fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
     example_but(set, &[], &mut SearchBudget::sharing(STEPS, patterns))
 }
 
@@ -116,7 +135,11 @@ pub fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>
 ///
 /// # Errors
 /// As [`example`].
-pub fn example_but(set: &StringSet, others: &[&str], budget: &mut SearchBudget) -> Result<Option<String>, String> {
+pub(crate) fn example_but(
+    set: &StringSet,
+    others: &[&str],
+    budget: &mut SearchBudget,
+) -> Result<Option<String>, String> {
     if let Some(allowed) = &set.enumeration {
         let others: HashSet<&str> = others.iter().copied().collect();
         for text in allowed.iter().filter(|text| !others.contains(text.as_str())) {
@@ -135,7 +158,7 @@ pub fn example_but(set: &StringSet, others: &[&str], budget: &mut SearchBudget) 
 ///
 /// # Errors
 /// As [`example`].
-pub fn member<'p>(
+pub(crate) fn member<'p>(
     set: &StringSet,
     patterns: impl Iterator<Item = (&'p str, bool)> + Clone,
     others: &[&str],

@@ -19,6 +19,7 @@ use gantry_k8s_cel::re2::Patterns;
 /// A schema that cannot be compiled, and the position of the error.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{path}: {reason}")]
+#[non_exhaustive]
 pub struct CompileError {
     /// The path of the faulty keyword, such as `openAPIV3Schema.properties[spec].maximum`.
     pub path: String,

@@ -82,6 +82,7 @@ pub enum RefusedBy {
 
 /// One error. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FieldError {
     /// The path as the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
     pub path: String,

@@ -60,12 +60,12 @@ mod path;
 mod prune;
 pub mod ratchet;
 mod rules;
-pub mod same;
+mod same;
 mod scale;
 pub mod scan;
 mod schema;
 mod step;
-pub mod tree;
+mod tree;
 pub mod typed;
 
 pub use compile::CompileError;
@@ -74,11 +74,11 @@ pub use number::{as_stored, can_be_bound};
 pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};
 pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};
-pub use same::{Sense, is_left_out, same, same_schema};
+pub use same::{Sense, is_left_out, meaning_of_rule, same, same_schema, without_spaces};
 pub use scale::ScalePaths;
 pub use schema::{ObjectValidationResult, Processed, Schema};
 pub use step::Step;
-pub use tree::{Tree, same_value};
+pub use tree::{Tree, ValueView, get as get_member, same_value};
 
 /// Whether `format`, on a schema of type string, accepts `text`. `None` if the server does not enforce the format
 /// there.

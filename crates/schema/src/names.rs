@@ -76,7 +76,7 @@ pub fn dns_1123_label(text: &str) -> Vec<String> {
 }
 
 /// A DNS label that begins with a letter, for lowercased kinds.
-pub fn dns_1035_label(text: &str) -> Vec<String> {
+pub(crate) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > 63 {
         messages.push(too_long(63, "characters"));
@@ -149,7 +149,7 @@ pub fn path_segment(text: &str, is_prefix: bool) -> Vec<String> {
 
 /// The prefix of a generated name with a trailing dash masked: a dash is allowed there, because the name continues
 /// after the prefix. Like the server, this masks the character before the dash as well, whatever it is.
-pub fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
+pub(crate) fn without_trailing_dash(prefix: &str) -> Cow<'_, str> {
     match prefix.as_bytes() {
         [before @ .., _, b'-'] => Cow::Owned(format!("{}a", String::from_utf8_lossy(before))),
         _ => Cow::Borrowed(prefix),

@@ -8,6 +8,7 @@ use crate::Step;
 
 /// A field that the server drops, with its value.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PrunedField {
     /// The path, such as `spec.list[0].x`.
     pub path: String,

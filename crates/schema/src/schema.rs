@@ -34,6 +34,7 @@ pub struct Schema {
 
 /// The result of validation.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ObjectValidationResult {
     /// The errors in a stable order; the server's order varies between responses.
     pub errors: Vec<FieldError>,
@@ -53,6 +54,7 @@ const UNLIMITED: u64 = u64::MAX;
 
 /// The server's processing of a written object.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Processed {
     /// The pruned fields.
     pub pruned: Vec<PrunedField>,

@@ -1,6 +1,7 @@
 //! Blocking requests to the API server, for test setup and assertions.
 
 use std::error::Error;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ impl Api {
     }
 
     /// [`get`](Self::get) for a server that might be unreachable.
-    pub fn try_get(&self, path: &str) -> Result<(u16, Value), String> {
+    pub fn try_get(&self, path: &str) -> Result<(u16, Value), ApiUnreachable> {
         self.try_send("GET", path, None)
     }
 
@@ -64,12 +65,12 @@ impl Api {
     }
 
     /// [`post`](Self::post) for a server that might be unreachable.
-    pub fn try_post(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
+    pub fn try_post(&self, path: &str, body: &Value) -> Result<(u16, Value), ApiUnreachable> {
         self.try_send("POST", path, Some(("application/json", body)))
     }
 
     /// [`put`](Self::put) for a server that might be unreachable.
-    pub fn try_put(&self, path: &str, body: &Value) -> Result<(u16, Value), String> {
+    pub fn try_put(&self, path: &str, body: &Value) -> Result<(u16, Value), ApiUnreachable> {
         self.try_send("PUT", path, Some(("application/json", body)))
     }
 
@@ -199,7 +200,7 @@ impl Api {
         self.try_send(method, path, body).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
     }
 
-    fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<(u16, Value), String> {
+    fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<(u16, Value), ApiUnreachable> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -211,14 +212,26 @@ impl Api {
         }
         let request = request.body(Full::from(bytes)).expect("a well-formed request");
         self.runtime.block_on(async {
-            let response = self.client.request(request).await.map_err(|e| with_sources(&e))?;
+            let response = self.client.request(request).await.map_err(|e| ApiUnreachable(with_sources(&e)))?;
             let status = response.status().as_u16();
-            let bytes = response.into_body().collect().await.map_err(|e| with_sources(&e))?.to_bytes();
+            let bytes = response.into_body().collect().await.map_err(|e| ApiUnreachable(with_sources(&e)))?.to_bytes();
             let text = String::from_utf8_lossy(&bytes);
             Ok((status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text))))
         })
     }
 }
+
+/// A request that got no response. Displays the error with its sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiUnreachable(String);
+
+impl fmt::Display for ApiUnreachable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for ApiUnreachable {}
 
 /// A connector for `https` servers with a certificate from `ca_file`, and for plain `http`.
 fn connector(ca_file: Option<&Path>) -> HttpsConnector<HttpConnector> {

@@ -10,7 +10,7 @@ mod network;
 mod supervisor;
 mod wait;
 
-pub use api::Api;
+pub use api::{Api, ApiUnreachable};
 pub use binaries::{kubectl, range_oracle};
 pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
 pub use isolated::{Isolated, isolated};

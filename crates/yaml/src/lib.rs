@@ -28,6 +28,7 @@ pub use limits::{MAX_BYTES, MAX_DEPTH};
 
 /// The position of a node in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Span {
     /// The line of the first character, from 1.
     pub line: usize,
@@ -39,6 +40,7 @@ pub struct Span {
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct YamlNode {
     /// The position of the value.
     pub span: Span,
@@ -91,6 +93,7 @@ impl From<usize> for YamlStep<'_> {
 
 /// The reason a document could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct YamlError {
     /// The line of the error, from 1.
     pub line: usize,
@@ -122,6 +125,7 @@ pub struct Duplicate {
 
 /// A document as compact JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JsonDocument {
     /// The JSON without whitespace.
     pub text: String,

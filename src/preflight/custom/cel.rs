@@ -62,13 +62,13 @@ struct CelCheckOptions {
 fn options(reader: &mut ConfigReader<'_>) -> CelCheckOptions {
     let kinds = kinds(reader);
     let about = "True if the object is fine. object is the manifest, oldObject the live object, or null.";
-    let condition = |source: &str| CelExpression::condition(source, VARIABLES).map(drop);
+    let condition = |source: &str| Ok(CelExpression::condition(source, VARIABLES).map(drop)?);
     let expression = reader.parsed("expression", about, condition);
     reader.required("expression", "write the condition that must be true: expression: object.spec.replicas <= 5");
     let message = reader.string("message", "The message for an object for which the expression is false.");
     let about = "A CEL expression that builds the message; if it fails, message is used.";
     let message_expression =
-        reader.parsed("messageExpression", about, |source| CelExpression::message(source, VARIABLES).map(drop));
+        reader.parsed("messageExpression", about, |source| Ok(CelExpression::message(source, VARIABLES).map(drop)?));
     let about = "The field to point at: spec.replicas.";
     let field_path = reader.parsed("fieldPath", about, |path| {
         field::steps(path).map(drop).ok_or_else(|| format!("{path:?} is not a path such as spec.replicas"))
@@ -215,7 +215,7 @@ impl CelCheck {
         let old = change.live.as_ref().map_or(Value::Null, |live| live.raw.value());
         let variables = [("object", &object), ("oldObject", &old)];
         let expression = self.expression.as_ref().ok_or_else(|| could_not_check("the expression was not compiled"))?;
-        if expression.holds(&variables, &mut CelBudget::default()).map_err(|why| could_not_check(&why))? {
+        if expression.holds(&variables, &mut CelBudget::default()).map_err(|why| could_not_check(&why.to_string()))? {
             return Ok(None);
         }
         let message = self.message(&variables);

@@ -158,7 +158,7 @@ struct CatalogReading {
 
 impl CatalogReading {
     fn add(&mut self, blob: &Blob<'_>) -> Result<(), String> {
-        self.catalog.add(blob, &self.keep)
+        Ok(self.catalog.add(blob, &self.keep)?)
     }
 }
 

@@ -137,7 +137,9 @@ impl OperatorNode {
             match BundleRequirement::of_dependency(dependency) {
                 Ok(Some(requirement)) if !node.requires.contains(&requirement) => node.requires.push(requirement),
                 Ok(_) => {}
-                Err(why) => problems.push(format!("bundle {}: {}", sanitize(&bundle.directory), sanitize(&why))),
+                Err(why) => {
+                    problems.push(format!("bundle {}: {}", sanitize(&bundle.directory), sanitize(&why.to_string())))
+                }
             }
         }
         Some(node)
@@ -148,7 +150,7 @@ impl OperatorNode {
             match BundleRequirement::of_property(property) {
                 Ok(Some(requirement)) if !self.requires.contains(&requirement) => self.requires.push(requirement),
                 Ok(_) => {}
-                Err(why) => problems.push(format!("bundle {}: {}", sanitize(&self.name), sanitize(&why))),
+                Err(why) => problems.push(format!("bundle {}: {}", sanitize(&self.name), sanitize(&why.to_string()))),
             }
         }
     }
@@ -299,7 +301,7 @@ impl LiveOperators<'_> {
         let csv = match ClusterServiceVersion::read(&value.to_string()) {
             Ok(csv) => csv,
             Err(why) => {
-                problems.push(format!("ClusterServiceVersion {}: {}", sanitize(&name), sanitize(&why)));
+                problems.push(format!("ClusterServiceVersion {}: {}", sanitize(&name), sanitize(&why.to_string())));
                 return None;
             }
         };
@@ -414,7 +416,7 @@ impl LiveOperators<'_> {
             source_namespace: text("sourceNamespace"),
         };
         let next = classic::next(catalog, &subscription, current)
-            .map_err(|why| SubscriptionError::Unresolved { package: package.to_owned(), why })?;
+            .map_err(|why| SubscriptionError::Unresolved { package: package.to_owned(), why: why.into() })?;
         let next = next.or(current.map(|current| current.name));
         let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
             return Ok(None);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use gantry_yaml::explain_json;
 use serde::{Deserialize, Deserializer};
 
+use crate::error::OlmError;
+
 /// A ClusterServiceVersion, as far as this crate uses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterServiceVersion {
@@ -42,6 +44,7 @@ pub struct ClusterServiceVersion {
 
 /// An install mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
 pub struct InstallMode {
     /// `OwnNamespace`, `SingleNamespace`, `MultiNamespace` or `AllNamespaces`.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
@@ -81,6 +84,7 @@ impl ApiDescription {
 /// A webhook.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CsvWebhook {
     /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`.
     #[serde(default, rename = "type", deserialize_with = "or_default")]
@@ -117,6 +121,7 @@ impl CsvWebhook {
 /// The requests that an admission webhook is called for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WebhookRule {
     /// The API groups; `*` for all.
     #[serde(default, deserialize_with = "or_default")]
@@ -128,6 +133,7 @@ pub struct WebhookRule {
 
 /// The definition of a Deployment that OLM creates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeploymentSpec {
     /// The name of the Deployment.
     pub name: String,
@@ -138,6 +144,7 @@ pub struct DeploymentSpec {
 /// The permissions of a service account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Permissions {
     /// The service account, which OLM creates; empty for the default service account of the namespace.
     #[serde(default, deserialize_with = "or_default")]
@@ -150,6 +157,7 @@ pub struct Permissions {
 /// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct BundlePolicyRule {
     /// The allowed verbs.
     #[serde(default, deserialize_with = "or_default")]
@@ -173,7 +181,7 @@ impl ClusterServiceVersion {
     ///
     /// # Errors
     /// Fields of the wrong type, which OLM cannot read either.
-    pub fn read(json: &str) -> Result<Self, String> {
+    pub fn read(json: &str) -> Result<Self, OlmError> {
         let CsvObject { metadata, spec } = serde_json::from_str(json).map_err(|error| explain_json(&error))?;
         let install = spec.install.spec;
         Ok(ClusterServiceVersion {
@@ -199,7 +207,7 @@ impl ClusterServiceVersion {
     ///
     /// # Errors
     /// Fields of the wrong type.
-    pub fn read_metadata(json: &str) -> Result<Self, String> {
+    pub fn read_metadata(json: &str) -> Result<Self, OlmError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct CsvMetadataBlob {

@@ -13,6 +13,8 @@ mod support;
 mod tests;
 mod validators;
 
+use std::fmt;
+
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,6 +41,7 @@ const MOST_BYTES_OF_METADATA: usize = 4 << 20;
 
 /// The contents of `metadata/annotations.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Annotations {
     /// The format, such as `registry+v1`; empty if there is none.
     pub media_type: String,
@@ -52,6 +55,7 @@ pub struct Annotations {
 
 /// A custom resource definition of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleCrd {
     /// Its `metadata.name`.
     pub name: String,
@@ -63,6 +67,7 @@ pub struct BundleCrd {
 
 /// Another object of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleObject {
     /// Its `apiVersion`, such as `v1` or `rbac.authorization.k8s.io/v1`.
     pub api_version: String,
@@ -76,6 +81,7 @@ pub struct BundleObject {
 
 /// A bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Bundle {
     /// The contents of `metadata/annotations.yaml`.
     pub annotations: Annotations,
@@ -110,6 +116,7 @@ pub struct BundleTexts<'a> {
 
 /// Why a bundle cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundleReadError {
     /// The name of the file: `metadata/…`, or the name that was passed with the object.
     pub file: String,
@@ -118,6 +125,17 @@ pub struct BundleReadError {
     /// The error message.
     pub message: String,
 }
+
+impl fmt::Display for BundleReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            line => write!(f, "{}:{line}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl std::error::Error for BundleReadError {}
 
 impl BundleReadError {
     fn new(file: &str, message: impl Into<String>) -> Self {

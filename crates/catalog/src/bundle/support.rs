@@ -61,6 +61,7 @@ pub enum CsvStep {
 
 /// The place of a problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BundlePlace {
     /// The file that contains the object.
     pub file: String,
@@ -72,6 +73,7 @@ pub struct BundlePlace {
 
 /// A problem with a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unsupported {
     /// The kind of the problem.
     pub reason: UnsupportedKind,
@@ -108,6 +110,7 @@ impl fmt::Display for UncheckedBundlePart {
 
 /// The problems found, and what could not be checked. A bundle is known to be supported only if both are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Support {
     /// The problems. As OLM does, this stops at the first problem, except for problems that the validators find
     /// together.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::classic::{Current, Subscription, next};
 use crate::dependency::{Api, BundleRequirement, InstalledOperator, provided};
+use crate::error::OlmError;
 use crate::{Catalog, KeptCatalogParts, Property, SemanticVersion, read};
 
 #[derive(Default)]
@@ -90,7 +91,7 @@ fn requirements_are_printed_as_olm_prints_them() {
     ));
     let package =
         BundleRequirement::of_dependency(&property("olm.package", &json!({"packageName": "p", "version": ">1.0.0"})));
-    let said = |read: Result<Option<BundleRequirement>, String>| read.unwrap().unwrap().to_string();
+    let said = |read: Result<Option<BundleRequirement>, OlmError>| read.unwrap().unwrap().to_string();
     assert_eq!(said(gvk), "providing an API with group: g, version: v1, kind: K");
     assert_eq!(said(package), "with package: p and with version in range: >1.0.0");
     assert_eq!(BundleRequirement::of_property(&property("olm.gvk", &json!({}))), Ok(None));
@@ -114,7 +115,7 @@ fn requirements_are_printed_as_olm_prints_them() {
         ("olm.constraint", nested, "parse olm.constraint: json: unknown field \"plural\""),
     ] {
         let error = BundleRequirement::of_property(&property(kind, &value)).expect_err("an error");
-        assert!(error.starts_with(expected), "{error}");
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
     // Only in constraints.
     let value = json!({"group": "g", "version": "v1", "kind": "K", "plural": "ks"});
@@ -224,12 +225,12 @@ fn a_subscription_that_cannot_be_resolved_has_the_error_of_olm() {
             "no operators found with name p in channel a of package p in the catalog referenced by subscription s",
         ),
     ] {
-        assert_eq!(next(&catalog, &subscription, None), Err(expected.to_owned()));
+        assert_eq!(next(&catalog, &subscription, None), Err(expected.to_owned().into()));
     }
     // OLM looks at no other entry then.
     assert_eq!(next(&catalog, &wanted(|of| of.starting_csv = "p.v1.0.0"), None), Ok(Some("p.v1.0.0")));
     let expected = "no operators found from catalog c in namespace olm referenced by subscription s";
-    assert_eq!(next(&Catalog::default(), &SUBSCRIPTION, None), Err(expected.to_owned()));
+    assert_eq!(next(&Catalog::default(), &SUBSCRIPTION, None), Err(expected.to_owned().into()));
 }
 
 #[test]
@@ -261,9 +262,9 @@ fn a_subscription_without_a_channel_considers_all_of_them() {
     assert_eq!(next(&of_all, &starting("p.v1.5.0"), None), Ok(Some("p.v1.5.0")));
     let expected =
         "no operators found with name p.v9 in channel  of package p in the catalog referenced by subscription s";
-    assert_eq!(next(&of_all, &starting("p.v9"), None), Err(expected.to_owned()));
+    assert_eq!(next(&of_all, &starting("p.v9"), None), Err(expected.to_owned().into()));
     // OLM needs one chain in every channel.
     let mut broken = of_all;
     broken.packages.get_mut("p").unwrap().channels.get_mut("b").unwrap().entries[2].replaces.clear();
-    assert!(next(&broken, &any, None).unwrap_err().contains("in channel \"b\" of package \"p\""));
+    assert!(next(&broken, &any, None).unwrap_err().to_string().contains("in channel \"b\" of package \"p\""));
 }

@@ -51,7 +51,7 @@ fn ranges_of_the_table_match_the_same_versions_as_in_the_libraries() {
             let range = match (range, &row.error) {
                 (Ok(range), None) => range,
                 (range, error) => {
-                    assert_eq!(range.err(), *error, "{language} {:?}", row.range);
+                    assert_eq!(range.err().map(String::from), *error, "{language} {:?}", row.range);
                     continue;
                 }
             };
@@ -67,7 +67,7 @@ fn ranges_of_the_table_match_the_same_versions_as_in_the_libraries() {
 fn versions_of_the_table_are_read_and_ordered_as_the_library_does() {
     for row in rows("version") {
         let read: Vec<Result<SemanticVersion, String>> =
-            row.versions.iter().map(|text| SemanticVersion::parse(text)).collect();
+            row.versions.iter().map(|text| SemanticVersion::parse(text).map_err(String::from)).collect();
         for (read, expected) in read.iter().zip(&row.read) {
             assert_eq!(read.as_ref().err(), expected.error.as_ref());
             assert_eq!(read.as_ref().map_or(String::new(), ToString::to_string), expected.text);
@@ -97,11 +97,11 @@ fn build_metadata_that_can_be_a_release_is_one() {
         assert_eq!(read(text), (version.to_owned(), release.to_owned()), "{text}");
     }
     assert_eq!(
-        version::release("001").unwrap_err(),
+        version::release("001").unwrap_err().to_string(),
         "invalid release \"001\": segment 0: Numeric PreRelease version must not contain leading zeroes \"001\""
     );
     assert_eq!(
-        version::release("a.very.long.build.metadata").unwrap_err(),
+        version::release("a.very.long.build.metadata").unwrap_err().to_string(),
         "invalid release \"a.very.long.build.metadata\": exceeds maximum length of 20 characters"
     );
 }

@@ -11,7 +11,7 @@ mod time;
 use std::sync::LazyLock;
 
 use regex::Regex;
-pub use time::{is_date, is_date_time};
+pub(crate) use time::{is_date, is_date_time};
 
 use super::golang::{duration, url};
 
@@ -83,14 +83,14 @@ fn is_hostname(text: &str) -> bool {
 }
 
 /// A lowercase DNS label.
-pub fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let bytes = text.as_bytes();
     let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     bytes.first().is_some_and(inner) && bytes.last().is_some_and(inner) && bytes.iter().all(|b| inner(b) || *b == b'-')
 }
 
 /// Hexadecimal groups of 8-4-4-4-12 digits with optional dashes; `version` fixes the first digit of the third group.
-pub fn is_uuid(text: &str, version: Option<u8>) -> bool {
+pub(crate) fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut rest = text.as_bytes();
     for (group, size) in [8usize, 4, 4, 4, 12].into_iter().enumerate() {
         if group > 0 {
@@ -158,7 +158,7 @@ fn is_hex_color(text: &str) -> bool {
 }
 
 /// Standard base64 with padding; the empty string is not accepted.
-pub fn is_base64(text: &str) -> bool {
+pub(crate) fn is_base64(text: &str) -> bool {
     let body = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !body.is_empty()
         && text.len().is_multiple_of(4)

@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use super::GoParseError;
 use crate::gotext::quote;
 
 /// A semantic version. Equality compares the text; [`SemanticVersion::precedence`] ignores build metadata.
@@ -35,13 +36,13 @@ impl SemanticVersion {
     ///
     /// # Errors
     /// The text is not a complete version; the error is the library's text.
-    pub fn parse(text: &str) -> Result<SemanticVersion, String> {
+    pub fn parse(text: &str) -> Result<SemanticVersion, GoParseError> {
         if text.is_empty() {
-            return Err("Version string empty".to_owned());
+            return Err("Version string empty".to_owned().into());
         }
         let mut parts = text.splitn(3, '.');
         let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err("No Major.Minor.Patch elements found".to_owned());
+            return Err("No Major.Minor.Patch elements found".to_owned().into());
         };
         let (major, minor) = (core(major, "Major", "major")?, core(minor, "Minor", "minor")?);
         let (rest, build) = split(rest, '+');
@@ -90,18 +91,18 @@ impl Identifier {
     ///
     /// # Errors
     /// The identifier is empty, contains other characters, or is a number with leading zeroes.
-    pub fn parse(text: &str) -> Result<Identifier, String> {
+    pub fn parse(text: &str) -> Result<Identifier, GoParseError> {
         if text.is_empty() {
-            return Err("Prerelease is empty".to_owned());
+            return Err("Prerelease is empty".to_owned().into());
         }
         if !is_digits(text) {
             return match is_word(text) {
                 true => Ok(Identifier::Word(text.to_owned())),
-                false => Err(format!("Invalid character(s) found in prerelease {}", quote(text))),
+                false => Err(format!("Invalid character(s) found in prerelease {}", quote(text)).into()),
             };
         }
         if text.len() > 1 && text.starts_with('0') {
-            return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)));
+            return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(text)).into());
         }
         number(text).map(Identifier::Number)
     }
@@ -124,12 +125,12 @@ fn split(text: &str, at: char) -> (&str, Option<&str>) {
     text.split_once(at).map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
-fn core(text: &str, name: &str, in_lower_case: &str) -> Result<u64, String> {
+fn core(text: &str, name: &str, in_lower_case: &str) -> Result<u64, GoParseError> {
     if !is_digits(text) {
-        return Err(format!("Invalid character(s) found in {in_lower_case} number {}", quote(text)));
+        return Err(format!("Invalid character(s) found in {in_lower_case} number {}", quote(text)).into());
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("{name} number must not contain leading zeroes {}", quote(text)));
+        return Err(format!("{name} number must not contain leading zeroes {}", quote(text)).into());
     }
     number(text)
 }
@@ -138,9 +139,9 @@ fn core(text: &str, name: &str, in_lower_case: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// The string is empty or the number is too large; the error is the text of Go's `strconv`.
-pub fn number(text: &str) -> Result<u64, String> {
+pub fn number(text: &str) -> Result<u64, GoParseError> {
     let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quote(text)).into())
 }
 
 fn metadata(text: &str) -> Result<String, String> {

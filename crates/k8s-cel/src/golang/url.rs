@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::GoParseError;
 use super::ip::Ip;
 use crate::gotext::quote;
 
@@ -27,7 +28,7 @@ pub struct Url {
 
 impl Url {
     /// Parses a URL as `net/url` does; the error is its text.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, GoParseError> {
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(rest, false).map_err(|why| format!("parse {}: {why}", quote(rest)))?;
         unescape(fragment, UrlComponent::Other).map_err(|why| format!("parse {}: {why}", quote(text)))?;
@@ -280,7 +281,7 @@ fn escape(text: &str, plain: impl Fn(u8) -> bool) -> String {
 
 impl Url {
     /// The host without its port and brackets, and the port.
-    pub fn host_and_port(&self) -> (&str, &str) {
+    pub(crate) fn host_and_port(&self) -> (&str, &str) {
         let (host, port) = match self.host.rfind(':') {
             Some(colon) if check_port(&self.host[colon..]).is_ok() => (&self.host[..colon], &self.host[colon + 1..]),
             _ => (self.host.as_str(), ""),

@@ -18,6 +18,30 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 pub use translate::translate;
 
+/// A pattern that Go rejects or that `regex` does not support. Displays the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsupportedPattern(String);
+
+impl fmt::Display for UnsupportedPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnsupportedPattern {}
+
+impl From<String> for UnsupportedPattern {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<UnsupportedPattern> for String {
+    fn from(error: UnsupportedPattern) -> Self {
+        error.0
+    }
+}
+
 /// A pattern of a schema, compiled on first use.
 pub struct Pattern {
     source: Box<str>,
@@ -108,18 +132,27 @@ fn compile_within(pattern: &str, left: &AtomicU64) -> Result<Regex, String> {
 }
 
 /// Compiles an RE2 pattern for text, not bytes: on bytes, a lone `\B` would also match inside a character.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
-    built(&weighed(pattern)?.0)
+///
+/// # Errors
+/// Go rejects the pattern, or `regex` does not support it.
+pub fn compile(pattern: &str) -> Result<Regex, UnsupportedPattern> {
+    Ok(built(&weighed(pattern)?.0)?)
 }
 
 /// Whether the pattern can be compiled, as far as that is known without compiling it.
-pub fn check(pattern: &str) -> Result<(), String> {
-    weighed(pattern).map(|_| ())
+///
+/// # Errors
+/// See [`compile`].
+pub fn check(pattern: &str) -> Result<(), UnsupportedPattern> {
+    Ok(weighed(pattern).map(|_| ())?)
 }
 
 /// The approximate number of states in the automaton of a pattern.
-pub fn weight(pattern: &str) -> Result<u64, String> {
-    weighed(pattern).map(|(_, weight)| weight)
+///
+/// # Errors
+/// See [`compile`].
+pub fn weight(pattern: &str) -> Result<u64, UnsupportedPattern> {
+    Ok(weighed(pattern).map(|(_, weight)| weight)?)
 }
 
 fn built(translated: &str) -> Result<Regex, String> {
@@ -271,7 +304,7 @@ mod tests {
             (r"\p{L}{1000}.{1000}", false),
             (r"^(\p{L}{1,30}){1,30}$", false),
         ] {
-            assert_eq!(compile(pattern).err().as_deref(), (!fits).then_some(TOO_LARGE), "{pattern}");
+            assert_eq!(compile(pattern).err().map(String::from).as_deref(), (!fits).then_some(TOO_LARGE), "{pattern}");
         }
         assert!(compile(&"a".repeat(MAX_LENGTH + 1)).is_err());
     }

@@ -2,13 +2,18 @@
 
 use std::fmt::Write;
 
+use super::UnsupportedPattern;
+
 /// The maximum length of a pattern in bytes.
 pub(super) const MAX_LENGTH: usize = 64 << 10;
 
 /// Translates the RE2 pattern `pattern` to the syntax of the `regex` crate.
-pub fn translate(pattern: &str) -> Result<String, String> {
+///
+/// # Errors
+/// Go rejects the pattern, or the crate has nothing that means the same.
+pub fn translate(pattern: &str) -> Result<String, UnsupportedPattern> {
     if pattern.len() > MAX_LENGTH {
-        return Err("the pattern is too long".to_owned());
+        return Err("the pattern is too long".to_owned().into());
     }
     let groups = vec![Repeats { most: 1, last: 1 }];
     let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() * 2), groups };

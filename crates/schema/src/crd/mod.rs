@@ -51,6 +51,7 @@ use super::path::LinkedPath;
 
 /// A CRD that the server cannot decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UndecodableCrd {
     /// The path of the faulty value, such as `spec.versions[0].schema.openAPIV3Schema.maximum`.
     pub path: String,
@@ -64,8 +65,11 @@ impl fmt::Display for UndecodableCrd {
     }
 }
 
+impl std::error::Error for UndecodableCrd {}
+
 /// The result of validating a CRD.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct CrdValidationResult {
     /// The errors in a stable order; the server's order varies between responses. Their steps begin at the root of the
     /// CRD and follow the server's model: parts common to all versions are at the top level.

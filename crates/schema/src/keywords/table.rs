@@ -59,6 +59,7 @@ impl GoFieldType {
 
 /// A field of a Go struct of the API.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct GoField {
     /// The name in JSON.
     pub name: &'static str,
@@ -72,6 +73,7 @@ pub struct GoField {
 
 /// One keyword.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct SchemaKeyword {
     /// The name in a schema.
     pub name: &'static str,

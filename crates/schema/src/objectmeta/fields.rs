@@ -35,6 +35,7 @@ pub enum MetadataFieldType {
 
 /// A field of `ObjectMeta`, or of a structure in it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct MetadataField {
     /// The name in JSON.
     pub name: &'static str,

@@ -19,6 +19,7 @@ const MOST_REFERENCES: usize = 8;
 
 /// A value that cannot be parsed. Its `Display` is the server's text: `.spec.list: element 0: associative list …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TypedValueError {
     /// The path in the object.
     pub at: Vec<Step>,
@@ -60,6 +61,8 @@ impl TypedValueError {
         }
     }
 }
+
+impl std::error::Error for TypedValueError {}
 
 impl std::fmt::Display for TypedValueError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

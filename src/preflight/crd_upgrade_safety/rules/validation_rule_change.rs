@@ -10,7 +10,7 @@ use crate::preflight::crd_upgrade_safety::node::NodePair;
 use crate::preflight::crd_upgrade_safety::rule::ViolationText;
 use crate::preflight::crd_upgrade_safety::words;
 use gantry_schema::Sense;
-use gantry_schema::same::meaning_of_rule;
+use gantry_schema::meaning_of_rule;
 
 const KEYWORD: &str = "x-kubernetes-validations";
 
