@@ -11,6 +11,11 @@
 //! more memory than its names. [`gantry_schema`] defines the keywords of schemas ([`gantry_schema::keywords`]), their
 //! equality ([`gantry_schema::same`]), and what the API server refuses in a CRD ([`gantry_schema::crd`]).
 
+/// Builds CRDs for unit tests, as `tests/support` does for others.
+#[cfg(test)]
+#[path = "../../tests/support/crd.rs"]
+#[allow(dead_code)]
+pub mod builder;
 mod pair;
 mod read;
 pub mod steps;

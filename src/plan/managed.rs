@@ -97,15 +97,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::crd::builder::CrdBuilder;
 
     fn crd(versions: &[&str]) -> Crd {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|name| json!({"name": name, "served": false, "storage": *name == "v1", "schema": {"openAPIV3Schema": {"type": "object"}}}))
-            .collect();
-        let spec =
-            json!({"group": "g", "scope": "Namespaced", "names": {"kind": "K", "plural": "ks"}, "versions": versions});
-        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
+        let add = |crd: CrdBuilder, name: &&str| {
+            crd.version(name, json!({"type": "object"})).served(false).storage(*name == "v1")
+        };
+        Crd::parse(&versions.iter().fold(CrdBuilder::new("g", "K"), add).build().to_string()).unwrap()
     }
 
     #[test]

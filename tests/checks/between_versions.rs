@@ -5,27 +5,26 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gantry, Output, Samples, control_plane, eventually, fields};
+use crate::support::{Gantry, Output, Samples, control_plane, eventually, string_fields};
 
 const FEW: &[&str] = &["host"];
 const ALL: &[&str] = &["host", "note"];
 
 /// A CRD, its objects, and a folder with manifests.
-struct Bed {
+struct VersionedSamples {
     samples: Samples,
     folder: tempfile::TempDir,
 }
 
-impl Bed {
+impl VersionedSamples {
     fn new() -> Self {
-        Bed { samples: Samples::new(), folder: tempfile::tempdir().unwrap() }
+        VersionedSamples { samples: Samples::new(), folder: tempfile::tempdir().unwrap() }
     }
 
     /// A CRD with these versions: name, whether it is the storage version, fields of `spec`, all strings.
     fn crd(&self, versions: &[(&str, bool, &[&str])]) -> Value {
-        let spec =
-            |names: &[&str]| fields(names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect());
-        let versions: Vec<_> = versions.iter().map(|(name, storage, names)| (*name, *storage, spec(names))).collect();
+        let versions: Vec<_> =
+            versions.iter().map(|(name, storage, names)| (*name, *storage, string_fields(names))).collect();
         self.samples.crd(&versions)
     }
 
@@ -96,7 +95,7 @@ fn a_write_at_a_served_version_with_fewer_fields_drops_the_others() {
         // The CRD is created so.
         (&[], &[("v1beta1", false, FEW), ("v1", true, ALL)]),
     ] {
-        let bed = Bed::new();
+        let bed = VersionedSamples::new();
         if !live.is_empty() {
             bed.run("deploy", &[("crd.yaml", &bed.crd(live))], &[]).code(0);
         }
@@ -128,7 +127,7 @@ fn a_write_at_a_served_version_with_fewer_fields_drops_the_others() {
 
 #[test]
 fn an_object_with_a_field_that_the_storage_version_lacks_makes_the_finding_an_error() {
-    let bed = Bed::new();
+    let bed = VersionedSamples::new();
     bed.samples.live(&bed.crd(&[("v1", true, ALL)]));
     bed.create("v1", &json!({"host": "name", "note": "text"}));
     let desired = bed.crd(&[("v1beta1", false, FEW), ("v1", true, ALL)]);
@@ -144,7 +143,7 @@ fn an_object_with_a_field_that_the_storage_version_lacks_makes_the_finding_an_er
 #[test]
 fn a_value_of_a_manifest_that_the_storage_version_lacks_is_found_at_its_line() {
     let cp = control_plane();
-    let bed = Bed::new();
+    let bed = VersionedSamples::new();
     let crd = bed.crd(&[("v1", true, FEW), ("v2", false, ALL)]);
     let object = bed.object("v2", &json!({"host": "name", "note": "text"}));
     // With the CRD among the manifests, and with the live one.
@@ -177,7 +176,7 @@ fn a_value_of_a_manifest_that_the_storage_version_lacks_is_found_at_its_line() {
 
 #[test]
 fn a_manifest_at_a_version_that_lacks_a_field_of_the_live_object_is_found() {
-    let bed = Bed::new();
+    let bed = VersionedSamples::new();
     bed.run("deploy", &[("crd.yaml", &bed.crd(&[("v1beta1", false, FEW), ("v1", true, ALL)]))], &[]).code(0);
     bed.create("v1", &json!({"host": "name", "note": "text"}));
     let mut old = bed.object("v1beta1", &json!({"host": "name"}));
@@ -207,7 +206,7 @@ fn a_manifest_at_a_version_that_lacks_a_field_of_the_live_object_is_found() {
 
 #[test]
 fn a_default_that_the_storage_version_fills_in_again_is_not_lost() {
-    let bed = Bed::new();
+    let bed = VersionedSamples::new();
     let mut crd = bed.crd(&[("v1beta1", false, FEW), ("v1", true, ALL)]);
     crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["note"]["default"] =
         json!("text");
@@ -222,7 +221,7 @@ fn a_default_that_the_storage_version_fills_in_again_is_not_lost() {
 
 #[test]
 fn a_new_field_that_a_manifest_sets_and_another_served_version_lacks_is_found() {
-    let bed = Bed::new();
+    let bed = VersionedSamples::new();
     bed.run("deploy", &[("crd.yaml", &bed.crd(&[("v1beta1", false, FEW), ("v1", true, FEW)]))], &[]).code(0);
     let desired = bed.crd(&[("v1beta1", false, FEW), ("v1", true, ALL)]);
     let object = bed.object("v1", &json!({"host": "name", "note": "text"}));

@@ -1,6 +1,6 @@
 //! `ConversionWebhook` with the API server and test webhooks, each with its own CA.
 
-use crate::support::{Bed, Output, Webhook, control_plane, eventually};
+use crate::support::{Bed, CrdBuilder, Output, Webhook, control_plane, eventually, string_fields};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use gantry::preflight::registry;
@@ -19,21 +19,11 @@ impl Conversion {
     }
 
     pub(super) fn crd(&self, conversion: &Value) -> Value {
-        let group = &self.0.names.group;
-        let text = json!({"type": "string"});
-        let version = |name: &str, size: &str, storage: bool| {
-            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": {size: text, "color": text}}}}}})
-        };
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("samples.{group}")},
-            "spec": {
-                "group": group, "scope": "Namespaced", "conversion": conversion,
-                "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-                "versions": [version("v1", "size", true), version("v2", "amount", false)],
-            },
-        })
+        CrdBuilder::samples(&self.0.names.group)
+            .version_of_spec("v1", string_fields(&["size", "color"]))
+            .version_of_spec("v2", string_fields(&["amount", "color"]))
+            .conversion(conversion)
+            .build()
     }
 
     /// Creates the CRD with this conversion, and three objects.

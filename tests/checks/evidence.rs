@@ -4,7 +4,7 @@
 use std::thread;
 
 use crate::support::{
-    Bed, Gantry, Output, Proxy, Samples, Webhook, control_plane, fields, findings, rights, sample_crd, text,
+    Bed, CrdBuilder, Gantry, Output, Proxy, Samples, Webhook, control_plane, fields, findings, rights, text,
 };
 use serde_json::{Value, json};
 
@@ -447,11 +447,7 @@ fn a_folder_is_judged_by_its_objects_and_without_any_as_semantic() {
     let folder = tempfile::tempdir().expect("a folder");
     let cluster = folder.path().join("cluster");
     std::fs::create_dir(&cluster).expect("a folder");
-    let version = |spec: Value| {
-        json!({"name": "v1", "served": true, "storage": true,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
-    };
-    let crd = |spec: Value| sample_crd("example.com", "Namespaced", vec![version(spec)]);
+    let crd = |spec: Value| CrdBuilder::samples("example.com").version_of_spec("v1", spec).build();
     std::fs::write(cluster.join("crd.yaml"), crd(fields(json!({"a": string(), "b": string()}))).to_string())
         .expect("a file");
     std::fs::write(folder.path().join("config.yaml"), CONFIG).expect("a file");

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::support::{Gantry, Samples, control_plane, eventually, fields, findings, text};
+use crate::support::{CrdBuilder, Gantry, Samples, control_plane, eventually, fields, findings, string_fields, text};
 use serde_json::{Value, json};
 
 /// Executes `kubectl get … | jq … | kubectl replace -f -`, the first command of this form in a text, over the API, with
@@ -65,11 +65,11 @@ fn entries(object: &Value) -> Vec<(String, String, String)> {
 }
 
 /// v1, the storage version, and v2, and objects that were written at both.
-struct Bed(Samples);
+struct TwoVersions(Samples);
 
-impl Bed {
+impl TwoVersions {
     fn new() -> Self {
-        let bed = Bed(Samples::new());
+        let bed = TwoVersions(Samples::new());
         bed.0.live(&bed.crd(Some(true)));
         let at = |version: &str, name: &str| {
             let mut object = bed.0.object(name, &json!({"a": "x"}));
@@ -94,17 +94,12 @@ impl Bed {
 
     /// The CRD with v2 served or not, or without v2.
     fn crd(&self, v2: Option<bool>) -> Value {
-        let spec = || fields(json!({"a": {"type": "string"}}));
-        let mut crd = self.0.crd(&[("v1", true, spec()), ("v2", false, spec())]);
-        for version in crd["spec"]["versions"].as_array_mut().expect("versions") {
-            version["subresources"] = json!({"status": {}});
-            version["schema"]["openAPIV3Schema"]["properties"]["status"] = fields(json!({"b": {"type": "string"}}));
-        }
+        let schema = fields(json!({"spec": string_fields(&["a"]), "status": string_fields(&["b"])}));
+        let crd = CrdBuilder::samples(&self.0.names.group).version("v1", schema.clone()).status_subresource();
         match v2 {
-            Some(served) => crd["spec"]["versions"][1]["served"] = json!(served),
-            None => drop(crd["spec"]["versions"].as_array_mut().expect("versions").pop()),
+            Some(served) => crd.version("v2", schema).status_subresource().served(served).build(),
+            None => crd.build(),
         }
-        crd
     }
 
     /// The server's answer to a server-side apply of this object at v1: status and message.
@@ -132,7 +127,7 @@ const WITH_ENTRIES: [&str; 4] = ["applied", "ours", "status", "updated"];
 
 #[test]
 fn a_version_that_managed_fields_name_is_not_removed_until_the_entries_are_moved() {
-    let bed = Bed::new();
+    let bed = TwoVersions::new();
     bed.0.live(&bed.crd(Some(false)));
     for name in WITH_ENTRIES {
         assert_eq!(bed.apply(name).0, 200, "{name}: a version that is not served is no problem");
@@ -206,7 +201,7 @@ fn a_version_that_managed_fields_name_is_not_removed_until_the_entries_are_moved
 
 #[test]
 fn an_object_that_no_apply_can_write_is_found_before_the_deploy_writes_anything() {
-    let bed = Bed::new();
+    let bed = TwoVersions::new();
     let kept = bed.0.object("kept", &json!({"a": "x"}));
     assert_eq!(control_plane().server_side_apply(&bed.0.path("kept"), "gantry", &kept).0, 201);
     let status = format!("{}/kept/status?fieldManager=controller", bed.0.collection("v2"));

@@ -4,19 +4,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated, sample_crd};
+use crate::support::{CrdBuilder, Gantry, Isolated, Output, Proxy, control_plane, eventually, fields, isolated};
 use serde_json::{Value, json};
 
 const OBJECTS: usize = 10_000;
 
 /// A cluster-scoped CRD with these versions: name, served, whether it is the storage version, fields of `spec`.
 fn crd(names: &Isolated, versions: &[(&str, bool, bool, Value)]) -> Value {
-    let version = |(name, served, storage, fields): &(&str, bool, bool, Value)| {
-        let spec = json!({"type": "object", "properties": fields});
-        json!({"name": name, "served": served, "storage": storage,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    let add = |crd: CrdBuilder, (name, served, storage, spec): &(&str, bool, bool, Value)| {
+        crd.version_of_spec(name, fields(spec.clone())).served(*served).storage(*storage)
     };
-    sample_crd(&names.group, "Cluster", versions.iter().map(version).collect())
+    versions.iter().fold(CrdBuilder::samples(&names.group).cluster_scoped(), add).build()
 }
 
 fn collection(names: &Isolated) -> String {

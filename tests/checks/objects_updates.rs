@@ -4,17 +4,16 @@
 use std::collections::BTreeSet;
 
 use crate::support::{
-    FindingId, Gantry, Isolated, control_plane, eventually, finding_id, finding_ids, isolated, sample_crd,
+    CrdBuilder, FindingId, Gantry, Isolated, control_plane, eventually, finding_id, finding_ids, isolated,
 };
 use serde_json::{Value, json};
 
 /// A cluster-scoped CRD with these versions: name, served, schema of `spec`. The first is the storage version.
 fn crd(names: &Isolated, versions: &[(&str, bool, Value)]) -> Value {
-    let version = |(at, (name, served, spec)): (usize, &(&str, bool, Value))| {
-        json!({"name": name, "served": served, "storage": at == 0,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    let add = |crd: CrdBuilder, (name, served, spec): &(&str, bool, Value)| {
+        crd.version_of_spec(name, spec.clone()).served(*served)
     };
-    sample_crd(&names.group, "Cluster", versions.iter().enumerate().map(version).collect())
+    versions.iter().fold(CrdBuilder::samples(&names.group).cluster_scoped(), add).build()
 }
 
 fn sample(names: &Isolated, version: &str, name: &str, spec: &Value) -> Value {

@@ -1,22 +1,15 @@
 //! `PermissionValidation` and `gantry permissions` include the requests of the other checks.
 
 use crate::support::rights::{grant, printed_with, replace};
-use crate::support::{Bed, Webhook, control_plane, eventually};
+use crate::support::{Bed, CrdBuilder, Webhook, control_plane, eventually, string_fields};
 use serde_json::{Value, json};
 
 const BOTH: [&str; 2] = ["--preflight", "ConversionWebhook,PermissionValidation"];
 
 /// A CRD with two versions and this conversion.
 fn crd(group: &str, conversion: &Value) -> Value {
-    let version = |name: &str| {
-        json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": {
-            "type": "object", "properties": {"first": {"type": "string"}}}}})
-    };
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "conversion": conversion,
-            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-            "versions": [version("v1"), version("v2")]}})
+    let schema = string_fields(&["first"]);
+    CrdBuilder::samples(group).version("v1", schema.clone()).version("v2", schema).conversion(conversion).build()
 }
 
 fn deployment(bed: &Bed) -> String {

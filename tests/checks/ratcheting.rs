@@ -2,16 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gantry, Isolated, control_plane, eventually, isolated, sample_crd};
+use crate::support::{CrdBuilder, Gantry, Isolated, control_plane, eventually, fields, isolated};
 
 fn crd(names: &Isolated, list: &Value) -> Value {
-    let spec = json!({"type": "object", "properties": {"list": list, "other": {"type": "string"}}});
-    sample_crd(
-        &names.group,
-        "Cluster",
-        vec![json!({"name": "v1", "served": true, "storage": true,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})],
-    )
+    let spec = fields(json!({"list": list, "other": {"type": "string"}}));
+    CrdBuilder::samples(&names.group).cluster_scoped().version_of_spec("v1", spec).build()
 }
 
 /// The report of `check` on this CRD.

@@ -5,14 +5,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gantry, Output, Samples, control_plane, eventually, fields, text};
+use crate::support::{CrdBuilder, Gantry, Output, Samples, control_plane, eventually, string_fields, text};
 
-struct Bed(Samples);
+struct RemovedVersion(Samples);
 
-impl Bed {
+impl RemovedVersion {
     /// An object that is stored at v1beta1, and a CRD that stores at v1beta2 and says that nothing is stored elsewhere.
     fn new() -> Self {
-        let bed = Bed(Samples::new());
+        let bed = RemovedVersion(Samples::new());
         bed.0.live(&bed.crd(&[("v1beta1", true, true)]));
         let object = bed.object("v1beta1", "old");
         eventually("the object is created", || {
@@ -30,13 +30,10 @@ impl Bed {
 
     /// A CRD with these versions: name, served, storage.
     fn crd(&self, versions: &[(&str, bool, bool)]) -> Value {
-        let spec = || fields(json!({"a": {"type": "string"}}));
-        let mut crd =
-            self.0.crd(&versions.iter().map(|(name, _, storage)| (*name, *storage, spec())).collect::<Vec<_>>());
-        for (version, (_, served, _)) in crd["spec"]["versions"].as_array_mut().unwrap().iter_mut().zip(versions) {
-            version["served"] = json!(served);
-        }
-        crd
+        let add = |crd: CrdBuilder, (name, served, storage): &(&str, bool, bool)| {
+            crd.version_of_spec(name, string_fields(&["a"])).served(*served).storage(*storage)
+        };
+        versions.iter().fold(CrdBuilder::samples(&self.0.names.group), add).build()
     }
 
     fn desired(&self) -> Value {
@@ -80,7 +77,7 @@ fn run_command(help: &str) {
 
 #[test]
 fn an_object_that_may_still_be_stored_at_a_removed_version_blocks_until_it_is_written_again() {
-    let bed = Bed::new();
+    let bed = RemovedVersion::new();
     let (status, answer) = control_plane().post(&bed.0.collection("v1beta2"), &bed.object("v1beta2", "new"));
     assert_eq!(status, 201, "{answer}");
     let blocked = bed.run("check", &["-o", "json"]);
@@ -119,7 +116,7 @@ fn an_object_that_may_still_be_stored_at_a_removed_version_blocks_until_it_is_wr
 /// What the finding warns about.
 #[test]
 fn one_object_at_a_removed_version_makes_its_kind_unreadable() {
-    let bed = Bed::new();
+    let bed = RemovedVersion::new();
     let cp = control_plane();
     let (status, _) = cp.post(&bed.0.collection("v1beta2"), &bed.object("v1beta2", "new"));
     assert_eq!(status, 201);

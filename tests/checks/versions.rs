@@ -5,27 +5,17 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Gantry, Isolated, Output, control_plane, eventually, isolated, sample_crd};
+use crate::support::{CrdBuilder, Gantry, Isolated, Output, control_plane, eventually, isolated, string_fields};
 use serde_json::{Value, json};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A CRD with these versions: name, served, storage, fields of spec.
 fn crd(names: &Isolated, versions: &[(&str, bool, bool, &[&str])]) -> Value {
-    let versions: Vec<Value> = versions
-        .iter()
-        .map(|(name, served, storage, fields)| {
-            let fields: Value = fields
-                .iter()
-                .map(|field| ((*field).to_owned(), json!({"type": "string"})))
-                .collect::<serde_json::Map<_, _>>()
-                .into();
-            let spec = json!({"type": "object", "properties": fields});
-            let schema = json!({"type": "object", "properties": {"spec": spec}});
-            json!({"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}})
-        })
-        .collect();
-    sample_crd(&names.group, "Namespaced", versions)
+    let add = |crd: CrdBuilder, (name, served, storage, fields): &(&str, bool, bool, &[&str])| {
+        crd.version_of_spec(name, string_fields(fields)).served(*served).storage(*storage)
+    };
+    versions.iter().fold(CrdBuilder::samples(&names.group), add).build()
 }
 
 fn deploy(work: &Path, crd: &Value, flags: &[&str]) -> Output {

@@ -1,86 +1,30 @@
 //! Events while a deploy writes: objects that change, CRDs that are never served, a server that dies.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use crate::support::{ControlPlane, Gantry, Isolated, Proxy, When, control_plane, isolated};
+use crate::support::{Bed, ControlPlane, CrdBuilder, Proxy, When, control_plane, string_fields};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-struct Bed {
-    folder: TempDir,
-    names: Isolated,
+/// A CRD with these fields, all strings.
+fn crd(bed: &Bed, fields: &[&str]) -> Value {
+    CrdBuilder::samples(&bed.names.group).version("v1", string_fields(fields)).build()
 }
 
-impl Bed {
-    fn new() -> Self {
-        Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() }
-    }
+fn sample(bed: &Bed, first: &str) -> Value {
+    bed.object(&format!("{}/v1", bed.names.group), "Sample", "one", json!({"first": first}))
+}
 
-    fn write(&self, objects: &[Value]) {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        std::fs::write(self.folder.path().join("manifests.json"), list.to_string()).expect("write a manifest");
-    }
+fn deployment(bed: &Bed, replicas: u32) -> Value {
+    let spec = json!({
+        "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    });
+    bed.object("apps/v1", "Deployment", "web", json!({"spec": spec}))
+}
 
-    fn deploy(&self, kubeconfig: PathBuf, more: &[&str]) -> Gantry {
-        let gantry = Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path());
-        gantry.args(["deploy", "-f", "manifests.json"]).args(more)
-    }
-
-    fn namespace(&self) -> Value {
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.names.namespace}})
-    }
-
-    fn of(&self, api_version: &str, kind: &str, name: &str, rest: &Value) -> Value {
-        let mut object = rest.clone();
-        object["apiVersion"] = json!(api_version);
-        object["kind"] = json!(kind);
-        object["metadata"] = json!({"name": name, "namespace": self.names.namespace});
-        object
-    }
-
-    fn crd_named(&self, plural: &str, kind: &str, fields: &[&str]) -> Value {
-        let group = &self.names.group;
-        let fields: serde_json::Map<String, Value> =
-            fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {
-                "group": group, "scope": "Namespaced",
-                "names": {"plural": plural, "singular": plural, "kind": kind, "listKind": format!("{kind}List")},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}}}],
-            },
-        })
-    }
-
-    fn crd(&self, fields: &[&str]) -> Value {
-        self.crd_named("samples", "Sample", fields)
-    }
-
-    fn sample(&self, first: &str) -> Value {
-        self.of(&format!("{}/v1", self.names.group), "Sample", "one", &json!({"first": first}))
-    }
-
-    fn deployment(&self, replicas: u32) -> Value {
-        let spec = json!({
-            "replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
-            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-        });
-        self.of("apps/v1", "Deployment", "web", &json!({"spec": spec}))
-    }
-
-    fn crd_path(&self) -> String {
-        format!("{CRDS}/samples.{}", self.names.group)
-    }
-
-    fn deployment_path(&self) -> String {
-        format!("/apis/apps/v1/namespaces/{}/deployments/web", self.names.namespace)
-    }
+fn deployment_path(bed: &Bed) -> String {
+    format!("/apis/apps/v1/namespaces/{}/deployments/web", bed.names.namespace)
 }
 
 /// Each change's kind with its result, in the order of the plan.
@@ -103,12 +47,12 @@ fn write_status(path: &str, status: &Value) {
 #[test]
 fn an_object_of_which_only_the_status_changed_is_written() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    bed.write(&[bed.deployment(1)]);
+    control_plane().apply_yaml(&bed.namespace());
+    bed.write_objects(&[deployment(&bed, 1)]);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
-    bed.write(&[bed.deployment(2)]);
+    bed.write_objects(&[deployment(&bed, 2)]);
     let proxy = Proxy::start(control_plane());
-    let path = bed.deployment_path();
+    let path = deployment_path(&bed);
     // Twice: it changes again before it is pinned again.
     for (nth, replicas) in [(1, 7), (2, 8)] {
         let path = path.clone();
@@ -124,46 +68,46 @@ fn an_object_of_which_only_the_status_changed_is_written() {
 #[test]
 fn an_object_whose_status_keeps_changing_ends_the_deploy() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    bed.write(&[bed.deployment(1)]);
+    control_plane().apply_yaml(&bed.namespace());
+    bed.write_objects(&[deployment(&bed, 1)]);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
-    bed.write(&[bed.deployment(2)]);
+    bed.write_objects(&[deployment(&bed, 2)]);
     let proxy = Proxy::start(control_plane());
-    let (path, count) = (bed.deployment_path(), Mutex::new(0));
+    let (path, count) = (deployment_path(&bed), Mutex::new(0));
     proxy.before(When::new("PATCH", &path.clone()), move || {
         let mut count = count.lock().expect("one at a time");
         *count += 1;
         write_status(&path, &json!({"replicas": *count}));
     });
     bed.deploy(proxy.kubeconfig("admin"), &[]).run().code(1).stdout_contains("kept changing");
-    assert_eq!(control_plane().get(&bed.deployment_path()).1["spec"]["replicas"], 1);
+    assert_eq!(control_plane().get(&deployment_path(&bed)).1["spec"]["replicas"], 1);
 }
 
 #[test]
 fn an_object_that_changed_after_the_check_is_not_written() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    bed.write(&[bed.deployment(1)]);
+    control_plane().apply_yaml(&bed.namespace());
+    bed.write_objects(&[deployment(&bed, 1)]);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
-    bed.write(&[bed.deployment(2)]);
+    bed.write_objects(&[deployment(&bed, 2)]);
     let proxy = Proxy::start(control_plane());
-    let path = bed.deployment_path();
+    let path = deployment_path(&bed);
     proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
         assert_eq!(control_plane().patch(&path, &json!({"spec": {"paused": true}})).0, 200);
     });
     let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
     run.code(1).stdout_contains("changed in the target after it was checked; it was not written");
-    assert_eq!(control_plane().get(&bed.deployment_path()).1["spec"]["replicas"], 1);
+    assert_eq!(control_plane().get(&deployment_path(&bed)).1["spec"]["replicas"], 1);
 }
 
 #[test]
 fn conditions_of_a_crd_may_change_after_the_check_but_not_its_stored_versions() {
     let bed = Bed::new();
-    bed.write(&[bed.crd(&["first"])]);
+    bed.write_objects(&[crd(&bed, &["first"])]);
     bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
 
     let deploy = |fields: &[&str], change: fn(&mut Value)| {
-        bed.write(&[bed.crd(fields)]);
+        bed.write_objects(&[crd(&bed, fields)]);
         let proxy = Proxy::start(control_plane());
         let path = bed.crd_path();
         proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
@@ -192,11 +136,11 @@ fn conditions_of_a_crd_may_change_after_the_check_but_not_its_stored_versions() 
 fn a_crd_that_was_deleted_or_recreated_after_the_check_is_not_written() {
     for anew in [false, true] {
         let bed = Bed::new();
-        bed.write(&[bed.crd(&["first"])]);
+        bed.write_objects(&[crd(&bed, &["first"])]);
         bed.deploy(control_plane().kubeconfig("admin"), &[]).run().code(0);
-        bed.write(&[bed.crd(&["first", "second"])]);
+        bed.write_objects(&[crd(&bed, &["first", "second"])]);
         let proxy = Proxy::start(control_plane());
-        let (path, again) = (bed.crd_path(), bed.crd(&["first"]));
+        let (path, again) = (bed.crd_path(), crd(&bed, &["first"]));
         proxy.before(When::new("PATCH", &path.clone()).nth(1), move || {
             assert_eq!(control_plane().delete(&path).0, 200);
             crate::support::eventually("the CRD is gone", || (control_plane().get(&path).0 == 404).then_some(()));
@@ -216,9 +160,10 @@ fn a_crd_that_was_deleted_or_recreated_after_the_check_is_not_written() {
 #[test]
 fn a_crd_whose_names_are_taken_fails_and_its_objects_are_not_sent() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    control_plane().apply_yaml(&bed.crd_named("others", "Sample", &[]).to_string());
-    bed.write(&[bed.crd(&["first"]), bed.sample("x")]);
+    control_plane().apply_yaml(&bed.namespace());
+    let taken = CrdBuilder::samples(&bed.names.group).plural("others").version("v1", string_fields(&[]));
+    control_plane().apply_yaml(&taken.build().to_string());
+    bed.write_objects(&[crd(&bed, &["first"]), sample(&bed, "x")]);
     let proxy = Proxy::start(control_plane());
     let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]).run();
     run.code(1).stdout_contains("the server will not serve it").stdout_contains("already in use");
@@ -232,14 +177,14 @@ fn a_crd_whose_names_are_taken_fails_and_its_objects_are_not_sent() {
 #[test]
 fn a_crd_that_is_not_served_in_time_ends_the_deploy() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    bed.write(&[bed.crd(&["first"]), bed.sample("x")]);
+    control_plane().apply_yaml(&bed.namespace());
+    bed.write_objects(&[crd(&bed, &["first"]), sample(&bed, "x")]);
     let config = "{apiVersion: gantry.dev/v1alpha1, kind: Config, timeouts: {established: 1s}}";
     std::fs::write(bed.folder.path().join("gantry.yaml"), config).expect("write the configuration");
     let proxy = Proxy::start(control_plane());
     // Once it is written, every read returns a CRD in its first state, which no controller has seen.
     let written = Arc::new(AtomicBool::new(false));
-    let mut unseen = bed.crd(&["first"]);
+    let mut unseen = crd(&bed, &["first"]);
     unseen["metadata"]["uid"] = json!("u");
     unseen["metadata"]["resourceVersion"] = json!("2");
     proxy.before(When::new("PATCH", &bed.crd_path()), {
@@ -264,10 +209,10 @@ fn a_crd_that_is_not_served_in_time_ends_the_deploy() {
 #[test]
 fn a_crd_that_the_server_refuses_keeps_its_objects_from_being_sent() {
     let bed = Bed::new();
-    control_plane().apply_yaml(&bed.namespace().to_string());
-    let mut crd = bed.crd(&["first"]);
+    control_plane().apply_yaml(&bed.namespace());
+    let mut crd = crd(&bed, &["first"]);
     crd["spec"]["names"]["listKind"] = json!("not a kind");
-    bed.write(&[crd, bed.sample("x")]);
+    bed.write_objects(&[crd, sample(&bed, "x")]);
     // The server would refuse the CRD, so nothing is sent, whatever the configuration makes of the finding.
     let run = bed.deploy(control_plane().kubeconfig("admin"), &["-o", "json", "--warn-only"]).run();
     assert_eq!(run.code(3).report()["outcome"], "blocked");
@@ -279,13 +224,14 @@ fn a_killed_api_server_leaves_an_exact_report_and_the_next_run_finishes() {
     let cp = Arc::new(ControlPlane::start());
     for (path, applied) in [("/serviceaccounts/", 2), ("/samples/", 4)] {
         let bed = Bed::new();
-        let mut account = bed.of("v1", "ServiceAccount", "account", &json!({}));
+        let mut account = bed.object("v1", "ServiceAccount", "account", json!({}));
         // By default at the same time as the CRD.
         account["metadata"]["annotations"] =
             json!({"gantry.dev/change-rule": "upsert after upserting change-groups.kapp.k14s.io/crds"});
-        let config = bed.of("v1", "ConfigMap", "config", &json!({"data": {"a": "b"}}));
-        let objects = [bed.namespace(), bed.crd(&["first"]), account, config, bed.sample("x")];
-        bed.write(&objects);
+        let config = bed.object("v1", "ConfigMap", "config", json!({"data": {"a": "b"}}));
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": bed.names.namespace}});
+        let objects = [namespace, crd(&bed, &["first"]), account, config, sample(&bed, "x")];
+        bed.write_objects(&objects);
         let proxy = Proxy::start(&cp);
         let (killed, is_killed) = mpsc::channel();
         let server = Arc::clone(&cp);

@@ -3,108 +3,51 @@
 mod shapes;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
-use crate::support::{Gantry, Isolated, Output, Proxy, control_plane, eventually, isolated};
+use crate::support::{Bed, CrdBuilder, Output, Proxy, control_plane, eventually, merge};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use shapes::{built_in_shapes, custom_shapes, every_way_to_merge, merged};
 
-struct Bed {
-    folder: TempDir,
-    names: Isolated,
+fn deploy(bed: &Bed, more: &[&str]) -> Output {
+    bed.deploy(control_plane().kubeconfig("admin"), more).run()
 }
 
-impl Bed {
-    fn new() -> Self {
-        let bed = Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() };
-        let namespace = json!({"metadata": {"name": bed.names.namespace}});
-        assert_eq!(control_plane().post("/api/v1/namespaces", &namespace).0, 201);
-        bed
-    }
-
-    /// Writes the manifests as JSON documents in one file.
-    fn write(&self, objects: &[Value]) {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        std::fs::write(self.folder.path().join("manifests.json"), list.to_string()).expect("write a manifest");
-    }
-
-    fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
-        let gantry = Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments);
-        gantry.args(["-f", "manifests.json"])
-    }
-
-    fn deploy(&self, more: &[&str]) -> Output {
-        self.gantry(control_plane().kubeconfig("admin"), &["deploy"]).args(more).run()
-    }
-
-    fn object(&self, api_version: &str, kind: &str, name: &str, rest: Value) -> Value {
-        let mut object = json!({
-            "apiVersion": api_version, "kind": kind,
-            "metadata": {"name": name, "namespace": self.names.namespace},
-        });
-        merge(&mut object, rest);
-        object
-    }
-
-    fn config_map(&self, name: &str, data: Value) -> Value {
-        self.object("v1", "ConfigMap", name, json!({"data": data}))
-    }
-
-    fn crd(&self, plural: &str, schema: &Value) -> Value {
-        let group = &self.names.group;
-        let mut kind = plural.to_owned();
-        kind[..1].make_ascii_uppercase();
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {
-                "group": group, "scope": "Namespaced",
-                "names": {"plural": plural, "singular": plural, "kind": kind, "listKind": format!("{kind}List")},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        })
-    }
-
-    /// Waits until the server has published the schema of a CRD, which happens a moment after the CRD is served.
-    fn is_published(&self, crd: &Value) {
-        eventually("the schema is published", || {
-            let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", self.names.group));
-            let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
-            let is_kind = |name: &String| name.ends_with(&format!(".v1.{kind}"));
-            (status == 200 && document["components"]["schemas"].as_object()?.keys().any(is_kind)).then_some(())
-        });
-    }
-
-    /// Writes a live object like a tool: `Apply` is server-side apply, otherwise a create with plain updates. `None`
-    /// leaves no managedFields.
-    fn live(&self, manager: &str, operation: &str, object: &Value) {
-        let path = control_plane().path_of(object);
-        let (status, answer) = match operation {
-            "Apply" => control_plane().server_side_apply(&path, manager, object),
-            _ => {
-                let (collection, _) = path.rsplit_once('/').expect("a path");
-                control_plane().post(&format!("{collection}?fieldManager={manager}"), object)
-            }
-        };
-        assert!(status < 300, "{answer:#}");
-        if operation == "None" {
-            let (_, emptied) = control_plane().patch(&path, &json!({"metadata": {"managedFields": [{}]}}));
-            assert!(emptied["metadata"].is_object() && emptied["metadata"]["managedFields"].is_null(), "{emptied:#}");
-        }
-    }
+fn config_map(bed: &Bed, name: &str, data: Value) -> Value {
+    bed.object("v1", "ConfigMap", name, json!({"data": data}))
 }
 
-/// A recursive merge: values of `rest` win.
-fn merge(into: &mut Value, rest: Value) {
-    match (into, rest) {
-        (Value::Object(into), Value::Object(rest)) => {
-            for (key, value) in rest {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
+/// A CRD whose kind is its plural with a capital letter.
+fn crd(bed: &Bed, plural: &str, schema: &Value) -> Value {
+    let kind = format!("{}{}", plural[..1].to_uppercase(), &plural[1..]);
+    CrdBuilder::new(&bed.names.group, &kind).plural(plural).version("v1", schema.clone()).build()
+}
+
+/// Waits until the server has published the schema of a CRD, which happens a moment after the CRD is served.
+fn is_published(bed: &Bed, crd: &Value) {
+    eventually("the schema is published", || {
+        let (status, document) = control_plane().get(&format!("/openapi/v3/apis/{}/v1", bed.names.group));
+        let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
+        let is_kind = |name: &String| name.ends_with(&format!(".v1.{kind}"));
+        (status == 200 && document["components"]["schemas"].as_object()?.keys().any(is_kind)).then_some(())
+    });
+}
+
+/// Writes a live object like a tool: `Apply` is server-side apply, otherwise a create with plain updates. `None`
+/// leaves no managedFields.
+fn write_as(manager: &str, operation: &str, object: &Value) {
+    let path = control_plane().path_of(object);
+    let (status, answer) = match operation {
+        "Apply" => control_plane().server_side_apply(&path, manager, object),
+        _ => {
+            let (collection, _) = path.rsplit_once('/').expect("a path");
+            control_plane().post(&format!("{collection}?fieldManager={manager}"), object)
         }
-        (into, rest) => *into = rest,
+    };
+    assert!(status < 300, "{answer:#}");
+    if operation == "None" {
+        let (_, emptied) = control_plane().patch(&path, &json!({"metadata": {"managedFields": [{}]}}));
+        assert!(emptied["metadata"].is_object() && emptied["metadata"]["managedFields"].is_null(), "{emptied:#}");
     }
 }
 
@@ -145,10 +88,10 @@ fn answered(object: &Value) -> BTreeSet<(String, String)> {
 
 #[test]
 fn predicted_conflicts_are_those_that_the_server_reports() {
-    let bed = Bed::new();
-    let crd = bed.crd("shapes", &every_way_to_merge());
+    let bed = Bed::with_namespace();
+    let crd = crd(&bed, "shapes", &every_way_to_merge());
     control_plane().apply_yaml(&crd.to_string());
-    bed.is_published(&crd);
+    is_published(&bed, &crd);
     let custom = format!("{}/v1", bed.names.group);
     let mut shapes: Vec<(String, String, String, Value, Value)> = Vec::new();
     for (name, live, desired) in custom_shapes() {
@@ -163,13 +106,13 @@ fn predicted_conflicts_are_those_that_the_server_reports() {
     for (api_version, kind, name, live, desired) in shapes {
         for (manager, operation) in [("tool", "Apply"), ("kubectl-client-side-apply", "Update"), ("tool", "None")] {
             let name = format!("{name}-{}", operation.to_lowercase());
-            bed.live(manager, operation, &bed.object(&api_version, &kind, &name, live.clone()));
+            write_as(manager, operation, &bed.object(&api_version, &kind, &name, live.clone()));
             manifests.push(bed.object(&api_version, &kind, &name, desired.clone()));
         }
     }
-    bed.write(&manifests);
+    bed.write_objects(&manifests);
     // Other checks would find that some of these values are invalid, too.
-    let run = bed.deploy(&["--dry-run", "-o", "json", "--preflight", "CRDUpgradeSafety"]);
+    let run = deploy(&bed, &["--dry-run", "-o", "json", "--preflight", "CRDUpgradeSafety"]);
     let report = run.code(3).report();
     let foreseen = foreseen(&report);
     let alike = report["errors"].to_string();
@@ -204,15 +147,19 @@ fn predicted_conflicts_are_those_that_the_server_reports() {
 
 #[test]
 fn a_conflict_stops_a_deploy_before_it_writes_anything() {
-    let bed = Bed::new();
-    bed.live("kubectl-client-side-apply", "Update", &bed.config_map("old", json!({"a": "1"})));
-    bed.live("team-a", "Apply", &bed.config_map("shared", json!({"a": "1"})));
+    let bed = Bed::with_namespace();
+    write_as("kubectl-client-side-apply", "Update", &config_map(&bed, "old", json!({"a": "1"})));
+    write_as("team-a", "Apply", &config_map(&bed, "shared", json!({"a": "1"})));
     // A new object is first in the order: it would exist if the deploy had started.
     let new = json!({"apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "new", "namespace": bed.names.namespace}});
-    bed.write(&[new, bed.config_map("old", json!({"a": "2"})), bed.config_map("shared", json!({"a": "2"}))]);
+    bed.write_objects(&[
+        new,
+        config_map(&bed, "old", json!({"a": "2"})),
+        config_map(&bed, "shared", json!({"a": "2"})),
+    ]);
     let proxy = Proxy::start(control_plane());
-    let run = bed.gantry(proxy.kubeconfig("admin"), &["deploy"]).run();
+    let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
     run.code(3).stdout_contains("Nothing was written").stdout_contains("kubectl apply");
     run.stdout_contains("\"kubectl-client-side-apply\"").stdout_contains("\"team-a\"");
     let object = format!("\n  | configmap/old -n {}: .data.a\n", bed.names.namespace);
@@ -222,10 +169,12 @@ fn a_conflict_stops_a_deploy_before_it_writes_anything() {
 
 #[test]
 fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
-    let bed = Bed::new();
-    bed.live("team-a", "Apply", &bed.config_map("a", json!({"a": "1"})));
-    bed.write(&[bed.config_map("a", json!({"a": "2"}))]);
-    let check = |flags: &[&str]| bed.gantry(control_plane().kubeconfig("reader"), &["check"]).args(flags).run();
+    let bed = Bed::with_namespace();
+    write_as("team-a", "Apply", &config_map(&bed, "a", json!({"a": "1"})));
+    bed.write_objects(&[config_map(&bed, "a", json!({"a": "2"}))]);
+    let check = |flags: &[&str]| {
+        bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).args(flags).run()
+    };
     let report = check(&["-o", "json"]).code(3).report();
     let error = report["errors"][0]["message"].as_str().unwrap_or_default();
     assert!(error.contains("owns fields that the manifests change") && error.contains("team-a"), "{report}");
@@ -235,23 +184,28 @@ fn a_check_ends_at_conflicts_as_a_deploy_does_and_needs_no_right_to_write() {
 
 #[test]
 fn a_conflict_about_defaults_of_the_server_alone_says_so() {
-    let bed = Bed::new();
+    let bed = Bed::with_namespace();
     let policy = |port: u16| {
         let spec = json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]}});
         bed.object("networking.k8s.io/v1", "NetworkPolicy", "a", spec)
     };
     // The server adds `protocol: TCP` to the port, in a list that one manager owns as a whole.
-    bed.live("team-a", "Update", &policy(80));
-    bed.live("team-a", "Apply", &bed.config_map("b", json!({"x": "1"})));
-    bed.write(&[policy(80), bed.config_map("b", json!({"x": "2"}))]);
-    let run = bed.deploy(&[]);
+    write_as("team-a", "Update", &policy(80));
+    write_as("team-a", "Apply", &config_map(&bed, "b", json!({"x": "1"})));
+    bed.write_objects(&[policy(80), config_map(&bed, "b", json!({"x": "2"}))]);
+    let run = deploy(&bed, &[]);
     let only = "field manager \"team-a\" owns fields that differ from the manifests only in values that the server \
         defaulted, in 1 object:";
     run.code(3).stdout_contains(only).stdout_contains("it changes none of their values");
     run.stdout_contains("field manager \"team-a\" owns fields that the manifests change in 1 object:");
     let object = format!("networkpolicy.networking.k8s.io/a -n {}: .spec.ingress", bed.names.namespace);
     run.stdout_contains(&object);
-    let asked = bed.gantry(control_plane().kubeconfig("admin"), &["check", "--preflight", "AdmissionDryRun"]).run();
+    let asked = bed
+        .gantry(
+            control_plane().kubeconfig("admin"),
+            &["check", "-f", "manifests.yaml", "--preflight", "AdmissionDryRun"],
+        )
+        .run();
     asked.code(3).stdout_contains(
         "owns fields that differ from the manifest only in values that the server defaulted: \
             .spec.ingress",
@@ -260,31 +214,33 @@ fn a_conflict_about_defaults_of_the_server_alone_says_so() {
     // The message is correct: a forced deploy changes no value.
     let path = control_plane().path_of(&policy(80));
     let before = control_plane().get(&path).1["spec"].clone();
-    bed.deploy(&["--force-conflicts"]).code(0).stderr_contains("only in values that the server defaulted");
+    deploy(&bed, &["--force-conflicts"]).code(0).stderr_contains("only in values that the server defaulted");
     assert_eq!(control_plane().get(&path).1["spec"], before);
     // A different port is a real conflict.
-    bed.write(&[policy(81)]);
-    bed.live("team-b", "Apply", &bed.config_map("c", json!({"x": "1"})));
+    bed.write_objects(&[policy(81)]);
+    write_as("team-b", "Apply", &config_map(&bed, "c", json!({"x": "1"})));
     let changed = control_plane().server_side_apply(&path, "team-b&force=true", &policy(82));
     assert_eq!(changed.0, 200, "{}", changed.1);
-    let run = bed.deploy(&[]);
+    let run = deploy(&bed, &[]);
     run.code(3).stdout_contains("field manager \"team-b\" owns fields that the manifests change in 1 object:");
     run.contains_nowhere("only in values that the server defaulted");
 }
 
 #[test]
 fn the_server_is_asked_about_a_crd_only_if_its_schemas_have_the_same_meaning() {
-    let bed = Bed::new();
+    let bed = Bed::with_namespace();
     let schema = |more: Value| {
         let mut x = json!({"type": "string", "description": "one"});
         merge(&mut x, more);
         json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}})
     };
-    bed.live("team-a", "Apply", &bed.crd("as", &schema(json!({}))));
+    write_as("team-a", "Apply", &crd(&bed, "as", &schema(json!({}))));
     let check = |more: Value| {
-        bed.write(&[bed.crd("as", &schema(more))]);
+        bed.write_objects(&[crd(&bed, "as", &schema(more))]);
         let proxy = Proxy::start(control_plane());
-        let run = bed.gantry(proxy.kubeconfig("admin"), &["check", "--preflight", "APIAvailability"]).run();
+        let run = bed
+            .gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "--preflight", "APIAvailability"])
+            .run();
         let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
         run.code(3).stdout_contains("field manager \"team-a\" owns");
         (asked, run.stdout.contains("only in values that the server defaulted"))
@@ -297,18 +253,18 @@ fn the_server_is_asked_about_a_crd_only_if_its_schemas_have_the_same_meaning() {
 
 #[test]
 fn an_object_of_a_client_side_tool_is_taken_over_once() {
-    let bed = Bed::new();
-    let live = bed.config_map("a", json!({"changed": "1", "same": "1", "theirs": "1"}));
-    bed.live("kubectl-client-side-apply", "Update", &live);
-    bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "1"}))]);
-    let run = bed.deploy(&["--force-conflicts"]);
+    let bed = Bed::with_namespace();
+    let live = config_map(&bed, "a", json!({"changed": "1", "same": "1", "theirs": "1"}));
+    write_as("kubectl-client-side-apply", "Update", &live);
+    bed.write_objects(&[config_map(&bed, "a", json!({"changed": "2", "same": "1"}))]);
+    let run = deploy(&bed, &["--force-conflicts"]);
     run.code(0).stderr_contains("--force-conflicts takes ownership of these fields");
     run.stderr_contains(".data.changed").stderr_contains("kubectl-client-side-apply");
     run.stderr_contains("taking over from kubectl apply");
 
     // A value that both had set is now an ordinary change and no longer a conflict.
-    bed.write(&[bed.config_map("a", json!({"changed": "2", "same": "2"}))]);
-    bed.deploy(&[]).code(0);
+    bed.write_objects(&[config_map(&bed, "a", json!({"changed": "2", "same": "2"}))]);
+    deploy(&bed, &[]).code(0);
     let live = control_plane().get(&control_plane().path_of(&live)).1;
     // As after kubectl's own change to server-side apply, the object is as the manifest.
     assert_eq!(live["data"], json!({"changed": "2", "same": "2"}));
@@ -318,19 +274,19 @@ fn an_object_of_a_client_side_tool_is_taken_over_once() {
 
 #[test]
 fn a_crd_that_kubectl_created_is_taken_over_once() {
-    let bed = Bed::new();
+    let bed = Bed::with_namespace();
     let crd = |fields: &[&str]| {
         let fields: serde_json::Map<String, Value> =
             fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
-        bed.crd("samples", &json!({"type": "object", "properties": fields}))
+        crd(&bed, "samples", &json!({"type": "object", "properties": fields}))
     };
-    bed.live("kubectl-client-side-apply", "Update", &crd(&["a"]));
+    write_as("kubectl-client-side-apply", "Update", &crd(&["a"]));
     // The same versions, set again: nothing is lost, so there is no conflict.
-    bed.write(&[crd(&["a"])]);
-    bed.deploy(&[]).code(0);
+    bed.write_objects(&[crd(&["a"])]);
+    deploy(&bed, &[]).code(0);
     // From then on they are gantry's alone.
-    bed.write(&[crd(&["a", "b"])]);
-    bed.deploy(&[]).code(0);
+    bed.write_objects(&[crd(&["a", "b"])]);
+    deploy(&bed, &[]).code(0);
     // If the first deploy changes their values, that is a conflict, which force resolves for good.
     let crd = |fields: &[&str]| {
         let mut other = crd(fields);
@@ -340,17 +296,17 @@ fn a_crd_that_kubectl_created_is_taken_over_once() {
             json!({"plural": "others", "singular": "other", "kind": "Other", "listKind": "OtherList"});
         other
     };
-    bed.live("kubectl-client-side-apply", "Update", &crd(&["a"]));
-    bed.write(&[crd(&["a", "b"])]);
-    bed.deploy(&[]).code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
-    bed.deploy(&["--force-conflicts"]).code(0);
-    bed.write(&[crd(&["a", "b", "c"])]);
-    bed.deploy(&[]).code(0);
+    write_as("kubectl-client-side-apply", "Update", &crd(&["a"]));
+    bed.write_objects(&[crd(&["a", "b"])]);
+    deploy(&bed, &[]).code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
+    deploy(&bed, &["--force-conflicts"]).code(0);
+    bed.write_objects(&[crd(&["a", "b", "c"])]);
+    deploy(&bed, &[]).code(0);
 }
 
 #[test]
 fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
-    let bed = Bed::new();
+    let bed = Bed::with_namespace();
     let schema = |list: Value| {
         let list = merged(
             &json!({"type": "array", "items": {"type": "object", "required": ["name"],
@@ -360,20 +316,20 @@ fn the_crd_of_the_same_deploy_says_how_its_objects_are_merged() {
         json!({"type": "object", "properties": {"list": list}})
     };
     let keyed = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
-    let crd = bed.crd("samples", &schema(json!({})));
-    bed.write(std::slice::from_ref(&crd));
-    bed.deploy(&[]).code(0);
-    bed.is_published(&crd);
+    let first = crd(&bed, "samples", &schema(json!({})));
+    bed.write_objects([&first]);
+    deploy(&bed, &[]).code(0);
+    is_published(&bed, &first);
     let custom = format!("{}/v1", bed.names.group);
     let sample = |list: Value| bed.object(&custom, "Samples", "one", json!({"list": list}));
-    bed.live("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));
+    write_as("team-a", "Apply", &sample(json!([{"name": "a", "value": "1"}])));
 
     // As an atomic list, the list is one field of theirs.
-    bed.write(&[sample(json!([{"name": "b", "value": "1"}]))]);
-    bed.deploy(&["--dry-run"]).code(3).stdout_contains(".list").stdout_contains("team-a");
+    bed.write_objects(&[sample(json!([{"name": "b", "value": "1"}]))]);
+    deploy(&bed, &["--dry-run"]).code(3).stdout_contains(".list").stdout_contains("team-a");
     // With keys, b is a separate item, and the CRD that defines this is written first.
-    bed.write(&[bed.crd("samples", &schema(keyed)), sample(json!([{"name": "b", "value": "1"}]))]);
-    bed.deploy(&["--warn-only"]).code(0);
+    bed.write_objects(&[crd(&bed, "samples", &schema(keyed)), sample(json!([{"name": "b", "value": "1"}]))]);
+    deploy(&bed, &["--warn-only"]).code(0);
     let live = control_plane().get(&control_plane().path_of(&sample(json!([])))).1;
     assert_eq!(live["list"], json!([{"name": "a", "value": "1"}, {"name": "b", "value": "1"}]));
 }

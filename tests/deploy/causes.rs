@@ -1,29 +1,22 @@
 //! Causes that are named: an API that the server no longer serves, a StorageClass that does not exist, a suspended
 //! object of Flux, an autoscaler.
 
-use crate::support::{Bed, Output, control_plane};
+use crate::support::{Bed, Output, control_plane, create_as};
 use serde_json::{Value, json};
 
 struct Stage(Bed);
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        control_plane().apply_yaml(&bed.namespace());
-        Stage(bed)
+        Stage(Bed::with_namespace())
     }
 
     fn object(&self, api_version: &str, kind: &str, rest: Value) -> Value {
-        let mut object = json!({"apiVersion": api_version, "kind": kind,
-            "metadata": {"name": "web", "namespace": self.0.names.namespace}});
-        let (Value::Object(into), Value::Object(from)) = (&mut object, rest) else { panic!("objects") };
-        into.extend(from);
-        object
+        self.0.object(api_version, kind, "web", rest)
     }
 
     fn run(&self, command: &str, objects: &[&Value], more: &[&str]) -> Output {
-        let text: Vec<String> = objects.iter().map(ToString::to_string).collect();
-        self.0.write("manifests.yaml", &text.join("\n---\n"));
+        self.0.write_objects(objects.iter().copied());
         let arguments = [&[command, "-f", "manifests.yaml"], more].concat();
         self.0.gantry(control_plane().kubeconfig("admin"), &arguments).run()
     }
@@ -49,10 +42,7 @@ impl Stage {
     }
 
     fn create(&self, object: &Value) {
-        let path = control_plane().path_of(object);
-        let (collection, _) = path.rsplit_once('/').expect("a path");
-        let (status, answer) = control_plane().post(&format!("{collection}?fieldManager=tool"), object);
-        assert_eq!(status, 201, "{answer:#}");
+        create_as(control_plane(), "tool", object);
     }
 }
 

@@ -166,7 +166,16 @@ fn the_flag_overrides_the_variable_and_the_configuration() {
     // Disabled in the file, enabled by the variable or flag, and then with the file's settings.
     config("preflightRules: [{name: CRDUpgradeSafety, enabled: false, config: {mode: warn}}]\n");
     let off = check("", &[]);
-    off.code(0).stderr_contains("no preflight check");
+    insta::assert_snapshot!(off.shown(), @r#"
+    exit code 0
+    ----- stdout
+    (JSON)
+    ----- stderr
+    notice: no preflight check runs: preflightRules enables none (--preflight CRDUpgradeSafety still runs one)
+    notice: gantry.yaml:3:52: CRDUpgradeSafety does not run, so the upgrade of CRD samples.NAME.example.com is not checked (enable it in preflightRules: - name: CRDUpgradeSafety)
+    notice: --force-conflicts takes ownership of these fields: field manager "unknown" owns fields that the manifests change in 1 object:
+      customresourcedefinition/samples.NAME.example.com: .spec.versions
+    "#);
     assert_eq!(ran(&off), 0, "{off}");
     for (variable, flags) in [("", &["--preflight", SAFETY][..]), (SAFETY, &[])] {
         let run = check(variable, flags);
@@ -177,17 +186,42 @@ fn the_flag_overrides_the_variable_and_the_configuration() {
     // Enabled in the file; the variable and the flag cannot name an unknown check, not even together with a known one.
     config("preflightRules: [{name: CRDUpgradeSafety, enabled: true}]\n");
     check("", &[]).code(3);
-    check("Nothing", &[]).code(2).stderr_contains("unknown preflight check \"Nothing\" specified");
+    insta::assert_snapshot!(check("Nothing", &[]).shown(), @r#"
+    exit code 2
+    ----- stdout
+    (JSON)
+    ----- stderr
+    error: unknown preflight check "Nothing" specified
+      = help: it is from GANTRY_PREFLIGHT; known checks: APIAvailability, AdmissionDryRun,
+              CRDUpgradeSafety, ConversionWebhook, CustomResourceValidation, DeletionSafety,
+              ExtensionResolution, OperatorDependencies, PermissionValidation
+    "#);
     check("", &["--preflight", SAFETY, "--preflight", "Nothing"]).code(2);
     check("Nothing", &["--preflight", SAFETY]).code(3);
-    check("", &["--preflight", SAFETY, "--preflight", SAFETY]).code(2).stderr_contains("duplicate preflight check");
+    insta::assert_snapshot!(check("", &["--preflight", SAFETY, "--preflight", SAFETY]).shown(), @r#"
+    exit code 2
+    ----- stdout
+    (JSON)
+    ----- stderr
+    error: duplicate preflight check "CRDUpgradeSafety" specified
+      = help: name each check once
+    "#);
 
     // A Config document among the manifests cannot disable a check of the file. It can disable the default check, with
     // a notice, and the flag takes precedence.
     let among =
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules: [{name: CRDUpgradeSafety, enabled: false}]\n";
     bed.write("manifests.yaml", &format!("{among}---\n{}", bed.crd("first: {type: string}")));
-    check("", &[]).code(3).stderr_contains("notice: manifests.yaml:3:43: ignored: enabled: false");
+    insta::assert_snapshot!(check("", &[]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    (JSON)
+    ----- stderr
+    notice: manifests.yaml:3:43: ignored: enabled: false of the check "CRDUpgradeSafety"; a Config document among the manifests may only make a check stricter (the check is configured at gantry.yaml:3; change it there, or with -c FILE)
+    notice: --force-conflicts takes ownership of these fields: field manager "unknown" owns fields that the manifests change in 1 object:
+      customresourcedefinition/samples.NAME.example.com: .spec.versions
+    validating upgrade for CRD "samples.NAME.example.com" failed: CustomResourceDefinition samples.NAME.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.NAME.example.com version/v1 field/^.second may not be removed
+    "#);
     std::fs::remove_file(bed.folder.path().join("gantry.yaml")).expect("removed");
     // The other default check still runs.
     assert_eq!(ran(check("", &[]).code(0).stderr_contains(SAFETY)), 1);
@@ -219,7 +253,59 @@ fn the_quickstart_of_the_documentation_is_blocked() {
         }
     }
     let run = Gantry::new().cwd(copy.path()).args(["deploy", "-f", "manifests", "--target", "dir:cluster"]).run();
-    run.code(3).stdout_contains("NoExistingFieldRemoved").stdout_contains("NoMaximumTightened");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   dir: cluster
+    Plan     create    1 (1 Sample)
+             update    1 (1 CustomResourceDefinition)
+             update    customresourcedefinition/samples.test.example.com
+             create    sample.test.example.com/nightly -n default
+
+    error[NoExistingFieldRemoved]: field spec.pollInterval may not be removed from v1alpha1
+      --> manifests/crd.yaml:23:15
+    21 |             spec:
+    22 |               type: object
+    23 |               properties:
+       |               ^^^^^^^^^^ the live CRD has pollInterval here (string)
+       = in      samples.test.example.com, v1alpha1, ^.spec.pollInterval
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.pollInterval is dropped
+                   {apiVersion: test.example.com/v1alpha1, kind: Sample, metadata: {name: x}, spec:
+                   {pollInterval: ""}}
+       = next    keep spec.pollInterval in v1alpha1 and mark it as deprecated, or remove it only in a
+                 new version that a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.pollInterval", reason: "why this is fine here"}]
+
+    error[NoMaximumTightened]: maximum of spec.retries may not be lowered from 10 to 5 in v1alpha1
+      --> manifests/crd.yaml:26:19
+    24 |                 retries:
+    25 |                   type: integer
+    26 |                   maximum: 5
+       |                   ^^^^^^^ was 10 in the live CRD
+       = in      samples.test.example.com, v1alpha1, ^.spec.retries
+       = breaks  writers
+       = proof   accepted today, refused with this change: spec.retries: Invalid value: 6: spec.retries
+                 in body should be less than or equal to 5
+                   {apiVersion: test.example.com/v1alpha1, kind: Sample, metadata: {name: x}, spec:
+                   {retries: 6}}
+       = next    keep maximum: 10 in v1alpha1, or use 5 only in a new version that a webhook converts,
+                 or after a migration
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 2 errors in samples.test.example.com (1 NoExistingFieldRemoved, 1
+                              NoMaximumTightened)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Blocked: 2 errors. Nothing was written.
+    ----- stderr
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1alpha1 field/^.spec.pollInterval may not be removed; "ChangeValidator" validation failed: version "v1alpha1", field "^.spec.retries": maximum constraint decreased from 10 to 5
+    "#);
 }
 
 #[test]
@@ -230,7 +316,13 @@ fn a_kapp_config_among_the_manifests_is_read_and_not_applied() {
     bed.write("manifests.yaml", &format!("{config}---\n{}", bed.namespace()));
     let proxy = Proxy::start(control_plane());
     let run = bed.deploy(proxy.kubeconfig("admin"), &["-o", "json"]).run();
-    run.code(0).stderr_contains("ignored in kapp's Config: labelScopingRules");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 0
+    ----- stdout
+    (JSON)
+    ----- stderr
+    notice: manifests.yaml:1:1: ignored in kapp's Config: labelScopingRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
     let namespace = (format!("Namespace {}", bed.names.namespace), "applied".to_owned());
     assert_eq!(results(&run.report()), [namespace]);
     assert_eq!(proxy.writes().len(), 1, "{:?}", proxy.writes());
@@ -249,7 +341,25 @@ fn a_crd_that_changes_after_the_check_is_not_written() {
         assert_eq!(control_plane().patch(&path, &label).0, 200);
     });
     let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
-    run.code(1).stdout_contains("changed in the target after it was checked; it was not written");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 1
+    ----- stdout
+    Target   kube: test (http://127.0.0.1:PORT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             update    customresourcedefinition/samples.NAME.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed: proven safe for every possible object: 1 CRD
+
+    error: customresourcedefinition/samples.NAME.example.com changed in the target after it was checked; it was not written
+     --> manifests.yaml:1
+      = help: run the same command again: it checks what is live now
+
+    Failed       customresourcedefinition/samples.NAME.example.com
+
+    Fix the errors above, then run the same command again to continue.
+    Failed: of 1 object, 1 failed.
+    "#);
     let live = control_plane().get(&bed.crd_path()).1;
     assert_eq!(live["metadata"]["labels"]["by"], "someone-else");
     let schema = &live["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -282,7 +392,24 @@ fn a_field_conflict_names_the_field_the_manager_and_the_flag() {
     bed.write("manifests.yaml", &bed.config_map("a", "ours"));
     let admin = control_plane().kubeconfig("admin");
     let run = bed.deploy(admin.clone(), &[]).run();
-    run.code(3).stdout_contains("other-tool").stdout_contains("data.key").stdout_contains("--force-conflicts");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 ConfigMap)
+             update    configmap/a -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: field manager "other-tool" owns fields that the manifests change in 1 object:
+     --> manifests.yaml:1
+      | configmap/a -n NAME: .data.key
+      = help: remove these fields from the manifests to leave them to "other-tool", or take ownership
+              with --force-conflicts
+
+    Blocked: 1 error. Nothing was written.
+    "#);
     assert_eq!(control_plane().get(&path).1["data"]["key"], "theirs");
 
     bed.deploy(admin, &["--force-conflicts"]).run().code(0);
@@ -335,7 +462,25 @@ fn an_object_whose_write_got_no_response_is_not_reported_as_unwritten() {
     let proxy = Proxy::start(control_plane());
     proxy.lose_answer(When::new("PATCH", &bed.names.namespace));
     let run = bed.deploy(proxy.kubeconfig("admin"), &[]).run();
-    run.code(1).stdout_contains("it is unknown whether the object was written").contains_nowhere("Nothing was written");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 1
+    ----- stdout
+    Target   kube: test (http://127.0.0.1:PORT)
+    Plan     create    1 (1 Namespace)
+             create    namespace/NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: namespace/NAME: 127.0.0.1:PORT closed the connection before the response was complete; it is unknown whether the object was written
+     --> manifests.yaml:1
+      = help: did the API server stop, or does it use TLS although the kubeconfig says http? Run again
+
+    Failed       namespace/NAME
+
+    Fix the errors above, then run the same command again to continue.
+    Failed: of 1 object, 1 failed.
+    "#);
 }
 
 #[test]
@@ -344,7 +489,18 @@ fn a_json_file_is_written_beside_the_human_report() {
     bed.write("manifests.yaml", &bed.namespace());
     let outputs = ["-o", "human", "-o", "json=report.json"];
     let run = bed.deploy(control_plane().kubeconfig("admin"), &outputs).run();
-    run.code(0).stdout_contains("Target");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 Namespace)
+             create    namespace/NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Deployed: 1 created
+    "#);
     let file = std::fs::read(bed.folder.path().join("report.json")).expect("the report's file");
     let report: Value = serde_json::from_slice(&file).expect("JSON");
     assert_eq!(report["outcome"], "deployed");

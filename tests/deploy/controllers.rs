@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::support::{Bed, ControlPlane, Gantry, Output, eventually};
+use crate::support::{Bed, ControlPlane, CrdBuilder, Gantry, Output, any_fields, eventually};
 use serde_json::{Value, json};
 
 /// The control plane with controllers and a network that these tests share.
@@ -15,14 +15,11 @@ struct Stage(Bed);
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        cluster().apply_yaml(&bed.namespace());
-        Stage(bed)
+        Stage(Bed::on(cluster()))
     }
 
     fn object(&self, api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.0.names.namespace});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+        self.0.object(api_version, kind, name, json!({"spec": spec}))
     }
 
     /// A workload with two Pods, or one on each node.
@@ -43,8 +40,7 @@ impl Stage {
     }
 
     fn config(&self, name: &str, annotations: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.0.names.namespace, "annotations": annotations});
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        self.0.object("v1", "ConfigMap", name, json!({"metadata": {"annotations": annotations}}))
     }
 
     fn gantry(&self, arguments: &[&str]) -> Gantry {
@@ -53,8 +49,7 @@ impl Stage {
     }
 
     fn deploy(&self, objects: &[&Value], flags: &[&str]) -> Output {
-        let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
-        self.0.write("manifests.yaml", &texts.join("\n---\n"));
+        self.0.write_objects(objects.iter().copied());
         self.gantry(&[&["deploy", "-f", "manifests.yaml"], flags].concat()).run()
     }
 
@@ -148,12 +143,13 @@ fn a_missing_image_is_named_and_the_same_command_waits_again() {
     let broken: Vec<Value> =
         WORKLOADS.iter().map(|kind| stage.workload(kind, &kind.to_lowercase(), "missing")).collect();
     let objects: Vec<&Value> = broken.iter().collect();
-    for told in ["of 4 objects, 4 applied.", "Not ready. Nothing had to be written."] {
-        let output = stage.deploy(&objects, &["--wait-timeout=3s"]);
+    // The first limit leaves the controllers time to create the Pods.
+    for (limit, told) in [("15s", "of 4 objects, 4 applied."), ("1s", "Not ready. Nothing had to be written.")] {
+        let output = stage.deploy(&objects, &["--wait-timeout", limit]);
         output
             .code(5)
             .stdout_contains("container main: ImagePullBackOff: there is no such image")
-            .stdout_contains("is not ready after 3s")
+            .stdout_contains(&format!("is not ready after {limit}"))
             .stdout_contains(told);
         assert_eq!(output.stdout.matches("; pod/").count(), 4, "{told}: {output}");
     }
@@ -192,7 +188,16 @@ fn a_renamed_workload_is_deleted_when_the_new_one_is_ready() {
     let stage = Stage::new();
     let (old, new) = (stage.workload("Deployment", "old", "web:1"), |image| stage.workload("Deployment", "new", image));
     stage.deploy(&[&old], &[]).code(0);
-    stage.deploy(&[&new("starting")], &["--prune=yes", "--wait-timeout=2s"]).code(5).stdout_contains("its probe fails");
+    stage.deploy(&[&new("starting")], &["--wait=false"]).code(0);
+    eventually("the Pods of the new workload to run", || {
+        let pods = cluster().get(&format!("/api/v1/namespaces/{}/pods", stage.0.names.namespace)).1;
+        let is_running = |pod: &&Value| {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            name.starts_with("new-") && pod["status"]["phase"] == "Running"
+        };
+        (pods["items"].as_array()?.iter().filter(is_running).count() == 2).then_some(())
+    });
+    stage.deploy(&[&new("starting")], &["--prune=yes", "--wait-timeout=1s"]).code(5).stdout_contains("its probe fails");
     assert!(stage.exists(&old));
     stage.deploy(&[&new("web:1")], &["--prune=yes"]).code(0).stdout_contains("1 updated, 1 deleted");
     assert!(!stage.exists(&old));
@@ -322,11 +327,7 @@ fn a_deployment_may_do_with_fewer_replicas() {
 fn an_object_is_tried_again_until_its_quota_counts_its_new_kind() {
     let stage = Stage::new();
     let group = &stage.0.names.group;
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": "Sample", "plural": "samples"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    let crd = CrdBuilder::samples(group).version("v1", any_fields()).build();
     let counted = format!("count/samples.{group}");
     let quota = stage.object("v1", "ResourceQuota", "few", json!({"hard": {&counted: "1"}}));
     let [first, second] = ["one", "two"].map(|name| stage.object(&format!("{group}/v1"), "Sample", name, json!({})));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Bed, ControlPlane, eventually, printed_command, run_printed};
+use crate::support::{Bed, ControlPlane, CrdBuilder, any_fields, eventually, printed_command, run_printed};
 use crate::waiting::Stage;
 
 /// An APIService without a backend. The test has its own control plane: with such an API no namespace can be deleted.
@@ -96,11 +96,7 @@ fn an_api_that_is_down_ends_only_deploys_that_need_it() {
 }
 
 fn crd() -> Value {
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.down.example.com"},
-        "spec": {"group": "down.example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+    CrdBuilder::new("down.example.com", "Thing").version("v1", any_fields()).build()
 }
 
 /// An app with a CRD and with an APIService for the same API, which does not answer.

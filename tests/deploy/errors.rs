@@ -70,7 +70,13 @@ fn a_missing_kubeconfig_or_context_is_reported() {
 
     failing.0.write("broken", "apiVersion: v1\nkind: Config\nusers:\n- name: u\n  user: {token: [geheim]}\n");
     let broken = failing.0.deploy(failing.folder().join("broken"), &[]).run();
-    broken.code(1).stderr_contains("error: not a valid kubeconfig\n").contains_nowhere("geheim");
+    insta::assert_snapshot!(broken.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: not a valid kubeconfig
+     --> FOLDER/broken:5
+      = help: run `kubectl config view` with this file for details
+    "#);
 }
 
 #[test]
@@ -224,18 +230,41 @@ fn missing_rights_are_named() {
 
     // All of them at once, so that the user has to request permissions only once.
     let cannot_read = bed.deploy(control_plane().kubeconfig("nobody"), &[]).run();
-    cannot_read
-        .code(1)
-        .stderr_contains(&format!("error: user \"nobody\" may not get configmaps in namespace \"{namespace}\"\n"))
-        .stderr_contains("error: user \"nobody\" may not get namespaces")
-        .stderr_contains("= help: ask for a Role in namespace")
-        .contains_nowhere(control_plane().token("nobody"))
-        .contains_nowhere("panicked");
+    insta::assert_snapshot!(cannot_read.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: user "nobody" may not get configmaps in namespace "NAME"
+      = help: ask for a Role in namespace "NAME" with the rule {apiGroups: [""], resources:
+              ["configmaps"], verbs: ["get"]}, bound to that user
+
+    error: user "nobody" may not get namespaces in namespace "NAME"
+      = help: ask for a Role in namespace "NAME" with the rule {apiGroups: [""], resources:
+              ["namespaces"], verbs: ["get"]}, bound to that user
+    "#);
 
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
     let cannot_write = bed.deploy(control_plane().kubeconfig("reader"), &[]).run();
     let message = format!("user \"reader\" may not patch configmaps in namespace \"{namespace}\"");
-    cannot_write.code(1).stdout_contains(&message).stdout_contains("verbs: [\"patch\"]}");
+    insta::assert_snapshot!(cannot_write.shown(), @r#"
+    exit code 1
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 ConfigMap)
+             create    configmap/a -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: configmap/a -n NAME: user "reader" may not patch configmaps in namespace "NAME"
+     --> manifests.yaml:1
+      = help: ask for a Role in namespace "NAME" with the rule {apiGroups: [""], resources:
+              ["configmaps"], verbs: ["patch"]}, bound to that user
+
+    Failed       configmap/a -n NAME
+
+    Fix the errors above, then run the same command again to continue.
+    Failed: of 1 object, 1 failed.
+    "#);
     cannot_write.contains_nowhere(control_plane().token("reader"));
     // A check needs no permission to write.
     bed.gantry(control_plane().kubeconfig("reader"), &["check", "-f", "manifests.yaml"]).run().code(0);
@@ -324,8 +353,24 @@ fn without_waiting_only_crds_are_awaited_whose_objects_are_written() {
     bed.write("manifests.yaml", &bed.namespace());
     bed.write("own.yaml", "{apiVersion: gantry.dev/v1alpha1, kind: Config, wait: crd}");
     let deploy = |flag| bed.deploy(control_plane().kubeconfig("admin"), &[flag, "--dry-run"]).run();
-    deploy("--config=own.yaml").code(2).stderr_contains("own.yaml:1").stderr_contains("is not true, crds or false");
-    deploy("--wait=crd").code(2).stderr_contains("crds");
+    insta::assert_snapshot!(deploy("--config=own.yaml").shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: wait: "crd" is not true, crds or false
+     --> own.yaml:1:55
+    1 | {apiVersion: gantry.dev/v1alpha1, kind: Config, wait: crd}
+      |                                                       ^^^
+    "#);
+    insta::assert_snapshot!(deploy("--wait=crd").shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: invalid value 'crd' for '--wait[=<true|crds|false>]'
+      [possible values: true, crds, false]
+
+      tip: a similar value exists: 'crds'
+
+    For more information, try '--help'.
+    "#);
     deploy("--wait=crds").code(0);
 }
 
@@ -342,7 +387,29 @@ fn a_crd_that_is_never_served_has_a_time_limit() {
     proxy.answer(When::new("GET", &bed.crd_path()).starting_at_nth(2), 200, crd);
     let gantry = bed.deploy(proxy.kubeconfig("admin"), &["-o", "human", "-o", "json=report.json"]);
     let run = gantry.env("GANTRY_TIMEOUTS__ESTABLISHED", "1s").run();
-    run.code(1).stdout_contains("was applied, but is not served after 1s").stdout_contains("timeouts.established");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 1
+    ----- stdout
+    Target   kube: test (http://127.0.0.1:PORT)
+    Plan     create    3 (1 Namespace, 1 CustomResourceDefinition, 1 Sample)
+             create    namespace/NAME
+             create    customresourcedefinition/samples.NAME.example.com
+             create    sample.NAME.example.com/one -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: customresourcedefinition/samples.NAME.example.com was applied, but is not served after 1s: the server has not processed it yet
+     --> manifests.yaml:5
+      = help: run the same command again to continue, or raise timeouts.established
+
+    Applied      namespace/NAME
+                 customresourcedefinition/samples.NAME.example.com
+    Not reached  sample.NAME.example.com/one -n NAME
+
+    Applied objects stay applied. Run the same command again to continue.
+    Failed: of 3 objects, 2 applied, 1 not reached.
+    "#);
     let report: Value = serde_json::from_slice(&fs::read(bed.folder.path().join("report.json")).unwrap()).unwrap();
     let results: Vec<String> = crate::support::results(&report).into_iter().map(|(_, result)| result).collect();
     assert_eq!(results, ["applied", "applied", "notReached"], "{run}");
@@ -370,7 +437,11 @@ fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
     let gantry = Gantry::new();
     let args = ["check", "-f", "-", "--target", "dir:nowhere", "-o", "json=missing/report.json"];
     let run = gantry.args(args).stdin("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").run();
-    run.code(2).stderr_contains("missing/report.json");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: cannot write the report to FOLDER/work/missing/report.json: No such file or directory (os error 2) at path "FOLDER/work/missing/.gantry-report.AgLBMs"
+    "#);
     assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
     assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);
 }
@@ -416,9 +487,13 @@ fn objects_at_a_version_that_their_crd_stops_serving_are_named_before_anything_i
     bed.write("crd.yaml", &only_crd);
     bed.gantry(admin.clone(), &["deploy", "-f", "crd.yaml"]).run().code(0);
     let run = bed.deploy(admin, &[]).run();
-    run.code(3)
-        .stderr_contains("no kind \"Sample\" in ")
-        .stderr_contains("manifests.yaml:5 serves v2: write the object at one of these");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 3
+    ----- stderr
+    error: no kind "Sample" in "NAME.example.com/v1" is served by the target or defined by the manifests
+     --> manifests.yaml:25
+      = help: the CRD at manifests.yaml:5 serves v2: write the object at one of these
+    "#);
 }
 
 #[test]
@@ -442,9 +517,51 @@ fn an_object_that_moves_to_a_new_version_with_a_new_field_is_named_before_its_cr
     let moved = bed.sample().replace("/v1", "/v2");
     let with_field = format!("{}second: new\n", moved.trim_end().to_owned() + "\n");
     let run = deploy(&new, &with_field);
-    run.code(3).stdout_contains("does not fit v1, at which gantry has an entry in managedFields: .second: field not");
-    run.stdout_contains("deploy the CRD first, then move the entries to v2 and deploy the rest:\n");
-    run.stdout_contains(" -o json --show-managed-fields | jq ");
+    insta::assert_snapshot!(run.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    2 (1 CustomResourceDefinition, 1 Sample)
+             unchanged 1 (1 Namespace)
+             update    customresourcedefinition/samples.NAME.example.com
+             update    sample.NAME.example.com/one -n NAME
+
+    error[ManifestObjectRefused]: the server refuses the server-side apply, because the object does not fit v1, at which gantry has an entry in managedFields: .second: field not declared in schema
+      --> manifests.yaml:27:1
+    27 | apiVersion: NAME.example.com/v2
+       | ^^^^^^^^^^ managedFields of the live object name v1
+       = in      sample.NAME.example.com/one -n NAME, v2, metadata.managedFields
+       = breaks  writers: the server refuses or drops what they send today
+       = next    deploy the CRD first, then move the entries to v2 and deploy the rest:
+                 kubectl get samples.v2.NAME.example.com one --namespace NAME -o json --show-managed-fields | jq '(.metadata.managedFields | select(.)) |= (map(if .apiVersion == "NAME.example.com/v1" then .apiVersion = "NAME.example.com/v2" else . end) | group_by([.manager, .operation, .apiVersion, .subresource]) | map(reduce .[] as $entry ({}; . * $entry)))' | kubectl replace -f -
+
+    error[ManifestValueLost]: second is lost with the next write of this object at v1, even of a label: v1 does not have it, and the storage version v2 has it
+      --> manifests.yaml:31:1
+    31 | second: new
+       | ^^^^^^ v1, which is served too, does not have it
+       = in      sample.NAME.example.com/one -n NAME, v2, second
+       = breaks  writers
+                 data: the server drops values from objects when they are next written
+       = next    add second to v1 as well, convert with a webhook, or stop serving v1
+
+    warning[ServedVersionLosesFields]: every write at v1, even of a label, drops second from the object: v1 lacks it, and the storage version v2 has it
+      --> manifests.yaml:18:7
+    18 |       openAPIV3Schema:
+       |       ^^^^^^^^^^^^^^^ lacks second, unlike v2, at which every object is stored
+       = in      samples.NAME.example.com, v1
+       = breaks  writers, data
+       = next    add second to v1 as well, convert with a webhook, or stop serving v1 once no client
+                 uses it
+
+    For details of a rule: gantry rules ManifestObjectRefused.
+
+    CRDUpgradeSafety          warned: 1 warning in samples.NAME.example.com
+                              (ServedVersionLosesFields); 1 info (-v shows all)
+    CustomResourceValidation  blocked: 2 errors in sample.NAME.example.com/one -n NAME
+                              (1 ManifestObjectRefused, 1 ManifestValueLost); 1 object of 1 CRD read
+
+    Blocked: 2 errors. Nothing was written.
+    "#);
     let versions = || control_plane().get(&bed.crd_path()).1["spec"]["versions"].as_array().expect("a list").len();
     assert_eq!(versions(), 1, "nothing is written");
 
@@ -470,6 +587,13 @@ fn a_ytt_template_is_recognised() {
         output.code(1).stderr_contains("this is a ytt template, not a manifest (the ConfigMap has no metadata.name)");
         output.stderr_contains("ytt -f DIR | gantry check -f -").stderr_contains("<stdin>:");
     }
-    run(&format!("{map}metadata: {{}}\n")).code(1).stderr_contains("the ConfigMap has no metadata.name");
+    insta::assert_snapshot!(run(&format!("{map}metadata: {{}}\n")).shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: the ConfigMap has no metadata.name
+     --> <stdin>:3:1
+    3 | metadata: {}
+      | ^^^^^^^^
+    "#);
     run(&format!("#@ comment\n{map}metadata: {{name: a}}\n")).contains_nowhere("ytt");
 }

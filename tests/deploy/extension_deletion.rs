@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::support::CrdBuilder;
 use crate::support::olm::Olm;
 
 #[test]
@@ -30,10 +31,10 @@ fn an_extension_is_deleted_only_without_objects_of_its_crds() {
     // The objects that OLM has installed, with its labels.
     let labels = json!({"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": "leaving"});
     let crd = |plural: &str, labels: &serde_json::Value| {
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.leaving.example.com"), "labels": labels},
-            "spec": {"group": "leaving.example.com", "scope": "Namespaced", "names": {"plural": plural, "kind": plural},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+        let crd = CrdBuilder::new("leaving.example.com", plural).plural(plural);
+        let mut crd = crd.version("v1", json!({"type": "object"})).build();
+        crd["metadata"]["labels"] = labels.clone();
+        crd
     };
     let object = |plural: &str| json!({"apiVersion": "leaving.example.com/v1", "kind": plural, "metadata": {"name": "one", "namespace": "default"}});
     for object in [crd("owned", &labels), crd("others", &json!({})), object("owned"), object("others")] {

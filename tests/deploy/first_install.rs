@@ -1,6 +1,6 @@
 //! Objects that do not exist yet, that are not written, or that others created do not prevent a deploy.
 
-use crate::support::{Bed, Output, Webhook, control_plane};
+use crate::support::{Bed, CrdBuilder, Output, Webhook, control_plane, string_fields};
 use serde_json::{Value, json};
 
 /// A bed with a namespace, and an operator with a conversion webhook for its kind.
@@ -15,22 +15,17 @@ impl Operator {
 
     /// A CRD that is stored at v1 and also served at v2, converted by the Service `webhook`.
     pub fn crd(&self, ca_bundle: Option<&str>) -> Value {
-        let group = &self.0.names.group;
         let mut client =
             json!({"service": {"namespace": self.0.names.namespace, "name": "webhook", "path": "/convert"}});
         if let Some(bundle) = ca_bundle {
             client["caBundle"] = bundle.into();
         }
-        let version = |name: &str, storage: bool| {
-            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "string"}}}}}}})
-        };
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("samples.{group}")},
-            "spec": {"group": group, "scope": "Namespaced",
-                "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}},
-                "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-                "versions": [version("v1", true), version("v2", false)]}})
+        let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": client});
+        CrdBuilder::samples(&self.0.names.group)
+            .version_of_spec("v1", string_fields(&["size"]))
+            .version_of_spec("v2", string_fields(&["size"]))
+            .conversion(&json!({"strategy": "Webhook", "webhook": webhook}))
+            .build()
     }
 
     pub fn service(&self, port: u16) -> Value {

@@ -10,14 +10,11 @@ struct Stage(Bed);
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        cluster().apply_yaml(&bed.namespace());
-        Stage(bed)
+        Stage(Bed::on(cluster()))
     }
 
     fn object(&self, api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.0.names.namespace});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+        self.0.object(api_version, kind, name, json!({"spec": spec}))
     }
 
     fn deploy(&self, object: &Value) -> Output {

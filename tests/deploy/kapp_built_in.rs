@@ -59,7 +59,24 @@ fn the_configuration_that_kapp_prints_is_accepted() {
     };
     write(&bed, &[account(), service.clone(), settings("1"), workload(&bed)]);
     let output = deploy(&bed, &["-c", "kapp.yaml"]);
-    output.code(0).stdout_contains("4 created").stderr_contains("ignored in kapp's Config: ");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    4 (1 ServiceAccount, 1 ConfigMap, 1 Service, 1 Deployment)
+             create    serviceaccount/web -n NAME
+             create    configmap/settings-ver-1 -n NAME
+             create    service/web -n NAME
+             create    deployment.apps/web -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Deployed: 4 created
+    ----- stderr
+    notice: kapp.yaml:2:1: ignored in kapp's Config: diffAgainstLastAppliedFieldExclusionRules, ownershipLabelRules, labelScopingRules, templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
     assert_eq!(output.stderr.matches("notice: ").count(), 1, "{}", output.stderr);
     // As a controller does.
     let path = control_plane().path_of(&account());
@@ -70,7 +87,24 @@ fn the_configuration_that_kapp_prints_is_accepted() {
     // The same as documents among the manifests, as kapp wants them, and references follow the new version.
     write(&bed, &[account(), service.clone(), settings("2"), workload(&bed)]);
     let output = deploy(&bed, &["-f", "kapp.yaml"]);
-    output.code(0).stdout_contains("1 created").stdout_contains("1 updated");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 ConfigMap)
+             update    1 (1 Deployment)
+             unchanged 2 (1 ServiceAccount, 1 Service)
+             create    configmap/settings-ver-2 -n NAME
+             update    deployment.apps/web -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Deployed: 1 created, 1 updated, 2 unchanged
+    ----- stderr
+    notice: kapp.yaml:2:1: ignored in kapp's Config: diffAgainstLastAppliedFieldExclusionRules, ownershipLabelRules, labelScopingRules, templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
     let (_, account) = control_plane().get(&path);
     assert_eq!((&account["secrets"], &account["imagePullSecrets"]), (&token["secrets"], &token["imagePullSecrets"]));
     assert_eq!(live(), ip);
@@ -79,7 +113,20 @@ fn the_configuration_that_kapp_prints_is_accepted() {
     assert_eq!(template["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"], "settings-ver-2");
     // No label of an app goes into it.
     assert_eq!(template["metadata"]["labels"], json!({"run": "web"}));
-    deploy(&bed, &["-c", "kapp.yaml"]).code(0).stdout_contains("Nothing to do");
+    insta::assert_snapshot!(deploy(&bed, &["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 4 (1 ServiceAccount, 1 ConfigMap, 1 Service, 1 Deployment)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Nothing to do: 4 objects unchanged
+    ----- stderr
+    notice: kapp.yaml:2:1: ignored in kapp's Config: diffAgainstLastAppliedFieldExclusionRules, ownershipLabelRules, labelScopingRules, templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
 }
 
 #[test]
@@ -100,12 +147,24 @@ fn a_rule_that_kapp_does_not_have_itself_still_ends_the_run() {
         "        - name: #@ tokens[0]\n        automountServiceAccountToken: false\n",
     );
     let output = bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("gantry does not run ytt overlays");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[11].ytt: gantry does not run ytt overlays
+     --> kapp.yaml:39:3
+      = help: use path and type: copy to keep the live value of a field
+    "#);
     changed(
         "  - apiVersionKindMatcher: {apiVersion: v1, kind: ServiceAccount}\n- paths",
         "  - allMatcher: {}\n- paths",
     );
-    bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run().code(2).stderr_contains("gantry does not run ytt overlays");
+    insta::assert_snapshot!(bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run().shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[11].ytt: gantry does not run ytt overlays
+     --> kapp.yaml:39:3
+      = help: use path and type: copy to keep the live value of a field
+    "#);
 
     let bed = prepared();
     write(
@@ -113,7 +172,26 @@ fn a_rule_that_kapp_does_not_have_itself_still_ends_the_run() {
         &[object(&bed, "v1", "ConfigMap", "a", &json!({"metadata": {"annotations": {"kapp.k14s.io/versioned": ""}}}))],
     );
     bed.write("kapp.yaml", &deploy_config().replace("volumes, {allIndexes: true}, configMap]", "config]"));
-    deploy(&bed, &["-c", "kapp.yaml"]).code(3).stdout_contains("templateRules: gantry follows only its own list");
+    insta::assert_snapshot!(deploy(&bed, &["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 ConfigMap)
+             create    configmap/a-ver-1 -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    error: templateRules: gantry follows only its own list of references to versioned objects, and configmap/a-ver-1 -n NAME is one
+     --> kapp.yaml:133:1
+      = help: remove the rules if Pods, workloads and CronJobs alone refer to it, or annotate the others
+              with kapp.k14s.io/versioned-explicit-ref
+
+    Blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: kapp.yaml:2:1: ignored in kapp's Config: diffAgainstLastAppliedFieldExclusionRules, ownershipLabelRules, labelScopingRules, templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
 }
 
 /// A ConfigMap with a Config in it, as a block of text.
@@ -146,7 +224,20 @@ fn a_config_within_a_config_map_is_used_and_the_config_map_is_deployed() {
     let both =
         |config: &str, web: &Value| bed.write("manifests.yaml", &format!("{}---\n{web}\n", holder(&bed, config)));
     both(REPLICAS, &web);
-    deploy(&bed, &[]).code(0).stdout_contains("2 created");
+    insta::assert_snapshot!(deploy(&bed, &[]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    2 (1 ConfigMap, 1 Deployment)
+             create    configmap/kapp-config -n NAME
+             create    deployment.apps/web -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Deployed: 2 created
+    "#);
     assert_eq!(control_plane().get(&bed.config_map_path("kapp-config")).1["data"]["config.yml"], REPLICAS);
     assert_eq!(control_plane().patch(&path, &json!({"spec": {"replicas": 5}})).0, 200);
     deploy(&bed, &[]).code(0);
@@ -180,23 +271,76 @@ fn problems_of_a_config_within_a_config_map_have_their_lines() {
     };
     let text = holder(&bed, REPLICAS);
     let output = run(&text.replace("type: copy", "type: take"));
-    output.code(2).stderr_contains("\"take\" is not one of copy, remove").stderr_contains("--> manifests.yaml:14:13");
-    run(&text.replace("kind: Config\n", "kind: Confid\n")).code(2).stderr_contains("--> manifests.yaml:11:11");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[0].type: "take" is not one of copy, remove
+      --> manifests.yaml:14:13
+    13 |     - path: [spec, replicas]
+    14 |       type: take
+       |             ^^^^
+    "#);
+    insta::assert_snapshot!(run(&text.replace("kind: Config\n", "kind: Confid\n")).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: unknown kind "Confid" in kapp.k14s.io/v1alpha1
+      --> manifests.yaml:11:11
+     9 |   config.yml: |
+    10 |     apiVersion: kapp.k14s.io/v1alpha1
+    11 |     kind: Confid
+       |           ^^^^^^
+       = help: did you mean "Config"?
+    "#);
     let quoted = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"config.yml": REPLICAS.replace("copy", "take")},
         "metadata": {"name": "a", "labels": {"kapp.k14s.io/config": ""}}});
-    run(&quoted.to_string())
-        .code(2)
-        .stderr_contains("is not one of copy, remove")
-        .stderr_contains("--> manifests.yaml:1:");
+    insta::assert_snapshot!(run(&quoted.to_string()).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[0].type: "take" is not one of copy, remove
+     --> manifests.yaml:1:60
+    1 | ...yml":"apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nrebaseRules:\n- path: [spec, replic...
+      |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "#);
     let overlay = "- ytt: {overlayContractV1: {overlay.yml: x}}\n  resourceMatchers: [{allMatcher: {}}]\n";
-    run(&holder(&bed, &format!("{REPLICAS}{overlay}"))).code(2).stderr_contains("gantry does not run ytt overlays");
+    insta::assert_snapshot!(run(&holder(&bed, &format!("{REPLICAS}{overlay}"))).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[1].ytt: gantry does not run ytt overlays
+      --> manifests.yaml:18:7
+     9 |   config.yml: |
+    ...
+    18 |     - ytt: {overlayContractV1: {overlay.yml: x}}
+       |       ^^^
+       = help: use path and type: copy to keep the live value of a field
+    "#);
     // What a document among the manifests cannot set, this cannot either.
     let output = run(&holder(&bed, "apiVersion: gantry.dev/v1alpha1\nkind: Config\nforceConflicts: true\n"));
-    output.code(2).stderr_contains("cannot set \"forceConflicts\"").stderr_contains("--> manifests.yaml:12:5");
-    run(&text.replace("config.yml", "config.yaml"))
-        .code(1)
-        .stderr_contains("a Config in data at \"config.yml\", but there is none");
-    run(&text.replace("kind: ConfigMap", "kind: Secret"))
-        .code(1)
-        .stderr_contains("is for ConfigMaps, but this is a Secret");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: a Config document among the manifests cannot set "forceConflicts"
+      --> manifests.yaml:12:5
+     9 |   config.yml: |
+    ...
+    12 |     forceConflicts: true
+       |     ^^^^^^^^^^^^^^
+       = help: manifests may not choose where and how they are deployed; set this in a config file
+               (gantry.yaml, or -c FILE)
+    "#);
+    insta::assert_snapshot!(run(&text.replace("config.yml", "config.yaml")).shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: the label kapp.k14s.io/config requires a Config in data at "config.yml", but there is none
+     --> manifests.yaml:1:1
+    1 | apiVersion: v1
+      | ^^^^^^^^^^
+      = help: write the Config as a text at that key, or remove the label
+    "#);
+    insta::assert_snapshot!(run(&text.replace("kind: ConfigMap", "kind: Secret")).shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: the label kapp.k14s.io/config is for ConfigMaps, but this is a Secret
+     --> manifests.yaml:1:1
+      = help: remove the label
+    "#);
 }

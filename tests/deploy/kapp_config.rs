@@ -105,7 +105,15 @@ fn bindings_that_cannot_be_kept_or_read_end_the_run_before_any_request() {
     .replace("NS", &bed.names.namespace);
     config(&bed, &rule);
     let output = bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("the order of the objects has a cycle");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: the order of the objects has a cycle: configmap/b -n NAME comes after configmap/a -n NAME (manifests.yaml:3), configmap/a -n NAME comes after configmap/b -n NAME (kapp.yaml:5)
+     --> manifests.yaml:3:136
+    3 | ..."kapp.k14s.io/change-group":"b","kapp.k14s.io/change-rule":"upsert after upserting a"}}}
+      |                                    ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      = help: change or remove one of these rules
+    "#);
     let namespace = &bed.names.namespace;
     output.stderr_contains(&format!("configmap/a -n {namespace} comes after configmap/b -n {namespace} (kapp.yaml:5)"));
     output.stderr_contains(&format!(
@@ -114,12 +122,29 @@ fn bindings_that_cannot_be_kept_or_read_end_the_run_before_any_request() {
 
     config(&bed, &rule.replace("upserting b", "upserting {crd-kind}"));
     let output = bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("{crd-kind} has no value for this object").stderr_contains("--> kapp.yaml:5:5");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: configmap/a -n NAME: changeRuleBindings: {crd-kind} has no value for this object
+     --> kapp.yaml:5:5
+    4 | - rules:
+    5 |   - upsert after upserting {crd-kind}
+      |     ^^^^^^
+    "#);
 
     config(&bed, &rule.replace("kindNamespaceNameMatcher", "kindNameMatcher"));
     let output = bed.deploy(nowhere(), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("unknown key").stderr_contains("--> kapp.yaml:7:5");
-    output.stderr_contains("did you mean \"kindNamespaceNameMatcher\"?");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: unknown key "changeRuleBindings[0].resourceMatchers[0].kindNameMatcher"
+     --> kapp.yaml:7:5
+    4 | - rules:
+    ...
+    7 |   - kindNameMatcher: {kind: ConfigMap, namespace: NAME, name: a}
+      |     ^^^^^^^^^^^^^^^
+      = help: did you mean "kindNamespaceNameMatcher"?
+    "#);
 }
 
 #[test]
@@ -148,7 +173,22 @@ changeRuleBindings:
     let leaving =
         [kept.clone(), config_map(&bed, "a", &late), config_map(&bed, "b", &late), config_map(&bed, "c", &json!({}))];
     among(&leaving, &[]).code(0);
-    among(&[kept], &["--prune=yes", "--prune-max=9"]).code(0).stdout_contains("3 deleted");
+    insta::assert_snapshot!(among(&[kept], &["--prune=yes", "--prune-max=9"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (http://127.0.0.1:PORT)
+    Plan     delete    3 (3 ConfigMap)
+             unchanged 1 (1 ConfigMap)
+             delete    configmap/a -n NAME
+             delete    configmap/b -n NAME
+             delete    configmap/c -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Deployed: 3 deleted, 1 unchanged
+    "#);
     assert_eq!(written(&proxy, "DELETE")[0], "c");
 }
 
@@ -187,7 +227,17 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
     assert_eq!(live(), 2);
     // A field that only gantry owns is not removed when the rule leaves it out.
     write(&bed, &[deployment(&bed, &json!({"replicas": 3}))]);
-    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy(&["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 Deployment)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     assert_eq!(live(), 2);
     config(&bed, &replicas("new, existing"));
     write(&bed, &[deployment(&bed, &json!({"paused": true}))]);
@@ -196,14 +246,51 @@ fn a_field_that_the_cluster_decides_about_keeps_its_live_value() {
     // Another manager scales it.
     assert_eq!(control_plane().patch(&path, &json!({"spec": {"replicas": 5}})).0, 200);
     write(&bed, &[deployment(&bed, &json!({"replicas": 3, "paused": false}))]);
-    deploy(&[]).code(3).stdout_contains(".spec.replicas");
+    insta::assert_snapshot!(deploy(&[]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 Deployment)
+             update    deployment.apps/web -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: field manager "unknown" owns fields that the manifests change in 1 object:
+     --> manifests.yaml:1
+      | deployment.apps/web -n NAME: .spec.replicas
+      = help: remove these fields from the manifests to leave them to "unknown", or take ownership with
+              --force-conflicts
+
+    Blocked: 1 error. Nothing was written.
+    "#);
     config(&bed, &replicas("existing"));
     deploy(&["-c", "kapp.yaml"]).code(0);
     let (_, object) = control_plane().get(&path);
     assert_eq!((&object["spec"]["replicas"], &object["spec"]["paused"]), (&json!(5), &Value::Null));
-    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy(&["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 Deployment)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     config(&bed, &replicas("existing").replace("copy", "remove").replace("  sources: [existing]\n", ""));
-    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy(&["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 Deployment)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     assert_eq!(live(), 5);
 }
 
@@ -236,9 +323,36 @@ fn a_regex_in_a_path_selects_every_matching_field() {
         200
     );
     write(&bed, &[map(json!({"foo2": "ours"}))]);
-    deploy(&[]).code(3).stdout_contains("foo2");
+    insta::assert_snapshot!(deploy(&[]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 ConfigMap)
+             update    configmap/a -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: field manager "unknown" owns fields that the manifests change in 1 object:
+     --> manifests.yaml:1
+      | configmap/a -n NAME: .metadata.annotations.foo2
+      = help: remove these fields from the manifests to leave them to "unknown", or take ownership with
+              --force-conflicts
+
+    Blocked: 1 error. Nothing was written.
+    "#);
     rule("type: copy\n  sources: [existing, new]");
-    deploy(&["-c", "kapp.yaml"]).code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy(&["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 ConfigMap)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     assert_eq!(live(), json!({"foo1": "1", "foo2": "theirs", "foo3": "3"}));
     rule("type: remove");
     write(&bed, &[map(json!({"foo9": "9", "bar": "3"}))]);
@@ -251,12 +365,33 @@ fn a_regex_in_a_path_selects_every_matching_field() {
     );
     write(&bed, &[map(json!({"foo9": "masked-value", "bar": "shown-value"}))]);
     let output = deploy(&["-c", "kapp.yaml", "--diff"]);
-    output.code(0).stdout_contains("shown-value").contains_nowhere("masked-value");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+
+    update configmap/a -n NAME  (manifests.yaml:1)
+      metadata.annotations:
+    -   bar: "3"
+    +   bar: shown-value
+    +   foo9: "[hidden 1]"
+
+    Plan     update    1 (1 ConfigMap)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Deployed: 1 updated
+    "#);
     config(&bed, "rebaseRules:\n- paths: [[a, {regex: '['}]]\n  type: remove\n  resourceMatchers: []\n");
-    deploy(&["-c", "kapp.yaml"])
-        .code(2)
-        .stderr_contains("\"[\" is not a regular expression")
-        .stderr_contains("--> kapp.yaml:4:23");
+    insta::assert_snapshot!(deploy(&["-c", "kapp.yaml"]).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[0].paths[0][1].regex: "[" is not a regular expression: unterminated character class
+     --> kapp.yaml:4:23
+    4 | - paths: [[a, {regex: '['}]]
+      |                       ^^^
+    "#);
 }
 
 #[test]
@@ -290,7 +425,15 @@ additionallabels: {Team: shop}
         (&json!({"keep": "first", "other": "2"}), &json!({"Team": "shop"}))
     );
     config(&bed, "rebaseRules: []\nRebaseRules: []\n");
-    deploy().code(2).stderr_contains("the key \"rebaseRules\" is written twice").stderr_contains("--> kapp.yaml:4:1");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: the key "rebaseRules" is written twice
+     --> kapp.yaml:4:1
+    4 | RebaseRules: []
+      | ^^^^^^^^^^^
+      = help: first defined at kapp.yaml:3:1; keep one of them
+    "#);
 }
 
 #[test]
@@ -313,20 +456,85 @@ fn values_that_secretgen_fills_in_stay() {
         "metadata": {"annotations": {"secretgen.carvel.dev/status": "{}"}}});
     assert_eq!(control_plane().patch(&path, &filled_in).0, 200);
     write(&bed, &[secret(json!({FILLED_IN: "", "other": "new"}))]);
-    deploy().code(0).stdout_contains("1 updated");
-    deploy().code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 Secret)
+             update    secret/pull -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Deployed: 1 updated
+    "#);
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 Secret)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     let (_, live) = control_plane().get(&path);
     let annotations = json!({FILLED_IN: "", "other": "new", "secretgen.carvel.dev/status": "{}"});
     assert_eq!((&live["data"], &live["metadata"]["annotations"]), (&filled_in["data"], &annotations));
     write(&bed, &[secret(json!({FILLED_IN: "", DISABLED: ""}))]);
-    deploy().code(3).stdout_contains(".dockerconfigjson");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 Secret)
+             update    secret/pull -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: field manager "unknown" owns fields that the manifests change in 1 object:
+     --> manifests.yaml:1
+      | secret/pull -n NAME: .data..dockerconfigjson
+      = help: remove these fields from the manifests to leave them to "unknown", or take ownership with
+              --force-conflicts
+
+    Blocked: 1 error. Nothing was written.
+    "#);
     // The status, even if the manifest has one.
     write(&bed, &[secret(json!({FILLED_IN: "", "other": "new", "secretgen.carvel.dev/status": "old"}))]);
-    deploy().code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 Secret)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     assert_eq!(control_plane().get(&path).1["metadata"]["annotations"], annotations);
     // Secrets that secretgen-controller does not fill in are the manifest's.
     write(&bed, &[secret(json!({"other": "new"}))]);
-    deploy().code(3).stdout_contains(".dockerconfigjson");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     update    1 (1 Secret)
+             update    secret/pull -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: field manager "unknown" owns fields that the manifests change in 1 object:
+     --> manifests.yaml:1
+      | secret/pull -n NAME: .data..dockerconfigjson
+      = help: remove these fields from the manifests to leave them to "unknown", or take ownership with
+              --force-conflicts
+
+    Blocked: 1 error. Nothing was written.
+    "#);
 }
 
 #[test]
@@ -338,7 +546,15 @@ fn an_overlay_of_ytt_ends_the_run_before_any_request() {
         "rebaseRules:\n- ytt: {overlayContractV1: {overlay.yml: x}}\n  resourceMatchers: [{allMatcher: {}}]\n",
     );
     let output = bed.deploy(closed_port(bed.folder.path()), &["-c", "kapp.yaml"]).run();
-    output.code(2).stderr_contains("gantry does not run ytt overlays").stderr_contains("--> kapp.yaml:4:3");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: rebaseRules[0].ytt: gantry does not run ytt overlays
+     --> kapp.yaml:4:3
+    4 | - ytt: {overlayContractV1: {overlay.yml: x}}
+      |   ^^^
+      = help: use path and type: copy to keep the live value of a field
+    "#);
 }
 
 #[test]
@@ -360,7 +576,17 @@ fn the_rules_of_an_aggregated_cluster_role_are_left_to_the_cluster() {
         "metadata": {"name": bed.names.namespace}, "rules": rules});
     let (code, answer) = control_plane().server_side_apply(&path, "clusterrole-aggregation-controller", &body);
     assert_eq!(code, 200, "{answer}");
-    deploy().code(0).stdout_contains("1 object unchanged");
+    insta::assert_snapshot!(deploy().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     unchanged 1 (1 ClusterRole)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
     write(&bed, &[role("second")]);
     deploy().code(0);
     let (_, live) = control_plane().get(&path);
@@ -417,11 +643,45 @@ fn rules_about_versioned_objects_block_only_if_there_is_one() {
         bed.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat()).run()
     };
     write(&bed, &[config_map(&bed, "plain", &json!({}))]);
-    deploy(&[]).code(0).stderr_contains("ignored in kapp's Config: templateRules");
+    insta::assert_snapshot!(deploy(&[]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 ConfigMap)
+             create    configmap/plain -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    Deployed: 1 created
+    ----- stderr
+    notice: kapp.yaml:1:1: ignored in kapp's Config: templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
     write(
         &bed,
         &[config_map(&bed, "plain", &json!({})), config_map(&bed, "v", &json!({"kapp.k14s.io/versioned": ""}))],
     );
     let output = deploy(&[]);
-    output.code(3).stdout_contains("follows only its own list of references").stdout_contains("--> kapp.yaml:3:1");
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   kube: test (https://127.0.0.1:PORT)
+    Plan     create    1 (1 ConfigMap)
+             unchanged 1 (1 ConfigMap)
+             create    configmap/v-ver-1 -n NAME
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+    DeletionSafety            passed
+
+    error: templateRules: gantry follows only its own list of references to versioned objects, and configmap/v-ver-1 -n NAME is one
+     --> kapp.yaml:3:1
+      = help: remove the rules if Pods, workloads and CronJobs alone refer to it, or annotate the others
+              with kapp.k14s.io/versioned-explicit-ref
+
+    Blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: kapp.yaml:1:1: ignored in kapp's Config: templateRules (gantry reads only preflightRules, changeGroupBindings, changeRuleBindings, waitRules, rebaseRules, diffMaskRules, diffAgainstExistingFieldExclusionRules, additionalLabels from it)
+    "#);
 }

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use crate::support::{Api, Gantry, control_plane, eventually};
+use crate::support::{Api, CrdBuilder, Gantry, control_plane, eventually};
 use crate::waiting::Stage;
 use serde_json::{Value, json};
 
@@ -29,12 +29,7 @@ fn crd((group, kind, plural): (&str, &str, &str)) -> Value {
         "conditions": {"type": "array", "items": condition}}});
     let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}});
-    let version = json!({"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema}});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "versions": [version],
-            "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")}}})
+    CrdBuilder::new(group, kind).plural(plural).version("v1alpha1", schema).status_subresource().build()
 }
 
 /// The API as kapp-controller's user. The CRDs, which all tests share, are there.

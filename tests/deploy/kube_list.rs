@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use crate::support::{ControlPlane, Proxy, When, control_plane, eventually, isolated};
+use crate::support::{ControlPlane, CrdBuilder, Proxy, When, any_fields, control_plane, eventually, isolated};
 use gantry::cluster::{Connection, DesiredSource, ListError, ListPage, ListRequest, MissingRight, Pages, Target};
 use gantry::options::TargetSpec;
 use gantry::resource::Resource;
@@ -75,21 +75,7 @@ fn resource(group: &str, version: &str) -> Resource {
 
 /// Serves `Sample` in the group at v1 (stored) and v2.
 fn serve(cp: &ControlPlane, group: &str) -> Value {
-    let version = |name: &str| {
-        json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": {
-            "type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
-    };
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{group}")},
-        "spec": {
-            "group": group,
-            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-            "scope": "Namespaced",
-            "versions": [version("v1"), version("v2")],
-        },
-    });
+    let crd = CrdBuilder::samples(group).version("v1", any_fields()).version("v2", any_fields()).build();
     cp.apply_yaml(&crd.to_string()).remove(0)
 }
 

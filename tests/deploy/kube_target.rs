@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::support::{Proxy, Recorded, When, control_plane, eventually, isolated};
+use crate::support::{CrdBuilder, Proxy, Recorded, When, control_plane, eventually, isolated, string_fields};
 use gantry::cluster::kube::KubeTarget;
 use gantry::cluster::{
     Apply, ApplyError, Connection, Established, FieldConflict, FormerTools, Gvk, ManagerOperation, ObjectToRead,
@@ -111,16 +111,8 @@ impl Thing {
 
 /// A CRD with these string fields.
 fn crd(group: &str, fields: &[&str]) -> Thing {
-    let properties: serde_json::Map<_, _> =
-        fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
-        "spec": {"type": "object", "properties": properties}}}});
-    let spec = json!({"spec": {
-        "group": group, "scope": "Namespaced",
-        "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-    }});
-    Thing::new(Resource::crd(), None, &format!("samples.{group}"), spec)
+    let crd = CrdBuilder::samples(group).version_of_spec("v1", string_fields(fields)).build();
+    Thing::new(Resource::crd(), None, &format!("samples.{group}"), json!({"spec": crd["spec"]}))
 }
 
 /// A CRD that has every field that the API has, if possible with a value that two encodings can represent differently.

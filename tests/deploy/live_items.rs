@@ -1,20 +1,17 @@
 //! Updates that the server refuses for what others set in the live object: known before anything is written.
 
-use crate::support::{Bed, Output, control_plane, printed_commands, run_printed};
+use crate::support::{Bed, Output, control_plane, create_as, printed_commands, run_printed};
 use serde_json::{Value, json};
 
 struct Stage(Bed);
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        control_plane().apply_yaml(&bed.namespace());
-        Stage(bed)
+        Stage(Bed::with_namespace())
     }
 
     fn object(&self, api_version: &str, kind: &str, spec: &Value) -> Value {
-        json!({"apiVersion": api_version, "kind": kind,
-            "metadata": {"name": "web", "namespace": self.0.names.namespace}, "spec": spec})
+        self.0.object(api_version, kind, "web", json!({"spec": spec}))
     }
 
     fn deployment(&self, container: &Value, rest: Value) -> Value {
@@ -30,10 +27,7 @@ impl Stage {
     }
 
     fn create(&self, object: &Value, manager: &str) {
-        let path = control_plane().path_of(object);
-        let (collection, _) = path.rsplit_once('/').expect("a path");
-        let (status, answer) = control_plane().post(&format!("{collection}?fieldManager={manager}"), object);
-        assert_eq!(status, 201, "{answer:#}");
+        create_as(control_plane(), manager, object);
     }
 
     fn live(&self, object: &Value) -> Value {

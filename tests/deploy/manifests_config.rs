@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{Gantry, Output, control_plane, isolated};
+use crate::support::{Gantry, Output, control_plane, crd_yaml, isolated};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -46,21 +46,7 @@ impl Folder {
 }
 
 fn crd(group: &str, fields: &str) -> String {
-    format!(
-        "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: samples.{group}}}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: samples, singular: sample, kind: Sample, listKind: SampleList}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {{openAPIV3Schema: {{type: object, properties: {{{fields}}}}}}}
-"
-    )
+    crd_yaml(group, "Sample", fields)
 }
 
 fn config(body: &str) -> String {
@@ -300,7 +286,7 @@ fn no_notation_of_a_document_weakens_a_check() {
     folder.write("team.yaml", &rules(&format!("name: {SAFETY}")));
     let text = format!("{}---\n{off}", crd("example.com", "kept: {type: string}"));
     let arguments = ["check", "-f", "-", "--target", "dir:cluster", "-c", "team.yaml"];
-    folder.gantry().args(arguments).stdin(text).run().code(3).stderr_contains("notice: <stdin>:17:");
+    folder.gantry().args(arguments).stdin(text).run().code(3).stderr_contains("notice: <stdin>:20:");
 }
 
 /// `gantry config show` prints the settings that a deploy uses.

@@ -2,18 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Bed, control_plane};
+use crate::support::{Bed, CrdBuilder, any_fields, control_plane};
 
 /// The CRDs of classic OLM, with the parts that gantry reads. They stay: other tests of the server use the same.
 fn install_olm() {
-    for (plural, kind) in [("clusterserviceversions", "ClusterServiceVersion"), ("subscriptions", "Subscription")] {
-        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.operators.coreos.com"),
-                "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
-            "spec": {"group": "operators.coreos.com", "scope": "Namespaced",
-                "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-                "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                    {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    for kind in ["ClusterServiceVersion", "Subscription"] {
+        let mut crd = CrdBuilder::new("operators.coreos.com", kind).version("v1alpha1", any_fields()).build();
+        crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "https://example.com"});
         control_plane().apply_yaml(&crd.to_string());
     }
 }

@@ -1,66 +1,29 @@
 //! If there is much to read, live CRDs are requested while manifests are still being read. Nothing that a user relies
 //! on must depend on that.
 
-use std::path::PathBuf;
-
-use crate::support::{Gantry, Isolated, Proxy, control_plane, isolated};
-use tempfile::TempDir;
+use crate::support::{Bed, Proxy, control_plane, crd_yaml};
 
 /// More than enough text for reading ahead.
 const LONG: usize = 400_000;
 
-/// Manifests in a folder of their own: three long CRDs of one group.
-struct Bed {
-    folder: TempDir,
-    names: Isolated,
+/// Three long CRDs of one group.
+fn long_crds() -> Bed {
+    let bed = Bed::new();
+    for plural in ["ants", "bees", "cats"] {
+        bed.write(&format!("{plural}.yaml"), &crd(&bed, plural, LONG, ""));
+    }
+    bed
 }
 
-impl Bed {
-    fn new() -> Self {
-        let bed = Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() };
-        for plural in ["ants", "bees", "cats"] {
-            bed.write(&format!("{plural}.yaml"), &bed.crd(plural, LONG, ""));
-        }
-        bed
-    }
+/// A CRD in the usual layout with a description of this length.
+fn crd(bed: &Bed, plural: &str, length: usize, keyword: &str) -> String {
+    let (kind, name) = (plural.trim_end_matches('s').to_uppercase(), format!("{plural}.{}", bed.names.group));
+    let field = format!("first: {{type: string, description: '{}'{keyword}}}", "word ".repeat(length / 5));
+    crd_yaml(&bed.names.group, &kind, &field).replace(&format!(" {{name: {name}}}"), &format!("\n  name: {name}"))
+}
 
-    fn write(&self, file: &str, text: &str) {
-        std::fs::write(self.folder.path().join(file), text).expect("write a manifest");
-    }
-
-    fn crd(&self, plural: &str, length: usize, keyword: &str) -> String {
-        let group = &self.names.group;
-        let kind: String = plural.to_uppercase();
-        let description = "word ".repeat(length / 5);
-        format!(
-            "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: {plural}.{group}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: {plural}, singular: {plural}-one, kind: {kind}, listKind: {kind}List}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          first: {{type: string, description: '{description}'{keyword}}}
-"
-        )
-    }
-
-    fn gantry(&self, kubeconfig: PathBuf, arguments: &[&str]) -> Gantry {
-        Gantry::new().kubeconfig(kubeconfig).cwd(self.folder.path()).args(arguments)
-    }
-
-    fn path(&self, plural: &str) -> String {
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{}", self.names.group)
-    }
+fn path(bed: &Bed, plural: &str) -> String {
+    format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.{}", bed.names.group)
 }
 
 /// The paths of the requests, sorted.
@@ -72,17 +35,17 @@ fn paths(proxy: &Proxy) -> Vec<String> {
 
 #[test]
 fn every_crd_is_read_once_with_or_without_a_right_guess() {
-    let bed = Bed::new();
+    let bed = long_crds();
     let proxy = Proxy::start(control_plane());
     bed.gantry(proxy.kubeconfig("admin"), &["deploy", "-f", "."]).run().code(0);
 
     // A CRD that the guess misses, because its layout is unusual.
-    let short = bed.crd("dogs", 10, "").replace("metadata:\n  name:", "metadata:\n  ? name\n  :");
+    let short = crd(&bed, "dogs", 10, "").replace("metadata:\n  name:", "metadata:\n  ? name\n  :");
     bed.write("dogs.yaml", &short);
     // The last of two equal keys wins, so this is not a CRD, although it looks like one.
     let eel = "kind: CustomResourceDefinition\nmetadata:\n  name: eels.example.com\napiVersion: v1\n";
     bed.write("eels.yaml", &format!("{eel}spec: {{}}\nkind: Namespace\n"));
-    bed.write("bees.yaml", &bed.crd("bees", LONG, ", maxLength: 5"));
+    bed.write("bees.yaml", &crd(&bed, "bees", LONG, ", maxLength: 5"));
     let proxy = Proxy::start(control_plane());
     let checked = bed.gantry(proxy.kubeconfig("admin"), &["check", "-o", "json", "-f", "."]).run();
     let report = checked.code(3).report();
@@ -102,7 +65,7 @@ fn every_crd_is_read_once_with_or_without_a_right_guess() {
     assert_eq!(of_bees.as_array().map(Vec::len), Some(1), "{of_bees}");
 
     let foreseen_in_vain = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/eels.example.com".to_owned();
-    let mut expected: Vec<String> = ["ants", "bees", "cats", "dogs"].map(|plural| bed.path(plural)).into();
+    let mut expected: Vec<String> = ["ants", "bees", "cats", "dogs"].map(|plural| path(&bed, plural)).into();
     expected.extend([foreseen_in_vain, "/api/v1".into(), "/api/v1/namespaces/eels.example.com".into()]);
     // The upgrade is blocked, so its objects are read.
     expected.push(format!("/apis/{}/v1/bees", bed.names.group));
@@ -116,8 +79,8 @@ fn an_invalid_configuration_among_long_manifests_is_reported_before_any_request(
         "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwarnOnyl: true\n",
         "kind: Config\n\"apiVersion\": \"gantry\\x2edev/v1alpha1\"\nwarnOnyl: true\n",
     ] {
-        let bed = Bed::new();
-        bed.write("z.yaml", &format!("{}---\n{config}", bed.crd("dogs", LONG, "")));
+        let bed = long_crds();
+        bed.write("z.yaml", &format!("{}---\n{config}", crd(&bed, "dogs", LONG, "")));
         let proxy = Proxy::start(control_plane());
         let checked = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "."]).run();
         checked.code(2).stderr_contains("warnOnly");
@@ -127,7 +90,7 @@ fn an_invalid_configuration_among_long_manifests_is_reported_before_any_request(
 
 #[test]
 fn a_broken_manifest_is_reported_whatever_the_server_answers() {
-    let bed = Bed::new();
+    let bed = long_crds();
     bed.write("z.yaml", "kind: [\n");
     let proxy = Proxy::start(control_plane());
     proxy.refuse();
@@ -140,7 +103,7 @@ fn a_broken_manifest_is_reported_whatever_the_server_answers() {
 
 #[test]
 fn a_refusal_is_reported_once_and_only_for_requested_objects() {
-    let bed = Bed::new();
+    let bed = long_crds();
     let refused = bed.gantry(control_plane().kubeconfig("nobody"), &["check", "-f", "."]).run();
     refused.code(1).stderr_contains("may not get customresourcedefinitions");
 

@@ -66,10 +66,30 @@ fn the_replacement_of_a_flag_of_kapp_is_named_instead_of_a_similar_flag() {
         output.code(2).stderr_contains("unexpected argument").stderr_contains("Usage: gantry deploy ");
         output.contains_nowhere("similar");
     }
-    run(&bed, &["deploy", "-f", "x", "--namespce=x"]).code(2).stderr_contains("'--namespace'");
+    insta::assert_snapshot!(run(&bed, &["deploy", "-f", "x", "--namespce=x"]).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: unexpected argument '--namespce' found
+
+      tip: a similar argument exists: '--namespace'
+
+    Usage: gantry deploy --file <PATH> --namespace <NAME>
+
+    For more information, try '--help'.
+    "#);
     let commands = [("version", "gantry --version"), ("ls", "gantry apps"), ("rename", "gantry apps rename")];
     for (command, tip) in commands {
         run(&bed, &[command]).code(2).stderr_contains("unrecognized subcommand").stderr_contains(tip);
     }
-    Gantry::new().args(["chek"]).run().code(2).stderr_contains("'check'");
+    insta::assert_snapshot!(Gantry::new().args(["chek"]).run().shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: unrecognized subcommand 'chek'
+
+      tip: a similar subcommand exists: 'check'
+
+    Usage: gantry <COMMAND>
+
+    For more information, try '--help'.
+    "#);
 }

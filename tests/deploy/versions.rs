@@ -2,22 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bed, Gantry, Proxy, When, control_plane};
+use crate::support::{Bed, Gantry, Proxy, When, control_plane, merge};
 use serde_json::{Value, json};
 
 struct Stage(Bed);
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        control_plane().apply_yaml(&bed.namespace());
-        Stage(bed)
+        Stage(Bed::with_namespace())
     }
 
     fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, rest: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.0.names.namespace, "annotations": annotations});
-        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
-        object.as_object_mut().expect("an object").extend(rest.as_object().cloned().unwrap_or_default());
+        let mut object = self.0.object(api_version, kind, name, json!({"metadata": {"annotations": annotations}}));
+        merge(&mut object, rest);
         object
     }
 
@@ -29,8 +26,7 @@ impl Stage {
     }
 
     fn deploy(&self, objects: &[Value], flags: &[&str]) -> Gantry {
-        let texts: Vec<String> = objects.iter().map(Value::to_string).collect();
-        self.0.write("manifests.yaml", &texts.join("\n---\n"));
+        self.0.write_objects(objects);
         let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", &self.0.names.namespace, "--wait=false"];
         self.0.gantry(control_plane().kubeconfig("admin"), &[&arguments, flags].concat())
     }

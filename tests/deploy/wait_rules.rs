@@ -58,8 +58,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let stage = Stage { bed: Bed::new() };
-        control_plane().apply_yaml(&stage.bed.namespace());
+        let stage = Stage { bed: Bed::with_namespace() };
         for (kind, plural, singular) in
             [("App", "apps", "app"), ("PackageInstall", "packageinstalls", "packageinstall")]
         {
@@ -94,8 +93,7 @@ impl Stage {
     }
 
     fn write(&self, objects: &[&Value]) {
-        let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
-        self.bed.write("manifests.yaml", &texts.join("\n---\n"));
+        self.bed.write_objects(objects.iter().copied());
     }
 
     fn run(&self, arguments: &[&str]) -> Gantry {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::support::{Bed, ControlPlane, Gantry, Output, Proxy, control_plane, eventually, results};
+use crate::support::{
+    Bed, ControlPlane, CrdBuilder, Gantry, Output, Proxy, any_fields, control_plane, eventually, fields, results,
+};
 use serde_json::{Value, json};
 
 pub struct Stage {
@@ -15,9 +17,7 @@ impl Stage {
     }
 
     pub fn on(control_plane: &ControlPlane) -> Self {
-        let bed = Bed::new();
-        control_plane.apply_yaml(&bed.namespace());
-        Stage { bed }
+        Stage { bed: Bed::on(control_plane) }
     }
 
     pub fn namespace(&self) -> &str {
@@ -25,14 +25,11 @@ impl Stage {
     }
 
     pub fn object(&self, api_version: &str, kind: &str, name: &str, annotations: Value, spec: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.bed.names.namespace, "annotations": annotations});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+        self.bed.object(api_version, kind, name, json!({"metadata": {"annotations": annotations}, "spec": spec}))
     }
 
     pub fn config_map(&self, name: &str, annotations: Value) -> Value {
-        let mut object = self.object("v1", "ConfigMap", name, annotations, Value::Null);
-        object.as_object_mut().expect("an object").remove("spec");
-        object
+        self.bed.object("v1", "ConfigMap", name, json!({"metadata": {"annotations": annotations}}))
     }
 
     pub fn deployment(&self) -> Value {
@@ -49,8 +46,7 @@ impl Stage {
     }
 
     pub fn write(&self, objects: &[&Value]) {
-        let texts: Vec<String> = objects.iter().map(ToString::to_string).collect();
-        self.bed.write("manifests.yaml", &texts.join("\n---\n"));
+        self.bed.write_objects(objects.iter().copied());
     }
 
     pub fn deploy(&self, flags: &[&str]) -> Gantry {
@@ -427,14 +423,8 @@ fn an_object_that_takes_too_long_ends_the_wait_unless_others_may_continue() {
 
 /// A kind whose objects can have any status.
 pub fn widgets(stage: &Stage) -> Value {
-    let group = &stage.bed.names.group;
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("widgets.{group}")},
-        "spec": {"group": group, "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}}}]}})
+    let schema = fields(json!({"spec": any_fields(), "status": any_fields()}));
+    CrdBuilder::new(&stage.bed.names.group, "Widget").version("v1", schema).status_subresource().build()
 }
 
 pub fn widget(stage: &Stage, name: &str) -> Value {
@@ -452,7 +442,7 @@ fn a_new_resource_is_given_time_for_a_status_if_others_of_its_kind_have_one() {
     let [old, first, second, third] = ["old", "first", "second", "third"].map(|name| widget(&stage, name));
     // No object has a status, so none is expected.
     stage.write(&[&old]);
-    let report = stage.deploy(&["--wait-timeout=5s", "-o", "json"]).run().code(0).report();
+    let report = stage.deploy(&["-o", "json"]).run().code(0).report();
     assert_eq!(
         (&report["waits"][0]["state"], &report["waits"][0]["seconds"]),
         (&json!("ready"), &json!(0)),
@@ -461,21 +451,21 @@ fn a_new_resource_is_given_time_for_a_status_if_others_of_its_kind_have_one() {
     // A status without readiness conditions does not count either.
     status(&old, json!({"phase": "Done"}));
     stage.write(&[&old, &first]);
-    stage.deploy(&["--wait-timeout=5s"]).run().code(0);
+    stage.deploy(&[]).run().code(0);
 
     status(&old, is_ready("True"));
     stage.write(&[&old, &first, &second]);
     let output = stage.deploy(&["--wait-timeout=2s"]).run();
     output.code(5).stdout_contains("is not ready after 2s: it has no status yet, unlike other objects of its kind");
     // It is no longer new: it counts as a resource whose controller does not exist.
-    stage.deploy(&["--wait-timeout=2s"]).run().code(0);
+    stage.deploy(&[]).run().code(0);
 
     stage.write(&[&old, &first, &second, &third]);
-    let running = stage.deploy(&["--wait-timeout=3s"]).spawn();
+    let running = stage.deploy(&["--wait-timeout=10s"]).spawn();
     status(&third, is_ready("False"));
-    running.wait().code(5).stdout_contains("is not ready after 3s: ByTest: building");
+    running.wait().code(5).stdout_contains("is not ready after 10s: ByTest: building");
     status(&third, is_ready("True"));
-    stage.deploy(&["--wait-timeout=3s"]).run().code(0);
+    stage.deploy(&[]).run().code(0);
 }
 
 #[test]
@@ -490,7 +480,7 @@ fn a_new_resource_without_a_status_is_ready_after_a_while() {
     let rules = "waitRules: [{cel: {success: 'object.spec.size == 1'}, resourceMatchers: [{allMatcher: {}}]}]";
     stage.bed.write("rules.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{rules}\n"));
     stage.write(&[&old, &ruled]);
-    stage.deploy(&["-c", "rules.yaml", "--wait-timeout=5s"]).run().code(0);
+    stage.deploy(&["-c", "rules.yaml"]).run().code(0);
 
     stage.write(&[&old, &ruled, &new]);
     let report = stage.deploy(&["--wait-timeout=1m", "-o", "json"]).run().code(0).report();

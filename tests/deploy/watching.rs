@@ -1,7 +1,7 @@
 //! How a deploy notices that an object is ready: with one watch for each kind and namespace, and by polling without
 //! one. The tests act as the controllers.
 
-use crate::support::{Bed, ControlPlane, Proxy, Recorded, When, control_plane, eventually, rights};
+use crate::support::{Bed, ControlPlane, CrdBuilder, Proxy, Recorded, When, control_plane, eventually, rights};
 use crate::waiting::{Stage, available, status};
 use serde_json::{Value, json};
 
@@ -304,12 +304,7 @@ fn the_time_limit_for_crds_starts_again_with_each_one_that_is_served() {
 }
 
 fn crd(bed: &Bed, kind: &str) -> Value {
-    let (group, plural) = (&bed.names.group, format!("{}s", kind.to_lowercase()));
-    let schema = json!({"openAPIV3Schema": {"type": "object"}});
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})
+    CrdBuilder::new(&bed.names.group, kind).version("v1", json!({"type": "object"})).build()
 }
 
 #[test]

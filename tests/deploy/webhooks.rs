@@ -1,7 +1,7 @@
 //! Webhooks that do not answer yet, because their Pods start during the deploy.
 
 use crate::support::admission::Admission;
-use crate::support::{Bed, Proxy, When, control_plane, eventually, results};
+use crate::support::{Bed, CrdBuilder, Proxy, When, any_fields, control_plane, eventually, results};
 use crate::waiting::{available, status};
 use serde_json::{Value, json};
 
@@ -91,16 +91,12 @@ fn a_conversion_webhook_that_starts_late_is_waited_for() {
     let bed = Bed::new();
     let cp = control_plane();
     let group = bed.names.group.clone();
-    let version = |name: &str, storage: bool| {
-        json!({"name": name, "served": true, "storage": storage,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
-    };
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{group}")},
-        "spec": {"group": group, "scope": "Namespaced", "names": {"plural": "samples", "kind": "Sample"},
-            "conversion": {"strategy": "Webhook",
-                "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/"}}},
-            "versions": [version("v1", true), version("v2", false)]}});
+    let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/"}});
+    let crd = CrdBuilder::samples(&group)
+        .version("v1", any_fields())
+        .version("v2", any_fields())
+        .conversion(&json!({"strategy": "Webhook", "webhook": webhook}))
+        .build();
     let object = json!({"apiVersion": format!("{group}/v2"), "kind": "Sample",
         "metadata": {"name": "one", "namespace": bed.names.namespace}, "spec": {}});
     bed.write("manifests.yaml", &format!("{}---\n{crd}\n---\n{object}\n", bed.namespace()));

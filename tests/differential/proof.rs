@@ -12,7 +12,7 @@ mod logic;
 use std::collections::BTreeMap;
 
 use crate::generator::{self, Random};
-use crate::support::{Api, control_plane, eventually, isolated};
+use crate::support::{Api, CrdBuilder, control_plane, eventually, fields, isolated};
 use gantry_proof::{self as proof, Difference, Limits, Proof, SchemaRelation, VersionSchema};
 use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
@@ -115,18 +115,7 @@ fn only_content(object: &Value) -> Value {
 /// Creates a CRD and the witness's old object, then writes the witness; returns the last answer.
 fn written(api: &Api, group: &str, kind: &str, schema: &Value, witness: &proof::ProofWitness) -> (u16, Value) {
     let singular = kind.to_lowercase();
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{singular}s.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular, "listKind": format!("{kind}List")},
-            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": schema}}],
-        },
-    });
+    let crd = CrdBuilder::new(group, kind).cluster_scoped().version("v1", schema.clone()).status_subresource().build();
     assert_eq!(api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).0, 201);
     let resource = format!("/apis/{group}/v1/{singular}s");
     eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
@@ -232,20 +221,8 @@ impl<'a> Crd<'a> {
         loop {
             let properties: Map<String, Value> =
                 pairs.iter().map(|(field, pair)| (field.clone(), around(side(pair)))).collect();
-            let singular = self.kind.to_lowercase();
-            let crd = json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": {"name": format!("{}.{}", self.plural, self.group)},
-                "spec": {
-                    "group": self.group,
-                    "scope": "Cluster",
-                    "names": {"kind": self.kind, "plural": self.plural, "singular": singular,
-                        "listKind": format!("{}List", self.kind)},
-                    "versions": [{"name": "v1", "served": true, "storage": true, "schema":
-                        {"openAPIV3Schema": {"type": "object", "properties": properties}}}],
-                },
-            });
+            let crd = CrdBuilder::new(&self.group, &self.kind).cluster_scoped();
+            let crd = crd.plural(&self.plural).version("v1", fields(properties.into())).build();
             let (status, answer) = self.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
             if status == 201 {
                 return;

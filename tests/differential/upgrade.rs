@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::generator::{self, Random};
 use crate::judges::as_live;
+use crate::support::CrdBuilder;
 use gantry::finding::Severity;
 use gantry::preflight::Violation;
 use gantry::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
@@ -79,16 +80,8 @@ fn breaking_upgrades_are_blocked_and_accepted_ones_break_nothing() {
 
 /// A CRD with one version.
 fn crd(schema: &Value, status: bool) -> Value {
-    let mut version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-    if status {
-        version["subresources"] = json!({"status": {}});
-    }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.example.com"},
-        "spec": {"group": "example.com", "scope": "Cluster", "names": {"kind": "Sample", "plural": "samples", "singular": "sample", "listKind": "SampleList"},
-            "versions": [version]},
-    })
+    let crd = CrdBuilder::samples("example.com").cluster_scoped().version("v1", schema.clone());
+    if status { crd.status_subresource() } else { crd }.build()
 }
 
 fn root(random: &mut Random) -> Value {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::CrdBuilder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,18 +16,7 @@ const SECONDS: u64 = 300;
 
 /// A CRD with this schema of `spec`.
 fn crd(spec: &Value) -> Value {
-    let schema = json!({"type": "object", "properties": {"spec": spec}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Sample", "plural": "samples"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-        },
-    })
+    CrdBuilder::samples("example.com").version_of_spec("v1", spec.clone()).build()
 }
 
 fn write(folder: &Path, spec: &Value) {

@@ -9,7 +9,7 @@ use crate::support::{Bed, Gantry, Mock, Output, changed, eventually};
 use serde_json::{Value, json};
 
 /// Far more than a run needs, and far less than the faults below used to need.
-const MOST_KIB: u64 = 2 << 20;
+const MOST_KIB: u64 = 1 << 20;
 
 struct Hostile {
     bed: Bed,
@@ -107,7 +107,7 @@ fn a_credential_plugin_that_floods_its_output_is_an_error() {
     let hostile = Hostile::new();
     let run = hostile.gantry(hostile.plugin("exec cat /dev/zero")).run();
     explained(&run, 1, "the credential plugin \"sh\" of user \"admin\" printed more than 1 MiB and was stopped");
-    let flood = "yes | head -c 3000000000 >&2; echo >&2 the end; exit 4";
+    let flood = "yes | head -c 1200000000 >&2; echo >&2 the end; exit 4";
     let run = hostile.gantry(hostile.plugin(flood)).env("GANTRY_TIMEOUTS__CREDENTIALS", "100s").run();
     let message = "error: the credential plugin \"sh\" of user \"admin\" failed (exit status: 4): ";
     run.code(1).stderr_contains(message).stderr_contains("the end").contains_nowhere("panicked");

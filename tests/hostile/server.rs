@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Bed, Gantry, Mock, Output, Reply, Request};
+use crate::support::{Bed, Gantry, Mock, Output, Reply, Request, crd_yaml};
 use serde_json::json;
 
 /// Far more than a run needs, and far less than an endless answer would need.
@@ -179,21 +179,7 @@ fn a_dry_run_with_a_nonsense_answer_is_an_error() {
 }
 
 fn crd(name: &str, field: &str) -> String {
-    format!(
-        "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: {name}s.example.com}}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {{plural: {name}s, singular: {name}, kind: {name}, listKind: {name}List}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {field}}}}}}}
-"
-    )
+    crd_yaml("example.com", name, &format!("spec: {field}"))
 }
 
 /// The answer to a list: no objects, and a continue token.

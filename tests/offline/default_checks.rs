@@ -6,29 +6,12 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::crd::crd_yaml;
 use super::git::{Ended, Repository, check_in};
 
 /// A CRD whose objects have `spec` with this schema.
 fn crd(spec: &str) -> String {
-    format!(
-        "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: widgets.test.example.com}}
-spec:
-  group: test.example.com
-  scope: Namespaced
-  names: {{plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {spec}
-"
-    )
+    crd_yaml("test.example.com", "Widget", &format!("spec: {spec}"))
 }
 
 const TWO_FIELDS: &str = "{type: object, properties: {size: {type: integer}, color: {type: string}}}";

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::crd::CrdBuilder;
 use gantry::cluster::dir::DirTarget;
 use gantry::cluster::{
     Apply, ApplyError, FieldConflict, FormerTools, Gvk, ListError, ListRequest, ManagerOperation, ObjectToRead,
@@ -30,24 +31,10 @@ spec:
 
 /// [`CRD`] with these versions; the last one is the storage version.
 fn crd(versions: &[&str]) -> Value {
-    let versions: Vec<Value> = versions
-        .iter()
-        .map(|name| {
-            let storage = versions.last() == Some(name);
-            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}})
-        })
-        .collect();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.test.example.com"},
-        "spec": {
-            "group": "test.example.com",
-            "names": {"kind": "Sample", "plural": "samples"},
-            "scope": "Namespaced",
-            "versions": versions,
-        },
-    })
+    let add = |crd: CrdBuilder, name: &&str| {
+        crd.version(name, json!({"type": "object"})).storage(versions.last() == Some(name))
+    };
+    versions.iter().fold(CrdBuilder::samples("test.example.com"), add).build()
 }
 
 fn config_map(name: &str, data: Value) -> Value {

@@ -5,171 +5,15 @@ mod gate;
 mod moved;
 mod rendered;
 mod repositories;
+mod repository;
+mod revisions;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use serde_json::json;
 
-/// A repository in its own folder, isolated from this machine's git configuration.
-pub(super) struct Repository {
-    folder: TempDir,
-}
-
-/// The result of a `gantry` run.
-pub(super) struct Ended {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-}
-
-impl Repository {
-    pub(super) fn new() -> Self {
-        let repository = Repository { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(repository.root()).unwrap();
-        repository.git(&["init", "-q", "-b", "main"]);
-        repository
-    }
-
-    /// A repository with one commit that has this CRD in `deploy/crds/crd.yaml`.
-    fn with_crd(fields: &[&str]) -> Self {
-        let repository = Self::new();
-        repository.write("deploy/crds/crd.yaml", crd(fields));
-        repository.commit();
-        repository
-    }
-
-    fn root(&self) -> PathBuf {
-        self.folder.path().join("repository")
-    }
-
-    pub(super) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
-        let path = self.root().join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        git(&self.root(), arguments)
-    }
-
-    /// Commits all files of the folder.
-    pub(super) fn commit(&self) {
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
-    }
-
-    /// A clone next to it, over a protocol that supports partial clones.
-    fn clone(&self, options: &[&str]) -> PathBuf {
-        let (from, to) = (format!("file://{}", self.root().display()), self.folder.path().join("clone"));
-        let arguments = [&["clone", "-q"], options, &[&from, to.to_str().unwrap()]].concat();
-        git(self.folder.path(), &arguments);
-        to
-    }
-
-    /// Runs `gantry check` in the folder.
-    pub(super) fn check(&self, arguments: &[&str]) -> Ended {
-        check_in(&self.root(), arguments)
-    }
-}
-
-fn quiet(command: &mut Command) -> &mut Command {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
-        command.env_remove(name);
-    }
-    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
-}
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let user = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "protocol.file.allow=always"];
-    let mut command = Command::new("git");
-    let output = quiet(&mut command).args(user).args(arguments).current_dir(folder).output().expect("git");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {arguments:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));
-    quiet(&mut command).args(arguments).current_dir(folder).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
-    command
-}
-
-fn ended(mut command: Command) -> Ended {
-    let output = command.output().expect("gantry");
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-pub(super) fn check_in(folder: &Path, arguments: &[&str]) -> Ended {
-    ended(command(folder, &[&["check"], arguments].concat()))
-}
-
-impl Ended {
-    #[track_caller]
-    fn code(&self, expected: i32) -> &Self {
-        assert_eq!(self.code, Some(expected), "{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    #[track_caller]
-    fn says(&self, text: &str) -> &Self {
-        // Long lines are wrapped.
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (stdout, stderr) = (words(&self.stdout), words(&self.stderr));
-        assert!(stderr.contains(text) || stdout.contains(text), "{text}\n{}\n{}", self.stdout, self.stderr);
-        self
-    }
-
-    fn report(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
-    }
-
-    /// The action and the object of each change.
-    fn changes(&self) -> Vec<(String, String)> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let report = self.report();
-        let changes = report["changes"].as_array().expect("changes");
-        changes.iter().map(|change| (text(&change["action"]), text(&change["object"]["name"]))).collect()
-    }
-}
-
-/// A CRD whose only version has these fields.
-fn crd(fields: &[&str]) -> String {
-    crd_named("samples", fields)
-}
-
-fn crd_named(plural: &str, fields: &[&str]) -> String {
-    let fields: String = fields.iter().map(|field| format!("              {field}: {{type: string}}\n")).collect();
-    format!(
-        "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: {plural}.test.example.com
-spec:
-  group: test.example.com
-  names: {{kind: Kind{plural}, plural: {plural}}}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-{fields}"
-    )
-}
-
-fn config_map(name: &str) -> String {
-    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
-}
+pub(super) use repository::{Ended, Repository, check_in};
+use repository::{command, config_map, crd, crd_named, ended, git};
 
 const REMOVED: &str = "NoExistingFieldRemoved";
 
@@ -189,28 +33,29 @@ fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
     repository.commit();
     repository.check(&["-f", "deploy", "--target", "git:main"]).code(0);
     // Compared with the previous commit, this one only adds.
-    repository.check(&["-f", "deploy", "--target", "git:HEAD~1"]).code(0).says("1 update");
-    repository.check(&["-f", "deploy", "--target", "git:HEAD"]).code(0).says("1 object unchanged");
-}
+    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:HEAD~1"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD~1 (COMMIT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             update    customresourcedefinition/samples.test.example.com
 
-#[test]
-fn three_dots_compare_with_the_merge_base() {
-    let repository = Repository::with_crd(&["keep"]);
-    repository.git(&["checkout", "-q", "-b", "topic"]);
-    repository.commit();
-    repository.git(&["checkout", "-q", "main"]);
-    // What others added to the main branch in the meantime does not count as removed.
-    repository.write("deploy/crds/crd.yaml", crd(&["keep", "later"]));
-    repository.commit();
-    repository.git(&["checkout", "-q", "topic"]);
-    repository.check(&["-f", "deploy", "--target", "git:main"]).code(3);
-    repository.check(&["-f", "deploy", "--target", "git:main..."]).code(0).says("1 object unchanged");
-    repository.check(&["-f", "deploy", "--target", "git:main...topic"]).code(0).says("1 object unchanged");
-    repository.git(&["checkout", "-q", "--orphan", "other"]);
-    repository.write("other", "");
-    repository.commit();
-    let alone = repository.check(&["-f", "deploy", "--target", "git:main..."]);
-    alone.code(1).says("\"main\" and \"HEAD\" have no commit in common");
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed: proven safe for every possible object: 1 CRD
+
+    Planned: 1 update; nothing was written (check only)
+    "#);
+    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:HEAD"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD (COMMIT)
+    Plan     unchanged 1 (1 CustomResourceDefinition)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
 }
 
 #[test]
@@ -229,7 +74,21 @@ fn the_paths_of_the_manifests_are_read_from_the_root_of_the_repository() {
     // A path of the target is relative to the root, wherever gantry runs.
     check_in(&deep, &["-f", ".", "--target", "git:v1:deploy/crds/crd.yaml"]).code(3);
     check_in(&deep, &["-f", ".", "--target", "git:v1:."]).code(3);
-    check_in(&deep, &["-f", ".", "--target", "git:v1:other"]).code(0).says("1 create");
+    insta::assert_snapshot!(check_in(&deep, &["-f", ".", "--target", "git:v1:other"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: v1:other (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/samples.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create; nothing was written (check only)
+    ----- stderr
+    notice: v1:other: customresourcedefinition/samples.test.example.com counted as new: at this commit in deploy/crds/crd.yaml (to compare with that file: --target git:v1:deploy/crds/crd.yaml)
+    notice: v1 has a CRD that is no longer among the manifests: others.test.example.com (if a deploy prunes or somebody deletes what is no longer there, its objects are deleted, too)
+    "#);
     let both = repository.check(&["-f", "deploy", "-f", "other", "--target", "git:v1", "-o", "json"]);
     both.code(3);
     let actions =
@@ -247,48 +106,21 @@ fn manifests_without_a_path_in_the_repository_need_one() {
     refused.code(2).says("outside.yaml is not in the git repository").says("--target git:main:PATH");
     repository.check(&["-f", outside, "--target", "git:main:deploy"]).code(3).says(REMOVED);
     let refused = repository.check(&["-f", "-", "--target", "git:main"]);
-    refused.code(1).says("no objects found in -");
+    insta::assert_snapshot!(refused.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: no objects found in -
+      = help: the files are empty or contain only comments
+    "#);
     let text = repository.root().join("deploy/crds/crd.yaml");
     let mut piped = command(&repository.root(), &["check", "-f", "-", "--target", "git:main"]);
     piped.stdin(fs::File::open(text).unwrap());
-    ended(piped).code(2).says("standard input has no path at a commit").says("--target git:main:PATH");
-}
-
-#[test]
-fn an_ambiguous_revision_is_a_notice_and_one_without_a_commit_is_refused() {
-    let repository = Repository::with_crd(&["keep", "gone"]);
-    repository.git(&["tag", "release"]);
-    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
-    repository.commit();
-    repository.git(&["branch", "release"]);
-    repository.git(&["config", "core.warnAmbiguousRefs", "false"]);
-    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
-    let both = "notice: \"release\" is ambiguous: refs/tags/release and refs/heads/release; git uses the first";
-    check("git:release").code(3).says(both).says("--target git:refs/heads/release");
-    check("git:release...").code(3).says(both);
-    let whole = check("git:refs/heads/release");
-    whole.code(0).says("1 object unchanged");
-    assert!(!whole.stderr.contains("git takes"), "{}", whole.stderr);
-    repository.git(&["tag", "file", &repository.git(&["rev-parse", "HEAD:deploy/crds/crd.yaml"])]);
-    check("git:file").code(1).says("\"file\" is a blob, not a commit").says("--target git:REV:PATH");
-}
-
-#[test]
-fn an_unknown_revision_is_explained() {
-    let repository = Repository::with_crd(&["keep"]);
-    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
-    check("git:mian").code(1).says("there is no commit \"mian\" in this repository").says("did you mean \"main\"?");
-    check("git:HEAD~5").code(1).says("there is no commit \"HEAD~5\"");
-    check("git:HEAD^{tree}").code(1).says("\"HEAD^{tree}\" is a tree, not a commit");
-    check("git:--output=x").code(2).says("a revision does not start with -");
-    check("git:-h").code(2);
-    check("git:main..topic").code(2).says("a range of commits");
-    check("git:main:../x").code(2).says("is not relative to the root");
-    let deploy = ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:nope", "-y"]));
-    deploy.code(2).says("a commit of git cannot be deployed to");
-    ended(command(&repository.root(), &["deploy", "-f", "deploy", "--target", "git:main", "--dry-run"])).code(0);
-    ended(command(&repository.root(), &["diff", "-f", "deploy", "--target", "git:main"])).code(0);
-    assert!(!repository.root().join("x").exists());
+    insta::assert_snapshot!(ended(piped).shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: standard input has no path at a commit
+      = help: name the path in the repository: --target git:main:PATH
+    "#);
 }
 
 #[cfg(unix)]
@@ -312,8 +144,43 @@ fn links_are_followed_within_the_commit() {
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
     let linked = check("git:HEAD:links");
-    linked.code(3).says(REMOVED).says("HEAD:links/broken.yaml: a dangling link at this commit");
-    linked.says("HEAD:links/folder.yaml: a link to a directory is not followed");
+    insta::assert_snapshot!(linked.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: HEAD:links (COMMIT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             update    customresourcedefinition/samples.test.example.com
+
+    error[NoExistingFieldRemoved]: field spec.gone may not be removed from v1
+      --> deploy/crds/crd.yaml:19:13
+    17 |           spec:
+    18 |             type: object
+    19 |             properties:
+       |             ^^^^^^^^^^ HEAD has gone here (string)
+       = in      samples.test.example.com, v1, ^.spec.gone
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.gone is dropped
+                   {apiVersion: test.example.com/v1, kind: Kindsamples, metadata: {name: x}, spec:
+                   {gone: ""}}
+       = next    keep spec.gone in v1 and mark it as deprecated, or remove it only in a new version that
+                 a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.gone", reason: "why this is fine here"}]
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 1 error in samples.test.example.com (NoExistingFieldRemoved)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Would be blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: HEAD:links/broken.yaml: a dangling link at this commit is not read
+    notice: HEAD:links/folder.yaml: a link to a directory is not followed; nothing in it counts as live (name the path that it leads to: --target git:REV:PATH)
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1 field/^.spec.gone may not be removed
+    "#);
     let unread = "/shared: a link to a directory is not followed; nothing in it counts as live";
     check("git:HEAD:more").code(0).says(&format!("HEAD:more{unread}"));
     let more = format!("dir:{}", root.join("more").display());
@@ -324,7 +191,13 @@ fn links_are_followed_within_the_commit() {
     check("git:HEAD:current").code(3).says(REMOVED);
     check("git:HEAD:current/crd.yaml").code(3).says(REMOVED);
     check("git:HEAD:links/crd.yaml").code(3).says(REMOVED);
-    check("git:HEAD:out").code(1).says("a link out of the repository, to /etc/hostname");
+    insta::assert_snapshot!(check("git:HEAD:out").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: a link out of the repository, to /etc/hostname, which the commit does not contain
+     --> HEAD:out/host.yaml
+      = help: name a path without the link: --target git:REV:PATH
+    "#);
     // `-f` itself can be such a link.
     repository.check(&["-f", "current", "--target", "git:HEAD"]).code(3).says(REMOVED);
 }
@@ -344,10 +217,37 @@ fn unreadable_files_are_named_with_their_commit() {
     repository.write("deploy/crd.yaml", crd(&["a"]));
     repository.commit();
     let check = |path: &str| repository.check(&["-f", "deploy", "--target", &format!("git:main:{path}")]);
-    check("lfs").code(1).says("a Git LFS pointer").says("main:lfs/crd.yaml");
-    check("latin").code(1).says("the file is not UTF-8: byte 8 is 0xE9").says("main:latin/crd.yaml:2");
-    check("broken").code(1).says("main:broken/crd.yaml").says("main:broken/list.yaml");
-    check("twice").code(1).says("is defined twice in this commit").says("main:twice/b.yaml");
+    insta::assert_snapshot!(check("lfs").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: a Git LFS pointer instead of the file
+     --> main:lfs/crd.yaml
+      = help: git has no content for it; check out the commit with Git LFS, and name that folder:
+              --target dir:PATH
+    "#);
+    insta::assert_snapshot!(check("latin").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: the file is not UTF-8: byte 8 is 0xE9
+     --> main:latin/crd.yaml:2:4
+      = help: save it as UTF-8; binary data of a Secret belongs in `data` as base64
+    "#);
+    insta::assert_snapshot!(check("broken").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence
+     --> main:broken/crd.yaml:2:1
+
+    error: a manifest is a mapping with apiVersion, kind and metadata, but this is a list
+     --> main:broken/list.yaml:1:1
+    "#);
+    insta::assert_snapshot!(check("twice").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: customresourcedefinition/samples.test.example.com is defined twice in this commit
+     --> main:twice/b.yaml:1
+      = help: a cluster has each object only once; first defined at main:twice/a.yaml:1
+    "#);
     check("repeated").code(0);
 }
 
@@ -425,13 +325,39 @@ fn a_kind_that_a_commit_lacks_does_not_end_the_check_of_the_others() {
     repository.write("deploy/certificate.yaml", certificate);
     repository.commit();
     let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
-    check().code(0).says("neither main nor a manifest defines the kind: certificate.cert-manager.io/a");
+    insta::assert_snapshot!(check().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     unchanged 1 (1 CustomResourceDefinition)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    ----- stderr
+    notice: deploy/certificate.yaml:1: not checked, because neither main nor a manifest defines the kind: certificate.cert-manager.io/a -n team (a check on a cluster that has the CRD also checks these; or give the CRD with -f, too)
+    "#);
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
     check().code(3).says(REMOVED);
     // A kind of Kubernetes itself is known, so this one is a mistake.
     repository.write("deploy/crds/crd.yaml", crd(&["keep", "gone"]));
     repository.write("deploy/certificate.yaml", "apiVersion: v1\nkind: ConfigMop\nmetadata: {name: a}\n");
-    check().code(3).says("ConfigMop");
+    insta::assert_snapshot!(check().shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     unchanged 1 (1 CustomResourceDefinition)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    error: no kind "ConfigMop" in "v1" is served by the target or defined by the manifests
+     --> deploy/certificate.yaml:1
+      = help: check apiVersion and kind, or add the CRD that defines it to the manifests
+
+    Would be blocked: 1 error. Nothing was written.
+    "#);
 }
 
 #[test]
@@ -443,5 +369,17 @@ fn a_crd_that_left_the_manifests_is_a_notice() {
     let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
     assert!(!check().code(0).stderr.contains(told));
     fs::remove_file(repository.root().join("deploy/crds/crd.yaml")).unwrap();
-    check().code(0).says(told).says("its objects are deleted, too");
+    insta::assert_snapshot!(check().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     unchanged 1 (1 ConfigMap)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    ----- stderr
+    notice: main has a CRD that is no longer among the manifests: samples.test.example.com (if a deploy prunes or somebody deletes what is no longer there, its objects are deleted, too)
+    "#);
 }

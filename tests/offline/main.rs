@@ -5,6 +5,10 @@
 #[allow(dead_code)]
 mod sentences;
 
+#[path = "../support/crd.rs"]
+#[allow(dead_code)]
+mod crd;
+
 mod baseline;
 mod catalog;
 mod changed_lines;

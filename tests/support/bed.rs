@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Gantry, Isolated, control_plane, isolated};
+use super::{ControlPlane, Gantry, Isolated, control_plane, crd_yaml, isolated};
 use gantry_testbed::kubeconfig;
 
 /// A folder for manifests, and the names that they use.
@@ -17,6 +17,18 @@ pub struct Bed {
 impl Bed {
     pub fn new() -> Self {
         Self { folder: TempDir::new().expect("a temporary folder"), names: isolated() }
+    }
+
+    /// With its namespace on the server that the tests share.
+    pub fn with_namespace() -> Self {
+        Self::on(control_plane())
+    }
+
+    /// With its namespace on this server.
+    pub fn on(control_plane: &ControlPlane) -> Self {
+        let bed = Self::new();
+        control_plane.apply_yaml(&bed.namespace());
+        bed
     }
 
     pub fn write(&self, file: &str, text: &str) {
@@ -32,31 +44,27 @@ impl Bed {
         self.gantry(kubeconfig, &["deploy", "-f", "manifests.yaml"]).args(more)
     }
 
+    /// Writes the objects to `manifests.yaml`, each as a document.
+    pub fn write_objects<'v>(&self, objects: impl IntoIterator<Item = &'v Value>) {
+        let texts: Vec<String> = objects.into_iter().map(ToString::to_string).collect();
+        self.write("manifests.yaml", &texts.join("\n---\n"));
+    }
+
+    /// An object of the namespace with these other fields, which can include metadata.
+    pub fn object(&self, api_version: &str, kind: &str, name: &str, rest: Value) -> Value {
+        let metadata = json!({"name": name, "namespace": self.names.namespace});
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
+        merge(&mut object, rest);
+        object
+    }
+
     pub fn namespace(&self) -> String {
         format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", self.names.namespace)
     }
 
     /// A CRD of the kind Sample with these properties (YAML flow).
     pub fn crd(&self, fields: &str) -> String {
-        let group = &self.names.group;
-        format!(
-            "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {{name: samples.{group}}}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: samples, singular: sample, kind: Sample, listKind: SampleList}}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties: {{{fields}}}
-"
-        )
+        crd_yaml(&self.names.group, "Sample", fields)
     }
 
     pub fn config_map(&self, name: &str, value: &str) -> String {
@@ -82,6 +90,26 @@ spec:
     pub fn sample_path(&self) -> String {
         format!("/apis/{}/v1/namespaces/{}/samples/one", self.names.group, self.names.namespace)
     }
+}
+
+/// A recursive merge: values of `rest` win.
+pub fn merge(into: &mut Value, rest: Value) {
+    match (into, rest) {
+        (Value::Object(into), Value::Object(rest)) => {
+            for (key, value) in rest {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, rest) => *into = rest,
+    }
+}
+
+/// Creates an object like a tool that does not use server-side apply.
+pub fn create_as(control_plane: &ControlPlane, manager: &str, object: &Value) {
+    let path = control_plane.path_of(object);
+    let (collection, _) = path.rsplit_once('/').expect("a path");
+    let (status, answer) = control_plane.post(&format!("{collection}?fieldManager={manager}"), object);
+    assert_eq!(status, 201, "{answer:#}");
 }
 
 /// A kubeconfig with a port that nothing listens on.

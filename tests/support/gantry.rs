@@ -235,6 +235,11 @@ impl Output {
         self
     }
 
+    /// Everything that the user sees, for a snapshot.
+    pub fn shown(&self) -> String {
+        super::shown(self.code, &self.stdout, &self.stderr)
+    }
+
     /// Standard output as a JSON document.
     #[track_caller]
     pub fn report(&self) -> Value {

@@ -10,6 +10,7 @@
 
 pub mod admission;
 mod bed;
+mod crd;
 mod gantry;
 pub mod https;
 mod mock;
@@ -24,7 +25,8 @@ mod sentences;
 mod terminal;
 mod webhook;
 
-pub use bed::{Bed, changed, closed_port, kubeconfig_with, results};
+pub use bed::{Bed, changed, closed_port, create_as, kubeconfig_with, merge, results};
+pub use crd::{CrdBuilder, any_fields, crd_yaml, fields, string_fields};
 pub use gantry::{Gantry, Output, Running};
 /// The control plane of this test binary, started by the first caller.
 pub use gantry_testbed::shared as control_plane;
@@ -32,8 +34,8 @@ pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Mock, Reply, Request};
 pub use printed::{printed_command, printed_commands, run_printed};
 pub use proxy::{Held, Proxy, Recorded, When};
-pub use samples::{FindingId, Samples, affected, fields, finding_id, finding_ids, findings, names, sample_crd, text};
-pub use sentences::{Sentences, sentences};
+pub use samples::{FindingId, Samples, affected, finding_id, finding_ids, findings, names, text};
+pub use sentences::{Sentences, sentences, shown};
 #[cfg(unix)]
 pub use terminal::Terminal;
 pub use webhook::Webhook;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use serde_json::{Value, json};
 
 use super::https::{self, Answers};
-use super::{ControlPlane, Gantry};
+use super::{ControlPlane, CrdBuilder, Gantry, any_fields, fields};
 
 /// The namespace of catalogd: the one of OpenShift, so that the tests notice code that assumes the usual one.
 pub const NAMESPACE: &str = "openshift-catalogd";
@@ -143,8 +143,8 @@ pub fn package(name: &str, version: &str) -> String {
 impl Cluster {
     fn start() -> Cluster {
         let control_plane = ControlPlane::start_with_network();
-        let catalogs = crd("clustercatalogs", "clustercatalog", "ClusterCatalog");
-        let extensions = crd("clusterextensions", "clusterextension", "ClusterExtension");
+        let catalogs = crd("ClusterCatalog");
+        let extensions = crd("ClusterExtension");
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         control_plane.apply_yaml(&format!("{namespace}\n---\n{catalogs}\n---\n{extensions}"));
         let answers = Answers::default();
@@ -184,22 +184,8 @@ impl Cluster {
 }
 
 /// A CRD of OLM v1 that accepts any object.
-fn crd(plural: &str, singular: &str, kind: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = json!({"type": "object", "properties": {"spec": anything, "status": anything}});
-    let version = |name: &str, storage: bool| {
-        json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
-            "schema": {"openAPIV3Schema": schema}})
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.olm.operatorframework.io")},
-        "spec": {
-            "group": "olm.operatorframework.io",
-            "scope": "Cluster",
-            "names": {"plural": plural, "singular": singular, "kind": kind},
-            "versions": [version("v1", true), version("v1alpha1", false)],
-        },
-    })
+fn crd(kind: &str) -> Value {
+    let schema = fields(json!({"spec": any_fields(), "status": any_fields()}));
+    let crd = CrdBuilder::new("olm.operatorframework.io", kind).cluster_scoped();
+    crd.version("v1", schema.clone()).status_subresource().version("v1alpha1", schema).status_subresource().build()
 }

@@ -5,24 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Gantry, Isolated, Output, control_plane, isolated};
+use super::{CrdBuilder, Gantry, Isolated, Output, control_plane, isolated};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// The CRD of `Sample` with these versions.
-pub fn sample_crd(group: &str, scope: &str, versions: Vec<Value>) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("samples.{group}")},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-            "versions": versions,
-        },
-    })
-}
 
 /// The CRD, and objects in a namespace of the test.
 pub struct Samples {
@@ -39,11 +24,10 @@ impl Samples {
 
     /// A CRD with these versions: name, whether it is the storage version, schema of `spec`.
     pub fn crd(&self, versions: &[(&str, bool, Value)]) -> Value {
-        let version = |(name, storage, spec): &(&str, bool, Value)| {
-            json!({"name": name, "served": true, "storage": storage,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+        let add = |crd: CrdBuilder, (name, storage, spec): &(&str, bool, Value)| {
+            crd.version_of_spec(name, spec.clone()).storage(*storage)
         };
-        sample_crd(&self.names.group, "Namespaced", versions.iter().map(version).collect())
+        versions.iter().fold(CrdBuilder::samples(&self.names.group), add).build()
     }
 
     pub fn one_version(&self, spec: Value) -> Value {
@@ -91,10 +75,6 @@ impl Samples {
     pub fn json(&self, crd: &Value) -> Value {
         self.check(crd, &["-o", "json"]).report()
     }
-}
-
-pub fn fields(fields: Value) -> Value {
-    json!({"type": "object", "properties": fields})
 }
 
 pub fn findings(report: &Value) -> Vec<Value> {

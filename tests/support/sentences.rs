@@ -16,6 +16,7 @@ static UNSTEADY: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(127\.0\.0\.1|localhost):[0-9]+", "$1:PORT"),
         (r"/[^\s:,'`]*/(\.tmp|gantry-)[A-Za-z0-9.-]+", "FOLDER"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"),
+        (r"\b[0-9a-f]{12}\b", "COMMIT"),
         (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "TIME"),
         (r#"("?resourceVersion"?: ?)"?[0-9]+"?"#, "${1}VERSION"),
     ];
@@ -25,6 +26,15 @@ static UNSTEADY: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// The text with these values replaced.
 pub fn steady(text: String) -> String {
     UNSTEADY.iter().fold(text, |text, (pattern, name)| pattern.replace_all(&text, *name).into_owned())
+}
+
+/// What a person sees of a run, for a snapshot: the exit code and both streams.
+pub fn shown(code: Option<i32>, stdout: &str, stderr: &str) -> String {
+    let code = code.map_or("a signal".to_owned(), |code| code.to_string());
+    let stdout = if stdout.starts_with('{') { "(JSON)\n" } else { stdout };
+    let streams = [("stdout", stdout), ("stderr", stderr)].into_iter().filter(|(_, text)| !text.is_empty());
+    let streams: String = streams.map(|(name, text)| format!("----- {name}\n{text}")).collect();
+    steady(format!("exit code {code}\n{streams}"))
 }
 
 /// A finding as lines: its rule and place, then all its texts.

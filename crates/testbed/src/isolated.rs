@@ -11,9 +11,10 @@ pub struct Isolated {
     pub namespace: String,
 }
 
-/// Returns names that are unique among all tests and test processes on this machine.
+/// Returns names that are unique among all tests and test processes on this machine. They have the same length, so that
+/// tables and wrapped lines of an output are the same in each run.
 pub fn isolated() -> Isolated {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let name = format!("t{}-{}", COUNTER.fetch_add(1, Ordering::Relaxed), std::process::id());
+    let name = format!("t{:03}-{:07}", COUNTER.fetch_add(1, Ordering::Relaxed), std::process::id());
     Isolated { group: format!("{name}.example.com"), namespace: name }
 }

@@ -119,26 +119,14 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crd::builder::CrdBuilder;
 
     fn crd(versions: &[(&str, bool)]) -> Value {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|(name, storage)| {
-                json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object"}}})
-            })
-            .collect();
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "samples.test.example.com"},
-            "spec": {
-                "group": "test.example.com",
-                "names": {"plural": "samples", "kind": "Sample"},
-                "scope": "Namespaced",
-                "preserveUnknownFields": false,
-                "versions": versions,
-            },
-        })
+        let add = |crd: CrdBuilder, (name, storage): &(&str, bool)| {
+            crd.version(name, json!({"type": "object"})).storage(*storage)
+        };
+        let crd = versions.iter().fold(CrdBuilder::samples("test.example.com"), add);
+        crd.set("names", json!({"plural": "samples", "kind": "Sample"})).set("preserveUnknownFields", false).build()
     }
 
     /// What is stored after `desired` replaces `live`.

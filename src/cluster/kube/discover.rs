@@ -245,6 +245,7 @@ mod tests {
 
     use super::super::fake_server::{self, plain, status};
     use super::*;
+    use crate::crd::builder::CrdBuilder;
 
     fn kind(api_version: &str, kind: &str) -> Gvk {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -312,16 +313,11 @@ mod tests {
     }
 
     fn crd(conditions: Value) -> Value {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "samples.test.example.com"},
-            "spec": {
-                "group": "test.example.com", "scope": "Namespaced", "names": {"kind": "Sample", "plural": "samples"},
-                "versions": [{"name": "v1", "served": true}, {"name": "v0", "served": false}],
-            },
-            "status": {"conditions": conditions},
-        })
+        let object = || json!({"type": "object"});
+        let crd = CrdBuilder::samples("test.example.com").version("v1", object()).version("v0", object()).served(false);
+        let mut crd = crd.build();
+        crd["status"] = json!({"conditions": conditions});
+        crd
     }
 
     #[tokio::test]

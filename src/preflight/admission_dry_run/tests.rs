@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::depend::{self, Dependence};
 use super::refusal;
 use crate::cluster::{DryRunError, FieldConflict, ManagerOperation, Refusal, RefusalCause, Refuser};
+use crate::crd::builder::CrdBuilder;
 use crate::finding::Severity;
 use crate::manifest;
 use crate::plan::{Action, Change, Crds, Plan, graph};
@@ -54,9 +55,7 @@ fn plan(mut changes: Vec<Change>) -> Plan {
 
 fn crd(versions: &[&str]) -> Value {
     let versions: Vec<Value> = versions.iter().map(|name| json!({"name": name, "served": true})).collect();
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.g.example.com"}, "spec": {"group": "g.example.com", "scope": "Namespaced",
-            "names": {"plural": "samples", "kind": "Sample"}, "versions": versions}})
+    CrdBuilder::samples("g.example.com").set("versions", versions).build()
 }
 
 fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> Value {

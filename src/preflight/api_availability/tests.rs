@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::ENTRY;
 use crate::cluster::Target;
 use crate::cluster::dir::DirTarget;
+use crate::crd::builder::CrdBuilder;
 use crate::manifest;
 use crate::plan::{self, PlanOptions};
 use crate::preflight::context_for_tests::ContextForTests;
@@ -58,14 +59,10 @@ fn object(api_version: &str, kind: &str, name: &str) -> Value {
 
 /// `(name, served)` of each version; the last one is stored.
 fn crd(versions: &[(&str, bool)]) -> Value {
-    let version = |(index, (name, served)): (usize, &(&str, bool))| {
-        json!({"name": name, "served": served, "storage": index + 1 == versions.len(),
-            "schema": {"openAPIV3Schema": {"type": "object"}}})
+    let add = |crd: CrdBuilder, (index, (name, served)): (usize, &(&str, bool))| {
+        crd.version(name, json!({"type": "object"})).served(*served).storage(index + 1 == versions.len())
     };
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.test.example.com"},
-        "spec": {"group": "test.example.com", "scope": "Namespaced", "names": {"plural": "samples", "kind": "Sample"},
-            "versions": versions.iter().enumerate().map(version).collect::<Vec<_>>()}})
+    versions.iter().enumerate().fold(CrdBuilder::samples("test.example.com"), add).build()
 }
 
 fn rule(groups: &[&str], versions: &[&str], resources: &[&str]) -> Value {

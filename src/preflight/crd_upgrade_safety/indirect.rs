@@ -199,6 +199,7 @@ fn steps_to(schema: &JsonMap, rest: &str) -> Option<Vec<Step>> {
 mod tests {
     use serde_json::{Value, json};
 
+    use crate::crd::builder::{CrdBuilder, fields};
     use crate::finding::{Severity, Verdict};
     use crate::preflight::Violation;
     use crate::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
@@ -206,20 +207,8 @@ mod tests {
     /// The violations under `preset: semantic` for a field `x` of `spec`, without `AdditionalPropertiesChange`.
     fn violations(live: &Value, desired: &Value) -> Vec<Violation> {
         let crd = |x: &Value| {
-            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": x}}}});
-            json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "as.b.c"},
-                "spec": {
-                    "group": "b.c",
-                    "scope": "Cluster",
-                    "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
-                    "versions": [
-                        {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}},
-                    ],
-                },
-            })
-            .to_string()
+            let crd = CrdBuilder::new("b.c", "A").cluster_scoped();
+            crd.version_of_spec("v1", fields(json!({"x": x}))).build().to_string()
         };
         let check =
             CrdUpgradeSafety::new(CrdUpgradeOptions { preset: Preset::Semantic, ..CrdUpgradeOptions::default() });

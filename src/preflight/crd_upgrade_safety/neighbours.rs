@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
+use crate::crd::builder::{CrdBuilder, fields};
 use crate::finding::{Breaks, Severity, Verdict};
 use crate::preflight::Violation;
 
@@ -97,18 +98,8 @@ type ViolationKey = (String, String, Severity, Option<Verdict>, Vec<Breaks>);
 
 fn violations(preset: Preset, live: &Value, desired: &Value) -> Vec<Violation> {
     let crd = |spec: &Value| {
-        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}});
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "as.b.c"},
-            "spec": {
-                "group": "b.c", "scope": "Cluster",
-                "names": {"kind": "A", "plural": "as", "singular": "a", "listKind": "AList"},
-                "versions": [
-                    {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}},
-                ],
-            },
-        })
-        .to_string()
+        let crd = CrdBuilder::new("b.c", "A").cluster_scoped();
+        crd.version_of_spec("v1", fields(spec.clone())).build().to_string()
     };
     let check = CrdUpgradeSafety::new(CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() });
     check.judge(&crd(live), &crd(desired)).expect("both can be read")

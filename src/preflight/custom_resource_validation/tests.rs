@@ -10,6 +10,7 @@ use super::super::objects::pass;
 use super::super::objects::validator::ObjectValidator;
 use super::*;
 use crate::crd::CrdSides;
+use crate::crd::builder::CrdBuilder;
 use crate::finding::Severity;
 use crate::preflight::Violation;
 use crate::preflight::proofs::{Prover, VersionPairQuestion, VersionProof};
@@ -17,17 +18,7 @@ use crate::resource::{RawObject, Step};
 
 /// A complete CRD from the given parts, such as `spec.versions`.
 fn crd(part: Value) -> Value {
-    let mut crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "samples.test.example.com"},
-        "spec": {
-            "group": "test.example.com",
-            "names": {"kind": "Sample", "plural": "samples", "singular": "sample", "listKind": "SampleList"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1"}],
-        },
-    });
+    let mut crd = CrdBuilder::samples("test.example.com").set("versions", json!([{"name": "v1"}])).build();
     for (key, value) in part["spec"].as_object().into_iter().flatten() {
         crd["spec"][key] = value.clone();
     }

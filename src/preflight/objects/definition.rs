@@ -300,18 +300,14 @@ fn node_path(steps: &[Step]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crd::builder::CrdBuilder;
     use crate::resource::RawObject;
 
     #[test]
     fn only_v1_is_validated_and_what_others_set_in_a_webhook_is_kept() {
         let crd = |conversion: Value| {
-            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "samples.test.example.com"},
-                "spec": {"group": "test.example.com", "scope": "Namespaced", "conversion": conversion,
-                    "names": {"kind": "Sample", "plural": "samples"},
-                    "versions": [{"name": "v1", "served": true, "storage": true,
-                        "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
-            .to_string()
+            let crd = CrdBuilder::samples("test.example.com").version("v1", json!({"type": "object"}));
+            crd.conversion(&conversion).build().to_string()
         };
         let client = json!({"service": {"name": "a", "namespace": "b"}, "caBundle": "Cg=="});
         let live =

@@ -223,9 +223,8 @@ fn child<'a>(node: &'a JsonMap<'a>, keyword: &str) -> Option<&'a JsonMap<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::crd::builder::{CrdBuilder, string_fields};
 
     #[test]
     fn fields_that_were_lost_before_are_not_reported_again() {
@@ -244,17 +243,11 @@ mod tests {
 
     /// A CRD with these versions: name, served, storage, fields.
     fn crd(versions: &[(&str, bool, bool, &[&str])]) -> Crd {
-        let version = |(name, served, storage, fields): &(&str, bool, bool, &[&str])| {
-            let fields: serde_json::Map<_, _> =
-                fields.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
-            let spec = json!({"type": "object", "properties": fields});
-            json!({"name": name, "served": served, "storage": storage,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+        let add = |crd: CrdBuilder, (name, served, storage, fields): &(&str, bool, bool, &[&str])| {
+            crd.version_of_spec(name, string_fields(fields)).served(*served).storage(*storage)
         };
-        let versions: Vec<_> = versions.iter().map(version).collect();
-        let spec =
-            json!({"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster", "versions": versions});
-        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
+        let crd = versions.iter().fold(CrdBuilder::new("g", "K").cluster_scoped(), add).build();
+        Crd::parse(&crd.to_string()).unwrap()
     }
 
     #[test]

@@ -155,14 +155,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::crd::builder::CrdBuilder;
 
     /// A CRD with these versions (name, whether it is the storage version, and schema) and further fields of its spec.
     fn crd(versions: &[(&str, bool, Value)], more: Value) -> Crd {
-        let version = |(name, storage, schema): &(&str, bool, Value)| json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}});
-        let mut spec = json!({"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster",
-            "versions": versions.iter().map(version).collect::<Vec<_>>()});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        Crd::parse(&json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": spec}).to_string()).unwrap()
+        let add = |crd: CrdBuilder, (name, storage, schema): &(&str, bool, Value)| {
+            crd.version(name, schema.clone()).storage(*storage)
+        };
+        let crd = versions.iter().fold(CrdBuilder::new("g", "K").cluster_scoped(), add);
+        let mut crd = crd.build();
+        crd["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Crd::parse(&crd.to_string()).unwrap()
     }
 
     fn one(schema: Value) -> Crd {

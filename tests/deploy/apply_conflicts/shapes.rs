@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::merge;
+use crate::support::merge;
 
 /// A CRD schema that contains every way in which the API server merges.
 pub(super) fn every_way_to_merge() -> Value {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Shop;
-use crate::support::{Output, Proxy, control_plane};
+use crate::support::{CrdBuilder, Output, Proxy, control_plane, fields};
 
 const LAST_APPLIED: &str = "last-applied";
 
@@ -22,14 +22,8 @@ impl Shop {
     }
 
     fn crd(&self, field: &str) -> Value {
-        let group = &self.bed.names.group;
-        let spec = json!({"type": "object", "properties": {"a": {"type": field}, "b": {"type": "integer"}}});
-        let schema = json!({"type": "object", "properties": {"spec": spec}});
-        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("samples.{group}")},
-            "spec": {"group": group, "scope": "Namespaced",
-                "names": {"plural": "samples", "singular": "sample", "kind": "Sample", "listKind": "SampleList"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}})
+        let spec = fields(json!({"a": {"type": field}, "b": {"type": "integer"}}));
+        CrdBuilder::samples(&self.bed.names.group).version_of_spec("v1", spec).build()
     }
 
     /// Deploys them, so that the record has a hash for each.

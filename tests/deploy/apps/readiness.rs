@@ -12,14 +12,11 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let bed = Bed::new();
-        control_plane().apply_yaml(&bed.namespace());
-        Stage { bed }
+        Stage { bed: Bed::with_namespace() }
     }
 
     fn object(&self, api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
-        let metadata = json!({"name": name, "namespace": self.bed.names.namespace});
-        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec})
+        self.bed.object(api_version, kind, name, json!({"spec": spec}))
     }
 
     /// A workload that runs Pods.

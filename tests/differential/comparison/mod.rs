@@ -9,7 +9,7 @@ use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::generator::{self, Random};
-use crate::support::{Api, eventually};
+use crate::support::{Api, CrdBuilder, any_fields, eventually};
 
 /// The number of fields, and thus schemas, of one CRD.
 pub const FIELDS: usize = 50;
@@ -128,19 +128,7 @@ const MARKER: &str = "marker";
 
 /// The CRD with a schema that accepts anything.
 pub fn crd(group: &str, at: usize) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("diff{at}s.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"kind": format!("Diff{at}"), "plural": format!("diff{at}s"), "singular": format!("diff{at}"),
-                "listKind": format!("Diff{at}List")},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    })
+    CrdBuilder::new(group, &format!("Diff{at}")).cluster_scoped().version("v1", any_fields()).build()
 }
 
 impl Subject<'_> {

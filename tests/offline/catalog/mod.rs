@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::sentences::shown;
 use tempfile::TempDir;
 
 /// The output of a run.
@@ -20,6 +21,11 @@ impl Output {
     fn code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
+    }
+
+    /// Everything that the user sees.
+    fn shown(&self) -> String {
+        shown(Some(self.code), &self.stdout, &self.stderr)
     }
 
     fn lines(&self) -> Vec<serde_json::Value> {
@@ -77,34 +83,38 @@ const CONFIG: &str = "apiVersion: gantry.dev/v1alpha1\nkind: Config\n";
 #[test]
 fn packages_are_listed_with_their_heads() {
     let output = gantry(&[]).code(0);
-    let expected = "\
-PACKAGE  DEFAULT CHANNEL  HEAD          CHANNELS  BUNDLES
-example  stable           3.0.0, 1.0.0  2         4
-objects  alpha            0.4.0         1         4
-";
-    assert_eq!(output.stdout, expected);
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    PACKAGE  DEFAULT CHANNEL  HEAD          CHANNELS  BUNDLES
+    example  stable           3.0.0, 1.0.0  2         4
+    objects  alpha            0.4.0         1         4
+    "#);
 }
 
 #[test]
 fn a_package_shows_its_channels_and_versions() {
     let output = gantry(&["example"]).code(0);
-    let expected = "\
-example (catalog test)
-  default channel  stable
-  description      An example of all that makes an edge.
-  icon             image/svg+xml
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    example (catalog test)
+      default channel  stable
+      description      An example of all that makes an edge.
+      icon             image/svg+xml
 
-CHANNEL  HEAD          BUNDLES
-fast     3.1.0-rc1     2        deprecated: use stable
-stable   3.0.0, 1.0.0  3        default
+    CHANNEL  HEAD          BUNDLES
+    fast     3.1.0-rc1     2        deprecated: use stable
+    stable   3.0.0, 1.0.0  3        default
 
-VERSION    BUNDLE              CHANNELS
-3.1.0-rc1  example.v3.1.0-rc1  fast
-3.0.0      example.v3.0.0      fast, stable
-2.0.0      example.v2.0.0      stable
-1.0.0      example.v1.0.0      stable        deprecated: 1.0.0 has no maintainers any more.
-";
-    assert_eq!(output.stdout, expected);
+    VERSION    BUNDLE              CHANNELS
+    3.1.0-rc1  example.v3.1.0-rc1  fast
+    3.0.0      example.v3.0.0      fast, stable
+    2.0.0      example.v2.0.0      stable
+    1.0.0      example.v1.0.0      stable        deprecated: 1.0.0 has no maintainers any more.
+    ----- stderr
+    notice: CatalogInvalid: catalog test, package example: invalid channel "stable": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0
+    "#);
     assert_eq!(
         output.stderr,
         "notice: CatalogInvalid: catalog test, package example: invalid channel \"stable\": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0\n"
@@ -114,16 +124,19 @@ VERSION    BUNDLE              CHANNELS
 #[test]
 fn a_channel_shows_its_upgrade_graph() {
     let output = gantry(&["example", "stable"]).code(0);
-    let expected = "\
-channel stable of example (catalog test)
-  head  3.0.0, 1.0.0
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    channel stable of example (catalog test)
+      head  3.0.0, 1.0.0
 
-VERSION  BUNDLE          REPLACES  SKIPS           SKIP RANGE
-3.0.0    example.v3.0.0            example.v2.0.0
-2.0.0    example.v2.0.0                            >=1.0.0 <2.0.0
-1.0.0    example.v1.0.0
-";
-    assert_eq!(output.stdout, expected);
+    VERSION  BUNDLE          REPLACES  SKIPS           SKIP RANGE
+    3.0.0    example.v3.0.0            example.v2.0.0
+    2.0.0    example.v2.0.0                            >=1.0.0 <2.0.0
+    1.0.0    example.v1.0.0
+    ----- stderr
+    notice: CatalogInvalid: catalog test, package example: invalid channel "stable": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0
+    "#);
 }
 
 #[test]
@@ -159,13 +172,16 @@ can be updated to
 #[test]
 fn the_shortest_upgrade_path_is_a_list_of_steps() {
     let output = gantry(&["example", "--from", "1.0.0", "--to", "3.0.0"]).code(0);
-    let expected = "\
-example 1.0.0 -> 3.0.0: 2 steps (catalog test)
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    example 1.0.0 -> 3.0.0: 2 steps (catalog test)
 
-  2.0.0  example.v2.0.0  channel stable  skipRange >=1.0.0 <2.0.0
-  3.0.0  example.v3.0.0  channel stable  skips
-";
-    assert_eq!(output.stdout, expected);
+      2.0.0  example.v2.0.0  channel stable  skipRange >=1.0.0 <2.0.0
+      3.0.0  example.v3.0.0  channel stable  skips
+    ----- stderr
+    notice: CatalogInvalid: catalog test, package example: invalid channel "stable": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0
+    "#);
     let json = gantry(&["example", "--from", "example.v1.0.0", "--to", "3.0.0", "-o", "json"]).code(0).lines();
     assert_eq!(
         json,
@@ -194,17 +210,20 @@ example 1.0.0 -> 3.0.0: 2 steps (catalog test)
 #[test]
 fn all_versions_that_can_be_reached_from_one_are_listed() {
     let output = gantry(&["example", "--from", "1.0.0"]).code(0);
-    let expected = "\
-example 1.0.0 (catalog test)
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    example 1.0.0 (catalog test)
 
-in one step; without a version, OLM v1 installs the highest
-  2.0.0  example.v2.0.0  stable (skipRange >=1.0.0 <2.0.0)
+    in one step; without a version, OLM v1 installs the highest
+      2.0.0  example.v2.0.0  stable (skipRange >=1.0.0 <2.0.0)
 
-in several steps; --to VERSION shows them
-  3.0.0      example.v3.0.0      2 steps
-  3.1.0-rc1  example.v3.1.0-rc1  3 steps
-";
-    assert_eq!(output.stdout, expected);
+    in several steps; --to VERSION shows them
+      3.0.0      example.v3.0.0      2 steps
+      3.1.0-rc1  example.v3.1.0-rc1  3 steps
+    ----- stderr
+    notice: CatalogInvalid: catalog test, package example: invalid channel "stable": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0
+    "#);
     let output = gantry(&["example", "--from", "1.7.0"]).code(0);
     assert!(output.stdout.contains("The catalog has no bundle of this version"), "{}", output.stdout);
     let json = gantry(&["example", "--from", "1.7.0", "-o", "json"]).code(0).lines();
@@ -219,17 +238,20 @@ in several steps; --to VERSION shows them
 #[test]
 fn upgrade_graphs_are_drawn() {
     let output = gantry(&["example", "stable", "-o", "mermaid"]).code(0);
-    let expected = "\
-flowchart LR
-  subgraph c0 [\"channel stable\"]
-    c0n0[\"example.v3.0.0\"]
-    c0n1[\"example.v2.0.0\"]
-    c0n2[\"example.v1.0.0\"]
-    c0n1 -.->|skips| c0n0
-    c0n2 -.->|skipRange| c0n1
-  end
-";
-    assert_eq!(output.stdout, expected);
+    insta::assert_snapshot!(output.shown(), @r#"
+    exit code 0
+    ----- stdout
+    flowchart LR
+      subgraph c0 ["channel stable"]
+        c0n0["example.v3.0.0"]
+        c0n1["example.v2.0.0"]
+        c0n2["example.v1.0.0"]
+        c0n1 -.->|skips| c0n0
+        c0n2 -.->|skipRange| c0n1
+      end
+    ----- stderr
+    notice: CatalogInvalid: catalog test, package example: invalid channel "stable": multiple channel heads found in graph: example.v1.0.0, example.v3.0.0
+    "#);
     let output = gantry(&["example", "-o", "dot"]).code(0);
     for part in [
         "digraph \"example\" {\n",

@@ -6,6 +6,7 @@ use gantry::preflight::operator_dependencies::ENTRY;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, extension};
+use crate::crd::{CrdBuilder, fields};
 
 /// A ClusterServiceVersion of the package at the start of its name: owned and required kinds of the group
 /// `g.example.com`.
@@ -160,13 +161,9 @@ fn olm_v1_refuses_a_bundle_with_dependencies_and_tries_no_other() {
 }
 
 fn crd(versions: &[&str], most: u64) -> Value {
-    let version = |(at, name): (usize, &&str)| {
-        json!({"name": name, "served": true, "storage": at == 0, "schema": {"openAPIV3Schema": {"type": "object",
-            "properties": {"size": {"type": "integer", "maximum": most}}}}})
-    };
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "ks.g.example.com"},
-        "spec": {"group": "g.example.com", "scope": "Namespaced", "names": {"plural": "ks", "kind": "K"},
-            "versions": versions.iter().enumerate().map(version).collect::<Value>()}})
+    let schema = fields(json!({"size": {"type": "integer", "maximum": most}}));
+    let add = |crd: CrdBuilder, name: &&str| crd.version(name, schema.clone());
+    versions.iter().fold(CrdBuilder::new("g.example.com", "K"), add).build()
 }
 
 #[test]

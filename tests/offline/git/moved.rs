@@ -25,19 +25,67 @@ fn a_new_path_is_a_notice_and_an_unknown_one_is_an_error() {
     repository.write("new/crd.yaml", crd_named("others", &["x"]));
     repository.commit();
     let created = repository.check(&["-f", "new", "--target", "git:HEAD~1"]);
-    created
-        .code(0)
-        .says("1 create")
-        .says("notice: HEAD~1:new: does not exist at this commit")
-        .says("--target git:HEAD~1:PATH");
-    repository.check(&["-f", "new", "--target", "git:HEAD~1:new"]).code(0).says("notice: HEAD~1:new: does not exist");
+    insta::assert_snapshot!(created.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD~1 (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/others.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create; nothing was written (check only)
+    ----- stderr
+    notice: HEAD~1:new: does not exist at this commit; nothing in it counts as live (if its objects were elsewhere, name that path: --target git:HEAD~1:PATH)
+    "#);
+    insta::assert_snapshot!(repository.check(&["-f", "new", "--target", "git:HEAD~1:new"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD~1:new (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/others.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create; nothing was written (check only)
+    ----- stderr
+    notice: HEAD~1:new: does not exist at this commit; nothing in it counts as live (if its objects were elsewhere, name that path: --target git:HEAD~1:PATH)
+    "#);
     let slip = repository.check(&["-f", "new", "--target", "git:HEAD~1:deploy/crsd"]);
-    slip.code(1).says("does not exist at this commit, nor at HEAD").says("did you mean deploy/crds?");
-    repository.check(&["-f", "new", "--target", "git:HEAD~1:deploz/crds"]).code(1).says("did you mean deploy?");
+    insta::assert_snapshot!(slip.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: does not exist at this commit, nor at HEAD
+     --> HEAD~1:deploy/crsd
+      = help: did you mean deploy/crds?
+    "#);
+    insta::assert_snapshot!(repository.check(&["-f", "new", "--target", "git:HEAD~1:deploz/crds"]).shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: does not exist at this commit, nor at HEAD
+     --> HEAD~1:deploz/crds
+      = help: did you mean deploy?
+    "#);
     repository.write("docs/readme.md", "");
     repository.commit();
     let empty = repository.check(&["-f", "new", "--target", "git:HEAD:docs"]);
-    empty.code(0).says("notice: HEAD:docs: no .yaml, .yml or .json file");
+    insta::assert_snapshot!(empty.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD:docs (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/others.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create; nothing was written (check only)
+    ----- stderr
+    notice: HEAD:docs: no .yaml, .yml or .json file; nothing in it counts as live
+    notice: HEAD:docs: customresourcedefinition/others.test.example.com counted as new: at this commit in new/crd.yaml (to compare with that file: --target git:HEAD:new/crd.yaml)
+    "#);
 }
 
 #[test]
@@ -84,12 +132,62 @@ fn a_file_that_moved_into_the_folder_is_compared_with_its_former_content() {
     repository.commit();
     repository.git(&["mv", "crds/crd.yaml", "deploy/crd.yaml"]);
     let check = |flags: &[&str]| repository.check(&[&["--target", "git:HEAD"], flags].concat());
-    check(&["-f", "deploy"]).code(0).says("2 objects unchanged");
+    insta::assert_snapshot!(check(&["-f", "deploy"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: HEAD (COMMIT)
+    Plan     unchanged 2 (1 CustomResourceDefinition, 1 ConfigMap)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 2 objects unchanged
+    ----- stderr
+    notice: HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml (these files had the objects and no longer have them)
+    "#);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
     repository.write("deploy/more.yaml", config_map("more"));
     let said = "HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml";
     let moved = check(&["-f", "deploy"]);
-    moved.code(3).says(REMOVED).says(said).says("create 1 (").says("update 1 (").says("unchanged 1 (");
+    insta::assert_snapshot!(moved.shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: HEAD (COMMIT)
+    Plan     create    1 (1 ConfigMap)
+             update    1 (1 CustomResourceDefinition)
+             unchanged 1 (1 ConfigMap)
+             update    customresourcedefinition/samples.test.example.com
+             create    configmap/more -n default
+
+    error[NoExistingFieldRemoved]: field spec.gone may not be removed from v1
+      --> deploy/crd.yaml:19:13
+    17 |           spec:
+    18 |             type: object
+    19 |             properties:
+       |             ^^^^^^^^^^ HEAD has gone here (string)
+       = in      samples.test.example.com, v1, ^.spec.gone
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.gone is dropped
+                   {apiVersion: test.example.com/v1, kind: Kindsamples, metadata: {name: x}, spec:
+                   {gone: ""}}
+       = next    keep spec.gone in v1 and mark it as deprecated, or remove it only in a new version that
+                 a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.gone", reason: "why this is fine here"}]
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 1 error in samples.test.example.com (NoExistingFieldRemoved)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Would be blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml (these files had the objects and no longer have them)
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1 field/^.spec.gone may not be removed
+    "#);
     for file in ["deploy", "./deploy/", "deploy/crd.yaml"] {
         check(&["-f", "deploy/cm.yaml", "-f", file]).code(3).says(REMOVED);
     }
@@ -100,7 +198,43 @@ fn a_file_that_moved_into_the_folder_is_compared_with_its_former_content() {
     repository.commit();
     repository.git(&["rm", "-q", "crds/crd.yaml"]);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
-    check(&["-f", "deploy"]).code(3).says(REMOVED).says(said);
+    insta::assert_snapshot!(check(&["-f", "deploy"]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: HEAD (COMMIT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             unchanged 2 (2 ConfigMap)
+             update    customresourcedefinition/samples.test.example.com
+
+    error[NoExistingFieldRemoved]: field spec.gone may not be removed from v1
+      --> deploy/crd.yaml:19:13
+    17 |           spec:
+    18 |             type: object
+    19 |             properties:
+       |             ^^^^^^^^^^ HEAD has gone here (string)
+       = in      samples.test.example.com, v1, ^.spec.gone
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.gone is dropped
+                   {apiVersion: test.example.com/v1, kind: Kindsamples, metadata: {name: x}, spec:
+                   {gone: ""}}
+       = next    keep spec.gone in v1 and mark it as deprecated, or remove it only in a new version that
+                 a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.gone", reason: "why this is fine here"}]
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 1 error in samples.test.example.com (NoExistingFieldRemoved)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Would be blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml (these files had the objects and no longer have them)
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1 field/^.spec.gone may not be removed
+    "#);
     // Of the objects in a file, only those that left it have moved.
     repository.git(&["checkout", "-q", "-f", "HEAD"]);
     repository.write("all.yaml", format!("{}---\n{}", crd_named("stays", &["a"]), crd_named("goes", &["a", "b"])));
@@ -130,13 +264,68 @@ fn a_file_that_moved_into_the_folder_from_one_of_several_places_is_an_error() {
     repository.commit();
     repository.write("deploy/crd.yaml", crd(&["keep"]));
     let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
-    check().code(0).says("counted as new: also in a file that still has it, one/crd.yaml");
+    insta::assert_snapshot!(check().shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             unchanged 1 (1 ConfigMap)
+             create    customresourcedefinition/samples.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create, 1 unchanged; nothing was written (check only)
+    ----- stderr
+    notice: main:deploy: customresourcedefinition/samples.test.example.com counted as new: also in a file that still has it, one/crd.yaml (to compare with that file: --target git:main:one/crd.yaml)
+    "#);
     fs::remove_file(repository.root().join("two/crd.yaml")).unwrap();
-    check().code(3).says("does not define 1 object at this commit: compared with two/crd.yaml");
+    insta::assert_snapshot!(check().shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             unchanged 1 (1 ConfigMap)
+             update    customresourcedefinition/samples.test.example.com
+
+    error[NoExistingFieldRemoved]: field spec.gone may not be removed from v1
+      --> deploy/crd.yaml:19:13
+    17 |           spec:
+    18 |             type: object
+    19 |             properties:
+       |             ^^^^^^^^^^ main has gone here (string)
+       = in      samples.test.example.com, v1, ^.spec.gone
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.gone is dropped
+                   {apiVersion: test.example.com/v1, kind: Kindsamples, metadata: {name: x}, spec:
+                   {gone: ""}}
+       = next    keep spec.gone in v1 and mark it as deprecated, or remove it only in a new version that
+                 a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.gone", reason: "why this is fine here"}]
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 1 error in samples.test.example.com (NoExistingFieldRemoved)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Would be blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: main:deploy: does not define 1 object at this commit: compared with two/crd.yaml (these files had the objects and no longer have them)
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1 field/^.spec.gone may not be removed
+    "#);
     fs::remove_file(repository.root().join("one/crd.yaml")).unwrap();
     let unclear = check();
-    unclear.code(1).says("--> main:deploy").says("does not define customresourcedefinition/samples.test.example.com");
-    unclear.says("it is in one/crd.yaml and in two/crd.yaml").says("--target git:main:one/crd.yaml");
+    insta::assert_snapshot!(unclear.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: does not define customresourcedefinition/samples.test.example.com at this commit; it is in one/crd.yaml and in two/crd.yaml
+     --> main:deploy
+      = help: check its file alone, and name the one to compare with: --target git:main:one/crd.yaml
+    "#);
 }
 
 #[test]
@@ -148,9 +337,21 @@ fn only_the_path_of_the_target_counts_as_live() {
     repository.git(&["mv", "crds/crd.yaml", "deploy/crd.yaml"]);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
     let named = repository.check(&["-f", "deploy", "--target", "git:main:deploy"]);
-    named.code(0).says("1 create");
-    named.says("customresourcedefinition/samples.test.example.com counted as new: at this commit in crds/crd.yaml");
-    named.says("--target git:main:crds/crd.yaml");
+    insta::assert_snapshot!(named.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main:deploy (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             unchanged 1 (1 ConfigMap)
+             create    customresourcedefinition/samples.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create, 1 unchanged; nothing was written (check only)
+    ----- stderr
+    notice: main:deploy: customresourcedefinition/samples.test.example.com counted as new: at this commit in crds/crd.yaml (to compare with that file: --target git:main:crds/crd.yaml)
+    "#);
     repository.check(&["-f", "deploy", "--target", "git:main:."]).code(3).says(REMOVED);
 }
 
@@ -163,13 +364,65 @@ fn a_copy_is_new_and_a_file_from_two_places_is_an_error() {
     repository.commit();
     repository.write("overlays/staging/crd.yaml", crd(&["keep"]));
     let copied = repository.check(&["-f", "overlays/staging", "--target", "git:main"]);
-    copied.code(0).says("1 create").says("main:overlays/staging: does not exist at this commit");
-    copied.says("is also in overlays/dev/crd.yaml, which still has it").says("--target git:main:overlays/dev/crd.yaml");
+    insta::assert_snapshot!(copied.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     create    1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/samples.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create; nothing was written (check only)
+    ----- stderr
+    notice: main:overlays/staging: does not exist at this commit; nothing in it counts as live (customresourcedefinition/samples.test.example.com is also in overlays/dev/crd.yaml, which still has it; to compare with that file: --target git:main:overlays/dev/crd.yaml)
+    "#);
     repository.check(&["-f", "overlays/staging", "--target", "git:main:overlays/dev/crd.yaml"]).code(3).says(REMOVED);
     fs::remove_dir_all(repository.root().join("overlays/prod")).unwrap();
-    repository.check(&["-f", "overlays/staging", "--target", "git:main"]).code(3).says("overlays/prod/crd.yaml");
+    insta::assert_snapshot!(repository.check(&["-f", "overlays/staging", "--target", "git:main"]).shown(), @r#"
+    exit code 3
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     update    1 (1 CustomResourceDefinition)
+             update    customresourcedefinition/samples.test.example.com
+
+    error[NoExistingFieldRemoved]: field spec.gone may not be removed from v1
+      --> overlays/staging/crd.yaml:19:13
+    17 |           spec:
+    18 |             type: object
+    19 |             properties:
+       |             ^^^^^^^^^^ main has gone here (string)
+       = in      samples.test.example.com, v1, ^.spec.gone
+       = breaks  writers: the server refuses or drops what they send today
+                 readers: they no longer find what they read today
+                 data: the server drops values from objects when they are next written
+       = proof   accepted today, loses values with this change: spec.gone is dropped
+                   {apiVersion: test.example.com/v1, kind: Kindsamples, metadata: {name: x}, spec:
+                   {gone: ""}}
+       = next    keep spec.gone in v1 and mark it as deprecated, or remove it only in a new version that
+                 a webhook converts, or after a migration
+                 if the CRD is not yours: stay on its old version, or accept the change in gantry.yaml:
+                   waivers: [{rule: NoExistingFieldRemoved, object: samples.test.example.com, path:
+                   "^.spec.gone", reason: "why this is fine here"}]
+
+    For details of a rule: gantry rules NoExistingFieldRemoved.
+
+    CRDUpgradeSafety          blocked: 1 error in samples.test.example.com (NoExistingFieldRemoved)
+    CustomResourceValidation  passed: 0 objects of 1 CRD read
+
+    Would be blocked: 1 error. Nothing was written.
+    ----- stderr
+    notice: main:overlays/staging: does not exist at this commit: 1 object compared with overlays/prod/crd.yaml (these files had the objects and no longer have them)
+    validating upgrade for CRD "samples.test.example.com" failed: CustomResourceDefinition samples.test.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.test.example.com version/v1 field/^.spec.gone may not be removed
+    "#);
     fs::remove_dir_all(repository.root().join("overlays/dev")).unwrap();
     let unclear = repository.check(&["-f", "overlays/staging", "--target", "git:main"]);
-    unclear.code(1).says("samples.test.example.com is in overlays/dev/crd.yaml and in overlays/prod/crd.yaml");
-    unclear.says("name the one to compare with: --target git:main:overlays/dev/crd.yaml");
+    insta::assert_snapshot!(unclear.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: does not exist at this commit; customresourcedefinition/samples.test.example.com is in overlays/dev/crd.yaml and in overlays/prod/crd.yaml
+     --> main:overlays/staging
+      = help: name the one to compare with: --target git:main:overlays/dev/crd.yaml
+    "#);
 }

@@ -50,13 +50,110 @@ fn both_sides_are_rendered_by_the_same_command() {
     assert_eq!(shown_at("gitlab", "/0/location/path"), "overlays/prod");
     // A path that the commit does not have is an empty cluster, as without a renderer.
     repository.write("overlays/new/crd.yaml", crd(&["keep"]));
-    check("", &["-f", "overlays/new"]).code(0).says("overlays/new: does not exist at this commit");
+    insta::assert_snapshot!(check("", &["-f", "overlays/new"]).shown(), @r#"
+    exit code 0
+    ----- stdout
+    {
+      "apiVersion": "gantry.dev/v1alpha1",
+      "kind": "Report",
+      "outcome": "planned",
+      "target": "git: main (COMMIT)",
+      "changes": [
+        {
+          "action": "create",
+          "object": {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "name": "samples.test.example.com"
+          },
+          "source": {
+            "file": "overlays/new (rendered)",
+            "line": 1
+          }
+        },
+        {
+          "action": "create",
+          "object": {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "name": "others.test.example.com"
+          },
+          "source": {
+            "file": "overlays/new (rendered)",
+            "line": 22
+          }
+        }
+      ],
+      "graph": [
+        {
+          "members": [
+            0,
+            1
+          ]
+        }
+      ],
+      "checks": [
+        {
+          "name": "CRDUpgradeSafety",
+          "mode": "error",
+          "status": "passed",
+          "findings": []
+        },
+        {
+          "name": "CustomResourceValidation",
+          "mode": "error",
+          "status": "passed",
+          "findings": []
+        }
+      ],
+      "notices": [
+        {
+          "message": "does not exist at this commit; nothing in it counts as live",
+          "source": {
+            "file": "main:overlays/new",
+            "line": 0
+          },
+          "help": "if its objects were elsewhere, name that path: --target git:main:PATH"
+        }
+      ],
+      "summary": {
+        "errors": 0,
+        "warnings": 0,
+        "waived": 0,
+        "known": 0,
+        "infos": 0,
+        "created": 2,
+        "updated": 0,
+        "adopted": 0,
+        "replaced": 0,
+        "unchanged": 0,
+        "deleted": 0,
+        "orphaned": 0,
+        "skipped": 0,
+        "installedByOlm": 0
+      }
+    }
+    ----- stderr
+    notice: main:overlays/new: does not exist at this commit; nothing in it counts as live (if its objects were elsewhere, name that path: --target git:main:PATH)
+    "#);
     // Other files that the command reads also come from the commit.
     let render = "sh -c 'test -e overlays/prod/crd.yaml && cat \"$1\"/crd.yaml' render {dir}";
     repository.check(&["-f", "overlays/prod", "--render", render, "--target", "git:main"]).code(0);
     assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
     let of_folder = repository.check(&["-f", "overlays/prod", "--render", RENDER, "--target", "dir:overlays/prod"]);
-    of_folder.code(0).says("1 create");
+    insta::assert_snapshot!(of_folder.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   dir: overlays/prod
+    Plan     create    1 (1 CustomResourceDefinition)
+             unchanged 1 (1 CustomResourceDefinition)
+             create    customresourcedefinition/others.test.example.com
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Planned: 1 create, 1 unchanged; nothing was written (check only)
+    "#);
 }
 
 #[cfg(unix)]
@@ -65,13 +162,36 @@ fn errors_of_a_renderer_are_shown_and_escaped() {
     let repository = Repository::with_crd(&["keep"]);
     let check = |render: &str| repository.check(&["-f", "deploy", "--render", render, "--target", "git:main"]);
     let failed = check("sh -c 'printf \"no such base\\033[31m\" >&2; exit 7' {dir}");
-    failed.code(1).says("\"sh\", which renders deploy, failed (exit status: 7): no such base");
+    insta::assert_snapshot!(failed.shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: "sh", which renders deploy, failed (exit status: 7): no such base\u{1b}[31m
+      = help: run it manually in that folder
+    "#);
     assert!(!failed.stderr.contains('\u{1b}'), "{}", failed.stderr);
-    check("no-such-program {dir}").code(1).says("\"no-such-program\", which renders deploy, is not installed");
-    check("cat").code(2).says("has no placeholder for the folder");
-    check("cat 'x {dir}").code(2).says("an unclosed quote");
+    insta::assert_snapshot!(check("no-such-program {dir}").shown(), @r#"
+    exit code 1
+    ----- stderr
+    error: "no-such-program", which renders deploy, is not installed
+      = help: install it, or name its path in --render
+    "#);
+    insta::assert_snapshot!(check("cat").shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: --render: "cat" has no placeholder for the folder: add {dir}
+    "#);
+    insta::assert_snapshot!(check("cat 'x {dir}").shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: --render: "cat 'x {dir}" has an unclosed quote
+    "#);
     let stdin = repository.check(&["-f", "-", "--render", "cat {dir}", "--target", "git:main"]);
-    stdin.code(2).says("standard input cannot be rendered");
+    insta::assert_snapshot!(stdin.shown(), @r#"
+    exit code 2
+    ----- stderr
+    error: standard input cannot be rendered: a program renders folders
+      = help: render it first: kustomize build DIR | gantry check -f -
+    "#);
     // Only the commit's side fails.
     repository.write("deploy/crds/ready", "");
     let late = check("sh -c 'cat \"$1\"/crds/ready \"$1\"/crds/crd.yaml' render {dir}");
@@ -97,5 +217,15 @@ fn no_renderer_comes_from_the_project_file_or_the_manifests() {
     let own = repository.folder.path().join("own.yaml");
     fs::write(&own, "apiVersion: gantry.dev/v1alpha1\nkind: Config\nrender: cat {dir}/crds/crd.yaml\n").unwrap();
     let rendered = repository.check(&["-f", "deploy", "--target", "git:main", "-c", own.to_str().unwrap()]);
-    rendered.code(0).says("1 object unchanged");
+    insta::assert_snapshot!(rendered.shown(), @r#"
+    exit code 0
+    ----- stdout
+    Target   git: main (COMMIT)
+    Plan     unchanged 1 (1 CustomResourceDefinition)
+
+    CRDUpgradeSafety          passed
+    CustomResourceValidation  passed
+
+    Nothing to do: 1 object unchanged
+    "#);
 }

@@ -4,27 +4,14 @@ use serde_json::{Value, json};
 
 use super::options::ConversionPolicy;
 use super::*;
+use crate::crd::builder::CrdBuilder;
 
 /// A CRD with these versions: name, served, and the schema of spec.
 fn crd(versions: &[(&str, bool, Value)]) -> Value {
-    let versions: Vec<Value> = versions
-        .iter()
-        .enumerate()
-        .map(|(i, (name, served, spec))| {
-            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-            json!({"name": name, "served": served, "storage": i == 0, "schema": schema})
-        })
-        .collect();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "metadata": {"name": "samples.test.example.com"},
-        "spec": {
-            "group": "test.example.com",
-            "names": {"kind": "Sample", "plural": "samples"},
-            "scope": "Namespaced",
-            "versions": versions,
-        },
-    })
+    let add = |crd: CrdBuilder, (name, served, spec): &(&str, bool, Value)| {
+        crd.version_of_spec(name, spec.clone()).served(*served)
+    };
+    versions.iter().fold(CrdBuilder::samples("test.example.com"), add).build()
 }
 
 fn lines(live: &Value, desired: &Value, tool: &PresetTool) -> Vec<String> {

@@ -70,18 +70,13 @@ fn is_item(place: &SchemaNodePlace) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
+    use crate::crd::builder::{CrdBuilder, fields};
     use crate::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety};
 
     /// The message about a change of the fields of `spec`.
     fn message(live: &Value, desired: &Value) -> String {
-        let crd = |fields: &Value| {
-            let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
-            let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
-            let names = json!({"kind": "K", "listKind": "KList", "plural": "ks", "singular": "k"});
-            let spec = json!({"group": "g.io", "names": names, "scope": "Namespaced", "versions": [version]});
-            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "ks.g.io"}, "spec": spec})
-            .to_string()
+        let crd = |properties: &Value| {
+            CrdBuilder::new("g.io", "K").version_of_spec("v1", fields(properties.clone())).build().to_string()
         };
         let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
         let found = check.judge(&crd(live), &crd(desired)).expect("valid CRDs");
