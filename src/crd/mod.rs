@@ -9,7 +9,7 @@
 //!
 //! Schemas stay text until they are needed, and the text is a slice of the object's text: a parsed CRD takes little
 //! more memory than its names. [`gantry_schema`] defines the keywords of schemas ([`gantry_schema::keywords`]), their
-//! equality ([`gantry_schema::same`]), and what the API server refuses in a CRD ([`gantry_schema::crd`]).
+//! equality ([`gantry_schema::same()`]), and what the API server refuses in a CRD ([`gantry_schema::crd`]).
 
 /// Builds CRDs for unit tests, as `tests/support` does for others.
 #[cfg(test)]

@@ -173,7 +173,7 @@ fn text(file: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-fn problem(directory: &Path, BundleReadError { file, line, message }: BundleReadError) -> Problem {
+fn problem(directory: &Path, BundleReadError { file, line, message, .. }: BundleReadError) -> Problem {
     Problem::new(shown(&message)).at(place(&directory.join(file), line)).help("OLM cannot read it either")
 }
 

@@ -1,7 +1,7 @@
 //! The items of a list in managedFields.
 
+use gantry_schema::Tree;
 use gantry_schema::json::Json;
-use gantry_schema::tree::Tree;
 
 use crate::managed_fields::{FieldSet, ListItemKey};
 

@@ -57,7 +57,7 @@ const fn metadata_fields<const N: usize>(fields: &[MetadataField]) -> [ProtobufF
     let mut message = [NO_FIELD; N];
     let mut at = 0;
     while at < N {
-        let MetadataField { name, number, field_type } = fields[at];
+        let MetadataField { name, number, field_type, .. } = fields[at];
         message[at] = match field_type {
             MetadataFieldType::Text => filled(number, name, Text),
             MetadataFieldType::RequiredText => always(number, name, Text),
