@@ -39,7 +39,7 @@ impl Owned<'_> {
 }
 
 /// The fields of `owned` that change when the object `desired` is applied to `live`.
-pub(crate) fn lost<V: Tree, S: Tree>(
+pub(crate) fn lost_fields<V: Tree, S: Tree>(
     desired: &V,
     live: &V,
     owned: Owned<'_>,
@@ -58,7 +58,7 @@ pub(crate) fn lost<V: Tree, S: Tree>(
 }
 
 /// Like [`lost`], for a value inside an object: no key is excluded.
-pub(crate) fn lost_below<V: Tree, S: Tree>(
+pub(crate) fn lost_fields_below<V: Tree, S: Tree>(
     desired: &V,
     live: &V,
     owned: Owned<'_>,
@@ -193,7 +193,7 @@ mod tests {
         let [schema, live, desired, owned, meta] =
             [schema, live, desired, owned, OBJECT_META].map(|text| Json::parse(text).unwrap());
         let owned = FieldSet::parse(&owned);
-        let found = lost(&desired, &live, Owned::Fields(&owned), MergeSchema::of_object(&schema, None, &meta));
+        let found = lost_fields(&desired, &live, Owned::Fields(&owned), MergeSchema::of_object(&schema, None, &meta));
         assert!(found.is_empty() || overlaps(&desired, &live, Owned::Fields(&owned)), "{found:?}");
         found.iter().map(|path| path_text(path)).collect()
     }

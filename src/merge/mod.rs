@@ -25,7 +25,7 @@ mod tools;
 pub(crate) use apply::{Emptied, ManagerFieldSets, apply, intent, merge, merge_by, of_kind};
 pub(crate) use beside::Beside;
 pub(crate) use handover::Owners;
-pub(crate) use lost::{Owned, is_at_stake, lost, lost_below, overlaps, path_text};
+pub(crate) use lost::{Owned, is_at_stake, lost_fields, lost_fields_below, overlaps, path_text};
 pub(crate) use order::keeps_order;
 pub(crate) use schema::{MergeSchema, MergeShape};
 pub(crate) use tools::{UNRECORDED, deploy_tool, listed, of_manager};

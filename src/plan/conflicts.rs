@@ -194,7 +194,7 @@ fn conflicts(
 ) -> Vec<FieldConflict> {
     let is_built_in = kinds::is_built_in(&change.resource.group);
     let lost = each(change, records, |desired, live, owned| {
-        let mut lost = merge::lost(desired, live, owned, schema);
+        let mut lost = merge::lost_fields(desired, live, owned, schema);
         // The owner of everything does not own the parts that an object of a built-in kind has even if it is empty,
         // such as `podSelector: {}`.
         if is_built_in && matches!(owned, Owned::AllLive) {

@@ -56,7 +56,7 @@ fn apply_as(
 
     let mut conflicts = Vec::new();
     for other in &mut others {
-        for path in merge::lost_below(intent, live, Owned::Fields(&other.fields), SCHEMA) {
+        for path in merge::lost_fields_below(intent, live, Owned::Fields(&other.fields), SCHEMA) {
             let entry = other.entry();
             conflicts.push(FieldConflict::new(entry.manager(), entry.operation(), merge::path_text(&path)));
             other.fields.remove(&path);

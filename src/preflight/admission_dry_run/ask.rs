@@ -27,7 +27,7 @@ pub struct DryRunAnswers {
     pub admitted: BTreeMap<usize, Value>,
 }
 
-pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> DryRunAnswers {
+pub async fn request_dry_runs(context: &Context<'_>, server: &KubeTarget, dependence: &[Dependence]) -> DryRunAnswers {
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| {
         let is_written = changes[*index].action.applies();
@@ -63,7 +63,9 @@ pub async fn ask(context: &Context<'_>, server: &KubeTarget, dependence: &[Depen
         context.stage.set(done, Some(total));
         match answer {
             Some(Err(DryRunError::Unanswered { problem, .. })) => unanswered.entry(problem).or_default().push(index),
-            Some(Err(error)) => refusal::report(context.plan, index, &error, dependence[index], &mut found.violations),
+            Some(Err(error)) => {
+                refusal::report_refusal(context.plan, index, &error, dependence[index], &mut found.violations)
+            }
             Some(Ok(object)) => {
                 let change = &changes[index];
                 if change.action == Action::Create && quota::is_measured(&change.resource) {

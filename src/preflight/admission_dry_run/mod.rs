@@ -59,10 +59,11 @@ impl Check for AdmissionDryRun {
                 return Ok(CheckResult::Skipped("only a running API server can do a dry run".to_owned()));
             };
             let dependence = depend::dependence(context.plan);
-            let (asked, limited) = tokio::join!(ask::ask(&context, server, &dependence), quota::read(&context));
+            let (asked, limited) =
+                tokio::join!(ask::request_dry_runs(&context, server, &dependence), quota::read_quotas(&context));
             let DryRunAnswers { mut found, admitted } = asked;
-            found.extend(quota::judge(&context, limited, &admitted));
-            found.extend(offline::check(&context, &dependence).await);
+            found.extend(quota::judge_quotas(&context, limited, &admitted));
+            found.extend(offline::check_offline(&context, &dependence).await);
             // In the order of the plan, whichever part found them.
             found.violations.sort_by(|a, b| a.subject.cmp(&b.subject));
             if context.redact {

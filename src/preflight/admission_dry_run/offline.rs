@@ -31,14 +31,14 @@ pub fn lookups(plan: &Plan) -> Vec<CheckLookup> {
     manifests::lookups(&plan.changes, &|index| waiting.contains_key(&index))
 }
 
-pub async fn check(context: &Context<'_>, dependence: &[Dependence]) -> ViolationsFound {
+pub async fn check_offline(context: &Context<'_>, dependence: &[Dependence]) -> ViolationsFound {
     let changes = &context.plan.changes;
     let waiting = waiting_for(changes, dependence);
     let mut found = ViolationsFound::default();
     if waiting.is_empty() {
         return found;
     }
-    let custom = manifests::check(context, &|index| waiting.contains_key(&index)).await;
+    let custom = manifests::check_manifests(context, &|index| waiting.contains_key(&index)).await;
     found.unchecked = custom.unchecked.into_iter().chain(custom.not_allowed).collect();
     found.violations = custom.faults.into_iter().map(as_violation).collect();
     let described = built_in(context, waiting.keys().copied(), &mut found.violations).await;

@@ -18,7 +18,13 @@ use crate::resource::Step;
 const FIELDS_SHOWN: usize = 10;
 
 /// Adds the findings of one of the server's answers.
-pub fn report(plan: &Plan, index: usize, error: &DryRunError, dependence: Dependence, violations: &mut Vec<Violation>) {
+pub fn report_refusal(
+    plan: &Plan,
+    index: usize,
+    error: &DryRunError,
+    dependence: Dependence,
+    violations: &mut Vec<Violation>,
+) {
     match error {
         DryRunError::Conflict(conflicts) => conflicting(plan, index, conflicts, violations),
         // `offline` validates the object against the new schema.
@@ -28,7 +34,7 @@ pub fn report(plan: &Plan, index: usize, error: &DryRunError, dependence: Depend
         DryRunError::Refused(refusal) if refusal.by == Refuser::ManagedFields => {
             violations.push(managed_fields(&plan.changes[index], index, refusal));
         }
-        DryRunError::Refused(refusal) => refused(plan, index, refusal, violations),
+        DryRunError::Refused(refusal) => report_refused_fields(plan, index, refusal, violations),
         DryRunError::Changed | DryRunError::Unanswered { .. } => {}
     }
 }
@@ -55,7 +61,7 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
     violation.path("metadata.managedFields".to_owned())
 }
 
-fn refused(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
+fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violations: &mut Vec<Violation>) {
     let change = &plan.changes[index];
     let object = change.desired.raw.value();
     let resolved_by = resolved::resolved_by(plan, index, refusal);

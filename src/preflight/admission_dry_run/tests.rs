@@ -100,7 +100,7 @@ fn refusal(by: Refuser, message: &str, causes: &[(&str, &str)]) -> Refusal {
 
 fn said(plan: &Plan, index: usize, refusal: Refusal, dependence: Dependence) -> Vec<Violation> {
     let mut violations = Vec::new();
-    refusal::report(plan, index, &DryRunError::Refused(refusal), dependence, &mut violations);
+    refusal::report_refusal(plan, index, &DryRunError::Refused(refusal), dependence, &mut violations);
     violations
 }
 
@@ -171,7 +171,7 @@ fn a_manager_is_named_once_with_its_fields() {
         (0..12).map(|n| conflict("x", ManagerOperation::Apply, &format!(".data.k{n:02}"))).collect();
     conflicts.push(conflict("helm", ManagerOperation::Update, ".data.a"));
     let mut violations = Vec::new();
-    refusal::report(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
+    refusal::report_refusal(&plan, 0, &DryRunError::Conflict(conflicts), Dependence::Nothing, &mut violations);
     let [first, second] = &violations[..] else { panic!("{violations:#?}") };
     assert!(first.body.message.ends_with(".data.k09, … and 2 more"), "{}", first.body.message);
     assert!(second.body.help.starts_with("it was last deployed by helm"), "{}", second.body.help);

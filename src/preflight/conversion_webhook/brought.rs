@@ -42,7 +42,7 @@ impl DeployEffect {
         let has_other_ca =
             |(desired, live): (&ConversionWebhookConfig, &ConversionWebhookConfig)| ca_differs(desired, live);
         let reference = desired.webhook().or(live_webhook).and_then(|webhook| webhook.client_config.service.as_ref());
-        let of_service = reference.and_then(|reference| service::change(reference, plan));
+        let of_service = reference.and_then(|reference| service::find_change(reference, plan));
         DeployEffect {
             is_new: live.is_none(),
             is_in_manifests: of_service.is_some(),

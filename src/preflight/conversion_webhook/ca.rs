@@ -24,7 +24,7 @@ pub enum InvalidCaBundle {
 /// one.
 ///
 /// Expired certificates beside a valid one are fine: that is how certificates are rotated.
-pub fn fault(bundle: &str, today: Date) -> Option<InvalidCaBundle> {
+pub fn find_fault(bundle: &str, today: Date) -> Option<InvalidCaBundle> {
     let unreadable = |why: &str| Some(InvalidCaBundle::Unreadable(why.to_owned()));
     let compact: String = bundle.split_whitespace().collect();
     let Ok(pem) = BASE64.decode(compact) else { return unreadable("it is not base64") };
@@ -89,10 +89,10 @@ mod tests {
             ("Cg==", "2026-06-01", Some(InvalidCaBundle::Unreadable("it contains no certificate".to_owned()))),
             ("?", "2026-06-01", Some(InvalidCaBundle::Unreadable("it is not base64".to_owned()))),
         ] {
-            assert_eq!(fault(bundle, Date::parse(today).unwrap()), expected, "{today}");
+            assert_eq!(find_fault(bundle, Date::parse(today).unwrap()), expected, "{today}");
         }
         let broken = BASE64.encode("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-        let broken = fault(&broken, Date::parse("2026-06-01").unwrap());
+        let broken = find_fault(&broken, Date::parse("2026-06-01").unwrap());
         assert!(
             matches!(&broken, Some(InvalidCaBundle::Unreadable(why)) if why.contains("cannot be parsed")),
             "{broken:?}"

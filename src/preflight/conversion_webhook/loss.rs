@@ -40,7 +40,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<ConversionLoss> {
 ///
 /// A path that has another value was converted. A value that could occur anywhere (`true`, an empty string) is only
 /// reported if `describes` says that the other version has its field.
-pub fn missing(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<ConversionLoss> {
+pub fn find_losses(stored: &Value, read: &Value, describes: impl Fn(&[Step]) -> bool) -> Vec<ConversionLoss> {
     let mut losses = Vec::new();
     for (key, value) in content(stored) {
         walk(value, read.get(key), &mut vec![key.into()], &mut losses);
@@ -158,6 +158,6 @@ mod tests {
         let read = json!({"metadata": {"annotations": {"stored": "{\"kept\":\"blue\"}"}},
             "spec": {"size": "300s", "amount": {"count": 70}}});
         let describes = |path: &[Step]| show_path(path) == "spec.flag";
-        assert_eq!(paths(&missing(&stored, &read, describes)), ["spec.color", "spec.flag"]);
+        assert_eq!(paths(&find_losses(&stored, &read, describes)), ["spec.color", "spec.flag"]);
     }
 }

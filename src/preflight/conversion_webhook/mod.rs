@@ -110,7 +110,7 @@ impl Check for ConversionWebhook {
                 if is_any {
                     context.notices.add(format!("{NAME}: {reason}"));
                 }
-            } else if workload::first(context.plan).is_some() {
+            } else if workload::first_workload(context.plan).is_some() {
                 unplanned_crds(context, &mut found).await;
             }
             Ok(found.into())
@@ -122,7 +122,7 @@ impl Check for ConversionWebhook {
         let crds: Vec<(usize, Change)> =
             changes.filter(|(_, c)| c.desired.object.is_crd()).map(|(index, c)| (index, c.clone())).collect();
         let mut lookups = Vec::new();
-        if let Some(change) = workload::first(plan) {
+        if let Some(change) = workload::first_workload(plan) {
             lookups.push(CheckLookup::list(change, Resource::crd()));
         }
         // Only the list of CRDs shows which of their Services are called for a webhook.
@@ -221,7 +221,7 @@ impl ConversionWebhook {
         if let (Some(live), Some(_), true) = (live, live_webhook, is_server) {
             total = trip::convert(live, &subject, self.objects, context, &mut found).await;
         } else if let (Some(live), true) = (live, is_server && webhook.is_some()) {
-            total = trip::count(live, context).await;
+            total = trip::count_objects(live, context).await;
         }
         if let (Some(webhook), true) = (webhook, is_server)
             && let Some(reference) = &webhook.client_config.service
@@ -281,7 +281,7 @@ fn ca_bundle(
         Some(bundle) => {
             let whose = if own.is_some() { "the CA bundle" } else { "the live CA bundle, which the manifest keeps," };
             // The server detects it, too, and refuses the CRD before the webhook could replace the bundle.
-            let (why, is_refused) = match ca::fault(bundle, context.today)? {
+            let (why, is_refused) = match ca::find_fault(bundle, context.today)? {
                 InvalidCaBundle::Unreadable(why) if own.is_some() => {
                     (format!("{why}; the server will not serve the CRD"), true)
                 }
@@ -334,7 +334,7 @@ async fn check_service(
         return;
     }
     effect.is_in_manifests |= workload::is_among(&service, &reference.namespace, context.plan);
-    let replaced = workload::behind(&service, &reference.namespace, context.plan);
+    let replaced = workload::workloads_behind(&service, &reference.namespace, context.plan);
     for workload in &replaced {
         found.violations.push(restarted(crd, *workload, (!effect.is_new, total), context));
     }
@@ -427,9 +427,9 @@ async fn unplanned_crds(context: &Context<'_>, found: &mut ViolationsFound) {
                 continue;
             }
         };
-        let replaced = workload::behind(&service, &reference.namespace, context.plan);
+        let replaced = workload::workloads_behind(&service, &reference.namespace, context.plan);
         if !replaced.is_empty() {
-            let total = trip::count(crd, context).await;
+            let total = trip::count_objects(crd, context).await;
             found
                 .violations
                 .extend(replaced.into_iter().map(|workload| restarted(crd, workload, (true, total), context)));

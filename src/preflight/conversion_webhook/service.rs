@@ -64,9 +64,9 @@ struct EndpointPort {
 impl LiveService {
     /// The Service after the deploy: the one in the manifests, else the live one. `None` if neither exists.
     pub async fn find(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<Self>, CouldNotCheck> {
-        let raw = match change(reference, context.plan) {
+        let raw = match find_change(reference, context.plan) {
             Some(change) => Some(change.desired.raw.clone()),
-            None => live(reference, context).await?,
+            None => read_live(reference, context).await?,
         };
         let read = |raw: RawObject| {
             serde_json::from_str(&raw.json()).map_err(|error| CouldNotCheck {
@@ -142,7 +142,7 @@ pub fn endpoint_slices() -> Resource {
 }
 
 /// The Service among the manifests.
-pub fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change> {
+pub fn find_change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Change> {
     plan.changes.iter().find(|change| {
         let object = &change.desired.object;
         object.kind == "Service"
@@ -152,7 +152,7 @@ pub fn change<'p>(reference: &ServiceReference, plan: &'p Plan) -> Option<&'p Ch
     })
 }
 
-async fn live(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<RawObject>, CouldNotCheck> {
+async fn read_live(reference: &ServiceReference, context: &Context<'_>) -> Result<Option<RawObject>, CouldNotCheck> {
     let resource = services();
     let object = ObjectRef {
         api_version: "v1".into(),

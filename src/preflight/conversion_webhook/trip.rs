@@ -61,7 +61,7 @@ pub async fn convert(
 }
 
 /// The number of objects of a CRD; `None` if unknown.
-pub async fn count(crd: &Crd, context: &Context<'_>) -> Option<u64> {
+pub async fn count_objects(crd: &Crd, context: &Context<'_>) -> Option<u64> {
     let storage = crd.storage()?;
     sample(&crd.resource(&storage.name), 1, context).await.ok().map(|sample| sample.total)
 }
@@ -129,7 +129,7 @@ async fn round_trip(
     let mut changed = Losses::default();
     for (name, object) in &read.objects {
         if let Some(stored) = stored.objects.get(name) {
-            hidden.add(name, loss::missing(stored, object, describes));
+            hidden.add(name, loss::find_losses(stored, object, describes));
         }
         let reference = reference(&resource, name);
         match context.target.rewritten(&resource, &reference, &context.plan.policy.field_manager).await {

@@ -19,7 +19,7 @@ pub struct Replaced {
 }
 
 /// The first change that starts or replaces Pods, if any does.
-pub fn first(plan: &Plan) -> Option<usize> {
+pub fn first_workload(plan: &Plan) -> Option<usize> {
     plan.changes.iter().position(|change| pods(change).is_some() && restarts(change))
 }
 
@@ -37,7 +37,7 @@ pub fn namespaces(plan: &Plan) -> BTreeMap<&str, usize> {
 }
 
 /// The workloads behind the Service that the plan starts or replaces.
-pub fn behind(service: &LiveService, namespace: &str, plan: &Plan) -> Vec<Replaced> {
+pub fn workloads_behind(service: &LiveService, namespace: &str, plan: &Plan) -> Vec<Replaced> {
     let is_written = |change: &Change| is_behind(change, service, namespace) && restarts(change);
     let changes = plan.changes.iter().enumerate().filter(|(_, change)| is_written(change));
     changes

@@ -218,7 +218,7 @@ impl Check for CustomResourceValidation {
             }
             drop(surveys);
             let manifests::ManifestRefusals { faults, lost, unchecked, not_allowed } =
-                manifests::check(&context, &|_| true).await;
+                manifests::check_manifests(&context, &|_| true).await;
             match context.by_default {
                 true => not_allowed.into_iter().for_each(|error| context.notices.not_checked(NAME, error)),
                 false => found.unchecked.extend(not_allowed),

@@ -22,7 +22,7 @@ use crate::text::sanitize;
 /// The maximum number of versions, packages or channels that a message names.
 const NAMES_SHOWN: usize = 6;
 
-pub fn report(
+pub fn report_failure(
     asked: &RequestedExtension,
     failure: &ResolutionError<'_>,
     selected: &[Selected<'_>],

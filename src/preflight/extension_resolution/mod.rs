@@ -309,9 +309,9 @@ fn resolve_one(
     }
     let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
     match resolve(wanted, installed, &sources) {
-        Ok(resolved) => Some(resolved::report(asked, &resolved, &sources, options, context, found)),
+        Ok(resolved) => Some(resolved::report_resolution(asked, &resolved, &sources, options, context, found)),
         Err(failure) => {
-            failure::report(asked, &failure, selected, has_catalog, context, found);
+            failure::report_failure(asked, &failure, selected, has_catalog, context, found);
             None
         }
     }

@@ -23,7 +23,7 @@ use crate::text::sanitize;
 /// The maximum number of later updates that are predicted.
 const MAX_STEPS: usize = 50;
 
-pub fn report(
+pub fn report_resolution(
     asked: &RequestedExtension,
     resolved: &ResolvedCatalogBundle<'_>,
     sources: &[ServedCatalog<'_>],

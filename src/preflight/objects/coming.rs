@@ -30,7 +30,7 @@ pub fn validate(
     };
     for change in context.plan.changes.iter().filter(is_of_kind) {
         let object = &change.desired.object;
-        match form(upgrade, listed, change, &context.plan.policy.field_manager) {
+        match form_object(upgrade, listed, change, &context.plan.policy.field_manager) {
             Ok(value) => {
                 let mut effects = validator.effects(&ProjectedObject { value, managed: Vec::new() });
                 // A value that a manifest sets is stored, so it does not come from a default.
@@ -51,7 +51,7 @@ pub fn validate(
 }
 
 /// The object as the deploy will write it, in the form in which it is listed.
-fn form(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) -> Result<Value, String> {
+fn form_object(upgrade: &Upgrade, listed: &Arc<str>, change: &Change, manager: &str) -> Result<Value, String> {
     let name = change.resource.version.as_str();
     let webhook = [&upgrade.live, &upgrade.desired]
         .into_iter()

@@ -46,10 +46,10 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         && let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION)
     {
         let unreadable = unreadable(&desired);
-        let stored = stored(live, desired, manager);
+        let stored = to_stored(live, desired, manager);
         // A live CRD with a uid was accepted by a server; one in a folder (`dir:`) need not have been.
         if stored["spec"] == live["spec"] && live["metadata"]["uid"].is_string() {
-            let validated = || refused(crd::validate_same_spec(&stored, live), &stored);
+            let validated = || to_refusals(crd::validate_same_spec(&stored, live), &stored);
             return unreadable.before(validated);
         }
     }
@@ -66,18 +66,18 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         live = read_live();
     }
     let desired = match &mut live {
-        Some(live) => stored(live, desired, manager),
+        Some(live) => to_stored(live, desired, manager),
         None => desired,
     };
     let validated = || match &live {
         Some(live) if lacks_versions && has_same_versions => {
-            refused(crd::validate_same_versions(&desired, live), &desired)
+            to_refusals(crd::validate_same_versions(&desired, live), &desired)
         }
         Some(live) if lacks_versions => match crd::validate_without_old_versions(&desired, live) {
             Ok(Some(_)) => Vec::new(),
-            _ => refused(crd::validate(&desired, read_live().as_ref()), &desired),
+            _ => to_refusals(crd::validate(&desired, read_live().as_ref()), &desired),
         },
-        live => refused(crd::validate(&desired, live.as_ref()), &desired),
+        live => to_refusals(crd::validate(&desired, live.as_ref()), &desired),
     };
     unreadable.before(|| match known {
         Some(known) => {
@@ -132,10 +132,10 @@ fn not_served(api_version: &str) -> CrdRefusal {
 }
 
 /// The CRD that would be stored.
-fn stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
+fn to_stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
     let mut stored = match manager {
-        Some(manager) => applied(live, desired, manager),
-        None => upgraded(live, desired),
+        Some(manager) => apply_manifest(live, desired, manager),
+        None => upgrade_live(live, desired),
     };
     // The server leaves out `false`, which many generators write.
     if stored["spec"]["preserveUnknownFields"] == false
@@ -147,7 +147,7 @@ fn stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
 }
 
 /// The refusals of `desired` with their places.
-fn refused(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> Vec<CrdRefusal> {
+fn to_refusals(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> Vec<CrdRefusal> {
     let whole = |message| CrdRefusal { version: None, path: None, at: vec!["spec".into()], message };
     let refusals = match outcome {
         Ok(outcome) => outcome.refusals,
@@ -173,7 +173,7 @@ fn refused(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desir
 
 /// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`
 /// alone owns it.
-fn applied(live: &mut Value, mut desired: Value, manager: &str) -> Value {
+fn apply_manifest(live: &mut Value, mut desired: Value, manager: &str) -> Value {
     let merged = |live: &Value, desired| merge::merge(live, &merge::intent(desired, true), &SHAPE, manager);
     // The versions are one field and most of a CRD. They are moved out before the merge, so neither side is copied.
     let versions = |crd: &mut Value| crd.pointer_mut("/spec/versions").filter(|of| of.is_array()).map(Value::take);
@@ -199,29 +199,29 @@ static SHAPE: LazyLock<Value> = LazyLock::new(|| {
 
 /// The desired CRD with the fields of the live one that other managers usually set, for when owners are unknown: those
 /// of the conversion webhook, such as its CA, and the approval of the API.
-fn upgraded(live: &Value, mut desired: Value) -> Value {
+fn upgrade_live(live: &Value, mut desired: Value) -> Value {
     let webhook = |crd: &Value| crd["spec"]["conversion"]["strategy"] == "Webhook";
     if webhook(live) && webhook(&desired) {
         let (live, desired) = (&live["spec"]["conversion"], &mut desired["spec"]["conversion"]);
         let config = &desired["webhook"]["clientConfig"];
         // A client config has either a URL or a service.
         if config["url"].is_null() && config["service"].is_null() {
-            keep(live, desired);
+            keep_members(live, desired);
         }
     }
     let approval = |crd: &Value| crd["metadata"]["annotations"]["api-approved.kubernetes.io"].clone();
     if approval(&desired).is_null() && !approval(live).is_null() && desired["metadata"].is_object() {
-        keep(&live["metadata"]["annotations"], &mut desired["metadata"]["annotations"]);
+        keep_members(&live["metadata"]["annotations"], &mut desired["metadata"]["annotations"]);
     }
     desired
 }
 
 /// Copies the fields that `into` lacks.
-fn keep(from: &Value, into: &mut Value) {
+fn keep_members(from: &Value, into: &mut Value) {
     match (from, into) {
         (Value::Object(from), Value::Object(into)) => {
             for (key, value) in from {
-                keep(value, into.entry(key).or_insert(Value::Null));
+                keep_members(value, into.entry(key).or_insert(Value::Null));
             }
         }
         (from, into) if into.is_null() => *into = from.clone(),
@@ -230,7 +230,7 @@ fn keep(from: &Value, into: &mut Value) {
 }
 
 /// The message of the first refusal of a CRD that would replace a live one.
-pub fn first(crd: &CrdSides) -> Option<String> {
+pub fn first_refusal(crd: &CrdSides) -> Option<String> {
     validate(crd, None, None).into_iter().next().map(|refused| refused.message)
 }
 

@@ -13,7 +13,7 @@ const DEPTH: usize = 64;
 /// The topmost values that `from` keeps and `to` would prune, as `spec.pollInterval`; `spec.*` for fields of any name.
 ///
 /// Source: the pruning algorithm of the API server (`k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning`)
-pub fn lost(from: &Json, to: &Json) -> Vec<String> {
+pub fn find_lost_fields(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
         let pruned = PruningPlace { to: Some(to), keeps: is_preserving(to), is_resource: true };
@@ -75,7 +75,7 @@ pub fn lost_between(from: &CrdVersion, to: &CrdVersion) -> Vec<String> {
     let schema = |version: &CrdVersion| version.schema().unwrap_or(OPEN).to_owned();
     let (from, to) = (schema(from), schema(to));
     match (Json::parse(&from), Json::parse(&to)) {
-        (Ok(from), Ok(to)) => lost(&from, &to),
+        (Ok(from), Ok(to)) => find_lost_fields(&from, &to),
         _ => Vec::new(),
     }
 }
@@ -290,8 +290,8 @@ mod tests {
             "map": {"additionalProperties": {"properties": {}}}
         }}"#;
         let (from, to) = (Json::parse(from).unwrap(), Json::parse(to).unwrap());
-        assert_eq!(lost(&from, &to), ["map.*.e", "spec.a", "spec.list[*].d"]);
-        assert!(lost(&from, &from).is_empty());
+        assert_eq!(find_lost_fields(&from, &to), ["map.*.e", "spec.a", "spec.list[*].d"]);
+        assert!(find_lost_fields(&from, &from).is_empty());
     }
 
     #[test]
@@ -325,8 +325,12 @@ mod tests {
         ] {
             let whole = |node: &str| format!(r#"{{"properties": {{"x": {node}}}}}"#);
             let (from, to) = (whole(from), whole(to));
-            assert_eq!(lost(&Json::parse(&from).unwrap(), &Json::parse(&to).unwrap()), expected, "{from} {to}");
-            assert!(lost(&Json::parse(&from).unwrap(), &Json::parse(&from).unwrap()).is_empty(), "{from}");
+            assert_eq!(
+                find_lost_fields(&Json::parse(&from).unwrap(), &Json::parse(&to).unwrap()),
+                expected,
+                "{from} {to}"
+            );
+            assert!(find_lost_fields(&Json::parse(&from).unwrap(), &Json::parse(&from).unwrap()).is_empty(), "{from}");
         }
     }
 }

@@ -131,7 +131,7 @@ pub fn lookups(changes: &[Change], is_wanted: &dyn Fn(usize) -> bool) -> Vec<Che
 }
 
 /// Validates the custom resources of the plan for whose index `is_wanted` returns true.
-pub async fn check(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> ManifestRefusals {
+pub async fn check_manifests(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -> bool + Sync)) -> ManifestRefusals {
     let mut found = ManifestRefusals::default();
     let changes = &context.plan.changes;
     let mut wanted = by_crd(changes, is_wanted);

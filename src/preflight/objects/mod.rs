@@ -142,7 +142,7 @@ pub(in crate::preflight) fn compare(pair: &UpgradedCrd, proofs: &Proofs) -> Resu
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
     // A CRD that the server refuses proves nothing.
     if !proven.is_empty()
-        && let Some(message) = definition::first(&pair.sides)
+        && let Some(message) = definition::first_refusal(&pair.sides)
     {
         if questions.is_empty() {
             return Err(CouldNotCheck {

@@ -60,7 +60,7 @@ pub struct Limited<'p> {
 }
 
 /// Reads the quotas of each namespace in which several objects of one kind are created.
-pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
+pub async fn read_quotas<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
     let reads = created(&context.plan.changes).into_iter().map(|(namespace, created)| async move {
         Limited { namespace, created, quotas: quotas(context, namespace).await }
     });
@@ -68,7 +68,11 @@ pub async fn read<'p>(context: &Context<'p>) -> Vec<Limited<'p>> {
 }
 
 /// Adds up the new objects. `admitted` holds objects as the server would store them, by their index in the plan.
-pub fn judge(context: &Context<'_>, limited: Vec<Limited<'_>>, admitted: &BTreeMap<usize, Value>) -> ViolationsFound {
+pub fn judge_quotas(
+    context: &Context<'_>,
+    limited: Vec<Limited<'_>>,
+    admitted: &BTreeMap<usize, Value>,
+) -> ViolationsFound {
     let changes = &context.plan.changes;
     let mut found = ViolationsFound { violations: planned::exceeded(changes, admitted), ..ViolationsFound::default() };
     for Limited { namespace, created, quotas } in limited {
@@ -188,7 +192,9 @@ fn exceeded(quota: &Quota, measured: &[Measured<'_>], stored: Stored) -> Vec<Vio
     let read = |of: &BTreeMap<String, String>, key: &str| of.get(key).and_then(|text| Amount::parse(text));
     let mut violations = Vec::new();
     for key in quota.status.hard.keys() {
-        let (Some(hard), Some(used)) = (read(&quota.status.hard, key), read(&quota.status.used, key)) else { continue };
+        let (Some(hard), Some(used)) = (read(&quota.status.hard, key), read(&quota.status.used, key)) else {
+            continue;
+        };
         let room = hard - used;
         let (mut sum, mut objects, mut first) = (Amount::default(), 0, None);
         for measured in &counted {

@@ -26,7 +26,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     };
     let live = (!pair.live.converts_by_webhook()).then_some(&*pair.live);
     let dropped = |version: &CrdVersion| lost_fields::newly_lost_by_writers(live, &pair.desired, version);
-    found(&pair.desired, not_stored, dropped)
+    find_losses(&pair.desired, not_stored, dropped)
 }
 
 /// The violations of a CRD that is created.
@@ -35,11 +35,11 @@ pub fn judge_new(crd: &Crd) -> Vec<CrdRuleViolation> {
         return Vec::new();
     }
     let not_stored = |version: &CrdVersion| lost_fields::lost_in_storage(crd, version);
-    found(crd, not_stored, |version| lost_fields::lost_by_writers(crd, version))
+    find_losses(crd, not_stored, |version| lost_fields::lost_by_writers(crd, version))
 }
 
 /// `not_stored` is what the storage version drops of a version, `dropped` what a write at the version drops.
-fn found(
+fn find_losses(
     desired: &Crd,
     not_stored: impl Fn(&CrdVersion) -> Vec<String>,
     dropped: impl Fn(&CrdVersion) -> Vec<String>,
