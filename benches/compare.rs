@@ -8,9 +8,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use gantry::crd::CrdPair;
-use gantry::manifest::{self, ManifestSource};
-use gantry::preflight::crd_upgrade_safety::compare;
+use gantry_core::crd::CrdPair;
+use gantry_core::manifest::{self, ManifestSource};
+use gantry_preflight::crd_upgrade_safety::compare;
 use serde_json::Value;
 
 const SEED: u64 = 7;

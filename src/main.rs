@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::{CommandFactory, FromArgMatches};
-use gantry::ci_log::{self, OutputSyntax};
 use gantry::cli::{Cli, correct};
-use gantry::date::Date;
-use gantry::parallel::{STACK, processors};
 use gantry::run::{Host, WriteProgress, run};
+use gantry_core::ci_log::{self, OutputSyntax};
+use gantry_core::date::Date;
+use gantry_core::parallel::{STACK, processors};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -102,7 +102,7 @@ fn enough_files() -> io::Result<()> {
     Ok(())
 }
 
-/// The maximum number of threads that wait for the network. CPU-bound work has separate threads (`gantry::parallel`).
+/// The maximum number of threads that wait for the network. CPU-bound work has separate threads (`gantry_core::parallel`).
 const WORKERS: usize = 4;
 /// A duration that is longer than any run.
 const FOREVER: Duration = Duration::from_secs(1 << 32);

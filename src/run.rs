@@ -31,12 +31,12 @@ use std::io::Write;
 use self::apps::Consent;
 use self::prepare::loader;
 use crate::cli::{AppsCommand, Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
-use crate::config;
-use crate::manifest;
-use crate::options::ListFormat;
-use crate::preflight::{explain, registry};
-use crate::problem::{Error, Result};
-use crate::report::json;
+use gantry_core::manifest;
+use gantry_core::options::ListFormat;
+use gantry_core::problem::{Error, Result};
+use gantry_deploy::config;
+use gantry_preflight::{explain, registry};
+use gantry_report::json;
 pub use host::{Exit, Host, WriteProgress};
 
 /// Runs one command to its end.

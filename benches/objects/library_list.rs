@@ -1,8 +1,8 @@
 //! The same list through gantry's library: the part of a check's time that is reading.
 
-use gantry::cluster::{Connection, DesiredSource, ListRequest, Target};
-use gantry::options::TargetSpec;
-use gantry::resource::Resource;
+use gantry_cluster::{Connection, DesiredSource, ListRequest, Target};
+use gantry_core::options::TargetSpec;
+use gantry_core::resource::Resource;
 
 /// Lists all objects on the cluster of `KUBECONFIG` and returns their number.
 pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gantry::config::Loader;
-use gantry::manifest::{self, ManifestSource};
-use gantry::preflight::registry;
-use gantry::problem::Error;
+use gantry_core::manifest::{self, ManifestSource};
+use gantry_core::problem::Error;
+use gantry_deploy::config::Loader;
+use gantry_preflight::registry;
 
 pub fn run(data: &[u8]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     std::fs::write(&file, data).expect("a file");
     let known = registry::known();
     let lines = 1 + data.iter().filter(|byte| matches!(byte, b'\n' | b'\r' | 0x85 | 0xa8 | 0xa9)).count();
-    let check = |loaded: Result<gantry::config::LoadedSettings, Error>| match loaded {
+    let check = |loaded: Result<gantry_deploy::config::LoadedSettings, Error>| match loaded {
         Ok(loaded) => assert!(!loaded.settings.checks.iter().any(|check| check.name.is_empty())),
         Err(error) => {
             assert!(!error.problems().is_empty());

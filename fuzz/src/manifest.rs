@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gantry::manifest::{self, ManifestSource};
+use gantry_core::manifest::{self, ManifestSource};
 use gantry_yaml::{self as yaml, Data, YamlNode};
 
 /// A directive, which the reader of the block style leaves to libyaml.

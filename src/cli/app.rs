@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 
 use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, OutputArgs, TargetArgs};
 use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
-use crate::config::{SettingFlags, key};
-use crate::options::{ListFormat, PruneFlag, PruneMax};
+use gantry_core::options::{ListFormat, PruneFlag, PruneMax};
+use gantry_deploy::config::{SettingFlags, key};
 
 /// The cluster of a command that reads no manifests.
 #[derive(Debug, Clone, Args)]

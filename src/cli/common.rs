@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::options::{ColorChoice, OutputSpec, TargetSpec};
+use gantry_core::options::{ColorChoice, OutputSpec, TargetSpec};
 
 /// The target of a command.
 #[derive(Debug, Args)]

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use crate::config::SettingFlags;
-use crate::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves};
-use crate::plan::filter::Filter;
-use crate::problem::{Error, Problem, Result};
+use gantry_core::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_deploy::config::SettingFlags;
+use gantry_deploy::plan::filter::Filter;
 
 const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern like 'prod-*'";
 

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs};
-use crate::options::{CatalogFormat, ColorChoice, ListFormat, TargetSpec};
+use gantry_core::options::{CatalogFormat, ColorChoice, ListFormat, TargetSpec};
 
 #[derive(Debug, Args)]
 pub struct CatalogArgs {

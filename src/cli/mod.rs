@@ -84,7 +84,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::options::TargetSpec;
+    use gantry_core::options::TargetSpec;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::reports::{self, ReportFile};
-use crate::finding::Baseline;
-use crate::problem::{Error, Problem, Result};
+use gantry_core::finding::Baseline;
+use gantry_core::problem::{Error, Problem, Result};
 
 const HELP: &str = "write one with -o json=FILE";
 
@@ -51,7 +51,7 @@ pub fn read(name: &Path, working_directory: &Path) -> Result<Baselines> {
             Baselines { any: Some(Baseline::new(file.clone(), report.checks)), file, ..Baselines::default() }
         }
         ReportFile::Many(list) => {
-            let of = |cluster: crate::report::ClusterReport| {
+            let of = |cluster: gantry_report::ClusterReport| {
                 (cluster.name, Baseline::new(file.clone(), cluster.report.checks))
             };
             Baselines { by_cluster: list.clusters.into_iter().map(of).collect(), file: file.clone(), any: None }

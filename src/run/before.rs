@@ -1,21 +1,21 @@
 //! The app before the run, read in parallel with the manifests. If these are likely to be the same as in the last run,
-//! only the metadata of most members is read. See [`crate::app::last_applied`].
+//! only the metadata of most members is read. See [`gantry_deploy::app::last_applied`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::app::last_applied::{self, LastApplied, Mark};
-use crate::app::members::{self, LiveMembers, MemberKey};
-use crate::app::{App, Parent, RunOutcome, versions};
 use crate::cli::AppFlags;
-use crate::cluster::Target;
-use crate::config::Settings;
-use crate::manifest::Manifest;
-use crate::matcher::MatchableObject;
-use crate::options::TargetSpec;
-use crate::parallel::in_parallel;
-use crate::problem::Result;
-use crate::readiness::rules;
-use crate::resource;
+use gantry_cluster::Target;
+use gantry_core::manifest::Manifest;
+use gantry_core::matcher::MatchableObject;
+use gantry_core::options::TargetSpec;
+use gantry_core::parallel::in_parallel;
+use gantry_core::problem::Result;
+use gantry_core::resource;
+use gantry_deploy::app::last_applied::{self, LastApplied, Mark};
+use gantry_deploy::app::members::{self, LiveMembers, MemberKey};
+use gantry_deploy::app::{App, Parent, RunOutcome, versions};
+use gantry_deploy::config::Settings;
+use gantry_deploy::readiness::rules;
 
 /// The most members that are read one by one. If more have changed, all are listed.
 const FEW: usize = 64;
@@ -28,7 +28,7 @@ pub struct RecordedApp {
 }
 
 /// Reads the record of the app, and its members if the last run completed with the same files. `input` is
-/// [`crate::manifest::Input::sum`].
+/// [`gantry_core::manifest::Input::sum`].
 ///
 /// # Errors
 /// The record cannot be read, or the server cannot be reached.

@@ -15,17 +15,17 @@ use self::live::LiveCatalogs;
 use super::host::{Exit, Host};
 use super::interrupt::until;
 use super::prepare::{loader, overrides_of_kubeconfig};
-use crate::catalog;
-use crate::ci_log::{Guarded, OutputSyntax};
 use crate::cli::CatalogArgs;
-use crate::cluster::Target;
-use crate::config::{CatalogSource, Loader, Settings, key};
-use crate::olm::cluster_catalog::ClusterCatalog;
-use crate::options::CatalogFormat;
-use crate::preflight::registry;
-use crate::problem::{Error, Problem, Result, did_you_mean};
-use crate::report::catalog::{self as shown, Way};
-use crate::report::json::harmless;
+use gantry_cluster::Target;
+use gantry_core::ci_log::{Guarded, OutputSyntax};
+use gantry_core::options::CatalogFormat;
+use gantry_core::problem::{Error, Problem, Result, did_you_mean};
+use gantry_deploy::catalog;
+use gantry_deploy::config::{CatalogSource, Loader, Settings, key};
+use gantry_deploy::olm::cluster_catalog::ClusterCatalog;
+use gantry_preflight::registry;
+use gantry_report::catalog::{self as shown, Way};
+use gantry_report::json::harmless;
 
 /// The most mistakes of a package that are printed; the others are counted.
 const MOST_MISTAKES: usize = 10;

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 
 use super::host::Host;
 use crate::cli::Cli;
-use crate::problem::{Error, Problem, Result};
+use gantry_core::problem::{Error, Problem, Result};
 
 /// The script that completes `gantry` in a shell.
 pub fn completions(shell: Shell) -> String {

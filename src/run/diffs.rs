@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use crate::cluster::Target;
-use crate::config::{FieldRule, Settings, key};
-use crate::diff::{self, HiddenValueMarks, Hiding};
-use crate::finding::{Action, redact};
-use crate::matcher::{self, MatchableObject};
-use crate::options::DiffKind;
-use crate::plan::Plan;
-use crate::plan::predicted::{self, Predicted};
-use crate::plan::rebase_rules::remove;
-use crate::report::Report;
+use gantry_cluster::Target;
+use gantry_core::diff::{self, HiddenValueMarks, Hiding};
+use gantry_core::finding::{Action, redact};
+use gantry_core::matcher::{self, MatchableObject};
+use gantry_core::options::DiffKind;
+use gantry_deploy::config::{FieldRule, Settings, key};
+use gantry_deploy::plan::Plan;
+use gantry_deploy::plan::predicted::{self, Predicted};
+use gantry_deploy::plan::rebase_rules::remove;
+use gantry_report::Report;
 
 /// Which diffs the user asked for.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::bounded;
+use gantry_core::bounded;
 
 /// Checks whether a report can be written there. Writes nothing: an earlier report stays until the new one replaces it.
 pub fn check(path: &Path) -> io::Result<()> {

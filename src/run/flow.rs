@@ -9,10 +9,10 @@ use super::interrupt::until;
 use super::output::Output;
 use super::prepare::{PreparedRun, loader, open};
 use crate::cli::{DeleteArgs, FlowArgs};
-use crate::options::TargetSpec;
-use crate::problem::Result;
-use crate::report::Report;
-use crate::report::ReportPurpose;
+use gantry_core::options::TargetSpec;
+use gantry_core::problem::Result;
+use gantry_report::Report;
+use gantry_report::ReportPurpose;
 
 pub(super) mod configured;
 mod gate;

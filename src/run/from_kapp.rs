@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::app::foreseen::{AppForecast, listed};
-use crate::app::kapp::{self, KappAppRecord, KappMembers};
-use crate::app::members::AppObject;
-use crate::app::{App, Parent, config_maps};
 use crate::cli::AppFlags;
-use crate::cluster::Target;
-use crate::finding::Action;
-use crate::options::{Prune, PruneFlag};
-use crate::plan::removal::{self, Removal};
-use crate::plan::{Change, ObjectLookup, Plan};
-use crate::problem::{Error, Problem, Result};
-use crate::rbac::Atom;
-use crate::resource::ObjectRef;
-use crate::text;
+use gantry_cluster::Target;
+use gantry_core::finding::Action;
+use gantry_core::options::{Prune, PruneFlag};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::rbac::Atom;
+use gantry_core::resource::ObjectRef;
+use gantry_core::text;
+use gantry_deploy::app::kapp::{self, KappAppRecord, KappMembers};
+use gantry_deploy::app::members::AppObject;
+use gantry_deploy::app::{App, Parent, config_maps};
+use gantry_deploy::plan::removal::{self, Removal};
+use gantry_deploy::plan::{Change, ObjectLookup, Plan};
 
 /// The app of kapp that a run takes over.
 pub struct FromKapp {

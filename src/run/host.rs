@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::ci_log::{self, Guarded, OutputSyntax};
-use crate::date::Date;
-use crate::options::ColorChoice;
-use crate::problem::{Error, Problem};
-use crate::report::human::{HumanOptions, Sources, write_problems};
-use crate::text;
-use crate::ui;
+use gantry_core::ci_log::{self, Guarded, OutputSyntax};
+use gantry_core::date::Date;
+use gantry_core::options::ColorChoice;
+use gantry_core::problem::{Error, Problem};
+use gantry_core::text;
+use gantry_core::ui;
+use gantry_report::human::{HumanOptions, Sources, write_problems};
 
 /// The environment of a run: streams, variables, folder, clock. Passed in, so that no code below reads a global.
 pub struct Host {

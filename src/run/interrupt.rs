@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use crate::problem::{Error, Problem, Result};
+use gantry_core::problem::{Error, Problem, Result};
 
 /// Completes when the user interrupts the run.
 pub async fn interrupt(stop: &watch::Receiver<bool>) {

@@ -10,11 +10,11 @@ use super::host::{Exit, Host};
 use super::output::Output;
 use super::reports::{self, ReportFile};
 use crate::cli::MergeArgs;
-use crate::finding::ApplyResult;
-use crate::options::{ColorChoice, TargetSpec};
-use crate::problem::{Error, Problem, Result};
-use crate::report::ReportPurpose;
-use crate::report::{ClusterReport, Outcome, Report, ReportList, WaitState};
+use gantry_core::finding::ApplyResult;
+use gantry_core::options::{ColorChoice, TargetSpec};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_report::ReportPurpose;
+use gantry_report::{ClusterReport, Outcome, Report, ReportList, WaitState};
 
 const HELP: &str = "merge what gantry wrote with -o json";
 
@@ -53,7 +53,7 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
         for cluster in found {
             match origin_of.get(&cluster.name) {
                 Some(first) => {
-                    let name = crate::manifest::shown(&cluster.name);
+                    let name = gantry_core::manifest::shown(&cluster.name);
                     let message = format!("{}: the cluster {name:?} is in {}, too", file.display(), first.display());
                     problems.push(Problem::new(message).help("merge one report of each cluster"));
                 }

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use super::file;
 use super::host::Host;
 use super::own_report;
-use crate::ci_log::{Guarded, OutputSyntax};
 use crate::cli::OutputArgs;
-use crate::finding::{CheckReport, Severity};
-use crate::manifest::{ManifestSource, is_manifest_file};
-use crate::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
-use crate::preflight::{explain, registry};
-use crate::problem::{Error, Problem, Result};
-use crate::report::human::{self, HumanOptions, Sources};
-use crate::report::{
+use gantry_core::ci_log::{Guarded, OutputSyntax};
+use gantry_core::finding::{CheckReport, Severity};
+use gantry_core::manifest::{ManifestSource, is_manifest_file};
+use gantry_core::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::ui;
+use gantry_preflight::{explain, registry};
+use gantry_report::human::{self, HumanOptions, Sources};
+use gantry_report::{
     ClusterReport, ErrorEntry, FormatWriter, Outcome, Report, ReportContext, ReportList, ReportPaths, ReportPurpose,
     RuleText, RuleTexts, writer_of,
 };
-use crate::ui;
 
 /// The most notices that are shown at a time, unless `verbose`; the others are counted.
 const MOST_NOTICES: usize = 20;
@@ -243,7 +243,7 @@ impl Output {
         let shown = if self.options.verbose { notices.len() } else { MOST_NOTICES };
         host.notices(notices.iter().take(shown));
         if notices.len() > shown {
-            let rest = crate::text::count(notices.len() - shown, "more notice");
+            let rest = gantry_core::text::count(notices.len() - shown, "more notice");
             let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");
         }
     }
@@ -258,7 +258,7 @@ impl Output {
             let at = warning.source.as_ref().map(|at| format!("{}:{}: ", at.file, at.line)).unwrap_or_default();
             let help = warning.help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
             let line = format!("warning: {at}{}{help}", warning.message);
-            let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
+            let _ = writeln!(host.stderr, "{}", gantry_core::text::sanitize(&line));
         }
     }
 
@@ -319,7 +319,7 @@ impl Output {
             }
         }
         let of = |(line, clusters): (String, Vec<&str>)| {
-            format!("{}: {line}", crate::report::list_names(clusters.into_iter(), usize::MAX))
+            format!("{}: {line}", gantry_report::list_names(clusters.into_iter(), usize::MAX))
         };
         self.quote(host, lines.into_iter().map(of).collect());
         let fresh: Option<BTreeSet<&str>> =
@@ -342,7 +342,7 @@ impl Output {
     fn quote(&self, host: &mut Host, lines: Vec<String>) {
         if self.is_quoted || !host.stderr_is_terminal {
             for line in lines {
-                let _ = writeln!(host.stderr, "{}", crate::text::sanitize(&line));
+                let _ = writeln!(host.stderr, "{}", gantry_core::text::sanitize(&line));
             }
         }
     }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::options::ReportFormat;
-use crate::report::writer_of;
+use gantry_core::options::ReportFormat;
+use gantry_report::writer_of;
 
 /// The first line of a file with human reports that the project file names.
 pub const MARK: &str = "# Reports of gantry. Each run appends its own.";

@@ -14,28 +14,28 @@ use gantry_schema::names;
 use super::host::Host;
 use super::interrupt::until;
 use super::prepare::{complete, connection, loader, overrides, read_input};
-use crate::app::{App, config_maps, kapp};
 use crate::cli::PermissionsArgs;
-use crate::config::{Loader, Settings, key};
-use crate::olm::cluster_extension::Extension;
-use crate::options::PermissionPurpose;
-use crate::parallel::on_cpu_thread;
-use crate::plan::bundles::PlannedBundle;
-use crate::plan::owner::TakeoverPatterns;
-use crate::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
+use gantry_core::options::PermissionPurpose;
+use gantry_core::parallel::on_cpu_thread;
+use gantry_deploy::app::{App, config_maps, kapp};
+use gantry_deploy::config::{Loader, Settings, key};
+use gantry_deploy::olm::cluster_extension::Extension;
+use gantry_deploy::plan::bundles::PlannedBundle;
+use gantry_deploy::plan::owner::TakeoverPatterns;
+use gantry_deploy::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 
-use crate::cluster::{DesiredSource, Target};
-use crate::preflight::deletion_safety;
-use crate::preflight::olm::OlmState;
-use crate::preflight::permission_validation::{
+use gantry_cluster::{DesiredSource, Target};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::rbac::{self, Atom};
+use gantry_core::resource::{LiveObject, ObjectRef, Resource};
+use gantry_core::text;
+use gantry_preflight::deletion_safety;
+use gantry_preflight::olm::OlmState;
+use gantry_preflight::permission_validation::{
     Grants, InstallerRights, Need, RbacSubject, Right, RightsOccasion, needed_by_olm, needs_of, of_logs, of_waiting,
 };
-use crate::preflight::proofs::Proofs;
-use crate::preflight::{Check, CheckLookup, FindLookups, UNKNOWN_LOOKUPS, registry};
-use crate::problem::{Error, Problem, Result};
-use crate::rbac::{self, Atom};
-use crate::resource::{LiveObject, ObjectRef, Resource};
-use crate::text;
+use gantry_preflight::proofs::Proofs;
+use gantry_preflight::{Check, CheckLookup, FindLookups, UNKNOWN_LOOKUPS, registry};
 
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {

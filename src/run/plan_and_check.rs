@@ -6,26 +6,26 @@ use std::sync::Arc;
 use super::app::ManagedApp;
 use super::diffs;
 use super::verdict::DeployForecast;
-use crate::app::versions::VERSIONED;
-use crate::catalog::Catalogs;
-use crate::cluster::Target;
-use crate::config::{Settings, key};
-use crate::finding::{Baseline, CheckReport, CheckStatus, Source};
-use crate::options::WaitPolicy;
-use crate::plan::filter::Filter;
-use crate::plan::refusals::ReportedRefusals;
-use crate::plan::removal::Removal;
-use crate::plan::{
+use gantry_cluster::Target;
+use gantry_core::finding::{Baseline, CheckReport, CheckStatus, Source};
+use gantry_core::options::WaitPolicy;
+use gantry_core::problem::{Problem, Result};
+use gantry_core::ui::progress::ProgressDisplay;
+use gantry_deploy::app::versions::VERSIONED;
+use gantry_deploy::catalog::Catalogs;
+use gantry_deploy::config::{Settings, key};
+use gantry_deploy::plan::filter::Filter;
+use gantry_deploy::plan::refusals::ReportedRefusals;
+use gantry_deploy::plan::removal::Removal;
+use gantry_deploy::plan::{
     self, Change, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
     only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
 };
-use crate::preflight::crd_upgrade_safety;
-use crate::preflight::proofs::ProofCache;
-use crate::preflight::run::{self as checks, Enabled, Ran, RunOptions};
-use crate::preflight::waive::Waivers;
-use crate::problem::{Problem, Result};
-use crate::report::{ChangeEntry, ErrorEntry, Report, StepEntry};
-use crate::ui::progress::ProgressDisplay;
+use gantry_preflight::crd_upgrade_safety;
+use gantry_preflight::proofs::ProofCache;
+use gantry_preflight::run::{self as checks, Enabled, Ran, RunOptions};
+use gantry_preflight::waive::Waivers;
+use gantry_report::{ChangeEntry, ErrorEntry, Report, StepEntry};
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
 pub struct Checking<'a> {

@@ -10,16 +10,16 @@ use futures::{FutureExt, try_join};
 use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
-use crate::app::label;
 use crate::cli::{AppFlags, ConfigFlags, InputArgs, KubeconfigArgs, TargetArgs};
-use crate::cluster::{Connection, DesiredSource, Impersonate, Target};
-use crate::config::{Loader, Overrides, Settings, key};
-use crate::manifest::{Input, LoadedManifests, ManifestInputError, shown};
-use crate::options::TargetSpec;
-use crate::parallel::on_cpu_thread;
-use crate::plan::{Prefetch, graph};
-use crate::problem::{Error, Problem, Result};
-use crate::ui::progress::ProgressDisplay;
+use gantry_cluster::{Connection, DesiredSource, Impersonate, Target};
+use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, shown};
+use gantry_core::options::TargetSpec;
+use gantry_core::parallel::on_cpu_thread;
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::ui::progress::ProgressDisplay;
+use gantry_deploy::app::label;
+use gantry_deploy::config::{Loader, Overrides, Settings, key};
+use gantry_deploy::plan::{Prefetch, graph};
 
 /// Reads the texts of the manifests, or renders them with the program that the configuration names.
 pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {

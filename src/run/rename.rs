@@ -13,18 +13,18 @@ use super::apps::{Consent, app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until;
 use super::write;
-use crate::app::members::{self, AppObject};
-use crate::app::parent::{self, AppRecordContent};
-use crate::app::parts::RESTORE;
-use crate::app::{App, PART_OF, Parent, RunOutcome};
 use crate::cli::ClusterArgs;
-use crate::cluster::again::{Rewritten, write_again};
-use crate::cluster::patience::Patience;
-use crate::cluster::{IN_FLIGHT, Relabel, Target};
-use crate::problem::{Error, Problem, Result};
-use crate::resource::LiveObject;
-use crate::text;
 use futures::stream::{self, StreamExt};
+use gantry_cluster::again::{Rewritten, write_again};
+use gantry_cluster::patience::Patience;
+use gantry_cluster::{IN_FLIGHT, Relabel, Target};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::LiveObject;
+use gantry_core::text;
+use gantry_deploy::app::members::{self, AppObject};
+use gantry_deploy::app::parent::{self, AppRecordContent};
+use gantry_deploy::app::parts::RESTORE;
+use gantry_deploy::app::{App, PART_OF, Parent, RunOutcome};
 
 pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();

@@ -5,9 +5,9 @@ use std::path::Path;
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 
-use crate::bounded;
-use crate::problem::{Location, Problem};
-use crate::report::{API_VERSION, KIND, LIST_KIND, Report, ReportList};
+use gantry_core::bounded;
+use gantry_core::problem::{Location, Problem};
+use gantry_report::{API_VERSION, KIND, LIST_KIND, Report, ReportList};
 
 /// The largest report, in bytes. Findings in many thousands of objects take tens of megabytes.
 pub const MOST_BYTES: u64 = 256 << 20;

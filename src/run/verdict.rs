@@ -4,28 +4,28 @@
 //! verdict of the checks. [`after_writing`] derives the outcome from what was written.
 
 use super::host::Exit;
-use crate::apply::Applied;
-use crate::apply::delete::DeletionResults;
-use crate::cluster::FieldConflict;
-use crate::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
-use crate::plan::conflicts::{self, ChangeConflicts};
-use crate::plan::{Change, Plan};
-use crate::preflight::registry;
-use crate::problem::{Error, Location, Problem};
-use crate::report::{ErrorEntry, Outcome};
+use gantry_cluster::FieldConflict;
+use gantry_core::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
+use gantry_core::problem::{Error, Location, Problem};
+use gantry_deploy::apply::Applied;
+use gantry_deploy::apply::delete::DeletionResults;
+use gantry_deploy::plan::conflicts::{self, ChangeConflicts};
+use gantry_deploy::plan::{Change, Plan};
+use gantry_preflight::registry;
+use gantry_report::{ErrorEntry, Outcome};
 
 /// What would stop a deploy at its first object or half way, and is not a finding.
 #[derive(Default)]
 pub struct DeployForecast {
     pub conflicts: Vec<ChangeConflicts>,
     pub refusals: Vec<Problem>,
-    /// Annotations that a deploy cannot honour: see [`crate::plan::strategy`].
+    /// Annotations that a deploy cannot honour: see [`gantry_deploy::plan::strategy`].
     pub not_honoured: Vec<Problem>,
     /// A deploy would delete more members of the app than its limit allows.
     pub too_many: Vec<Problem>,
     /// Members of the app that could not be read.
     pub unread_members: Vec<Problem>,
-    /// Objects of other tools that the deploy would change: see [`crate::plan::owner`].
+    /// Objects of other tools that the deploy would change: see [`gantry_deploy::plan::owner`].
     pub owned: Vec<Problem>,
 }
 

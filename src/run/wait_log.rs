@@ -8,9 +8,9 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::apply::Waiting;
-use crate::resource::ObjectRef;
-use crate::text;
+use gantry_core::resource::ObjectRef;
+use gantry_core::text;
+use gantry_deploy::apply::Waiting;
 
 /// How long an object is awaited before the first line about it, and the shortest time between two lines about it.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use super::wait_log::WaitLog;
-use crate::apply::{self, Applied, ApplyEvent, ApplyOptions, Waiting};
-use crate::cluster::Target;
-use crate::plan::Plan;
-use crate::problem::{Error, Problem, Result};
-use crate::report::{Report, Summary};
-use crate::text;
-use crate::ui::confirm;
-use crate::ui::progress::{ProgressDisplay, ProgressStage};
+use gantry_cluster::Target;
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::text;
+use gantry_core::ui::confirm;
+use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
+use gantry_deploy::apply::{self, Applied, ApplyEvent, ApplyOptions, Waiting};
+use gantry_deploy::plan::Plan;
+use gantry_report::{Report, Summary};
 
 /// The message when a deploy is interrupted while it writes.
 pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::admission::{Admission, comes_into_force, findings, only, quota, rule};
 use crate::support::{Bed, control_plane, sentences};
-use gantry::preflight::registry;
+use gantry_preflight::registry;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 

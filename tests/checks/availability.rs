@@ -382,7 +382,7 @@ fn the_table_of_removed_apis_agrees_with_the_server() {
         .flat_map(|group| group["versions"].as_array().into_iter().flatten())
         .filter_map(|version| version["groupVersion"].as_str())
         .collect();
-    let table = include_str!("../../src/preflight/api_availability/lifecycle.txt");
+    let table = include_str!("../../crates/preflight/src/api_availability/lifecycle.txt");
     let gone = table.lines().map(|line| line.split(' ').collect::<Vec<_>>()).filter(|words| {
         let minor = words[3].strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok());
         minor.is_some_and(|minor| minor <= 36)

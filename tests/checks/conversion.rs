@@ -3,7 +3,7 @@
 use crate::support::{Bed, CrdBuilder, Output, Webhook, control_plane, eventually, string_fields};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use gantry::preflight::registry;
+use gantry_preflight::registry;
 use gantry_yaml as yaml;
 use serde_json::{Value, json};
 

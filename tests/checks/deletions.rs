@@ -1,8 +1,8 @@
 //! `DeletionSafety`: objects that leave an app and what is deleted with them, on a real API server.
 
 use crate::support::{Bed, Output, control_plane, eventually};
-use gantry::finding::Severity;
-use gantry::preflight::deletion_safety::ENTRY;
+use gantry_core::finding::Severity;
+use gantry_preflight::deletion_safety::ENTRY;
 use serde_json::{Value, json};
 
 /// `gantry` on the bed's app.

@@ -7,7 +7,7 @@
 use super::availability::{ADMISSION, two_versions};
 use super::conversion::{Conversion, ca_bundle, deployment, rename, webhook};
 use crate::support::{Bed, Samples, Sentences, Webhook, control_plane, fields};
-use gantry::preflight::registry;
+use gantry_preflight::registry;
 use serde_json::{Value, json};
 
 /// The messages; asserts that every rule of the check has at least one.

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use crate::support::{ControlPlane, CrdBuilder, Proxy, When, any_fields, control_plane, eventually, isolated};
-use gantry::cluster::{Connection, DesiredSource, ListError, ListPage, ListRequest, MissingRight, Pages, Target};
-use gantry::options::TargetSpec;
-use gantry::resource::Resource;
+use gantry_cluster::{Connection, DesiredSource, ListError, ListPage, ListRequest, MissingRight, Pages, Target};
+use gantry_core::options::TargetSpec;
+use gantry_core::resource::Resource;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;

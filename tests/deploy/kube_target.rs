@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::support::{CrdBuilder, Proxy, Recorded, When, control_plane, eventually, isolated, string_fields};
-use gantry::cluster::kube::KubeTarget;
-use gantry::cluster::{
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::{
     Apply, ApplyError, Connection, Established, FieldConflict, FormerTools, Gvk, ManagerOperation, ObjectToRead,
     WritePrecondition,
 };
-use gantry::problem::{Error, Problem};
-use gantry::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_core::problem::{Error, Problem};
+use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -39,7 +39,7 @@ impl Cluster {
     }
 
     fn read(&self, wanted: &[ObjectToRead]) -> Result<Vec<Option<LiveObject>>, Error> {
-        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry::cluster::all)
+        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry_cluster::all)
     }
 
     fn live(&self, thing: &Thing) -> Option<LiveObject> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::{Bed, Gantry, Output, Proxy, When, closed_port, control_plane};
-use gantry::text::is_hostile;
+use gantry_core::text::is_hostile;
 use serde_json::{Value, json};
 
 fn schema() -> jsonschema::Validator {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::support::{control_plane, isolated};
-use gantry::preflight::crd_upgrade_safety::crd_fields::{FIELDS, FieldCoverage};
-use gantry::preflight::crd_upgrade_safety::rules::RULES;
+use gantry_preflight::crd_upgrade_safety::crd_fields::{FIELDS, FieldCoverage};
+use gantry_preflight::crd_upgrade_safety::rules::RULES;
 use gantry_schema::keywords::{self, Absent, KEYWORDS};
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,7 @@ use crate::comparison::{FIELDS, crd};
 use crate::generator::{self, Random};
 use crate::support::{Api, control_plane, eventually, isolated};
 use crate::validator::{run_length, seed};
-use gantry::resource::Step;
+use gantry_core::resource::Step;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use serde_json::{Value, json};
 

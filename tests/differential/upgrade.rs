@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use crate::generator::{self, Random};
 use crate::judges::as_live;
 use crate::support::CrdBuilder;
-use gantry::finding::Severity;
-use gantry::preflight::Violation;
-use gantry::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
+use gantry_core::finding::Severity;
+use gantry_preflight::Violation;
+use gantry_preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 use gantry_proof::{self as proof, Limits, NodeProof, SchemaRelation, VersionSchema};
 use gantry_schema::crd::validate;
 use gantry_schema::{ObjectValidationResult, Schema};
@@ -231,7 +231,7 @@ fn is_mild(node: &NodeProof) -> bool {
 fn is_decided(violation: &Violation, node: &NodeProof) -> bool {
     node.verdict == SchemaRelation::Undecided
         && violation.body.path.as_deref() == Some(&node.path)
-        && violation.body.verdict == Some(gantry::finding::Verdict::Undecided)
+        && violation.body.verdict == Some(gantry_core::finding::Verdict::Undecided)
 }
 
 /// Whether one of the nodes is an ancestor of the other, or both are the same.

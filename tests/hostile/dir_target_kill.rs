@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gantry::cluster::dir::DirTarget;
-use gantry::cluster::{Apply, FormerTools, ObjectToRead, WritePrecondition};
-use gantry::resource::{ObjectRef, RawObject, Resource};
+use gantry_cluster::dir::DirTarget;
+use gantry_cluster::{Apply, FormerTools, ObjectToRead, WritePrecondition};
+use gantry_core::resource::{ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 
 const FOLDER: &str = "GANTRY_KILL_TEST_FOLDER";

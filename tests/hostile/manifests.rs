@@ -7,13 +7,13 @@ use std::process::Command;
 #[cfg(unix)]
 use std::process::Stdio;
 
-use gantry::manifest::{Spans, load};
-use gantry::problem::Problem;
-use gantry::resource::Step;
+use gantry_core::manifest::{Spans, load};
+use gantry_core::problem::Problem;
+use gantry_core::resource::Step;
 
 use crate::support::Gantry;
 
-fn from_stdin(stdin: impl Read) -> Result<gantry::manifest::LoadedManifests, Vec<Problem>> {
+fn from_stdin(stdin: impl Read) -> Result<gantry_core::manifest::LoadedManifests, Vec<Problem>> {
     load(&["-".to_owned()], &mut Some(stdin))
 }
 

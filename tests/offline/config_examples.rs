@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gantry::config::{CheckDefinition, LoadedSettings, Loader, SelectedCheck, schema};
-use gantry::finding::Mode;
-use gantry::preflight::registry;
+use gantry_core::finding::Mode;
+use gantry_deploy::config::{CheckDefinition, LoadedSettings, Loader, SelectedCheck, schema};
+use gantry_preflight::registry;
 
 /// The files to load for each example, the example itself last, and the resulting `mode` and `failMode`.
 const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
@@ -129,7 +129,7 @@ fn every_example_of_gantry_fits_the_schema() {
     for file in examples() {
         let text = std::fs::read_to_string(folder().join(&file)).expect("an example");
         let value = gantry_yaml::parse(&text).expect("YAML").expect("a document").to_value();
-        let of_kapp = value["apiVersion"] == gantry::config::KAPP_API_VERSION;
+        let of_kapp = value["apiVersion"] == gantry_deploy::config::KAPP_API_VERSION;
         assert_eq!(validator.is_valid(&value), !of_kapp, "{}", file.display());
     }
 }

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gantry::crd::CrdPair;
-use gantry::finding::{Severity, Verdict};
-use gantry::preflight::Violation;
-use gantry::preflight::crd_upgrade_safety::compare::{self, RuleViolation};
-use gantry::preflight::crd_upgrade_safety::rules::RULES;
-use gantry::preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
+use gantry_core::crd::CrdPair;
+use gantry_core::finding::{Severity, Verdict};
+use gantry_preflight::Violation;
+use gantry_preflight::crd_upgrade_safety::compare::{self, RuleViolation};
+use gantry_preflight::crd_upgrade_safety::rules::RULES;
+use gantry_preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -143,7 +143,7 @@ fn every_rule_has_a_fixture() {
 /// A finding must point into the desired CRD, at least to the version that it is about.
 #[test]
 fn every_finding_points_into_the_desired_crd() {
-    use gantry::resource::Step;
+    use gantry_core::resource::Step;
     for fixture in &fixtures() {
         let desired: Value = serde_json::from_str(&fixture.desired).unwrap();
         for violation in compared(fixture, &fixture.live, &fixture.desired) {

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::crd::crd_yaml;
 use super::git::{Ended, Repository, check_in};
+use gantry_core::crd::builder::crd_yaml;
 
 /// A CRD whose objects have `spec` with this schema.
 fn crd(spec: &str) -> String {

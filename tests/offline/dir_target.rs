@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::crd::CrdBuilder;
-use gantry::cluster::dir::DirTarget;
-use gantry::cluster::{
+use gantry_cluster::dir::DirTarget;
+use gantry_cluster::{
     Apply, ApplyError, FieldConflict, FormerTools, Gvk, ListError, ListRequest, ManagerOperation, ObjectToRead,
     WritePrecondition,
 };
-use gantry::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_core::crd::builder::CrdBuilder;
+use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

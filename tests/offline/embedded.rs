@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use clap::Parser as _;
 use gantry::cli::Cli;
-use gantry::date::Date;
 use gantry::run::{Exit, Host, run};
+use gantry_core::date::Date;
 use tempfile::TempDir;
 use tokio::sync::watch;
 

@@ -146,9 +146,9 @@ fn values_of_secrets_and_control_characters_reach_no_format() {
 #[test]
 fn a_configuration_may_name_every_format() {
     use clap::ValueEnum;
-    let schema = gantry::config::schema(&gantry::preflight::registry::known());
+    let schema = gantry_deploy::config::schema(&gantry_preflight::registry::known());
     let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let formats: Vec<String> = gantry::options::ReportFormat::value_variants()
+    let formats: Vec<String> = gantry_core::options::ReportFormat::value_variants()
         .iter()
         .map(|format| format.to_possible_value().expect("a name").get_name().to_owned())
         .collect();

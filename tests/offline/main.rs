@@ -5,10 +5,6 @@
 #[allow(dead_code)]
 mod sentences;
 
-#[path = "../support/crd.rs"]
-#[allow(dead_code)]
-mod crd;
-
 mod baseline;
 mod catalog;
 mod changed_lines;

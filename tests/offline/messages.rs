@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gantry::preflight::crd_upgrade_safety::rules::RULES;
+use gantry_preflight::crd_upgrade_safety::rules::RULES;
 use serde_json::Value;
 
 use crate::sentences::words;

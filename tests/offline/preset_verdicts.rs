@@ -11,9 +11,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gantry::crd::CrdPair;
-use gantry::preflight::crd_upgrade_safety::presets::options::CrdifyOptions;
-use gantry::preflight::crd_upgrade_safety::presets::{self, PresetTool};
+use gantry_core::crd::CrdPair;
+use gantry_preflight::crd_upgrade_safety::presets::options::CrdifyOptions;
+use gantry_preflight::crd_upgrade_safety::presets::{self, PresetTool};
 use serde_json::Value;
 
 type Found = BTreeSet<(String, String, String)>;

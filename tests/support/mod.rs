@@ -10,7 +10,6 @@
 
 pub mod admission;
 mod bed;
-mod crd;
 mod gantry;
 pub mod https;
 mod mock;
@@ -26,8 +25,8 @@ mod terminal;
 mod webhook;
 
 pub use bed::{Bed, changed, closed_port, create_as, kubeconfig_with, merge, results};
-pub use crd::{CrdBuilder, any_fields, crd_yaml, fields, string_fields};
 pub use gantry::{Gantry, Output, Running};
+pub use gantry_core::crd::builder::{CrdBuilder, any_fields, crd_yaml, fields, string_fields};
 /// The control plane of this test binary, started by the first caller.
 pub use gantry_testbed::shared as control_plane;
 pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};

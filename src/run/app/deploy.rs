@@ -8,26 +8,26 @@ use tokio::sync::watch;
 
 use super::ManagedApp;
 use super::record::last;
-use crate::app::parent::{self, AppRecordContent, LastRun};
-use crate::app::{Parent, RunOutcome};
-use crate::apply::delete::{self, DeletionResults, RemovalEvent};
-use crate::apply::{self, Applied, ApplyOptions, NotWritten};
-use crate::cluster::Target;
-use crate::cluster::patience::Patience;
-use crate::config::{Settings, key};
-use crate::finding::redact::without_values;
-use crate::finding::{Action, ApplyResult, ExtensionEntry};
-use crate::options::WaitPolicy;
-use crate::plan::DeployPolicy;
-use crate::plan::removal::Removal;
-use crate::plan::{Change, Plan};
-use crate::problem::Problem;
-use crate::readiness::rules::WaitRule;
-use crate::resource;
 use crate::run::host::Host;
 use crate::run::wait_log::WaitLog;
-use crate::text;
-use crate::ui::progress::ProgressDisplay;
+use gantry_cluster::Target;
+use gantry_cluster::patience::Patience;
+use gantry_core::finding::redact::without_values;
+use gantry_core::finding::{Action, ApplyResult, ExtensionEntry};
+use gantry_core::options::WaitPolicy;
+use gantry_core::problem::Problem;
+use gantry_core::resource;
+use gantry_core::text;
+use gantry_core::ui::progress::ProgressDisplay;
+use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
+use gantry_deploy::app::{Parent, RunOutcome};
+use gantry_deploy::apply::delete::{self, DeletionResults, RemovalEvent};
+use gantry_deploy::apply::{self, Applied, ApplyOptions, NotWritten};
+use gantry_deploy::config::{Settings, key};
+use gantry_deploy::plan::DeployPolicy;
+use gantry_deploy::plan::removal::Removal;
+use gantry_deploy::plan::{Change, Plan};
+use gantry_deploy::readiness::rules::WaitRule;
 
 /// The result of a deploy of an app.
 pub struct DeployedApp {

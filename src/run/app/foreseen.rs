@@ -1,7 +1,7 @@
 //! The report about an app before the first write.
 
-use crate::problem::Problem;
-use crate::resource::ObjectRef;
+use gantry_core::problem::Problem;
+use gantry_core::resource::ObjectRef;
 
 /// What is reported about an app before anything is written.
 #[derive(Debug, Default)]

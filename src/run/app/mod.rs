@@ -10,25 +10,25 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 
-use crate::app::inventory::AppMember;
-use crate::app::members::{self, AppObject, LiveMembers};
-use crate::app::{App, PART_OF, Parent, config_maps, label, versions};
-use crate::apply::Applied;
-use crate::apply::delete::DeletionResults;
 use crate::cli::AppFlags;
-use crate::cluster::Target;
-use crate::cluster::patience::is_of_webhook;
-use crate::config::Settings;
-use crate::finding::Action;
-use crate::manifest::Manifest;
-use crate::options::{Prune, PruneFlag, PruneMax, TargetSpec};
-use crate::plan::removal::{self, Removal, Removals};
-use crate::plan::strategy::{self, DeployStrategy};
-use crate::plan::{Change, ObjectLookup, Plan};
-use crate::problem::{Error, Problem, Result};
-use crate::rbac::Atom;
-use crate::resource::{self, ObjectRef, Resource};
 use foreseen::{AppForecast, listed};
+use gantry_cluster::Target;
+use gantry_cluster::patience::is_of_webhook;
+use gantry_core::finding::Action;
+use gantry_core::manifest::Manifest;
+use gantry_core::options::{Prune, PruneFlag, PruneMax, TargetSpec};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::rbac::Atom;
+use gantry_core::resource::{self, ObjectRef, Resource};
+use gantry_deploy::app::inventory::AppMember;
+use gantry_deploy::app::members::{self, AppObject, LiveMembers};
+use gantry_deploy::app::{App, PART_OF, Parent, config_maps, label, versions};
+use gantry_deploy::apply::Applied;
+use gantry_deploy::apply::delete::DeletionResults;
+use gantry_deploy::config::Settings;
+use gantry_deploy::plan::removal::{self, Removal, Removals};
+use gantry_deploy::plan::strategy::{self, DeployStrategy};
+use gantry_deploy::plan::{Change, ObjectLookup, Plan};
 
 use crate::run::before::{self, RecordedApp};
 use crate::run::from_kapp::FromKapp;
@@ -77,7 +77,7 @@ pub struct Use {
 /// What is known of an app before its manifests are read.
 pub struct AppBeforeRun {
     pub before: Option<RecordedApp>,
-    /// See [`crate::manifest::Input::sum`].
+    /// See [`gantry_core::manifest::Input::sum`].
     pub input: String,
 }
 

@@ -8,22 +8,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::ManagedApp;
-use crate::app::inventory::{self, Inventory, group_kind};
-use crate::app::last_applied::LastApplied;
-use crate::app::members::AppObject;
-use crate::app::parent::{self, AppRecordContent, LastRun, reach};
-use crate::app::{AppMember, Parent, RunOutcome};
-use crate::apply::Applied;
-use crate::apply::delete::DeletionResults;
-use crate::cluster::Target;
-use crate::cluster::patience::Patience;
-use crate::finding::{Action, ApplyResult};
-use crate::parallel::in_parallel;
-use crate::plan::strategy::{self, DeployStrategy};
-use crate::plan::{Change, Plan, managed, removal};
-use crate::problem::{Error, Problem, Result};
-use crate::resource::{LiveObject, ObjectRef};
 use crate::run::host::Host;
+use gantry_cluster::Target;
+use gantry_cluster::patience::Patience;
+use gantry_core::finding::{Action, ApplyResult};
+use gantry_core::parallel::in_parallel;
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::{LiveObject, ObjectRef};
+use gantry_deploy::app::inventory::{self, Inventory, group_kind};
+use gantry_deploy::app::last_applied::LastApplied;
+use gantry_deploy::app::members::AppObject;
+use gantry_deploy::app::parent::{self, AppRecordContent, LastRun, reach};
+use gantry_deploy::app::{AppMember, Parent, RunOutcome};
+use gantry_deploy::apply::Applied;
+use gantry_deploy::apply::delete::DeletionResults;
+use gantry_deploy::plan::strategy::{self, DeployStrategy};
+use gantry_deploy::plan::{Change, Plan, managed, removal};
 
 /// The changes that become members of the app: all but those of bundles.
 pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
@@ -205,7 +205,8 @@ impl ManagedApp {
             let found = found.get(&identity);
             // Its label or its uid changed, so it is no longer a member.
             let left = found.is_some_and(|found| {
-                found.facts.uid != member.uid || found.facts.labels.get(crate::app::PART_OF) != Some(&self.app.id())
+                found.facts.uid != member.uid
+                    || found.facts.labels.get(gantry_deploy::app::PART_OF) != Some(&self.app.id())
             });
             if !gone.contains(member) && !left && !out.contains(&identity) && !moved.contains(&member.uid) {
                 content.members.insert(member.clone());

@@ -1,10 +1,10 @@
 //! The catalogs of a cluster for `gantry catalog`.
 
-use crate::cluster::{DesiredSource, Target};
-use crate::config::Settings;
-use crate::olm::cluster_catalog::{self, ClusterCatalog};
-use crate::problem::{Error, Problem, Result};
 use crate::run::prepare::{connection, impersonate};
+use gantry_cluster::{DesiredSource, Target};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_deploy::config::Settings;
+use gantry_deploy::olm::cluster_catalog::{self, ClusterCatalog};
 
 /// The catalogs of a cluster to read.
 #[derive(Default)]

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use wildmatch::WildMatch;
 
-use crate::bounded;
 use crate::cli::{FlowArgs, ManyArgs};
-use crate::cluster::kube::{self, ReadKubeconfig};
-use crate::manifest;
-use crate::options::TargetSpec;
-use crate::problem::{Error, Location, Problem, Result, did_you_mean};
 use crate::run::flow::configured::ConfiguredRun;
 use crate::run::prepare::connection;
+use gantry_cluster::kube::{self, ReadKubeconfig};
+use gantry_core::bounded;
+use gantry_core::manifest;
+use gantry_core::options::TargetSpec;
+use gantry_core::problem::{Error, Location, Problem, Result, did_you_mean};
 
 /// The most names that a message lists.
 const LISTED: usize = 20;

@@ -22,17 +22,17 @@ use super::interrupt::{interrupt, interrupted, until};
 use super::output::Output;
 use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
 use super::write;
-use crate::cluster::{Connection, DesiredSource, Target};
-use crate::hash::fnv128;
-use crate::manifest::{Input, LoadedManifests};
-use crate::options::{TargetSpec, Waves};
-use crate::plan::{Plan, Prefetch};
-use crate::problem::{Error, Problem, Result};
-use crate::report::{ClusterReport, ErrorEntry, LiveCrds, Outcome, Report, ReportList};
-use crate::text;
-use crate::ui::progress::ProgressDisplay;
 use contexts::Contexts;
 pub use contexts::find;
+use gantry_cluster::{Connection, DesiredSource, Target};
+use gantry_core::hash::fnv128;
+use gantry_core::manifest::{Input, LoadedManifests};
+use gantry_core::options::{TargetSpec, Waves};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::text;
+use gantry_core::ui::progress::ProgressDisplay;
+use gantry_deploy::plan::{Plan, Prefetch};
+use gantry_report::{ClusterReport, ErrorEntry, LiveCrds, Outcome, Report, ReportList};
 use gantry_schema::scan;
 
 /// The default of `--parallel`.
@@ -151,7 +151,7 @@ impl FleetState {
         }
         let of = |message: &str, names: &[String]| match names.len() == number {
             true => message.to_owned(),
-            false => format!("{}: {message}", crate::report::list_names(names.iter().map(String::as_str), NAMED)),
+            false => format!("{}: {message}", gantry_report::list_names(names.iter().map(String::as_str), NAMED)),
         };
         let mut notices: Vec<Problem> = notices
             .into_iter()
@@ -382,7 +382,7 @@ fn question(waves: &[usize], changes: usize) -> String {
 /// A hash of the live state of each CRD of the plan. CRDs that could not be read are left out.
 fn live(plan: &Plan) -> LiveCrds {
     let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd() && change.unread.is_none());
-    let hash = |change: &crate::plan::Change| {
+    let hash = |change: &gantry_deploy::plan::Change| {
         let json = change.live.as_ref()?.raw.json();
         Some(format!("{:016x}", (fnv128(spec(&json).as_bytes()) >> 64) as u64))
     };

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::goal::Goal;
-use crate::catalog;
 use crate::cli::FlowArgs;
-use crate::config::{CheckConfig, Loader, SelectedCheck, Settings, key};
-use crate::finding::Mode;
-use crate::manifest::{Input, LoadedManifests};
-use crate::options::{Prune, TargetSpec, Waves};
-use crate::plan::strategy;
-use crate::preflight::custom::{self, ProgramEnvironment};
-use crate::preflight::proofs::ProofCache;
-use crate::preflight::registry::{self, CHECKS};
-use crate::preflight::run::Enabled;
-use crate::problem::{Error, Problem, Result};
-use crate::report::Report;
 use crate::run::baseline::{self, Baselines};
 use crate::run::host::Host;
 use crate::run::output::Output;
 use crate::run::prepare::{LastDeployInput, loader, overrides, read_files, read_input};
-use crate::ui::progress::ProgressDisplay;
+use gantry_core::finding::Mode;
+use gantry_core::manifest::{Input, LoadedManifests};
+use gantry_core::options::{Prune, TargetSpec, Waves};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::ui::progress::ProgressDisplay;
+use gantry_deploy::catalog;
+use gantry_deploy::config::{CheckConfig, Loader, SelectedCheck, Settings, key};
+use gantry_deploy::plan::strategy;
+use gantry_preflight::custom::{self, ProgramEnvironment};
+use gantry_preflight::proofs::ProofCache;
+use gantry_preflight::registry::{self, CHECKS};
+use gantry_preflight::run::Enabled;
+use gantry_report::Report;
 
 /// A run before its target is opened.
 pub struct ConfiguredRun<'a> {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::configured::ConfiguredRun;
-use crate::cluster::Target;
-use crate::cluster::git::GitTarget;
-use crate::config::{Loader, weaker};
-use crate::manifest::LoadedManifests;
-use crate::preflight::registry;
-use crate::problem::{Location, Problem};
+use gantry_cluster::Target;
+use gantry_cluster::git::GitTarget;
+use gantry_core::manifest::LoadedManifests;
+use gantry_core::problem::{Location, Problem};
+use gantry_deploy::config::{Loader, weaker};
+use gantry_preflight::registry;
 
 /// What the configuration and the baseline let pass, and those of the commit did not.
 pub async fn weakened(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, target: &Target) -> Vec<Problem> {

@@ -1,8 +1,8 @@
 //! The commands of the flow.
 
 use crate::cli::{DeployArgs, FlowArgs};
-use crate::options::DiffKind;
 use crate::run::diffs;
+use gantry_core::options::DiffKind;
 
 /// Which command runs the flow.
 #[derive(Clone, Copy)]

@@ -4,18 +4,6 @@ use std::collections::BTreeSet;
 
 use super::configured::ConfiguredRun;
 use super::gate;
-use crate::apply::delete::DeletionResults;
-use crate::apply::{Applied, Reached};
-use crate::catalog::Catalogs;
-use crate::cluster::Target;
-use crate::config::key;
-use crate::finding::{Action, ApplyResult, Baseline, redact};
-use crate::manifest::LoadedManifests;
-use crate::plan::{Plan, Prefetch};
-use crate::preflight::waive::Waivers;
-use crate::problem::{Error, Problem, Result};
-use crate::readiness::Readiness;
-use crate::report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 use crate::run::app::{self, DeployedApp};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
@@ -24,6 +12,18 @@ use crate::run::output::Output;
 use crate::run::plan_and_check::{Checking, Showing, plan_and_check};
 use crate::run::verdict::{self, Terms};
 use crate::run::write;
+use gantry_cluster::Target;
+use gantry_core::finding::{Action, ApplyResult, Baseline, redact};
+use gantry_core::manifest::LoadedManifests;
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_deploy::apply::delete::DeletionResults;
+use gantry_deploy::apply::{Applied, Reached};
+use gantry_deploy::catalog::Catalogs;
+use gantry_deploy::config::key;
+use gantry_deploy::plan::{Plan, Prefetch};
+use gantry_deploy::readiness::Readiness;
+use gantry_preflight::waive::Waivers;
+use gantry_report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 
 /// An open target, and what was already read from it.
 pub struct OpenedTarget<'a> {

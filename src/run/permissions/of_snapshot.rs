@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 
 use super::{name_of, named_user, need, subjects};
 use crate::cli::PermissionsArgs;
-use crate::cluster::{DesiredSource, ListError, ListRequest, Target};
-use crate::config::{Loader, key};
-use crate::plan::{Plan, kinds};
-use crate::preflight::permission_validation::{Grants, Need};
-use crate::preflight::registry;
-use crate::problem::{Error, Problem, Result};
-use crate::resource::Resource;
 use crate::run::host::Host;
 use crate::run::interrupt::until;
 use crate::run::prepare::{complete, connection, loader, overrides, read_input};
 use crate::run::snapshot;
-use crate::text;
+use gantry_cluster::{DesiredSource, ListError, ListRequest, Target};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::Resource;
+use gantry_core::text;
+use gantry_deploy::config::{Loader, key};
+use gantry_deploy::plan::{Plan, kinds};
+use gantry_preflight::permission_validation::{Grants, Need};
+use gantry_preflight::registry;
 
 const PAGE: u32 = 500;
 

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::cluster::ManagerOperation;
-use crate::finding::{ApplyResult, Severity, samples};
-use crate::manifest::{Manifest, ManifestOrigin, ManifestSource};
-use crate::plan::{Action, Crds, Unplaced};
-use crate::resource::{LiveObject, RawObject, Resource};
+use gantry_cluster::ManagerOperation;
+use gantry_core::finding::{ApplyResult, Severity, samples};
+use gantry_core::manifest::{Manifest, ManifestOrigin, ManifestSource};
+use gantry_core::resource::{LiveObject, RawObject, Resource};
+use gantry_deploy::plan::{Action, Crds, Unplaced};
 
 fn manifest() -> Manifest {
     let source = ManifestSource::new("a.yaml", String::new());

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gantry::preflight::operator_dependencies::ENTRY;
+use gantry_preflight::operator_dependencies::ENTRY;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, extension};
-use crate::crd::{CrdBuilder, fields};
+use gantry_core::crd::builder::{CrdBuilder, fields};
 
 /// A ClusterServiceVersion of the package at the start of its name: owned and required kinds of the group
 /// `g.example.com`.

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use gantry::preflight::entry::CheckEntry;
-use gantry::preflight::extension_resolution::ENTRY;
+use gantry_preflight::entry::CheckEntry;
+use gantry_preflight::extension_resolution::ENTRY;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -1,9 +1,9 @@
 //! `ExtensionResolution`: what OLM v1 would install, or why it would install nothing.
 
-use gantry::finding::Severity;
-use gantry::preflight::entry::CheckEntry;
-use gantry::preflight::extension_resolution::ENTRY;
-use gantry::preflight::operator_dependencies;
+use gantry_core::finding::Severity;
+use gantry_preflight::entry::CheckEntry;
+use gantry_preflight::extension_resolution::ENTRY;
+use gantry_preflight::operator_dependencies;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, catalog, chain, chained, entries, extension};

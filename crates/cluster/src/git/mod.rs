@@ -1,0 +1,146 @@
+//! A commit of a git repository whose manifests count as live. It is read-only.
+//!
+//! Only files of the commit are read, as stored: neither the checked-out files nor git's filters matter. Their meaning
+//! is the same as in a folder ([`super::dir`]).
+
+mod blobs;
+mod checkout;
+mod command;
+mod moved;
+mod paths;
+mod repository;
+mod tree;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use self::blobs::{Blobs, MAX_BYTES_IN_ALL};
+use self::repository::{Commit, Repository};
+use self::tree::{Depth, Gathering};
+use super::DesiredSource;
+use super::dir::FolderState;
+use gantry_core::manifest::MAX_SOURCE_BYTES;
+use gantry_core::options::GitSpec;
+use gantry_core::problem::{Error, Problem, Result};
+
+/// The files of a commit.
+pub struct GitTarget {
+    commit: Commit,
+    /// As the user wrote it.
+    spec: GitSpec,
+    state: FolderState,
+    notices: Vec<Problem>,
+    /// See [`Repository::work_tree`].
+    work_tree: Option<PathBuf>,
+}
+
+impl GitTarget {
+    /// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not
+    /// there are looked up in the rest of the commit.
+    pub async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<Self> {
+        let repository = Repository::find().await.map_err(Error::failed)?;
+        let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
+        let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
+        // A program that renders manifests can read any file.
+        let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
+        let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
+        let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
+        let root = checkout.as_ref().map(|checkout| checkout.path().to_owned());
+        let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
+        let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
+        let mut gathering = Gathering::new(&commit, &repository);
+        let mut present = Vec::new();
+        let (gathered, to_render) = (&mut gathering, &mut present);
+        let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
+            Box::pin(async move {
+                // Files that are written for a renderer are not kept, and have a limit of their own.
+                let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
+                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
+                let Some(root) = root else {
+                    gathered.gather(&wanted, &entries, &mut blobs).await?;
+                    return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
+                };
+                *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
+                if !to_render.is_empty() {
+                    gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);
+                }
+                Ok(())
+            })
+        });
+        read.await.map_err(|failed| Error::failed(failed.problem()))?;
+        if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
+            // Other relative paths in the command lead to the same files, as of the commit.
+            let from = checkout.path().join(repository.prefix());
+            std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
+            for path in present {
+                let folder = checkout.path().join(command::os(&path));
+                match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
+                    Ok(source) => gathering.made(&path, source),
+                    Err(problem) => gathering.problems.push(problem),
+                }
+            }
+        }
+        let Gathering { files, mut problems, notices, .. } = gathering;
+        if !problems.is_empty() {
+            problems.sort();
+            return Err(Error::Failed(problems));
+        }
+        let state = FolderState::of_commit(files)?;
+        let notices = commit.notices.iter().cloned().chain(notices).collect();
+        Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
+    }
+
+    /// `git: main (1a2b3c4d5e6f)`
+    pub fn describe(&self) -> String {
+        let spec = self.spec.to_string();
+        let spec = gantry_core::manifest::shown(spec.strip_prefix("git:").unwrap_or(&spec));
+        format!("git: {spec} ({})", self.commit.short())
+    }
+
+    /// The name of the commit for messages.
+    pub fn name(&self) -> &str {
+        &self.commit.name
+    }
+
+    /// The text of a file at the commit, by its path on disk. The outer `None` if the file is outside the repository,
+    /// and the inner one if the commit does not have it.
+    ///
+    /// # Errors
+    /// Git cannot read it.
+    pub async fn text_of(&self, path: &Path) -> std::result::Result<Option<Option<String>>, Problem> {
+        let within = |path: &Path| {
+            let folder = path.parent()?.canonicalize().ok()?;
+            let path = folder.join(path.file_name()?);
+            path.strip_prefix(self.work_tree.as_ref()?).map(Path::to_owned).ok()
+        };
+        let Some(path) = within(path) else { return Ok(None) };
+        let mut object = OsString::from(format!("{}:", self.commit.hash));
+        object.push(command::os(&command::bytes(path.as_os_str())));
+        match command::run(&[OsStr::new("cat-file"), OsStr::new("blob"), &object]).await {
+            Ok(bytes) => Ok(Some(Some(String::from_utf8_lossy(&bytes).into_owned()))),
+            Err(failed) if failed.is_answer() && failed.said.contains("not in '") => Ok(Some(None)),
+            Err(failed) if failed.is_answer() && failed.said.contains("does not exist in '") => Ok(Some(None)),
+            Err(failed) => Err(failed.problem()),
+        }
+    }
+
+    /// Notices about how the commit was read.
+    pub fn notices(&self) -> &[Problem] {
+        &self.notices
+    }
+
+    /// The contents of the files.
+    pub(super) fn state(&self) -> &FolderState {
+        &self.state
+    }
+}
+
+fn no_folder(error: &std::io::Error) -> Error {
+    let problem = Problem::new(format!("cannot create a temporary folder for the files of the commit: {error}"));
+    Error::failed(problem.help("set TMPDIR to a folder with enough free space"))
+}
+
+/// Why nothing can be written.
+pub(super) fn read_only() -> Problem {
+    Problem::new("a commit is read-only").help("deploy to a cluster, or to a folder: --target dir:PATH")
+}

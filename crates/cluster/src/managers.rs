@@ -1,0 +1,38 @@
+//! Field managers: who wrote which field of an object, and how.
+
+pub use gantry_core::managed_fields::ManagerOperation;
+use gantry_core::merge;
+
+/// One field that another manager owns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldConflict {
+    pub manager: String,
+    pub operation: ManagerOperation,
+    /// As the API server writes it: `.spec.template.spec.containers[name="a"].image`.
+    pub field: String,
+    /// The manifest's value differs from the live one only in what the server defaults or normalizes, so taking the
+    /// field over changes no value. `false` if this was not checked.
+    pub only_defaults: bool,
+}
+
+impl FieldConflict {
+    pub fn new(manager: impl Into<String>, operation: ManagerOperation, field: impl Into<String>) -> Self {
+        Self { manager: manager.into(), operation, field: field.into(), only_defaults: false }
+    }
+}
+
+/// The deploy tool behind a field manager, as people know it; `None` for controllers, people and unknown managers.
+pub fn deploy_tool(manager: &str, operation: ManagerOperation) -> Option<&'static str> {
+    merge::deploy_tool(manager, operation == ManagerOperation::Apply)
+}
+
+/// What an apply does with the fields of deploy tools that wrote the object before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormerTools {
+    /// They keep their fields.
+    Keep,
+    /// Their fields are taken over, unless the apply changes values of them and is not forced.
+    TakeUnlessConflict,
+    /// Their fields are taken over without a conflict.
+    Take,
+}

@@ -1,0 +1,109 @@
+//! The writes to a target, and why they fail.
+
+use super::managers::{FieldConflict, FormerTools, deploy_tool};
+use gantry_core::problem::Problem;
+use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+
+/// What the caller knows about the live object. The write is refused if this is no longer true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WritePrecondition {
+    /// There was no such object.
+    Absent,
+    /// The object with this uid at this resourceVersion.
+    At { uid: String, resource_version: String },
+}
+
+/// One server-side apply.
+#[derive(Debug, Clone, Copy)]
+pub struct Apply<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    pub raw: &'a RawObject,
+    /// The object as it was read.
+    pub live: Option<&'a RawObject>,
+    pub pin: &'a WritePrecondition,
+    pub field_manager: &'a str,
+    pub force_conflicts: bool,
+    pub former_tools: FormerTools,
+}
+
+impl Apply<'_> {
+    /// The same apply by force, if these conflicts are all with deploy tools whose fields it takes over.
+    pub fn forced_over_tools(&self, conflicts: &[FieldConflict]) -> Option<Self> {
+        let is_of_tool = |conflict: &FieldConflict| deploy_tool(&conflict.manager, conflict.operation).is_some();
+        let takes = self.former_tools == FormerTools::Take && conflicts.iter().all(is_of_tool);
+        takes.then_some(Apply { force_conflicts: true, ..*self })
+    }
+}
+
+/// Labels and annotations to remove from an object.
+#[derive(Debug)]
+pub struct Unmark<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// The object as it was read. It is left alone if it has changed.
+    pub live: &'a LiveObject,
+    pub labels: &'a [&'a str],
+    pub annotations: &'a [&'a str],
+    pub field_manager: &'a str,
+}
+
+/// A gantry label to set to a new value.
+#[derive(Debug)]
+pub struct Relabel<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// The object as it was read. It is left alone if it has changed.
+    pub live: &'a LiveObject,
+    pub label: &'a str,
+    pub value: &'a str,
+    pub field_manager: &'a str,
+}
+
+/// One object to delete.
+#[derive(Debug, Clone, Copy)]
+pub struct Delete<'a> {
+    pub resource: &'a Resource,
+    pub object: &'a ObjectRef,
+    /// The object is left alone if it no longer has this uid and resourceVersion.
+    pub uid: &'a str,
+    pub resource_version: &'a str,
+    /// Whether the object's dependents (a Deployment's Pods) are deleted first, so that its end means that all of them
+    /// are gone. Otherwise they are garbage-collected afterwards.
+    pub foreground: bool,
+}
+
+/// Why the deletion of one object was not started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeleteError {
+    /// The live object has changed since it was read.
+    Changed,
+    /// A webhook does not answer.
+    NotYet(Problem),
+    Refused(Problem),
+}
+
+/// What a server can lack for a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lacking {
+    /// A response from an admission or conversion webhook, whose Pods may be starting.
+    Webhook,
+    /// The usage of a quota, which the controller manager has not counted yet. For a kind whose CRD is new, it can take
+    /// minutes.
+    QuotaUsage,
+}
+
+/// Why one object was not applied. Nothing was written to it, except perhaps if that is unknown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApplyError {
+    /// The live object has changed since it was checked.
+    Changed,
+    /// Other managers own fields that the manifest sets.
+    Conflict(Vec<FieldConflict>),
+    /// The server cannot accept the object yet, because it lacks this.
+    NotYet(Lacking, Problem),
+    /// There was no response, so it is unknown whether the object was written.
+    Unknown(Problem),
+    /// Anything else: refused by the server, forbidden, unreachable.
+    Refused(Problem),
+}

@@ -1,0 +1,287 @@
+//! The types of values of keys: how each is read, checked and described.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use schemars::SchemaGenerator;
+use serde_json::{Value, json};
+
+use super::ConfigKey;
+use crate::app;
+use crate::config::{duration, located, raw};
+use gantry_core::options::{
+    ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, WaitPolicy,
+};
+use gantry_core::problem::not_one_of;
+use gantry_core::render::Render;
+use gantry_core::resource::is_dns_label;
+
+/// The type of a key's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    Bool,
+    /// What a deploy waits for: a boolean or a word.
+    Wait,
+    /// A non-empty string.
+    Text,
+    /// The name of a user, which is sent as a header.
+    User,
+    FieldManager,
+    /// A program and its arguments, in the syntax of [`Render`].
+    Command,
+    Namespace,
+    /// A file; in a config file, relative to that file's folder.
+    File,
+    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]) or `git:REV[:PATH]`.
+    Target,
+    Color,
+    /// A list of `FORMAT` or `FORMAT=FILE`.
+    Outputs,
+    /// A list of patterns of objects.
+    Patterns,
+    /// A list of names of groups, each of which is sent as a header.
+    Groups,
+    Duration,
+    /// The name of an app.
+    App,
+    /// Whether to delete members of an app that are no longer in the manifests.
+    Prune,
+    /// The maximum number or share of members to delete.
+    PruneMax,
+    /// The preset of CRDUpgradeSafety.
+    Preset,
+    /// The list of checks.
+    Rules,
+    /// The list of waivers.
+    Waivers,
+    /// Labels and their values.
+    Labels,
+    /// Where the metadata of packages comes from; see [`super::catalogs`].
+    Catalogs,
+    /// A list of rules about objects; the lists of all layers are concatenated. See [`super::lists`].
+    Bindings,
+}
+
+impl SettingKind {
+    /// Parses the text of a variable or a default.
+    pub(in crate::config) fn read_text(self, text: &str) -> Result<serde_json::Value, String> {
+        let value = match self {
+            SettingKind::Bool => match text {
+                "true" | "1" => true.into(),
+                "false" | "0" => false.into(),
+                _ => return Err(format!("{text:?} is not true or false")),
+            },
+            SettingKind::Wait => wait_value(text.parse()?),
+            SettingKind::Outputs | SettingKind::Patterns | SettingKind::Groups => {
+                text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
+            }
+            _ => text.into(),
+        };
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Checks that `value` is valid for this key. The error says why it is not.
+    pub(in crate::config) fn check(self, value: &serde_json::Value) -> Result<(), String> {
+        match self {
+            SettingKind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
+            SettingKind::Wait => wait(value).map(drop),
+            SettingKind::Rules
+            | SettingKind::Waivers
+            | SettingKind::Catalogs
+            | SettingKind::Labels
+            | SettingKind::Bindings => Ok(()),
+            SettingKind::Outputs => {
+                let wrong = || format!("{value} is not a list of output formats");
+                let items = value.as_array().ok_or_else(wrong)?;
+                if items.is_empty() {
+                    return Err("the list is empty".into());
+                }
+                items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
+            }
+            SettingKind::Patterns | SettingKind::Groups => {
+                let wrong = || format!("{value} is not a list of names");
+                let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
+                items.iter().try_for_each(|item| {
+                    let text = item.as_str().filter(|text| !text.is_empty()).ok_or_else(wrong)?;
+                    if self == SettingKind::Groups { identity(text) } else { Ok(()) }
+                })
+            }
+            kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
+        }
+    }
+
+    /// The JSON Schema of a value of `key`, which is of this type.
+    pub(in crate::config) fn schema(self, key: &ConfigKey, generator: &mut SchemaGenerator) -> Value {
+        let text = |rules: Value| with(json!({"type": ["string", "null"]}), rules);
+        match self {
+            SettingKind::Bool => json!({"type": ["boolean", "null"]}),
+            SettingKind::Wait => json!({"enum": [true, WaitPolicy::Crds.name(), false]}),
+            SettingKind::Text | SettingKind::User | SettingKind::File => text(json!({"minLength": 1})),
+            SettingKind::FieldManager => text(json!({"minLength": 1, "maxLength": MAX_FIELD_MANAGER})),
+            SettingKind::Command => text(json!({})),
+            SettingKind::Namespace => text(json!({"maxLength": 63, "pattern": DNS_LABEL})),
+            SettingKind::App => text(json!({"minLength": 1, "maxLength": 246})),
+            SettingKind::Target => text(json!({"pattern": "^(kube|dir:.+|git:.+)$"})),
+            SettingKind::PruneMax => text(json!({"pattern": "^([0-9]+|0*([0-9]{1,2}|100)%)$"})),
+            SettingKind::Duration => text(json!({"pattern": DURATION})),
+            SettingKind::Color => words::<ColorChoice>(),
+            SettingKind::Prune => words::<Prune>(),
+            SettingKind::Preset => words::<PresetFlag>(),
+            SettingKind::Groups | SettingKind::Patterns => list(json!({"type": "string", "minLength": 1})),
+            SettingKind::Outputs => {
+                let pattern = format!("^({})(=.+)?$", names::<ReportFormat>().join("|"));
+                list(json!({"type": "string", "pattern": pattern}))
+            }
+            SettingKind::Rules
+            | SettingKind::Waivers
+            | SettingKind::Catalogs
+            | SettingKind::Labels
+            | SettingKind::Bindings => raw::schema_of_list(key.path, generator),
+        }
+    }
+
+    fn check_text(self, text: &str) -> Result<(), String> {
+        if text.is_empty() {
+            return Err("the value is empty".into());
+        }
+        match self {
+            SettingKind::Duration => duration(text).map(drop),
+            SettingKind::Color => color(text).map(drop),
+            SettingKind::Target => text.parse::<TargetSpec>().map(drop),
+            SettingKind::User => identity(text),
+            SettingKind::Command => text.parse::<Render>().map(drop),
+            SettingKind::Namespace => namespace(text),
+            SettingKind::App => app::check_name(text),
+            SettingKind::Preset => preset(text),
+            SettingKind::Prune => prune(text).map(drop),
+            SettingKind::PruneMax => text.parse::<PruneMax>().map(drop),
+            SettingKind::FieldManager
+                if text.chars().count() > MAX_FIELD_MANAGER || text.chars().any(char::is_control) =>
+            {
+                Err("a field manager has at most 128 printable characters".into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Resolves the relative path in `text` against `folder`, the folder of the config file (relative to the working
+    /// directory).
+    pub(in crate::config) fn below_folder(self, text: &str, folder: &Path) -> String {
+        let join = |path: &str| folder.join(path).to_string_lossy().into_owned();
+        match self {
+            SettingKind::File => join(text),
+            SettingKind::Target => {
+                text.strip_prefix("dir:").map_or_else(|| text.to_owned(), |path| format!("dir:{}", join(path)))
+            }
+            SettingKind::Outputs => match text.split_once('=') {
+                Some((format, file)) => format!("{format}={}", join(file)),
+                None => text.to_owned(),
+            },
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// When to colour.
+pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
+    <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["auto", "always", "never"]))
+}
+
+/// Checks the name of a preset.
+fn preset(text: &str) -> Result<(), String> {
+    let names = PresetFlag::names();
+    match names.iter().any(|name| name == text) {
+        true => Ok(()),
+        false => Err(not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>())),
+    }
+}
+
+/// When to prune.
+pub(in crate::config) fn prune(text: &str) -> Result<Prune, String> {
+    <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
+}
+
+/// Parses the value of `wait` in a file.
+pub(in crate::config) fn wait(value: &serde_json::Value) -> Result<WaitPolicy, String> {
+    match value {
+        serde_json::Value::Bool(true) => Ok(WaitPolicy::True),
+        serde_json::Value::Bool(false) => Ok(WaitPolicy::False),
+        serde_json::Value::String(word) if word == WaitPolicy::Crds.name() => Ok(WaitPolicy::Crds),
+        _ => Err(format!("{value} is not true, crds or false")),
+    }
+}
+
+/// The value that a file would have for `wait`.
+pub(in crate::config) fn wait_value(wait: WaitPolicy) -> serde_json::Value {
+    match wait {
+        WaitPolicy::True => true.into(),
+        WaitPolicy::Crds => wait.name().into(),
+        WaitPolicy::False => false.into(),
+    }
+}
+
+/// Parses a positive duration.
+pub(in crate::config) fn duration(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Some(duration) if duration.is_zero() => Err(format!("{text:?} must be longer than zero")),
+        Some(duration) => Ok(duration),
+        None => Err(format!("{text:?} is not a duration such as 30s, 2m or 1h30m")),
+    }
+}
+
+/// Checks that `text` can be sent as the name of a user or group.
+fn identity(text: &str) -> Result<(), String> {
+    match text.chars().find(|c| c.is_control()) {
+        None => Ok(()),
+        Some(character) => {
+            let character = character.escape_default();
+            Err(format!("the name contains the control character {character}, which cannot be sent"))
+        }
+    }
+}
+
+/// The pattern that [`namespace`] accepts, without the length limit.
+pub(in crate::config) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+
+/// Checks that `text` is a valid name for a namespace. The error says why it is not.
+pub(in crate::config) fn namespace(text: &str) -> Result<(), String> {
+    if is_dns_label(text) {
+        return Ok(());
+    }
+    Err(format!(
+        "{text:?} is not a namespace: at most 63 lower case letters, digits and -, starting and ending with a letter \
+         or digit"
+    ))
+}
+
+/// The longest name of a field manager, in characters.
+/// <https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers>
+const MAX_FIELD_MANAGER: usize = 128;
+
+/// The pattern of durations such as 1h30m.
+const DURATION: &str = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$";
+
+/// The schema of a list that is not empty.
+fn list(item: Value) -> Value {
+    json!({"type": ["array", "null"], "items": item, "minItems": 1})
+}
+
+/// The schema of one of the words of `E`.
+fn words<E: ValueEnum>() -> Value {
+    let words = names::<E>().into_iter().map(Value::from);
+    json!({"enum": words.chain([Value::Null]).collect::<Vec<_>>()})
+}
+
+fn names<E: ValueEnum>() -> Vec<String> {
+    let values = E::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    values.map(|value| value.get_name().to_owned()).collect()
+}
+
+fn with(mut schema: Value, rules: Value) -> Value {
+    if let (Value::Object(schema), Value::Object(rules)) = (&mut schema, rules) {
+        schema.extend(rules);
+    }
+    schema
+}

@@ -1,0 +1,185 @@
+//! The settings of a run: the validated form of the merged configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::catalogs::CatalogSource;
+use super::custom::CustomCheck;
+use super::keys::{self, ConfigKey, table};
+use super::lists::ConfiguredRules;
+use super::located::LocatedValue;
+use super::merge::Merged;
+use super::origin::{Layer, SettingOrigin};
+use super::selected::{SelectedCheck, Switch};
+use super::waivers::Waiver;
+use gantry_core::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
+use gantry_core::problem::Problem;
+use gantry_core::render::Render;
+
+/// The configuration of a run: merged, complete and valid.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The checks that run, in the order in which they were named.
+    pub checks: Vec<SelectedCheck>,
+    /// Every check that the files define, whether it runs or not, by name.
+    pub custom_checks: Vec<CustomCheck>,
+    /// Findings that may pass, in the order of the file.
+    pub waivers: Vec<Waiver>,
+    /// The rules about objects of all layers.
+    pub rules: ConfiguredRules,
+    /// Where the metadata of packages comes from.
+    pub catalogs: Vec<CatalogSource>,
+    /// What decides that CRDUpgradeSafety does not run, if that is so.
+    pub without_crd_safety: Option<SettingOrigin>,
+    pub target: TargetSpec,
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    /// The user or service account to impersonate.
+    pub user: Option<String>,
+    /// The groups to impersonate.
+    pub groups: Vec<String>,
+    pub namespace: Option<String>,
+    pub field_manager: String,
+    /// Patterns of objects to take over from the tools that own them.
+    pub take_ownership: Vec<String>,
+    /// The app that the objects belong to.
+    pub app: Option<String>,
+    /// The namespace that holds the app's record.
+    pub app_namespace: Option<String>,
+    pub prune: Option<Prune>,
+    pub prune_max: Option<PruneMax>,
+    /// What a deploy waits for.
+    pub wait: WaitPolicy,
+    /// The program that renders the manifests.
+    pub render: Option<Render>,
+    pub timeouts: Timeouts,
+    pub output: Vec<OutputSpec>,
+    /// The project file names the outputs.
+    pub output_is_of_project: bool,
+    pub color: ColorChoice,
+    pub(super) switches: Vec<Switch>,
+    pub(super) tree: LocatedValue,
+}
+
+/// Time limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Of one request to the API server.
+    pub request: Duration,
+    /// Until an applied CRD is Established.
+    pub established: Duration,
+    /// Until a webhook answers, while its failure keeps an object from being written.
+    pub apply: Duration,
+    /// Until the written objects are ready, for all waits of a run together.
+    pub ready: Duration,
+    /// Until one object is ready; `None` for no separate limit.
+    pub resource: Option<Duration>,
+    /// Until the deleted objects are gone.
+    pub delete: Duration,
+    /// Of a non-interactive credential plugin.
+    pub credentials: Duration,
+}
+
+impl Settings {
+    /// Converts the raw configuration to validated settings. Each document was validated before, so an error here is a
+    /// bug in a default or in the merge.
+    pub(super) fn new(
+        merged: Merged,
+        checks: Vec<SelectedCheck>,
+        custom_checks: Vec<CustomCheck>,
+        (waivers, rules, catalogs): (Vec<Waiver>, ConfiguredRules, Vec<CatalogSource>),
+        switches: Vec<Switch>,
+    ) -> Result<Settings, Problem> {
+        let Merged { tree, .. } = merged;
+        let values = SettingValues(&tree);
+        let app = values.text(&table::APP);
+        // A deploy of an app waits until the app runs. CRDs are awaited in any case, because later objects may need
+        // them.
+        let by_default = if app.is_some() { WaitPolicy::True } else { WaitPolicy::Crds };
+        Ok(Settings {
+            checks,
+            custom_checks,
+            waivers,
+            rules,
+            catalogs,
+            without_crd_safety: None,
+            target: values.required(&table::TARGET, str::parse)?,
+            kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
+            context: values.text(&table::CONTEXT),
+            user: values.text(&table::AS_USER),
+            groups: values.texts(&table::AS_GROUPS),
+            namespace: values.text(&table::NAMESPACE),
+            field_manager: values.required(&table::FIELD_MANAGER, |text| Ok(text.to_owned()))?,
+            take_ownership: values.texts(&table::TAKE_OWNERSHIP),
+            app,
+            app_namespace: values.text(&table::APP_NAMESPACE),
+            prune: values.parsed(&table::PRUNE, keys::prune)?,
+            prune_max: values.parsed(&table::PRUNE_MAX, str::parse)?,
+            wait: match values.value(&table::WAIT) {
+                Some(wait) => keys::wait(&wait).map_err(|why| values.wrong(&table::WAIT, &why))?,
+                None => by_default,
+            },
+            render: values.parsed(&table::RENDER, str::parse)?,
+            timeouts: Timeouts {
+                request: values.required(&table::REQUEST_TIMEOUT, keys::duration)?,
+                established: values.required(&table::ESTABLISHED_TIMEOUT, keys::duration)?,
+                apply: values.required(&table::APPLY_TIMEOUT, keys::duration)?,
+                ready: values.required(&table::READY_TIMEOUT, keys::duration)?,
+                resource: values.parsed(&table::RESOURCE_TIMEOUT, keys::duration)?,
+                delete: values.required(&table::DELETE_TIMEOUT, keys::duration)?,
+                credentials: values.required(&table::CREDENTIALS_TIMEOUT, keys::duration)?,
+            },
+            output: values
+                .texts(&table::OUTPUT)
+                .iter()
+                .map(|text| text.parse().map_err(|why: String| values.wrong(&table::OUTPUT, &why)))
+                .collect::<Result<_, _>>()?,
+            output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
+            color: values.required(&table::COLOR, keys::color)?,
+            switches,
+            tree,
+        })
+    }
+
+    /// Whether the boolean of this row is true.
+    pub fn is_on(&self, key: &ConfigKey) -> bool {
+        self.tree.is_on(key)
+    }
+}
+
+/// Reads the merged values by the rows of their keys.
+struct SettingValues<'a>(&'a LocatedValue);
+
+impl SettingValues<'_> {
+    fn value(&self, key: &ConfigKey) -> Option<Value> {
+        self.0.at(key.path).map(LocatedValue::to_value).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, key: &ConfigKey) -> Option<String> {
+        self.value(key)?.as_str().map(str::to_owned)
+    }
+
+    /// The texts of a list; none if the key has no value.
+    fn texts(&self, key: &ConfigKey) -> Vec<String> {
+        let list = self.value(key).unwrap_or_default();
+        list.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    fn parsed<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Problem> {
+        self.text(key).map(|text| parse(&text).map_err(|why| self.wrong(key, &why))).transpose()
+    }
+
+    fn required<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, Problem> {
+        self.parsed(key, parse)?.ok_or_else(|| Problem::new(format!("{} has no value", key.path)))
+    }
+
+    fn wrong(&self, key: &ConfigKey, why: &str) -> Problem {
+        let message = format!("{}: {why}", key.path);
+        match self.0.at(key.path) {
+            Some(found) => found.place.problem(message),
+            None => Problem::new(message),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What gantry deploys: configuration, plan, apps, writing and waiting.
+
+pub mod app;
+pub mod apply;
+pub mod catalog;
+pub mod config;
+pub mod olm;
+pub mod plan;
+pub mod readiness;

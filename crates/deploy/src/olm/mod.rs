@@ -1,0 +1,42 @@
+//! The objects of OLM v1: the specification and status of ClusterCatalogs and ClusterExtensions.
+
+pub mod cluster_catalog;
+pub mod cluster_extension;
+
+use std::collections::BTreeMap;
+
+use gantry_cluster::{Gvk, ListError, ListRequest, Target};
+use gantry_core::problem::{Error, Problem};
+use gantry_core::resource::Resource;
+
+/// The number of objects on one page of a list.
+const PAGE: u32 = 200;
+
+/// Lists all objects of a kind at the first of `versions` that the target serves and passes their JSON to `look`.
+/// Returns what `look` gathered; `None` if the target serves none of the versions.
+///
+/// # Errors
+/// They cannot be listed, usually because permission is missing.
+pub async fn gather<T: Default>(
+    target: &Target,
+    (group, kind): (&str, &str),
+    versions: &[&str],
+    look: impl Fn(&mut T, &str),
+) -> Result<Option<T>, Problem> {
+    let at = |version: &&str| Gvk { group: group.into(), version: (*version).into(), kind: kind.into() };
+    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let found = target.discover(&versions.iter().map(at).collect()).await.map_err(first)?;
+    let served: BTreeMap<&str, &Resource> =
+        found.served.iter().map(|(kind, resource)| (kind.version.as_str(), resource)).collect();
+    let Some(resource) = versions.iter().find_map(|version| served.get(version)) else {
+        return found.unanswered.into_values().next().map_or(Ok(None), Err);
+    };
+    match target.list(&ListRequest::of(resource, PAGE)).gather(look).await {
+        Ok(gathered) => Ok(Some(gathered)),
+        Err(ListError::NotServed(_)) => Ok(None),
+        Err(error) => {
+            let expired = || Problem::new(format!("the list of {} expired repeatedly", resource.plural));
+            Err(error.problem().cloned().unwrap_or_else(expired))
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Bundles in a plan: checks validate the objects that OLM would write, but a deploy does not write them.
+//!
+//! The package of a bundle determines which ClusterExtension installs it. That determines the namespace of the objects,
+//! and whether OLM checks the CRDs when it upgrades them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gantry_catalog::bundle;
+use gantry_catalog::bundle::install::{self, InstalledConversion};
+use serde_json::Value;
+
+use super::{Change, Crds, Plan};
+use crate::olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
+use gantry_cluster::Target;
+use gantry_core::manifest::{self, Manifest, Spans};
+use gantry_core::problem::{Location, Problem};
+use gantry_core::resource::{RawObject, Resource};
+
+/// A bundle of the plan. Its objects are the changes whose manifest names it.
+#[derive(Debug, Clone)]
+pub struct PlannedBundle {
+    /// The folder.
+    pub directory: String,
+    /// Its metadata.
+    pub content: bundle::Bundle,
+    /// The ClusterServiceVersion, for the places of findings.
+    pub csv: Option<Manifest>,
+    /// The ClusterExtension that installs it, if there is one.
+    pub installer: Option<Installer>,
+}
+
+/// The ClusterExtension that installs a bundle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Installer {
+    /// Its spec.
+    pub extension: Extension,
+    /// Its place in the manifests, and that of the field that turns off OLM's check of CRDs, if it is set; `None` for a
+    /// live one.
+    pub at: Option<Location>,
+}
+
+impl PlannedBundle {
+    /// Its package.
+    pub fn package(&self) -> &str {
+        &self.content.annotations.package
+    }
+
+    /// Its version; empty if it has none.
+    pub fn version(&self) -> &str {
+        self.content.csv.as_ref().map_or("", |(csv, _)| &csv.version)
+    }
+
+    /// The spec of the ClusterExtension that installs it.
+    pub fn extension(&self) -> Option<&Extension> {
+        self.installer.as_ref().map(|installer| &installer.extension)
+    }
+
+    /// The namespace that it is installed into, if its ClusterExtension is known.
+    pub fn namespace(&self) -> Option<&str> {
+        self.extension()?.install_namespace()
+    }
+
+    /// The namespace that its operator watches; `None` for all.
+    pub fn watched<'b>(&'b self, install: &'b str) -> Option<&'b str> {
+        let config = self.extension().and_then(|extension| extension.config["watchNamespace"].as_str());
+        let (csv, _) = self.content.csv.as_ref()?;
+        match config.filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => Some(namespace),
+            None => (!csv.supports("AllNamespaces") && csv.supports("OwnNamespace")).then_some(install),
+        }
+    }
+
+    /// `example 1.2.0 (bundles/example)`
+    pub fn shown(&self) -> String {
+        let words = [self.package(), self.version()]
+            .map(|word| gantry_core::text::sanitize(&gantry_core::text::cut(word, 100)).into_owned());
+        let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
+        match words.is_empty() {
+            true => self.directory.clone(),
+            false => format!("{} ({})", words.join(" "), self.directory),
+        }
+    }
+}
+
+impl Installer {
+    fn of_manifest(manifest: &Manifest) -> Option<Installer> {
+        let extension = Extension::of(&manifest.object, &manifest.raw.value())?;
+        let steps = extension.safety_off.map(SafetyOff::steps).unwrap_or_default();
+        let at = Some(Spans::of(&manifest.origin).locate(&steps).location);
+        Some(Installer { extension, at })
+    }
+}
+
+/// The bundles of a plan.
+#[derive(Default)]
+pub(super) struct OpenedBundles {
+    pub bundles: Vec<PlannedBundle>,
+    /// The objects that OLM would write, each in the namespace of its ClusterExtension.
+    pub manifests: Vec<Manifest>,
+    /// Notices about what could not be read.
+    pub notices: Vec<Problem>,
+    /// The ClusterExtensions of the target, if they were listed.
+    pub live: Option<Vec<LiveExtension>>,
+}
+
+/// Finds the ClusterExtension of each bundle.
+pub(super) async fn open(
+    bundles: Vec<manifest::ManifestBundle>,
+    others: &[Manifest],
+    target: &Target,
+) -> OpenedBundles {
+    let mut opened = OpenedBundles::default();
+    let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
+    // Use the first one: OLM installs a package once.
+    for installer in others.iter().filter_map(Installer::of_manifest) {
+        installers.entry(installer.extension.wanted.package.clone()).or_insert(installer);
+    }
+    if bundles.iter().any(|bundle| !installers.contains_key(bundle.package())) {
+        let version = others.iter().find(|manifest| is_one(&manifest.object));
+        match cluster_extension::list(target, version.map(|manifest| manifest.object.version())).await {
+            Ok(live) => {
+                // If it is among the manifests, the manifest takes precedence; it can name another package.
+                let named: BTreeSet<&str> = others
+                    .iter()
+                    .filter(|manifest| is_one(&manifest.object))
+                    .map(|manifest| manifest.object.name.as_str())
+                    .collect();
+                let extensions = live.iter().map(|live| &live.extension);
+                for extension in extensions.filter(|extension| !named.contains(extension.name.as_str())) {
+                    let installer = || Installer { extension: extension.clone(), at: None };
+                    installers.entry(extension.wanted.package.clone()).or_insert_with(installer);
+                }
+                opened.live = Some(live);
+            }
+            Err(problem) => {
+                let message = format!("ClusterExtensions cannot be listed: {}", problem.message);
+                let help = "add the ClusterExtension of the bundle to the manifests: it says in which namespace OLM \
+                            installs it";
+                opened.notices.push(Problem::new(message).help(help));
+            }
+        }
+    }
+    for manifest::ManifestBundle { directory, content, csv, manifests: objects } in bundles {
+        let installer = installers.get(&content.annotations.package).cloned();
+        let bundle = PlannedBundle { directory, content, csv, installer };
+        opened.manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
+        opened.bundles.push(bundle);
+    }
+    opened
+}
+
+/// The object as OLM writes it: in the namespace of the ClusterExtension, whatever namespace it names.
+fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
+    let Some(namespace) = namespace.filter(|_| !manifest.object.is_crd()) else { return manifest };
+    if manifest.object.namespace.as_deref().is_some_and(|written| written != namespace) {
+        let mut value = manifest.raw.value();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.shift_remove("namespace");
+        }
+        manifest.raw = RawObject::from_value(&value);
+    }
+    // For a cluster-scoped kind it is removed again.
+    std::sync::Arc::make_mut(&mut manifest.object).namespace = Some(namespace.to_owned());
+    manifest
+}
+
+/// Adds the conversion webhook to the CRDs of bundles, as OLM does: the CRD of a bundle does not name it. If no
+/// ClusterExtension determines its namespace, that of the live CRD is used, or `namespace`.
+pub(super) fn add_conversions(crds: &mut [Change], bundles: &[PlannedBundle], namespace: &str) {
+    for change in crds {
+        let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
+        let Some((csv, _)) = &bundle.content.csv else { continue };
+        let of_extension = bundle.namespace().map(str::to_owned);
+        let live = || {
+            let live = change.live.as_ref()?.raw.value();
+            live.pointer("/spec/conversion/webhook/clientConfig/service/namespace")?.as_str().map(str::to_owned)
+        };
+        let name = &change.desired.object.name;
+        if install::conversion(csv, name, "").is_none() {
+            continue;
+        }
+        let install = of_extension.or_else(live).unwrap_or_else(|| namespace.to_owned());
+        let Some(InstalledConversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else {
+            continue;
+        };
+        let mut value = change.desired.raw.value();
+        let Ok(spec) = serde_json::from_str::<Value>(&spec) else { continue };
+        // Invalid CRDs are reported elsewhere.
+        let (Some(_), Some(_)) = (value["spec"].as_object(), value["metadata"].as_object()) else { continue };
+        value["spec"]["conversion"] = spec;
+        if !value["metadata"]["annotations"].is_object() {
+            value["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
+        }
+        value["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] = inject_ca_from.into();
+        change.desired.raw = RawObject::from_value(&value);
+        change.crds = Crds::default();
+    }
+}
+
+/// Whether OLM creates a Service of this name for the webhooks of a bundle.
+pub fn makes_service(plan: &Plan, name: &str) -> bool {
+    let csvs = plan.bundles.iter().filter_map(|bundle| Some(&bundle.content.csv.as_ref()?.0));
+    csvs.into_iter().any(|csv| install::installed(csv, None).services.contains(name))
+}
+
+/// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one
+/// applied it, fields that the bundle no longer has would stay.
+pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
+    let live = live.value();
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let applied = |entry: &&Value| entry["operation"] == "Apply" && entry.get("subresource").is_none();
+    let mut managers = entries.iter().filter(applied).filter_map(|entry| entry["manager"].as_str());
+    let first = managers.next()?;
+    managers.next().is_none().then(|| first.into())
+}
+
+/// Objects that a deploy would write and whose kind is not served until OLM has installed the bundle that defines it:
+/// one problem for each kind.
+pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
+    let crds = plan.changes.iter().filter(|change| change.desired.bundle.is_some());
+    let crds: BTreeMap<&str, &Change> =
+        crds.filter(|crd| crd.desired.object.is_crd()).map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
+    let mut late: BTreeMap<(&Resource, usize), Vec<&Change>> = BTreeMap::new();
+    for change in plan.changes.iter().filter(|change| change.is_written()) {
+        let resource = &*change.resource;
+        let Some(crd) = crds.get(format!("{}.{}", resource.plural, resource.group).as_str()) else { continue };
+        let live = crd.crd().and_then(|sides| sides.readable_live());
+        if live.is_none_or(|live| live.served(&resource.version).is_none()) {
+            late.entry((resource, crd.desired.bundle.unwrap_or_default())).or_default().push(change);
+        }
+    }
+    let problem = |((_, bundle), changes): ((&Resource, usize), Vec<&Change>)| {
+        let first = &changes[0].desired;
+        let more = if changes.len() > 1 { format!(" and {} more", changes.len() - 1) } else { String::new() };
+        let bundle = plan.bundles.get(bundle).map(PlannedBundle::shown).unwrap_or_default();
+        let message = format!(
+            "{}{more}: this kind is not served until OLM has installed the bundle {bundle}, which defines it",
+            first.object
+        );
+        Problem::new(message)
+            .at(first.origin.location())
+            .help("deploy the ClusterExtension first, and these objects once it is installed")
+    };
+    late.into_iter().map(problem).collect()
+}

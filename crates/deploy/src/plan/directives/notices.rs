@@ -1,0 +1,138 @@
+//! What gantry says about annotations that it does not honour, or by which it does not write an object.
+
+use std::collections::BTreeSet;
+
+use super::{FoundDirective, Meaning, Phase, live_exclusion, of_manifest};
+use crate::plan::strategy::{self, DeployStrategy};
+use crate::plan::{Action, Change};
+use gantry_core::manifest::{Manifest, Spans};
+use gantry_core::problem::Problem;
+use gantry_core::resource::Step;
+
+/// A notice about an annotation, or what blocks the deploy because of it.
+#[derive(Debug)]
+pub struct AnnotationProblem {
+    pub blocks: bool,
+    pub problem: Problem,
+    /// Of notices with the same subject, only the first is shown; `None` for those that are about one object.
+    pub subject: Option<String>,
+}
+
+/// The notice that a manifest is not written; `None` if it is written.
+pub fn notice_if_left_out(manifest: &Manifest) -> Option<Problem> {
+    let found = of_manifest(manifest);
+    let (found, why, help) = found.iter().find_map(|found| match found.meaning {
+        Meaning::LeftOut { why, help } => Some((found, why, help)),
+        Meaning::Local => Some((found, "it is for tools that render manifests", "")),
+        Meaning::LeaveAlone => Some((found, "gantry leaves it alone", "")),
+        _ => None,
+    })?;
+    let problem = not_written(manifest, found, why);
+    Some(if help.is_empty() { problem } else { problem.help(help) })
+}
+
+fn not_written(manifest: &Manifest, found: &FoundDirective, why: &str) -> Problem {
+    let message = format!("{} is not written ({}: {}): {why}", manifest.object, found.directive.key, found.shown());
+    located(manifest, found, message)
+}
+
+fn located(manifest: &Manifest, found: &FoundDirective, message: String) -> Problem {
+    let map = if found.is_label { "labels" } else { "annotations" };
+    let path = [Step::from("metadata"), map.into(), found.directive.key.into()];
+    Problem::new(message).at(Spans::of(&manifest.origin).locate(&path).location)
+}
+
+/// The problems with the annotations of a change. `writes`: the deploy writes something.
+pub fn problems_of_change(change: &Change, field_manager: &str, writes: bool) -> Vec<AnnotationProblem> {
+    let manifest = &change.desired;
+    if manifest.bundle.is_some() {
+        return Vec::new();
+    }
+    let all = of_manifest(manifest);
+    // An object may be a hook of several events.
+    let is_repeated = |index: usize| {
+        let is_left_out = |found: &FoundDirective| matches!(found.meaning, Meaning::LeftOut { .. });
+        is_left_out(&all[index]) && all[..index].iter().any(is_left_out)
+    };
+    let found = all.iter().enumerate().filter(|(index, _)| !is_repeated(*index));
+    let mut problems: Vec<AnnotationProblem> =
+        found.filter_map(|(_, found)| problem_of_annotation(change, found, &all)).collect();
+    problems.extend(hook_notice(change, &all, writes));
+    problems.extend(exclusion_notice(change, field_manager));
+    problems
+}
+
+fn problem_of_annotation(change: &Change, found: &FoundDirective, all: &[FoundDirective]) -> Option<AnnotationProblem> {
+    let manifest = &change.desired;
+    let has = |meaning: Meaning| all.iter().any(|found| found.meaning == meaning);
+    let is_hook = all.iter().any(|found| matches!(found.meaning, Meaning::Hook(_)));
+    let is_delete_policy = found.directive.key.ends_with("hook-delete-policy");
+    let (blocks, message, help) = match found.meaning {
+        Meaning::LeftOut { why, help } => {
+            let problem = not_written(manifest, found, why).help(help);
+            return Some(AnnotationProblem { blocks: false, problem, subject: None });
+        }
+        Meaning::Note { .. } if is_delete_policy && !(is_hook && change.is_written()) => return None,
+        Meaning::Note { instead, help } => (false, instead, help),
+        Meaning::Blocks { instead, help } if change.action != Action::Skip => (true, instead, help),
+        Meaning::ReplaceOption if change.action.changes_live() && !has(Meaning::ReplaceRefused) => (
+            false,
+            "the object is updated with server-side apply, and fields of other managers stay",
+            "to delete it and create it again at each change: kapp.k14s.io/update-strategy: always-replace",
+        ),
+        Meaning::Drift if change.action.changes_live() => (
+            false,
+            "the object is written although it may only differ by what was changed in the cluster",
+            "if it shall never be updated: kapp.k14s.io/update-strategy: skip",
+        ),
+        Meaning::Unknown { help } => (false, "the value is unknown, and has no effect", help),
+        Meaning::UnknownKeep { help } => {
+            (false, "the value is unknown; to be safe, the object stays when it leaves the app", help)
+        }
+        Meaning::UnknownCreateOnly { help } => {
+            (false, "the value is unknown; to be safe, the object is not changed if it exists", help)
+        }
+        _ => return None,
+    };
+    let annotation = format!("{}: {}: {message}", found.directive.key, found.shown());
+    let problem = located(manifest, found, format!("{}: {annotation}", manifest.object));
+    let subject = Some(annotation);
+    Some(AnnotationProblem { blocks, problem: problem.help(help), subject })
+}
+
+/// Hooks that are written at other times than their tool would run them.
+fn hook_notice(change: &Change, all: &[FoundDirective], writes: bool) -> Option<AnnotationProblem> {
+    let manifest = &change.desired;
+    let is_hook = |found: &&FoundDirective| matches!(found.meaning, Meaning::Hook(_));
+    let hook = all.iter().find(is_hook)?;
+    let phases: BTreeSet<Phase> = all.iter().filter_map(FoundDirective::phase).collect();
+    let (message, help) = if phases.len() > 1 {
+        ("the object is written once, in the first of these phases", "to run it twice, write two objects")
+    } else if writes && change.action == Action::Unchanged && ["Job", "Pod"].contains(&manifest.object.kind.as_str()) {
+        (
+            "the object is unchanged, so this deploy does not run it again",
+            "to run it in each deploy, add the annotation kapp.k14s.io/nonce: \"\"",
+        )
+    } else {
+        return None;
+    };
+    let message = format!("{}: {}: {message}", manifest.object, hook.directive.key);
+    Some(AnnotationProblem { blocks: false, problem: located(manifest, hook, message).help(help), subject: None })
+}
+
+/// The notice that an object is not changed because of an annotation that only the live object has.
+fn exclusion_notice(change: &Change, field_manager: &str) -> Option<AnnotationProblem> {
+    let live = change.live.as_ref().filter(|_| change.action == Action::Skip)?;
+    // What the manifest says as well needs no notice.
+    if matches!(strategy::of(&change.desired), Some(DeployStrategy::LeaveAlone | DeployStrategy::CreateOnly)) {
+        return None;
+    }
+    let found = live_exclusion(&live.raw, field_manager)?;
+    let object = &change.desired.object;
+    let (what, verb) = if found.is_label { ("label", "label") } else { ("annotation", "annotate") };
+    let key = found.directive.key;
+    let message = format!("{object} is not changed: the live object has the {what} {key}: {}", found.shown());
+    let help = format!("to have it written again: kubectl {verb} {} {key}-", object.to_write());
+    let problem = Problem::new(message).at(change.desired.origin.location()).help(help);
+    Some(AnnotationProblem { blocks: false, problem, subject: None })
+}

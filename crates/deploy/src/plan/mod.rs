@@ -1,0 +1,254 @@
+//! The plan: desired objects with their live state, and what a deploy would do with each.
+
+pub mod apps_of_gantry;
+pub mod autoscaled;
+mod beside;
+mod build;
+mod built_in;
+pub mod bundles;
+mod change;
+pub mod conflicts;
+pub mod directives;
+pub mod filter;
+mod going;
+pub mod graph;
+pub mod handover;
+mod invalid;
+pub mod kinds;
+pub mod managed;
+pub mod only_defaults;
+mod order;
+pub mod outside_commit;
+pub mod owner;
+pub mod pin;
+mod policy;
+pub mod predicted;
+mod prefetch;
+mod prepare;
+mod published;
+pub mod rebase;
+pub mod rebase_rules;
+pub mod records;
+pub mod refusals;
+pub mod removal;
+mod settle;
+pub mod storage_classes;
+pub mod strategy;
+pub mod unchanged;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::app::members::MemberKey;
+use crate::olm::cluster_extension::LiveExtension;
+use gantry_core::crd::CrdSides;
+pub use gantry_core::finding::Action;
+use gantry_core::manifest::{self, LoadedManifests, Manifest};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+
+pub use build::build;
+pub use change::{Change, Crds};
+pub use going::notices as going;
+pub use kinds::is_built_in;
+pub use policy::DeployPolicy;
+pub use prefetch::Prefetch;
+pub use prepare::prepare;
+pub use published::Published;
+
+/// The live CRDs that would change, with the index of the change.
+pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<CrdSides>)> {
+    let written = changes.iter().enumerate().filter(|(_, change)| !change.action.leaves_alone());
+    let live = written.filter(|(_, change)| change.live.is_some());
+    live.filter_map(|(index, change)| Some((index, change, change.crd()?)))
+}
+
+/// A manifest of a kind that is neither served by the target nor defined by the manifests, or of an unknown kind.
+#[derive(Debug, Clone)]
+pub struct Unplaced {
+    /// The manifest. Its namespace is as written: whether the kind is namespaced is unknown.
+    pub manifest: Manifest,
+    /// The problem that a deploy reports.
+    pub problem: Problem,
+    /// The API that would serve it does not answer.
+    pub is_down: bool,
+    /// It is served, but cannot be written.
+    pub is_unwritable: bool,
+}
+
+/// Every object of the manifests, in apply order.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    pub changes: Vec<Change>,
+    /// The bundles that some changes are part of: see [`Manifest::bundle`].
+    pub bundles: Vec<bundles::PlannedBundle>,
+    /// The ClusterExtensions of the target, if they were listed for the bundles.
+    pub live_extensions: Option<Vec<LiveExtension>>,
+    /// Notices from building the plan.
+    pub notices: Vec<Problem>,
+    /// Empty unless [`PlanOptions::keep_unplaced`]. A plan with any of these cannot be written.
+    pub unplaced: Vec<Unplaced>,
+    /// Members of the app that leave it.
+    pub removals: Vec<removal::Removal>,
+    /// The requests of a deploy for objects that are neither changes nor removals.
+    pub lookups: Vec<ObjectLookup>,
+    /// The order of changes and removals.
+    pub graph: graph::PlanGraph,
+    /// The schema of each custom kind that has live objects in the plan, if answers are kept.
+    pub schemas: BTreeMap<Resource, RawObject>,
+    /// See [`PlanOptions::keeps_answers`].
+    pub keeps_answers: bool,
+    /// How a deploy of it writes and waits.
+    pub policy: DeployPolicy,
+    /// The record of the app will need several objects.
+    pub needs_parts: bool,
+    /// The namespace of objects that name none, unless a flag or the configuration chose it.
+    pub assumed_namespace: Option<String>,
+}
+
+/// A request to the target for an object that is not a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectLookup {
+    /// The object that it is made for.
+    pub object: Arc<ObjectRef>,
+    pub resource: Resource,
+    /// `None` for all namespaces, or for a cluster-scoped kind.
+    pub namespace: Option<String>,
+    /// The name of the object; `None` for any.
+    pub name: Option<String>,
+    /// The verb in RBAC.
+    pub verb: &'static str,
+    /// How the deploy does without it, if it can.
+    pub otherwise: Option<&'static str>,
+}
+
+impl Plan {
+    /// Why some live objects could not be read, each reason once.
+    pub fn unread(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> =
+            self.changes.iter().filter_map(|change| change.unread.as_deref().cloned()).collect();
+        problems.sort();
+        problems.dedup();
+        problems
+    }
+
+    /// How many changes a deploy writes.
+    pub fn changes_written(&self) -> usize {
+        self.changes.iter().filter(|change| change.is_written()).count()
+    }
+
+    /// The bundle that a change is part of.
+    pub fn bundle_of(&self, change: &Change) -> Option<&bundles::PlannedBundle> {
+        self.bundles.get(change.desired.bundle?)
+    }
+
+    /// The objects that are deleted: members that leave the app, and what is replaced.
+    pub fn deleted(&self) -> impl Iterator<Item = &removal::Removal> {
+        let replaced = self.changes.iter().filter_map(|change| change.replaces.as_deref());
+        self.removals.iter().filter(|removal| removal.action == Action::Delete).chain(replaced)
+    }
+
+    /// How many objects a deploy writes, deletes or releases.
+    pub fn writes(&self) -> usize {
+        self.changes_written() + self.removals.iter().filter(|removal| !removal.is_done).count()
+    }
+
+    /// Whether a deploy of this plan would write anything.
+    pub fn is_written(&self) -> bool {
+        !self.unplaced.is_empty() || !self.removals.is_empty() || self.changes.iter().any(Change::is_written)
+    }
+
+    /// Whether anything changes, including objects that OLM writes.
+    pub fn has_effect(&self) -> bool {
+        self.is_written() || self.changes.iter().any(|change| !change.action.leaves_alone())
+    }
+
+    /// Returns an error if the plan cannot be written.
+    ///
+    /// # Errors
+    /// Kinds that are not served. If an API does not answer, each kind is reported once.
+    pub fn whole(&self) -> Result<()> {
+        whole(&self.unplaced)
+    }
+}
+
+fn whole(unplaced: &[Unplaced]) -> Result<()> {
+    let (down, unknown): (Vec<&Unplaced>, Vec<&Unplaced>) = unplaced.iter().partition(|unplaced| unplaced.is_down);
+    let mut problems: Vec<Problem> = down.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    problems.sort();
+    problems.dedup();
+    if !problems.is_empty() {
+        // Whether the API has the kind is unknown.
+        return Err(Error::Failed(problems));
+    }
+    let problems: Vec<Problem> = unknown.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::Blocked(problems)) }
+}
+
+/// What the plan depends on, apart from manifests and target.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanOptions<'a> {
+    /// The namespace of namespaced objects whose manifest names none; `None` for the target's default.
+    pub namespace: Option<&'a str>,
+    pub policy: &'a DeployPolicy,
+    /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing
+    /// rights at once.
+    pub goes_on_unread: bool,
+    /// Keeps manifests of kinds that are not served, because a check reports them.
+    pub keep_unplaced: bool,
+    /// Asks the server about updates that may change nothing.
+    pub settles_doubts: bool,
+    /// The objects that are taken over from the tools that own them.
+    pub taken: &'a owner::TakeoverPatterns,
+    /// The rebase rules of the configuration.
+    pub rebases: &'a [rebase_rules::RebaseRule],
+    /// The identifier of the app that the objects belong to.
+    pub app: Option<&'a str>,
+    /// Live objects that were read already.
+    pub known: &'a BTreeMap<MemberKey, LiveObject>,
+    /// Live objects that are as the last run left them: see [`Change::is_as_applied`].
+    pub as_applied: &'a BTreeMap<MemberKey, LiveObject>,
+    /// Keeps what the server's dry runs answer, for a diff.
+    pub keeps_answers: bool,
+}
+
+impl<'a> PlanOptions<'a> {
+    /// For a plan that reads all live objects and ends at the first problem, without an app.
+    pub fn new(policy: &'a DeployPolicy, taken: &'a owner::TakeoverPatterns) -> Self {
+        static NONE: BTreeMap<MemberKey, LiveObject> = BTreeMap::new();
+        PlanOptions {
+            namespace: None,
+            policy,
+            goes_on_unread: false,
+            keep_unplaced: false,
+            settles_doubts: false,
+            taken,
+            rebases: &[],
+            app: None,
+            known: &NONE,
+            as_applied: &NONE,
+            keeps_answers: false,
+        }
+    }
+}
+
+/// What a plan is built from.
+#[derive(Debug, Default)]
+pub struct DesiredState {
+    /// What a deploy writes.
+    pub manifests: Vec<Manifest>,
+    /// What OLM writes.
+    pub bundles: Vec<manifest::ManifestBundle>,
+}
+
+impl From<Vec<Manifest>> for DesiredState {
+    fn from(manifests: Vec<Manifest>) -> Self {
+        DesiredState { manifests, bundles: Vec::new() }
+    }
+}
+
+impl From<LoadedManifests> for DesiredState {
+    fn from(loaded: LoadedManifests) -> Self {
+        DesiredState { manifests: loaded.manifests, bundles: loaded.bundles }
+    }
+}

@@ -1,0 +1,127 @@
+//! The line of a manifest at which a removed part is missing: next to what stood beside it in the live object. The
+//! rule's own place can be hundreds of lines above, at the key that the part was in, and code hosts show annotations
+//! only near changed lines.
+
+use std::cell::OnceCell;
+use std::slice;
+
+use serde_json::Value;
+
+use crate::objects::place::value_at;
+use gantry_core::manifest::{Spans, ValueLocation};
+use gantry_core::resource::Step;
+use gantry_deploy::plan::Change;
+
+/// The two sides of a change, parsed when the first part is found missing.
+pub struct RemovedPartLocator<'a> {
+    change: &'a Change,
+    sides: OnceCell<Option<[Value; 2]>>,
+}
+
+impl<'a> RemovedPartLocator<'a> {
+    pub fn new(change: &'a Change) -> Self {
+        RemovedPartLocator { change, sides: OnceCell::new() }
+    }
+
+    /// The place next to which the part at `path` stood in the live object; `None` if the manifest has it, or the live
+    /// object does not.
+    pub fn locate(&self, path: &[Step], located: &ValueLocation, spans: &Spans<'_>) -> Option<ValueLocation> {
+        if located.depth >= path.len() {
+            return None;
+        }
+        let sides = self.sides.get_or_init(|| {
+            let live = self.change.live.as_ref()?.raw.value();
+            Some([live, self.change.desired.raw.value()])
+        });
+        let [live, desired] = sides.as_ref()?;
+        let beside = neighbour(live, desired, path)?;
+        let place = spans.locate(&beside);
+        (place.depth == beside.len()).then_some(place)
+    }
+}
+
+/// The path of the part that followed the missing one, or else the end of the one before it.
+fn neighbour(live: &Value, desired: &Value, path: &[Step]) -> Option<Vec<Step>> {
+    let (mut live, mut desired) = (live, desired);
+    for (depth, step) in path.iter().enumerate() {
+        let of_live = counterpart(path, depth, live, desired)?;
+        match (of_live, value_at(desired, slice::from_ref(step))) {
+            (of_live, Some(of_desired)) => (live, desired) = (of_live, of_desired),
+            (_, None) => {
+                let Step::Key(removed) = step else { return None };
+                let keys: Vec<&String> = live.as_object()?.keys().collect();
+                let at = keys.iter().position(|key| *key == removed)?;
+                let stays = |key: &&&String| desired.get(key.as_str()).is_some();
+                let mut place = path[..depth].to_vec();
+                if let Some(next) = keys[at + 1..].iter().find(stays) {
+                    place.push(Step::Key((*next).clone()));
+                    return Some(place);
+                }
+                let before = keys[..at].iter().rev().find(stays)?;
+                place.push(Step::Key((*before).clone()));
+                place.extend(end_of(desired.get(before.as_str())?));
+                return Some(place);
+            }
+        }
+    }
+    None
+}
+
+/// What the live object has at a step of the path. A version of a CRD is found by its name.
+fn counterpart<'v>(path: &[Step], depth: usize, live: &'v Value, desired: &Value) -> Option<&'v Value> {
+    let is_version = depth == 2 && path[..2] == ["spec".into(), "versions".into()];
+    match &path[depth] {
+        Step::Index(index) if is_version => {
+            let name = &desired.get(index)?["name"];
+            live.as_array()?.iter().find(|version| version["name"] == *name)
+        }
+        step => value_at(live, slice::from_ref(step)),
+    }
+}
+
+/// The steps to the last part of a value.
+fn end_of(value: &Value) -> Vec<Step> {
+    let (step, last) = match value {
+        Value::Object(map) => match map.iter().next_back() {
+            Some((key, last)) => (Step::Key(key.clone()), last),
+            None => return Vec::new(),
+        },
+        Value::Array(list) => match list.last() {
+            Some(last) => (Step::Index(list.len() - 1), last),
+            None => return Vec::new(),
+        },
+        _ => return Vec::new(),
+    };
+    let mut steps = vec![step];
+    steps.extend(end_of(last));
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_position_of_a_removed_part_is_that_of_its_neighbour() {
+        let crd = |name: &str, spec: Value| json!({"spec": {"versions": [{"name": name, "schema": spec}]}});
+        let live = json!({"spec": {"versions": [{"name": "v1beta1"},
+            {"name": "v1", "schema": {"a": {"x": 1}, "b": {}, "c": {"y": {"z": [1, 2]}}, "d": {}}}]}});
+        let path = |key: &str| -> Vec<Step> {
+            vec!["spec".into(), "versions".into(), Step::Index(0), "schema".into(), key.into()]
+        };
+        let at = |desired: Value, key: &str| {
+            let found = neighbour(&live, &crd("v1", desired), &path(key))?;
+            Some(found[4..].iter().map(|step| format!("{step:?}")).collect::<Vec<_>>().join(" "))
+        };
+        let key = |name: &str| format!("{:?}", Step::from(name));
+        assert_eq!(at(json!({"a": {}, "c": {}, "d": {}}), "b"), Some(key("c")));
+        assert_eq!(at(json!({"a": {}, "d": {}}), "b"), Some(key("d")));
+        let end = format!("{} {} {} {:?}", key("c"), key("y"), key("z"), Step::Index(1));
+        assert_eq!(at(json!({"a": {}, "c": {"y": {"z": [1, 2]}}}), "d"), Some(end));
+        assert_eq!(at(json!({"a": {}, "b": {}}), "a"), None);
+        assert_eq!(at(json!({}), "a"), None);
+        assert_eq!(neighbour(&live, &crd("v2", json!({})), &path("a")), None);
+    }
+}

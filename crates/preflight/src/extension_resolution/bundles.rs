@@ -1,0 +1,83 @@
+//! Checks whether OLM v1 can install the bundles among the manifests.
+
+use gantry_catalog::bundle::{self, BundleDetail, OlmRelease, Profile, UnsupportedKind, check_support};
+use serde_json::Value;
+
+use super::RequestedExtension;
+use super::rules::{OWNED_VERSION_MISMATCH, UNSUPPORTED_BUNDLE};
+use crate::{Context, Violation, ViolationSubject};
+use gantry_core::resource::Step;
+use gantry_core::text::sanitize;
+use gantry_deploy::plan::bundles::PlannedBundle;
+
+pub fn check(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> Vec<Violation> {
+    let bundles = context.plan.bundles.iter().enumerate();
+    bundles.flat_map(|(index, bundle)| check_bundle(index, bundle, asked, olm, context)).collect()
+}
+
+/// The bundle of the manifests with this version of a package. It contains more than a catalog does.
+pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a PlannedBundle> {
+    context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
+}
+
+fn check_bundle(
+    index: usize,
+    bundle: &PlannedBundle,
+    asked: &[RequestedExtension],
+    olm: OlmRelease,
+    context: &Context<'_>,
+) -> Vec<Violation> {
+    let extension = asked.iter().map(|asked| &asked.extension).find(|asked| asked.wanted.package == bundle.package());
+    let nothing = Value::Null;
+    let config = extension.map_or(&nothing, |extension| &extension.config);
+    let profile = Profile {
+        olm,
+        install_namespace: bundle.namespace().unwrap_or_default(),
+        config: Some(config).filter(|config| !config.is_null()),
+        ..Profile::default()
+    };
+    let support = check_support(BundleDetail::Bundle(&bundle.content), &profile);
+    for unchecked in &support.unchecked {
+        context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.shown()));
+    }
+    if names_operator_conditions(bundle) {
+        context.notices.add(format!(
+            "bundle {} has permissions for OperatorConditions, which OLM v1 does not support: the operator cannot \
+             block updates with them; pin its version instead",
+            bundle.shown()
+        ));
+    }
+    let violations = support.unsupported.into_iter().map(|unsupported| {
+        let (doc, help) = match unsupported.reason {
+            UnsupportedKind::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
+            UnsupportedKind::OwnedVersionMismatch => {
+                (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves and that the operator watches")
+            }
+        };
+        let place = unsupported.place.filter(|place| place.object.0 == "ClusterServiceVersion");
+        let steps = place.map(|place| place.steps).unwrap_or_default();
+        let step = |step: &bundle::CsvStep| match step {
+            bundle::CsvStep::Key(key) => Step::from(*key),
+            bundle::CsvStep::Index(index) => Step::from(*index),
+        };
+        let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
+        Violation::new(
+            doc,
+            ViolationSubject::Bundle(index),
+            None,
+            message,
+            help.into(),
+            steps.iter().map(step).collect(),
+        )
+    });
+    violations.collect()
+}
+
+fn names_operator_conditions(bundle: &PlannedBundle) -> bool {
+    let csv = bundle.content.csv.iter().map(|(csv, _)| csv);
+    let permissions = csv.flat_map(|csv| csv.permissions.iter().chain(&csv.cluster_permissions));
+    permissions.flat_map(|permissions| &permissions.rules).any(|rule| {
+        rule.api_groups.iter().any(|group| group == "operators.coreos.com")
+            && rule.resources.iter().any(|resource| resource.starts_with("operatorconditions"))
+    })
+}

@@ -1,0 +1,352 @@
+//! `ExtensionResolution`: what OLM v1 will install for the ClusterExtensions of the manifests, or why it cannot.
+//!
+//! ```text
+//! ClusterExtensions ─► the catalogs that they select ─► resolve ─► findings and entries of the report
+//! ```
+//!
+//! `gantry_catalog::resolve` reproduces OLM's steps and texts; this module turns them into findings.
+
+mod bundles;
+mod failure;
+mod owners;
+mod resolved;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
+use gantry_catalog::mistakes::mistakes;
+use gantry_catalog::resolve::{ExtensionRequest, ServedCatalog, UpgradeConstraints, range_of, resolve};
+use gantry_catalog::{Package, crd_rule};
+
+use self::owners::BundleContent;
+use super::entry::CheckEntry;
+use super::olm::catalogs::{self, CatalogContentSource};
+use super::olm::{self, OfPlan, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
+use super::proofs::Proofs;
+use super::rule::RuleDoc;
+use super::{
+    Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, LiveLookups, Violation,
+    ViolationSubject, ViolationsFound,
+};
+use gantry_cluster::service::ServiceUrl;
+use gantry_core::finding::ExtensionEntry;
+use gantry_core::problem::Problem;
+use gantry_core::resource::{Resource, Step};
+use gantry_core::text::sanitize;
+use gantry_deploy::config::ConfigReader;
+use gantry_deploy::olm::cluster_catalog;
+use gantry_deploy::olm::cluster_extension;
+use gantry_deploy::plan::{Change, Plan};
+
+pub const NAME: &str = "ExtensionResolution";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    configure: |reader| {
+        options(reader);
+    },
+    ..CheckEntry::new(
+        NAME,
+        "ClusterExtensions must resolve to a bundle that OLM v1 can install",
+        rules::docs,
+        |config| Box::new(ExtensionResolution { options: options(&mut ConfigReader::new(NAME, config)) }),
+    )
+};
+
+/// The maximum number of mistakes of a package that are reported; further ones are only counted.
+const MISTAKES_SHOWN: usize = 10;
+
+/// The configuration of the check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ResolutionOptions {
+    constraints: UpgradeConstraints,
+    olm: OlmRelease,
+}
+
+/// Reads the configuration.
+fn options(reader: &mut ConfigReader<'_>) -> ResolutionOptions {
+    let constraints = reader.choice(
+        "upgradeConstraints",
+        "The limit of updates of extensions without SelfCertified. catalog: the upgrade edges of the catalog, as in \
+            OLM v1; semver: the same major version, and below 1.0.0 the same minor version; any: no limit.",
+        &[
+            ("semver", UpgradeConstraints::Semver),
+            ("catalog", UpgradeConstraints::Catalog),
+            ("any", UpgradeConstraints::Any),
+        ],
+        UpgradeConstraints::Catalog,
+    );
+    let olm = reader.choice(
+        "olm",
+        "The release of OLM v1. The release of OpenShift 4.16 does not install bundles with webhooks.",
+        &[("current", OlmRelease::Current), ("4.16", OlmRelease::V4_16)],
+        OlmRelease::Current,
+    );
+    ResolutionOptions { constraints, olm }
+}
+
+#[derive(Debug, Clone)]
+struct ExtensionResolution {
+    options: ResolutionOptions,
+}
+
+impl Check for ExtensionResolution {
+    fn reads_catalogs(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(self.options, context))
+    }
+
+    fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
+        let found = lookups(plan);
+        Box::new(move || found)
+    }
+
+    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a olm::OlmState<'a>) -> LiveLookups<'a> {
+        Box::pin(live_lookups(olm))
+    }
+}
+
+/// The lookups that do not depend on the catalogs.
+fn lookups(plan: &Plan) -> Vec<CheckLookup> {
+    let mut found = Vec::new();
+    for asked in OfPlan::read(plan, Change::desired_value).asked {
+        if found.is_empty() {
+            let version = plan.changes[asked.change].resource.version.as_str();
+            let catalogs = Resource { version: version.into(), ..cluster_catalogs() };
+            found.push(CheckLookup::list(asked.change, catalogs));
+            found.push(CheckLookup::list(asked.change, cluster_extension::resource(version)));
+        }
+        if !asked.extension.namespace.is_empty() {
+            let namespace = asked.extension.namespace.clone();
+            found.push(CheckLookup::get(
+                asked.change,
+                Resource::built_in("", "Namespace", "namespaces", false),
+                Some(namespace.clone()),
+                namespace,
+            ));
+        }
+    }
+    found
+}
+
+/// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
+async fn live_lookups(olm: &olm::OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
+    let asked = &olm.of_plan().asked;
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = olm.known().await?;
+    let mut found: Vec<CheckLookup> = Vec::new();
+    for asked in asked {
+        for known in selected(asked, known).unwrap_or_default() {
+            let url = match &known.content {
+                CatalogContentSource::Live(catalog) => catalog.service().ok(),
+                CatalogContentSource::Unknown(_) if !olm.is_of_server() => {
+                    ServiceUrl::parse(cluster_catalog::USUAL_BASE)
+                }
+                _ => None,
+            };
+            let lookup = url.map(|url| CheckLookup::get_content(asked.change, &url));
+            // One Service serves all catalogs.
+            found.extend(lookup.filter(|new| {
+                !found.iter().any(|known| (&known.namespace, &known.name) == (&new.namespace, &new.name))
+            }));
+        }
+    }
+    Ok(found)
+}
+
+fn cluster_catalogs() -> Resource {
+    Resource {
+        group: cluster_catalog::GROUP.into(),
+        version: "v1".into(),
+        kind: cluster_catalog::KIND.into(),
+        plural: cluster_catalog::PLURAL.into(),
+        namespaced: false,
+    }
+}
+
+async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
+    let of_plan = context.olm.of_plan();
+    let mut found = ViolationsFound { violations: invalid(of_plan), unchecked: Vec::new() };
+    let is_valid = |asked: &&RequestedExtension| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
+    let asked: Vec<RequestedExtension> =
+        of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
+    found.violations.extend(bundles::check(&asked, options.olm, &context));
+    if asked.is_empty() {
+        return Ok(found.into());
+    }
+    let known = context.olm.known().await?;
+    let mut selections = Vec::new();
+    for asked in &asked {
+        match selected(asked, known) {
+            Ok(selected) => selections.push((asked, selected)),
+            Err(text) => {
+                context.notices.resolved(entry(asked, Err(&text), Vec::new()));
+                let help = "keys and values must be valid labels; operators are In, NotIn, Exists and DoesNotExist";
+                let at = asked.extension.places.selector();
+                found.violations.push(violation(&rules::NO_BUNDLE_FOUND, asked.change, text, help.into(), at));
+            }
+        }
+    }
+    let contents = context.olm.contents(&context).await?;
+    // A catalog that cannot be read affects every extension that selects it, but is reported once.
+    let wanted: BTreeSet<&str> =
+        selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
+    let read = wanted.iter().filter_map(|name| contents.get(*name));
+    found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
+    let (mut reported, mut bundle_contents) = (BTreeSet::new(), Vec::new());
+    for (asked, selected) in &selections {
+        let Some(selected) = contents_of(asked, selected, contents) else { continue };
+        if known.is_empty() && !has_catalogs(&context) {
+            let message =
+                format!("there is no catalog from which ClusterExtension {} could be resolved", asked.extension.name);
+            let help = "add one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
+            found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
+            continue;
+        }
+        // Available or not: see `CheckCatalogsExist` in OLM's clusterextension_reconcile_steps.go.
+        let has_catalog = matching(asked, known).is_ok_and(|matching| !matching.is_empty());
+        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, options, &context, &mut found));
+        for selected in &selected {
+            if let Some(package) = selected.package
+                && reported.insert((&selected.known.name, &package.name))
+            {
+                found.violations.extend(catalog_mistakes(asked, &selected.known.name, package));
+            }
+        }
+    }
+    note_unchecked(&bundle_contents, &context);
+    found.extend(owners::check(&asked, &bundle_contents, options.olm, &context).await);
+    if changes_catalogs(context.plan) {
+        found.violations.iter_mut().for_each(|violation| attribute_to_object(violation, context.plan));
+    }
+    Ok(found.into())
+}
+
+/// Whether the deploy writes or deletes a ClusterCatalog: then it also affects extensions that it does not write.
+fn changes_catalogs(plan: &Plan) -> bool {
+    let written = plan.changes.iter().filter(|change| change.is_written()).map(|change| &change.desired.object);
+    written.chain(plan.removals.iter().map(|removal| &removal.object)).any(|object| catalogs::is_catalog(object))
+}
+
+/// Changes the subject of a violation from an unchanged object's change to the object, so that it counts as caused by
+/// the deploy.
+fn attribute_to_object(violation: &mut Violation, plan: &Plan) {
+    if let ViolationSubject::Change(index) = violation.subject
+        && plan.changes[index].action.leaves_alone()
+    {
+        violation.subject = ViolationSubject::Object((*plan.changes[index].desired.object).clone());
+    }
+}
+
+/// The extension with these constraints, unless it sets its own.
+fn constrained(asked: &RequestedExtension, constraints: UpgradeConstraints) -> RequestedExtension {
+    let mut asked = asked.clone();
+    if asked.extension.wanted.constraints == UpgradeConstraints::Catalog {
+        asked.extension.wanted.constraints = constraints;
+    }
+    asked
+}
+
+/// Fields of ClusterExtensions that have the wrong type.
+fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
+    let help = "see the CRD: kubectl explain clusterextension.spec";
+    let wrong = of_plan.wrong.iter();
+    wrong
+        .map(|(change, at, message)| {
+            violation(&rules::EXTENSION_INVALID, *change, message.clone(), help.into(), at.clone())
+        })
+        .collect()
+}
+
+/// The errors that `opm validate` reports for the package.
+fn catalog_mistakes(asked: &RequestedExtension, catalog: &str, package: &Package) -> Vec<Violation> {
+    if package.broken.is_some() {
+        return Vec::new();
+    }
+    let found = mistakes(package);
+    let more = found.len().saturating_sub(MISTAKES_SHOWN);
+    let mut messages: Vec<String> = found.into_iter().take(MISTAKES_SHOWN).collect();
+    if more > 0 {
+        messages.push(format!("{more} more mistakes"));
+    }
+    let of_message = |message: String| {
+        let message = format!("catalog {catalog}, package {}: {}", sanitize(&package.name), sanitize(&message));
+        let help = "opm validate refuses such a catalog, but OLM uses it anyway; ask its publisher to fix it";
+        violation(&rules::CATALOG_INVALID, asked.change, message, help.into(), asked.extension.places.package())
+    };
+    messages.into_iter().map(of_message).collect()
+}
+
+/// Resolves one extension. Returns what its bundle contains, if it resolves to one.
+fn resolve_one(
+    asked: &RequestedExtension,
+    selected: &[Selected<'_>],
+    has_catalog: bool,
+    options: ResolutionOptions,
+    context: &Context<'_>,
+    found: &mut ViolationsFound,
+) -> Option<BundleContent> {
+    let (extension, installed) = (&asked.extension, asked.installed.as_ref());
+    let wanted = &extension.wanted;
+    let refusal = Some(wanted.version.as_str()).filter(|range| !range.is_empty()).and_then(crd_rule::refusal);
+    if let Some(why) = refusal.filter(|_| range_of(&wanted.version).is_ok()) {
+        let message = format!("version {:?} is refused by the API server: {why}", wanted.version);
+        let help = "the CRD of ClusterExtension does not accept every range that OLM parses: no hyphen ranges, no \
+            leading zeros, at most 64 characters; write >=1.2, <1.5 instead of 1.2 - 1.4, and x instead of *";
+        found.violations.push(violation(
+            &rules::VERSION_RANGE_INVALID,
+            asked.change,
+            message,
+            help.into(),
+            extension.places.version(),
+        ));
+    }
+    let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
+    match resolve(wanted, installed, &sources) {
+        Ok(resolved) => Some(resolved::report_resolution(asked, &resolved, &sources, options, context, found)),
+        Err(failure) => {
+            failure::report_failure(asked, &failure, selected, has_catalog, context, found);
+            None
+        }
+    }
+}
+
+/// Notes what the catalogs do not say about the bundles, but decides whether OLM installs them.
+fn note_unchecked(bundle_contents: &[BundleContent], context: &Context<'_>) {
+    let mut bundles: BTreeMap<&[UncheckedBundlePart], Vec<&str>> = BTreeMap::new();
+    for content in bundle_contents.iter().filter(|content| !content.unchecked.is_empty()) {
+        bundles.entry(&content.unchecked).or_default().push(&content.bundle);
+    }
+    for (unchecked, bundles) in bundles {
+        let unchecked: Vec<String> = unchecked.iter().map(UncheckedBundlePart::to_string).collect();
+        let bundles = failure::listed(bundles);
+        context.notices.add(format!(
+            "the catalog does not say about {bundles} {}; to check that, add the bundle's directory with -f",
+            unchecked.join(", ")
+        ));
+    }
+}
+
+fn violation(doc: &RuleDoc, change: usize, message: String, help: String, at: Vec<Step>) -> Violation {
+    Violation::new(doc, change, None, message, help, at)
+}
+
+/// The report entry of an extension that does not resolve, or the parts that all entries have in common.
+fn entry(asked: &RequestedExtension, error: Result<(), &str>, path: Vec<String>) -> ExtensionEntry {
+    let ExtensionRequest { package, version, .. } = &asked.extension.wanted;
+    ExtensionEntry {
+        name: asked.extension.name.clone(),
+        package: package.clone(),
+        installed: asked.installed.as_ref().map(|installed| installed.version.clone()),
+        resolved: None,
+        path,
+        pinned: range_of(version).is_ok_and(|range| range.is_some_and(|range| range.is_one_version())),
+        error: error.err().map(str::to_owned),
+    }
+}

@@ -1,0 +1,231 @@
+//! Checks whether the package, the CRDs and the namespace of a ClusterExtension exist or belong to another owner.
+//!
+//! In OLM v1, each object has a single owner:
+//! <https://operator-framework.github.io/operator-controller/concepts/single-owner-objects/>.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
+
+use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
+use super::{RequestedExtension, ViolationsFound, violation};
+use crate::rule::RuleDoc;
+use crate::{Context, CouldNotCheck, Violation};
+use gantry_cluster::ObjectToRead;
+use gantry_core::problem::Problem;
+use gantry_core::resource::{ObjectRef, Resource, Step};
+use gantry_core::text::sanitize;
+use gantry_deploy::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
+
+/// The bundle of an extension and its CRDs, as far as the catalog describes them.
+pub struct BundleContent {
+    pub change: usize,
+    pub bundle: String,
+    pub crds: Vec<String>,
+    /// Properties that the catalog does not describe.
+    pub unchecked: Vec<UncheckedBundlePart>,
+}
+
+pub async fn check(
+    asked: &[RequestedExtension],
+    contents: &[BundleContent],
+    olm: OlmRelease,
+    context: &Context<'_>,
+) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
+    match other_packages(asked, context).await {
+        Ok(others) => found.violations.extend(installed_twice(asked, &others)),
+        Err(error) => found.unchecked.push(error),
+    }
+    found.extend(missing(asked, olm, context).await);
+    found.extend(owned_by_others(asked, contents, context).await);
+    found
+}
+
+/// The names and packages of the live ClusterExtensions that are not part of the plan.
+async fn other_packages(
+    asked: &[RequestedExtension],
+    context: &Context<'_>,
+) -> Result<Vec<(String, String)>, CouldNotCheck> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ours: BTreeSet<&str> = asked.iter().map(|asked| asked.extension.name.as_str()).collect();
+    let removed = context.plan.removals.iter().filter(|removal| cluster_extension::is_one(&removal.object));
+    let removed: BTreeSet<&str> = removed.map(|removal| removal.object.name.as_str()).collect();
+    let live = context.olm.live().await.map_err(|Problem { message, help, .. }| CouldNotCheck {
+        message: format!("the ClusterExtensions cannot be listed: {message}"),
+        help,
+    })?;
+    let is_other = |name: &str| !ours.contains(name) && !removed.contains(name);
+    let others = live.iter().map(|live| &live.extension).filter(|extension| is_other(&extension.name));
+    Ok(others.map(|extension| (extension.name.clone(), extension.wanted.package.clone())).collect())
+}
+
+/// Packages that two extensions request.
+fn installed_twice(asked: &[RequestedExtension], others: &[(String, String)]) -> Vec<Violation> {
+    let mut of_package: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, package) in others {
+        of_package.entry(package).or_default().push(name);
+    }
+    for asked in asked {
+        of_package.entry(&asked.extension.wanted.package).or_default().push(&asked.extension.name);
+    }
+    let found = asked.iter().filter_map(|asked| {
+        let Extension { name, wanted, places, .. } = &asked.extension;
+        let other = of_package.get(wanted.package.as_str())?.iter().find(|other| **other != name.as_str())?;
+        let message = format!(
+            "ClusterExtension {} also installs package {}; OLM installs each object for only one of them",
+            sanitize(other),
+            sanitize(&wanted.package)
+        );
+        let help = format!(
+            "keep one of them: in OLM v1, operators watch all namespaces; see kubectl get clusterextension {other}"
+        );
+        Some(violation(&PACKAGE_INSTALLED_TWICE, asked.change, message, help, places.package()))
+    });
+    found.collect()
+}
+
+/// An object that a ClusterExtension names and that OLM v1 does not create.
+struct ExtensionPrerequisite<'a> {
+    asked: &'a RequestedExtension,
+    resource: Resource,
+    object: ObjectRef,
+    doc: &'static RuleDoc,
+    at: Vec<Step>,
+    help: String,
+}
+
+impl<'a> ExtensionPrerequisite<'a> {
+    fn namespace(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
+        let name = Some(&asked.extension.namespace).filter(|name| !name.is_empty())?.clone();
+        let help = format!("add it to the manifests, or: kubectl create namespace {}", sanitize(&name));
+        let (resource, at) =
+            (Resource::built_in("", "Namespace", "namespaces", false), asked.extension.places.namespace());
+        let object = ObjectRef { api_version: "v1".into(), kind: "Namespace".into(), namespace: None, name };
+        Some(ExtensionPrerequisite { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
+    }
+
+    /// Only OLM v1 of OpenShift 4.16 uses this account. Later releases have rights of their own.
+    fn service_account(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
+        let extension = &asked.extension;
+        let named = |name: &&String| !name.is_empty();
+        let (name, namespace) =
+            (Some(&extension.service_account).filter(named)?, Some(&extension.namespace).filter(named)?);
+        let resource = Resource::built_in("", "ServiceAccount", "serviceaccounts", true);
+        let object = ObjectRef {
+            api_version: "v1".into(),
+            kind: "ServiceAccount".into(),
+            namespace: Some(namespace.clone()),
+            name: name.clone(),
+        };
+        let help = format!(
+            "add it to the manifests with its rights (gantry permissions -f BUNDLE --as system:serviceaccount:{}:{} prints them)",
+            sanitize(namespace),
+            sanitize(name)
+        );
+        let at = extension.places.service_account();
+        Some(ExtensionPrerequisite { asked, resource, object, doc: &SERVICE_ACCOUNT_MISSING, at, help })
+    }
+
+    fn missing(self) -> Violation {
+        let place = self.object.namespace.as_ref().map(|namespace| format!(" in namespace {}", sanitize(namespace)));
+        let message = format!(
+            "{} {}{} is neither live nor among the manifests, and OLM does not create it",
+            self.object.kind.to_lowercase(),
+            sanitize(&self.object.name),
+            place.unwrap_or_default()
+        );
+        violation(self.doc, self.asked.change, message, self.help, self.at)
+    }
+}
+
+/// Objects that the extensions name and that neither exist nor are part of the plan.
+async fn missing(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
+    let is_of_plan = |object: &ObjectRef| {
+        let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
+        objects.any(|known| known.identity() == object.identity())
+    };
+    let accounts = asked.iter().filter(|_| olm == OlmRelease::V4_16).filter_map(ExtensionPrerequisite::service_account);
+    let needed = asked.iter().filter_map(ExtensionPrerequisite::namespace).chain(accounts);
+    let needed: Vec<ExtensionPrerequisite<'_>> = needed.filter(|needed| !is_of_plan(&needed.object)).collect();
+    let wanted = |needed: &ExtensionPrerequisite<'_>| ObjectToRead {
+        resource: Arc::new(needed.resource.clone()),
+        object: Arc::new(needed.object.clone()),
+    };
+    let reads: Vec<ObjectToRead> = needed.iter().map(wanted).collect();
+    let read = match context.target.read_each(&reads, &|_, _| ()).await {
+        Ok(read) => read,
+        Err(error) => {
+            found.unchecked.extend(error.problems().iter().map(unread));
+            return found;
+        }
+    };
+    for (needed, read) in needed.into_iter().zip(read) {
+        match read {
+            Ok(Some(_)) => {}
+            Ok(None) => found.violations.push(needed.missing()),
+            Err(problem) => found.unchecked.push(unread(&problem)),
+        }
+    }
+    found
+}
+
+fn unread(problem: &Problem) -> CouldNotCheck {
+    CouldNotCheck { message: problem.message.clone(), help: problem.help.clone() }
+}
+
+/// CRDs of the bundles that are live and have another owner.
+async fn owned_by_others(
+    asked: &[RequestedExtension],
+    contents: &[BundleContent],
+    context: &Context<'_>,
+) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
+    let of = |content: &BundleContent| asked.iter().find(|asked| asked.change == content.change);
+    let crds: Vec<(&RequestedExtension, &BundleContent, &String)> = contents
+        .iter()
+        .filter_map(|content| Some((of(content)?, content)))
+        .flat_map(|(asked, content)| content.crds.iter().map(move |crd| (asked, content, crd)))
+        .collect();
+    let reads: Vec<ObjectToRead> = crds.iter().map(|(_, _, crd)| ObjectToRead::crd(crd)).collect();
+    let read = match context.target.read_each(&reads, &|_, _| ()).await {
+        Ok(read) => read,
+        Err(error) => {
+            found.unchecked.extend(error.problems().iter().map(unread));
+            return found;
+        }
+    };
+    for ((asked, content, crd), read) in crds.into_iter().zip(read) {
+        let live = match read {
+            Ok(Some(live)) => live,
+            Ok(None) => continue,
+            Err(problem) => {
+                found.unchecked.push(unread(&problem));
+                continue;
+            }
+        };
+        let labels = &live.raw.value()["metadata"]["labels"];
+        let owner = (labels[OWNER_KIND].as_str(), labels[OWNER_NAME].as_str());
+        let extension = &asked.extension;
+        let whose = match owner {
+            (Some(cluster_extension::KIND), Some(name)) if name == extension.name => continue,
+            (Some(kind), Some(name)) => format!("it belongs to {} {}", sanitize(kind), sanitize(name)),
+            _ => "it was not installed by OLM v1".to_owned(),
+        };
+        let message = format!(
+            "CustomResourceDefinition '{crd}' already exists in namespace '{}' and cannot be managed by operator-controller",
+            sanitize(&extension.namespace)
+        );
+        let help = format!(
+            "bundle {} contains this CRD, but {whose}; OLM v1 does not take over existing objects: remove the other \
+             installation first (this deletes its CRDs with all their objects), or remove this extension",
+            sanitize(&content.bundle)
+        );
+        found.violations.push(violation(&OWNED_BY_ANOTHER, asked.change, message, help, extension.places.package()));
+    }
+    found
+}

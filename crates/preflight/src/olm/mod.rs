@@ -1,0 +1,212 @@
+//! Data that the checks for Operator Lifecycle Manager share: the ClusterExtensions of the plan and the live ones, and
+//! the catalogs from which they are resolved. Each is read once per run.
+
+pub mod catalogs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use gantry_catalog::resolve::{InstalledBundle, ServedCatalog};
+use gantry_catalog::{Csvs, KeptCatalogParts, Package};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use self::catalogs::{AllKnown, Contents, SelectableCatalog};
+use super::{Context, CouldNotCheck};
+use gantry_cluster::Target;
+use gantry_cluster::selector::ParsedLabelSelector;
+use gantry_core::problem::Problem;
+use gantry_core::resource::Step;
+use gantry_deploy::config::CatalogSource;
+use gantry_deploy::olm::cluster_extension::{self, Extension, LiveExtension, installed};
+use gantry_deploy::plan::{Change, Plan, predicted};
+
+/// A ClusterExtension of the plan.
+#[derive(Debug, Clone)]
+pub struct RequestedExtension {
+    /// Index into `plan.changes`.
+    pub change: usize,
+    pub extension: Extension,
+    pub installed: Option<InstalledBundle>,
+}
+
+/// The ClusterExtensions of a plan, as their manifests have them.
+#[derive(Debug, Default)]
+pub struct OfPlan {
+    pub asked: Vec<RequestedExtension>,
+    /// Fields that have the wrong type or value: the change, the steps to the field, and the message.
+    pub wrong: Vec<(usize, Vec<Step>, String)>,
+}
+
+impl OfPlan {
+    /// Reads the manifests. `after` returns an object as it is after the deploy, which is what OLM resolves.
+    pub fn read(plan: &Plan, after: impl Fn(&Change) -> Value) -> OfPlan {
+        let mut of_plan = OfPlan::default();
+        for (index, change) in plan.changes.iter().enumerate() {
+            let object = &change.desired.object;
+            if !cluster_extension::is_one(object) {
+                continue;
+            }
+            let value = change.desired.raw.value();
+            let wrong = cluster_extension::wrong(object, &value).into_iter();
+            of_plan.wrong.extend(wrong.map(|(at, message)| (index, at, message)));
+            if let Some(extension) = Extension::of(object, &after(change)) {
+                let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
+                of_plan.asked.push(RequestedExtension { change: index, extension, installed });
+            }
+        }
+        of_plan
+    }
+}
+
+/// A catalog that an extension selects, with its part about the package of the extension.
+pub struct Selected<'a> {
+    pub known: &'a SelectableCatalog,
+    pub package: Option<&'a Package>,
+    /// The names of all packages of the catalog.
+    pub packages: Vec<&'a str>,
+}
+
+impl Selected<'_> {
+    pub fn source(&self) -> ServedCatalog<'_> {
+        ServedCatalog { name: &self.known.name, priority: self.known.priority, package: self.package }
+    }
+}
+
+/// OLM's objects and the catalogs, for all checks of one run. Everything is read on first use; concurrent callers wait
+/// for the same result.
+pub struct OlmState<'a> {
+    plan: &'a Plan,
+    target: &'a Target,
+    /// The catalogs of the configuration.
+    configured: &'a [CatalogSource],
+    /// Whether a check needs all packages, not only the requested ones.
+    looks_at_all: bool,
+    of_plan: OnceLock<OfPlan>,
+    known: OnceCell<Result<AllKnown, Problem>>,
+    live: OnceCell<Result<Vec<LiveExtension>, Problem>>,
+    contents: OnceCell<Contents>,
+}
+
+impl<'a> OlmState<'a> {
+    pub fn new(
+        plan: &'a Plan,
+        target: &'a Target,
+        configured: &'a [CatalogSource],
+        looks_at_all: bool,
+    ) -> OlmState<'a> {
+        let (of_plan, known, live, contents) = Default::default();
+        OlmState { plan, target, configured, looks_at_all, of_plan, known, live, contents }
+    }
+
+    /// Whether the target is a server, which has catalogd.
+    pub fn is_of_server(&self) -> bool {
+        self.target.is_server()
+    }
+
+    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git
+    /// commit are manifests: what a manifest no longer has is gone.
+    pub fn after(&self, change: &Change) -> Value {
+        match self.target {
+            Target::Git(_) => change.desired_value(),
+            _ => predicted::after(self.plan, change),
+        }
+    }
+
+    /// The ClusterExtensions of the plan.
+    pub fn of_plan(&self) -> &OfPlan {
+        self.of_plan.get_or_init(|| OfPlan::read(self.plan, |change| self.after(change)))
+    }
+
+    /// The live ClusterExtensions.
+    ///
+    /// # Errors
+    /// The ClusterExtensions cannot be listed.
+    pub async fn live(&self) -> Result<&[LiveExtension], Problem> {
+        if let Some(live) = &self.plan.live_extensions {
+            return Ok(live);
+        }
+        let first = self.of_plan().asked.first();
+        let version = first.map(|asked| self.plan.changes[asked.change].resource.version.as_str());
+        let list = || cluster_extension::list(self.target, version);
+        self.live.get_or_init(list).await.as_deref().map_err(Clone::clone)
+    }
+
+    /// Every catalog, by name.
+    ///
+    /// # Errors
+    /// The ClusterCatalogs cannot be listed.
+    pub async fn known(&self) -> Result<&[SelectableCatalog], Problem> {
+        let list = || catalogs::known(self.plan, self.target, self.configured, |change| self.after(change));
+        self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
+    }
+
+    /// The notices about the catalogs, if they were read.
+    pub fn notices(&self) -> Vec<Problem> {
+        let all = self.known.get().and_then(|known| known.as_ref().ok());
+        all.into_iter().flat_map(|all| &all.notices).map(Problem::new).collect()
+    }
+
+    /// The contents of the catalogs that the ClusterExtensions of the plan select, or of all catalogs.
+    ///
+    /// # Errors
+    /// The ClusterCatalogs cannot be listed.
+    pub async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
+        let known = self.known().await?;
+        let asked = &self.of_plan().asked;
+        let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
+        let keep = KeptCatalogParts { properties_of: packages, all_properties: self.looks_at_all, csv: Csvs::Kept };
+        let wanted: BTreeMap<&str, &SelectableCatalog> = match self.looks_at_all {
+            true => known.iter().filter(|known| known.available).map(|known| (known.name.as_str(), known)).collect(),
+            false => {
+                let selected = asked.iter().filter_map(|asked| selected(asked, known).ok()).flatten();
+                selected.map(|known| (known.name.as_str(), known)).collect()
+            }
+        };
+        let read = || catalogs::read(wanted.into_values(), &keep, context);
+        Ok(self.contents.get_or_init(read).await)
+    }
+}
+
+/// Whether the target has every catalog that OLM would use. A folder may lack some.
+pub fn has_catalogs(context: &Context<'_>) -> bool {
+    context.target.is_server()
+}
+
+/// The available catalogs that an extension selects. The error is OLM's message.
+pub fn selected<'a>(
+    asked: &RequestedExtension,
+    known: &'a [SelectableCatalog],
+) -> Result<Vec<&'a SelectableCatalog>, String> {
+    let matching = matching(asked, known)?;
+    Ok(matching.into_iter().filter(|known| known.available).collect())
+}
+
+/// The catalogs that an extension selects, available or not. The error is OLM's message.
+pub fn matching<'a>(
+    asked: &RequestedExtension,
+    known: &'a [SelectableCatalog],
+) -> Result<Vec<&'a SelectableCatalog>, String> {
+    let selector = ParsedLabelSelector::of_object(&asked.extension.selector)
+        .map_err(|why| format!("desired catalog selector is invalid: {why}"))?;
+    let is_selected = |known: &&SelectableCatalog| selector.selects(|key| known.labels.get(key).map(String::as_str));
+    Ok(known.iter().filter(is_selected).collect())
+}
+
+/// What the selected catalogs contain about the package; `None` if one of them cannot be read, because then the result
+/// is unknown.
+pub fn contents_of<'a>(
+    asked: &RequestedExtension,
+    selected: &[&'a SelectableCatalog],
+    contents: &'a Contents,
+) -> Option<Vec<Selected<'a>>> {
+    let read = selected.iter().map(|known| {
+        let catalog = contents.get(&known.name)?.as_ref().ok()?;
+        Some(Selected {
+            known,
+            package: catalog.packages.get(&asked.extension.wanted.package),
+            packages: catalog.packages.keys().map(String::as_str).collect(),
+        })
+    });
+    read.collect()
+}

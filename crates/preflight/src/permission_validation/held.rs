@@ -1,0 +1,151 @@
+//! The rights of the user: from the server's list of rules if that is complete, and from access reviews for the rest.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use gantry_cluster::{RulesReview, Target};
+use gantry_core::problem::Problem;
+use gantry_core::rbac::{Atom, PolicyRule};
+
+/// How many reviews are sent at the same time.
+const AT_ONCE: usize = 8;
+
+/// A right in a namespace; `None` means all namespaces, or a cluster-scoped object.
+pub type ScopedRight = (Option<String>, Atom);
+
+/// The rules of one review, each with a set of its resource names for fast lookup: a single rule may name every object
+/// of a large deploy.
+#[derive(Debug, Default)]
+struct Reviewed {
+    rules: Vec<(PolicyRule, HashSet<String>)>,
+    incomplete: bool,
+}
+
+impl From<RulesReview> for Reviewed {
+    fn from(review: RulesReview) -> Self {
+        let with_names = |rule: PolicyRule| {
+            let names = rule.resource_names.iter().cloned().collect();
+            (rule, names)
+        };
+        Reviewed { rules: review.rules.into_iter().map(with_names).collect(), incomplete: review.incomplete }
+    }
+}
+
+impl Reviewed {
+    fn covers(&self, atom: &Atom) -> bool {
+        self.rules.iter().any(|(rule, names)| rule.covers_with(atom, |name| names.contains(name)))
+    }
+}
+
+/// The rights of the user, as far as they were reviewed.
+#[derive(Debug, Default)]
+pub struct ReviewedRights {
+    reviews: BTreeMap<Option<String>, Reviewed>,
+    /// Rights that are not in a list of rules, but that an access review confirmed.
+    granted: BTreeSet<ScopedRight>,
+    /// Whether the user may do everything. The lists do not show the rights of the group `system:masters`.
+    everything: bool,
+}
+
+impl ReviewedRights {
+    /// Reads the rules that apply everywhere, and then those of the namespaces in which a right is still missing.
+    pub async fn review(target: &Target, wanted: &[ScopedRight]) -> Result<ReviewedRights, Problem> {
+        let mut held = ReviewedRights::default();
+        let everywhere = rules(target, None).await?;
+        let lacking: BTreeSet<String> = wanted
+            .iter()
+            .filter(|(_, atom)| !everywhere.covers(atom))
+            .filter_map(|(namespace, _)| namespace.clone())
+            .collect();
+        let reviews = stream::iter(lacking).map(|namespace| async move {
+            let review = rules(target, Some(&namespace)).await?;
+            Ok((Some(namespace), review))
+        });
+        let reviews: Vec<_> = reviews.buffer_unordered(AT_ONCE).try_collect().await?;
+        held.reviews.extend(reviews);
+        held.reviews.insert(None, everywhere);
+        held.ask(target, wanted).await?;
+        Ok(held)
+    }
+
+    /// Sends access reviews for rights that no list shows: first for everything, then for each right whose list may be
+    /// incomplete. The widest review comes first, as one for all namespaces and names may answer for many rights.
+    async fn ask(&mut self, target: &Target, wanted: &[ScopedRight]) -> Result<(), Problem> {
+        if wanted.iter().all(|(namespace, atom)| self.has(namespace.as_deref(), atom)) {
+            return Ok(());
+        }
+        let [everything, _] = Atom::everything();
+        self.everything = target.access_review(None, &everything).await?;
+        let mut asked = BTreeSet::new();
+        type Widen = fn(&ScopedRight) -> ScopedRight;
+        let widest_first: [Widen; 3] =
+            [|right| (None, unnamed(&right.1)), |right| (right.0.clone(), unnamed(&right.1)), ScopedRight::clone];
+        for widen in widest_first {
+            let open = wanted.iter().filter(|(namespace, atom)| {
+                !self.has(namespace.as_deref(), atom) && !self.is_complete(namespace.as_deref())
+            });
+            let questions: BTreeSet<ScopedRight> =
+                open.map(widen).filter(|question| !asked.contains(question)).collect();
+            asked.extend(questions.iter().cloned());
+            let answers = stream::iter(questions).map(|question| async move {
+                let allowed = target.access_review(question.0.as_deref(), &question.1).await?;
+                Ok(allowed.then_some(question))
+            });
+            let answers: Vec<Option<ScopedRight>> = answers.buffer_unordered(AT_ONCE).try_collect().await?;
+            self.granted.extend(answers.into_iter().flatten());
+        }
+        Ok(())
+    }
+
+    /// Whether the user has the right, according to the reviews.
+    pub fn has(&self, namespace: Option<&str>, atom: &Atom) -> bool {
+        let granted = |namespace: Option<&str>, atom: &Atom| {
+            !self.granted.is_empty() && self.granted.contains(&(namespace.map(str::to_owned), atom.clone()))
+        };
+        self.everything
+            || self.covers(namespace, atom)
+            || granted(namespace, atom)
+            || granted(namespace, &unnamed(atom))
+            || granted(None, &unnamed(atom))
+    }
+
+    /// The rights among these that no RBAC rule grants to the user. For granting rights, the server counts only RBAC
+    /// rules, and the list always contains all of these: it may only lack what other authorizers allow.
+    pub fn lacking(&self, namespace: Option<&str>, wanted: &BTreeSet<Atom>) -> BTreeSet<Atom> {
+        wanted.iter().filter(|atom| !self.covers(namespace, atom)).cloned().collect()
+    }
+
+    /// Whether the list of rules is complete.
+    pub fn is_complete(&self, namespace: Option<&str>) -> bool {
+        !self.review_of(namespace).is_some_and(|review| review.incomplete)
+    }
+
+    fn covers(&self, namespace: Option<&str>, atom: &Atom) -> bool {
+        self.review_of(namespace).is_some_and(|review| review.covers(atom))
+    }
+
+    /// The review of the namespace, which includes the rules that apply everywhere, or else the review for everywhere.
+    fn review_of(&self, namespace: Option<&str>) -> Option<&Reviewed> {
+        self.reviews.get(&namespace.map(str::to_owned)).or_else(|| self.reviews.get(&None))
+    }
+
+    #[cfg(test)]
+    pub fn of_rules(rules: Vec<PolicyRule>) -> ReviewedRights {
+        let review = RulesReview { rules, incomplete: false };
+        ReviewedRights { reviews: BTreeMap::from([(None, review.into())]), ..ReviewedRights::default() }
+    }
+}
+
+async fn rules(target: &Target, namespace: Option<&str>) -> Result<Reviewed, Problem> {
+    // The check does not run on targets without users.
+    target.rules_review(namespace).await.unwrap_or_else(|| Ok(RulesReview::default())).map(Reviewed::from)
+}
+
+/// The same right without a resource name.
+fn unnamed(atom: &Atom) -> Atom {
+    match atom.clone() {
+        Atom::Resource { group, resource, verb, .. } => Atom::Resource { group, resource, name: None, verb },
+        url @ Atom::Url { .. } => url,
+    }
+}

@@ -1,0 +1,151 @@
+//! `PermissionValidation`: may the deploying identity send every request of this deploy? It is checked before the first
+//! request is sent.
+//!
+//! ```text
+//! plan ─► needs ─► held (the rights of the user, from the server) ─► missing ─► findings
+//!           └─► roles (the rights that bindings grant)                   └─► grant (as manifests)
+//! ```
+//!
+//! `gantry permissions` prints the same needs as the minimal RBAC rules for the whole deploy.
+
+mod grant;
+mod held;
+mod installer;
+mod missing;
+mod needs;
+mod policies;
+mod roles;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+pub use self::grant::{Grants, RbacSubject};
+use self::held::{ReviewedRights, ScopedRight};
+pub use self::installer::{InstallerRights, needed as needed_by_olm};
+pub use self::needs::{Need, Right, RightsOccasion, of_logs, of_waiting};
+use super::entry::CheckEntry;
+use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck};
+use gantry_cluster::Target;
+use gantry_core::problem::Problem;
+use gantry_core::rbac::Atom;
+use gantry_deploy::olm::cluster_extension::Extension;
+use gantry_deploy::plan::bundles::PlannedBundle;
+use gantry_deploy::plan::{ObjectLookup, Plan};
+
+pub const NAME: &str = "PermissionValidation";
+
+pub const ENTRY: CheckEntry = CheckEntry {
+    configure: |reader| {
+        // The same rights are found with either, and which requests are cheaper depends on the deploy.
+        let about = "as in kapp, and without effect: gantry itself chooses which of the two it sends";
+        let known = [("SelfSubjectAccessReview", ()), ("SelfSubjectRulesReview", ())];
+        reader.choice("permissionValidatorResource", about, &known, ());
+    },
+    refusals: rules::REFUSALS,
+    ..CheckEntry::new(
+        NAME,
+        "the deploying identity must be allowed to make every request of the deploy",
+        rules::docs,
+        |_| Box::new(PermissionValidation),
+    )
+};
+
+#[derive(Debug, Clone, Copy)]
+pub struct PermissionValidation;
+
+impl Check for PermissionValidation {
+    fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
+        Box::pin(check(context))
+    }
+
+    fn needs_live_objects(&self) -> bool {
+        false
+    }
+}
+
+/// Every right that the plan needs, and that the checks need for these lookups.
+///
+/// # Errors
+/// The target does not answer which parameters a policy has.
+pub async fn needs_of(
+    plan: &Plan,
+    target: &Target,
+    lookups: &[CheckLookup],
+    occasion: RightsOccasion,
+) -> Result<Vec<Need>, Problem> {
+    let mut needs = needs::list_needs(plan, lookups, occasion);
+    needs.extend(policies::needs(plan, target, occasion).await?);
+    Ok(needs)
+}
+
+async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
+    let (plan, target) = (context.plan, context.target);
+    if !target.is_server() {
+        let reason = format!("a {} has no users, so there are no permissions to check", target.noun());
+        return Ok(CheckResult::Skipped(reason));
+    }
+    let lookups = context.look_ahead().await?;
+    let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
+    let installs = installs(plan, target).await;
+    needs.retain(|need| !is_left_to_olm(plan, need, &installs));
+    let waiting = if plan.policy.waits { of_waiting(plan, RightsOccasion::Now) } else { Vec::new() };
+    let logs = if plan.policy.shows_logs { of_logs(plan, RightsOccasion::Now) } else { Vec::new() };
+    let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
+    let of_others = others.iter().map(|lookup| (lookup.namespace.clone(), atom_of(lookup))).collect();
+    let asked = [requests(&needs), requests(&waiting), requests(&logs), of_others].concat();
+    let held = ReviewedRights::review(target, &asked).await.map_err(not_reviewed)?;
+    let roles = roles::look_up(plan, target, missing::undecided_roles(&needs, &held)).await;
+    let roles = roles.map_err(not_reviewed)?;
+
+    let mut violations = missing::required(plan, &needs, &held, &roles);
+    violations.extend(missing::waiting(plan, &waiting, &held));
+    violations.extend(missing::logs(plan, &logs, &held));
+    violations.extend(missing::others(plan, &others, &held));
+    Ok(CheckResult::checked(violations, Vec::new()))
+}
+
+/// The bundles of the plan that the identity of this run installs: their ClusterExtension names it as the service
+/// account.
+async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
+    if plan.bundles.is_empty() {
+        return BTreeSet::new();
+    }
+    let Some(Ok(user)) = target.user().await else { return BTreeSet::new() };
+    let is_user = |bundle: &PlannedBundle| {
+        let account = bundle.extension().and_then(Extension::account);
+        account.is_some_and(|(namespace, name)| user == format!("system:serviceaccount:{namespace}:{name}"))
+    };
+    plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle)).map(|(index, _)| index).collect()
+}
+
+/// Whether it is a right to write an object that OLM writes with its own rights.
+fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool {
+    let of_olm = |bundle: usize| !installs.contains(&bundle);
+    let reads = match &need.right {
+        Right::Request { atom: Atom::Resource { verb, .. }, .. } => matches!(verb.as_str(), "get" | "list" | "watch"),
+        Right::Request { .. } => true,
+        Right::WriteRole { .. } | Right::WriteBinding { .. } => false,
+    };
+    !reads && plan.changes[need.change].desired.bundle.is_some_and(of_olm)
+}
+
+/// The rights to check first: those of each request, and `escalate` and `bind`, which suffice for any role or binding.
+fn requests(needs: &[Need]) -> Vec<ScopedRight> {
+    let atom = |need: &Need| match &need.right {
+        Right::Request { atom, .. }
+        | Right::WriteRole { escalate: atom, .. }
+        | Right::WriteBinding { bind: atom, .. } => atom.clone(),
+    };
+    needs.iter().map(|need| (need.namespace.clone(), atom(need))).collect()
+}
+
+fn atom_of(lookup: &ObjectLookup) -> Atom {
+    needs::atom(&lookup.resource.group, &lookup.resource.plural, lookup.name.as_deref(), lookup.verb)
+}
+
+fn not_reviewed(problem: Problem) -> CouldNotCheck {
+    let Problem { message, help, .. } = problem;
+    CouldNotCheck { message: format!("the API server does not report what is permitted: {message}"), help }
+}

@@ -1,0 +1,188 @@
+//! The question for a prover, and its answer.
+//!
+//! Rules compare keywords; a proof decides whether objects break. `CRDUpgradeSafety` combines the two (`decide`). If
+//! both are undecided, `failMode` decides.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use gantry_core::finding::{Breaks, Verdict, Witness};
+pub use gantry_proof::ChangeOrigin;
+use gantry_proof::Limits;
+use gantry_schema::ScalePaths;
+
+/// One version that both CRDs have.
+#[derive(Debug, Clone, Copy)]
+pub struct VersionPairQuestion<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub version: &'a str,
+    pub namespaced: bool,
+    /// Whether the desired CRD serves it. If not, nothing is written at it: its schema prunes and defaults what is
+    /// stored, and validates nothing.
+    pub served: bool,
+    /// `openAPIV3Schema`, as JSON text.
+    pub live_schema: &'a str,
+    pub desired_schema: &'a str,
+    /// Whether the version has the status subresource.
+    pub live_status: bool,
+    pub desired_status: bool,
+    /// The fields that the scale subresource reads, in live and in desired.
+    pub scale: [&'a ScalePaths; 2],
+    /// The number of versions that both CRDs have, which share the limits.
+    pub versions: usize,
+}
+
+/// What is proven about a version, or about one node in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeProof {
+    pub verdict: Verdict,
+    /// The reason for the verdict, or why it is undecided.
+    pub reason: Option<String>,
+    pub breaks: Vec<Breaks>,
+    pub witnesses: Vec<Witness>,
+}
+
+impl ChangeProof {
+    /// Whether it is proven that no object breaks.
+    pub fn is_harmless(&self) -> bool {
+        matches!(self.verdict, Verdict::Equal | Verdict::Widening)
+    }
+
+    /// Combines the proof about a node with those about nodes below it: the worst verdict, and everyone affected by any
+    /// of them.
+    pub fn heaviest(own: &ChangeProof, below: &[&ChangeProof]) -> ChangeProof {
+        let weight = |proof: &ChangeProof| match proof.verdict {
+            Verdict::DataLoss => 6,
+            _ if proof.breaks == [Breaks::Behaviour] => 2,
+            Verdict::Incomparable => 5,
+            Verdict::Narrowing => 4,
+            Verdict::Undecided => 3,
+            Verdict::Widening => 1,
+            Verdict::Equal => 0,
+        };
+        let heaviest = below.iter().copied().fold(own, |most, one| if weight(one) > weight(most) { one } else { most });
+        let all = || below.iter().copied().chain([own]);
+        let mut breaks: Vec<Breaks> = all().flat_map(|proof| proof.breaks.iter().copied()).collect();
+        breaks.sort_unstable();
+        breaks.dedup();
+        // An undecided node can break more than the known changes.
+        let breaks = if heaviest.verdict == Verdict::Undecided { heaviest.breaks.clone() } else { breaks };
+        ChangeProof { breaks, ..heaviest.clone() }
+    }
+}
+
+/// What is proven about a version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionProof {
+    pub whole: ChangeProof,
+    /// The proofs about changed nodes, by path (`^.spec.pollInterval`).
+    pub nodes: BTreeMap<String, ChangeProof>,
+    /// The paths of those in `nodes` whose proof also covers all nodes below.
+    pub of_all_below: BTreeSet<String>,
+    /// For a node that breaks and that both sides have: what each of its changes does, by path.
+    pub parts: BTreeMap<String, Vec<ChangePartProof>>,
+    /// Whether every node was compared, so that a node not in `nodes` has the same meaning as before.
+    pub is_complete: bool,
+}
+
+/// What is proven about a part of what changes at a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangePartProof {
+    pub origin: ChangeOrigin,
+    pub proof: ChangeProof,
+}
+
+impl ChangePartProof {
+    /// Whether it is about the change of such a keyword of the node.
+    pub fn is_of(&self, is_changed: &dyn Fn(&str) -> bool) -> bool {
+        match &self.origin {
+            ChangeOrigin::Node => true,
+            ChangeOrigin::Keywords(keywords) => keywords.iter().any(|keyword| is_changed(keyword)),
+            ChangeOrigin::OtherNodes => false,
+        }
+    }
+}
+
+/// The proof about a node whose meaning does not change.
+static SAME: ChangeProof =
+    ChangeProof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
+
+impl VersionProof {
+    /// A proof that the version changes nothing for any object.
+    pub fn harmless() -> Self {
+        VersionProof {
+            whole: SAME.clone(),
+            nodes: BTreeMap::new(),
+            of_all_below: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            is_complete: true,
+        }
+    }
+
+    /// All proofs about nodes and their parts.
+    pub fn proofs_mut(&mut self) -> impl Iterator<Item = &mut ChangeProof> {
+        let of_parts = self.parts.values_mut().flatten().map(|part| &mut part.proof);
+        self.nodes.values_mut().chain(of_parts)
+    }
+
+    /// The proof about the change of some keywords of a node. If it is not known by itself: that about the whole node.
+    pub fn of_change(&self, path: &str, is_changed: &dyn Fn(&str) -> bool) -> Option<ChangeProof> {
+        let Some(parts) = self.parts.get(path).filter(|_| self.is_complete) else { return self.of_node(path).cloned() };
+        let own: Vec<&ChangeProof> =
+            parts.iter().filter(|part| part.is_of(is_changed)).map(|part| &part.proof).collect();
+        // A keyword that means the same for every object has no part.
+        let values = || self.nodes.get(&format!("{path}.additionalProperties"));
+        let (first, rest) = match own.split_first() {
+            Some((first, rest)) => (*first, rest),
+            None => (values().filter(|_| is_changed("additionalProperties")).unwrap_or(&SAME), &[][..]),
+        };
+        Some(ChangeProof::heaviest(first, rest))
+    }
+
+    /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
+    /// harmless, or of the values of its map. If there is none, but every node was compared, the node does not change.
+    pub fn of_node(&self, path: &str) -> Option<&ChangeProof> {
+        let above = || self.above(path).and_then(|above| self.nodes.get(above));
+        let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
+        let values = || self.nodes.get(&format!("{path}.additionalProperties"));
+        let same = || self.is_complete.then_some(&SAME);
+        self.nodes.get(path).or_else(above).or_else(whole).or_else(values).or_else(same)
+    }
+
+    /// The ancestor whose proof covers this node.
+    fn above<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let ends = path.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| &path[..at]);
+        ends.filter(|_| !self.of_all_below.is_empty()).find(|above| self.of_all_below.contains(*above))
+    }
+}
+
+/// Proves what a change of a schema does to objects.
+pub trait Prover: Debug + Send + Sync {
+    /// `None` if nothing can be proven at all.
+    fn prove(&self, question: &VersionPairQuestion<'_>, limits: Limits) -> Option<VersionProof>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_was_not_compared_has_the_proof_of_the_node_above_it() {
+        let proof = |verdict| ChangeProof { verdict, ..SAME.clone() };
+        let nodes =
+            [("^.spec.a", Verdict::DataLoss), ("^.spec.a.d", Verdict::Narrowing), ("^.spec.b", Verdict::Narrowing)];
+        let version = VersionProof {
+            whole: proof(Verdict::DataLoss),
+            nodes: nodes.map(|(path, verdict)| (path.to_owned(), proof(verdict))).into(),
+            of_all_below: ["^.spec.a".to_owned()].into(),
+            parts: BTreeMap::new(),
+            is_complete: true,
+        };
+        let verdict = |path: &str| version.of_node(path).map(|proof| proof.verdict);
+        assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));
+        assert_eq!(verdict("^.spec.a.d"), Some(Verdict::Narrowing));
+        assert_eq!(verdict("^.spec.b.c"), Some(Verdict::Equal));
+        assert_eq!(verdict("^.spec.ab"), Some(Verdict::Equal));
+    }
+}

@@ -1,0 +1,100 @@
+//! What a format for programs or browsers needs in addition to the report.
+
+use super::places::ReportPaths;
+use super::view::{Excerpts, ReportPurpose, verdict};
+use super::{Report, ReportList};
+use gantry_core::finding::Severity;
+
+/// Data that is not part of the report.
+#[derive(Clone, Copy)]
+pub struct ReportContext<'a> {
+    pub rules: &'a dyn RuleTexts,
+    pub places: &'a ReportPaths,
+    pub excerpts: &'a dyn Excerpts,
+    pub purpose: ReportPurpose,
+    /// Shows no lines of manifests except CRDs.
+    pub redact: bool,
+    /// The clusters of a combined report.
+    pub list: Option<&'a ReportList>,
+}
+
+impl ReportContext<'_> {
+    /// The last line of the human report: the outcome.
+    pub fn verdict(&self, report: &Report) -> String {
+        match self.list {
+            Some(list) => verdict::verdict_of_list(list, self.purpose),
+            None => verdict::verdict(report, self.purpose),
+        }
+    }
+}
+
+/// The documentation of rules.
+pub trait RuleTexts {
+    /// The rule of this name. `None` for rules of custom checks.
+    fn rule(&self, name: &str) -> Option<RuleText>;
+}
+
+/// The documentation of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleText {
+    /// One line.
+    pub summary: String,
+    /// What is reported, exactly.
+    pub reports: String,
+    /// The default severity.
+    pub severity: Severity,
+    /// The output of `gantry rules` for it.
+    pub text: String,
+    /// The same as Markdown, without links.
+    pub markdown: String,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Every file exists, and each line contains its number.
+    pub struct Numbered;
+
+    const LINES: [&str; 4] = ["    line: 0", "    line: 1", "    line: 2", "    line: 3"];
+
+    impl Excerpts for Numbered {
+        fn line(&self, _: &str, line: usize) -> Option<&str> {
+            LINES.get(line % 4).copied()
+        }
+    }
+
+    /// One rule is known.
+    pub struct One;
+
+    impl RuleTexts for One {
+        fn rule(&self, name: &str) -> Option<RuleText> {
+            (name == "NoExistingFieldRemoved").then(|| RuleText {
+                summary: "A field is removed".into(),
+                reports: "Fields that are gone.".into(),
+                severity: Severity::Error,
+                text: "NoExistingFieldRemoved: A field is removed".into(),
+                markdown: "# NoExistingFieldRemoved".into(),
+            })
+        }
+    }
+
+    /// Writes a report in a format as text.
+    pub fn written(
+        report: &crate::Report,
+        write: fn(&crate::Report, ReportContext<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
+    ) -> String {
+        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let around = ReportContext {
+            rules: &One,
+            places: &places,
+            excerpts: &Numbered,
+            purpose: ReportPurpose::Check,
+            redact: false,
+            list: None,
+        };
+        let mut out = Vec::new();
+        write(report, around, &mut out).expect("in memory");
+        String::from_utf8(out).expect("text")
+    }
+}

@@ -1,0 +1,107 @@
+//! What a finding says, in words that the formats share.
+
+use super::Excerpts;
+use super::causes::GroupedFinding;
+use super::excerpt;
+use gantry_core::finding::{Breaks, Finding, RefusedUpdates, Severity, Source, Witness, WitnessVerdict};
+use gantry_core::resource::ObjectRef;
+use gantry_core::text;
+
+/// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
+const LONGEST_MESSAGE: usize = 500;
+
+/// `error`, `warning`, …
+pub fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+        Severity::Waived => "waived",
+        Severity::Known => "known",
+    }
+}
+
+/// Whether the lines of the manifest must not be shown: a Secret's values never reach any output.
+pub fn hides_lines(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
+    let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
+    let names_secret = |source: &Source| excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    secret
+        || redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd)
+        || finding.source.as_ref().is_some_and(names_secret)
+}
+
+/// The object, the versions and the field, to find it in the cluster.
+pub fn place_in_object(cause: &GroupedFinding<'_>) -> String {
+    let object = cause.finding.object.as_ref().map(object_name);
+    let versions = Some(cause.versions()).filter(|versions| !versions.is_empty());
+    let words: Vec<String> = [object, versions, cause.finding.body.path.clone()]
+        .iter()
+        .flatten()
+        .map(|word| text::cut(&text::sanitize(word), LONGEST_MESSAGE).into_owned())
+        .collect();
+    words.join(", ")
+}
+
+/// The name of a CRD; other objects as kubectl shows them.
+pub fn object_name(object: &ObjectRef) -> String {
+    if object.is_crd() { object.name.clone() } else { object.to_string() }
+}
+
+/// Who is affected, and how.
+pub fn affected_party(breaks: Breaks) -> (&'static str, &'static str) {
+    match breaks {
+        Breaks::StoredObjects => {
+            ("stored objects", "the server refuses updates of invalid ones, even if they keep the invalid value")
+        }
+        Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
+        Breaks::Readers => ("readers", "they no longer find what they read today"),
+        Breaks::Data => ("data", "the server drops values from objects when they are next written"),
+        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
+    }
+}
+
+/// Which updates of stored objects are refused, if it is proven.
+pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
+    let mut proven =
+        findings.iter().flat_map(|finding| &finding.body.witnesses).filter_map(|it| it.refused_updates.as_ref());
+    let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;
+    let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
+    Some(match refused {
+        RefusedUpdates::Every => "the server refuses every update of invalid ones, even of labels".to_owned(),
+        RefusedUpdates::Applies => "the server refuses every server-side apply of invalid ones".to_owned(),
+        RefusedUpdates::ChangesOf(part) => {
+            format!("the server refuses invalid ones when anything in {} is changed", field(part))
+        }
+        RefusedUpdates::ChangesOfList(list) => {
+            format!(
+                "the server refuses invalid ones when {} is changed in any way (for example an item is added)",
+                field(list)
+            )
+        }
+    })
+}
+
+/// `accepted today, refused with this change: …`
+pub fn witness_fate(witness: &Witness) -> String {
+    let today = match witness.live {
+        WitnessVerdict::Accepted => "accepted today",
+        WitnessVerdict::Refused => "refused today",
+        WitnessVerdict::Pruned => "loses values today",
+        WitnessVerdict::Defaulted => "gets defaults today",
+    };
+    let tomorrow = match witness.desired {
+        WitnessVerdict::Accepted => "accepted with this change",
+        WitnessVerdict::Refused => "refused with this change",
+        WitnessVerdict::Pruned => "loses values with this change",
+        WitnessVerdict::Defaulted => "gets defaults with this change",
+    };
+    let message = text::sanitize(&witness.message);
+    let message = match message.is_empty() {
+        true => String::new(),
+        false => format!(": {}", text::cut(&message, LONGEST_MESSAGE)),
+    };
+    let through = witness.subresource.as_deref().map_or_else(String::new, |subresource| {
+        format!(", written through the {} subresource", text::sanitize(subresource))
+    });
+    format!("{today}, {tomorrow}{through}{message}")
+}

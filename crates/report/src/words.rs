@@ -1,0 +1,243 @@
+//! Sentences that several formats share. Untrusted text is sanitized here; each format does its own escaping on top.
+
+use super::Report;
+use super::view::flow;
+use super::view::phrases::{affected_party, refused_updates, severity_word, witness_fate};
+use gantry_core::finding::{
+    BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
+};
+use gantry_core::text;
+
+/// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
+const LONGEST_MESSAGE: usize = 500;
+const LONGEST_HELP: usize = 2000;
+/// The maximum length of a witness, in characters; longer ones are shortened.
+const LONGEST_WITNESS: usize = 2000;
+
+/// Who suffers from what blocks: `2 of 1,234 objects of this cluster are affected: team-a/batch, team-b/nightly`.
+/// `None` if no objects were read to find out.
+pub fn harm(report: &Report) -> Option<String> {
+    let harms = || {
+        report.checks.iter().flat_map(|check| &check.coverage).filter_map(|one| Some((one.read, one.harm.as_ref()?)))
+    };
+    harms().next()?;
+    let read: u64 = harms().map(|(read, _)| read).sum();
+    let affected: u64 = harms().map(|(_, harm)| harm.objects).sum();
+    let manifests: u64 = harms().map(|(_, harm)| harm.manifests).sum();
+    let place = if report.target.starts_with("kube: ") { "this cluster" } else { "the target" };
+    let examples: Vec<String> = harms().flat_map(|(_, harm)| &harm.examples).map(example).collect();
+    let named = examples.len().min(NAMED_OBJECTS);
+    let mut names = examples[..named].join(", ");
+    let more = (affected + manifests).saturating_sub(named as u64);
+    if more > 0 && !names.is_empty() {
+        names.push_str(&format!(" and {} more", text::thousands(more)));
+    }
+    let unknown = unexamined(report);
+    let but = match unknown {
+        0 => String::new(),
+        1 => "; objects do not show what 1 of the errors breaks".to_owned(),
+        many => format!("; objects do not show what {many} of the errors break"),
+    };
+    let objects = |count: u64| format!("{} object{}", text::thousands(count), if count == 1 { "" } else { "s" });
+    Some(match (affected, manifests) {
+        (0, 0) if read == 0 => format!("there is no object of the blocked kinds in {place}{but}"),
+        (0, 0) => format!("no object of {place} is affected ({} read){but}", objects(read)),
+        (0, one) => format!(
+            "no object of {place} is affected, but {} of this deploy: {names}{but}",
+            text::count(usize::try_from(one).unwrap_or(usize::MAX), "manifest")
+        ),
+        (affected, _) => {
+            let are = if affected == 1 { "is" } else { "are" };
+            format!("{} of {} of {place} {are} affected: {names}{but}", text::thousands(affected), objects(read))
+        }
+    })
+}
+
+/// The most affected objects that the sentence above names.
+const NAMED_OBJECTS: usize = 3;
+
+fn example(object: &EvidenceObject) -> String {
+    let name = match &object.namespace {
+        Some(namespace) => format!("{namespace}/{}", object.name),
+        None => object.name.to_string(),
+    };
+    let of = if object.from_manifest { " (manifest)" } else { "" };
+    format!("{}{of}", line(&name, 300))
+}
+
+/// The number of errors about CRDs with examined objects whose effect these objects do not show.
+fn unexamined(report: &Report) -> usize {
+    let is_covered = |check: &CheckReport, finding: &Finding| {
+        check.coverage.iter().any(|one| one.harm.is_some() && Some(&one.object) == finding.object.as_ref())
+    };
+    let is_shown = |finding: &Finding| match &finding.body.evidence {
+        Some(evidence) => evidence.examined != Examined::No,
+        // It is an error although it is proven to harm no object.
+        None => finding.body.semantic.is_some_and(|semantic| semantic > Severity::Error),
+    };
+    let checks = report.checks.iter();
+    let errors = checks.flat_map(|check| {
+        check.findings.iter().filter(move |finding| {
+            finding.severity == Severity::Error && is_covered(check, finding) && !is_shown(finding)
+        })
+    });
+    errors.count()
+}
+
+/// `error`, `warning`, …
+pub fn severity(severity: Severity) -> &'static str {
+    severity_word(severity)
+}
+
+/// What is wrong, on one line.
+pub fn message(finding: &Finding) -> String {
+    line(&finding.body.message, LONGEST_MESSAGE)
+}
+
+/// The place of the part that a removed one was in, if the finding is shown at another line.
+pub fn parent_place(finding: &Finding) -> Option<String> {
+    let source = finding.source.as_ref().filter(|source| {
+        finding.change_source.as_ref().is_some_and(|change| (&change.file, change.line) != (&source.file, source.line))
+    });
+    source.map(|source| format!("(it was below {})", place(source)))
+}
+
+/// The object, as kubectl names it.
+pub fn object(finding: &Finding) -> String {
+    finding.object.as_ref().map_or_else(|| "the plan".to_owned(), |object| line(&object.to_string(), 300))
+}
+
+/// The version and the path: `v1, ^.spec.x`. Empty if a finding concerns the whole object.
+pub fn inside(finding: &Finding) -> String {
+    let parts: Vec<String> = [&finding.body.version, &finding.body.path]
+        .into_iter()
+        .flatten()
+        .map(|part| line(part, LONGEST_MESSAGE))
+        .collect();
+    parts.join(", ")
+}
+
+/// `file:line:column`
+pub fn place(source: &Source) -> String {
+    let file = if &*source.file == "-" { "<stdin>".to_owned() } else { line(&source.file, 1000) };
+    match (source.line, source.column) {
+        (0, _) => file,
+        (line, None) => format!("{file}:{line}"),
+        (line, Some(column)) => format!("{file}:{line}:{column}"),
+    }
+}
+
+/// Who is affected and how, one sentence each.
+pub fn breaks(finding: &Finding) -> Vec<String> {
+    let said = finding.body.breaks.iter().map(|breaks| affected_party(*breaks));
+    said.zip(&finding.body.breaks)
+        .map(|((who, how), breaks)| {
+            format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
+        })
+        .collect()
+}
+
+/// The next steps, one line each.
+pub fn steps(finding: &Finding) -> Vec<String> {
+    let help = text::cut_between_commands(&finding.body.help, LONGEST_HELP);
+    help.lines().map(|step| text::sanitize(step).into_owned()).filter(|step| !step.trim().is_empty()).collect()
+}
+
+/// What happens to a witness.
+pub fn fate(witness: &Witness) -> String {
+    text::cut(&witness_fate(witness), LONGEST_MESSAGE).into_owned()
+}
+
+/// A witness, in one line of YAML.
+pub fn yaml(object: &serde_json::Value) -> String {
+    flow::to_one_line(object, LONGEST_WITNESS)
+}
+
+/// What is proven, if there is no witness.
+pub fn proven(finding: &Finding) -> Option<&'static str> {
+    match finding.body.verdict? {
+        _ if !finding.body.witnesses.is_empty() => None,
+        Verdict::Undecided => Some("undecided: some objects may break, so the change is not called safe"),
+        Verdict::Equal | Verdict::Widening => {
+            Some("harmless: every object that is valid today stays valid and unchanged")
+        }
+        _ => None,
+    }
+}
+
+/// Why a finding is accepted.
+pub fn accepted(finding: &Finding) -> Option<String> {
+    let waived = finding.waived.as_ref().filter(|_| finding.severity == Severity::Waived)?;
+    let until = waived.expires.as_ref().map(|day| format!(" (until {day})")).unwrap_or_default();
+    Some(line(&format!("{}{until}", waived.reason), LONGEST_HELP))
+}
+
+/// A finding as plain text, for formats without markup.
+pub fn plain(finding: &Finding) -> String {
+    let mut lines = vec![format!("{}[{}] {}", severity(finding.severity), line(&finding.rule, 100), message(finding))];
+    let mut note = |label: &str, texts: &[String]| {
+        for (at, text) in texts.iter().filter(|text| !text.is_empty()).enumerate() {
+            lines.push(format!("  {:7} {text}", if at == 0 { label } else { "" }));
+        }
+    };
+    note("at", &finding.source.iter().map(place).collect::<Vec<_>>());
+    note("in", &[inside(finding)]);
+    note("breaks", &breaks(finding));
+    for witness in finding.body.witnesses.iter().take(1) {
+        let mut proof = vec![fate(witness)];
+        proof.extend(witness.old_object.iter().map(|old| format!("before: {}", yaml(old))));
+        proof.push(yaml(&witness.object));
+        note("proof", &proof);
+    }
+    note("proof", &proven(finding).map(str::to_owned).into_iter().collect::<Vec<_>>());
+    note(
+        "objects",
+        &finding.body.evidence.iter().map(|found| line(&found.message, LONGEST_MESSAGE)).collect::<Vec<_>>(),
+    );
+    note("why", &accepted(finding).into_iter().collect::<Vec<_>>());
+    note("next", &steps(finding));
+    lines.join("\n")
+}
+
+/// Everything that could not be checked: the name of the check, what, and the next step.
+pub fn unchecked(report: &Report) -> impl Iterator<Item = (&CheckReport, String, Option<String>)> {
+    report.checks.iter().flat_map(|check| {
+        check.unchecked.iter().map(move |unchecked| {
+            let help = unchecked.help.as_deref();
+            (
+                check,
+                line(&unchecked.message, 1000),
+                help.map(|help| text::cut_between_commands(&text::sanitize_block(help), LONGEST_HELP).into_owned()),
+            )
+        })
+    })
+}
+
+/// The comparison with the baseline:
+/// `Compared with old.json: 11 known findings do not count, 1 is new or worse, 2 are gone.`
+pub fn baseline(report: &Report) -> Option<String> {
+    let BaselineEntry { file, new, unchanged, updated, absent } = report.baseline.as_ref()?;
+    let verb = if *unchanged == 1 { "does" } else { "do" };
+    let known = format!("{} {verb} not count", text::count(*unchanged, "known finding"));
+    let are = |number: usize| if number == 1 { "is" } else { "are" };
+    let rest = [(new + updated, "new or worse"), (*absent, "gone")];
+    let rest = rest.into_iter().filter(|(number, _)| *number > 0);
+    let rest: Vec<String> = rest.map(|(number, what)| format!(", {number} {} {what}", are(number))).collect();
+    Some(format!("Compared with {}: {known}{}.", line(file, 200), rest.concat()))
+}
+
+/// The status of a check, in a word.
+pub fn status(check: &CheckReport) -> &'static str {
+    match check.status {
+        CheckStatus::Passed => "passed",
+        CheckStatus::Warned => "warned",
+        CheckStatus::Blocked => "blocked",
+        CheckStatus::Skipped => "skipped",
+        CheckStatus::Failed => "could not check",
+    }
+}
+
+/// Untrusted text as one line of at most `most` characters.
+pub fn line(text: &str, most: usize) -> String {
+    text::cut(&text::sanitize(text), most).into_owned()
+}
