@@ -226,7 +226,6 @@ fn missing_rights_are_named() {
     let bed = Bed::new();
     control_plane().apply_yaml(&bed.namespace());
     bed.write("manifests.yaml", &[bed.config_map("a", "x"), bed.namespace()].join("---\n"));
-    let namespace = &bed.names.namespace;
 
     // All of them at once, so that the user has to request permissions only once.
     let cannot_read = bed.deploy(control_plane().kubeconfig("nobody"), &[]).run();
@@ -244,7 +243,6 @@ fn missing_rights_are_named() {
 
     bed.write("manifests.yaml", &bed.config_map("a", "x"));
     let cannot_write = bed.deploy(control_plane().kubeconfig("reader"), &[]).run();
-    let message = format!("user \"reader\" may not patch configmaps in namespace \"{namespace}\"");
     insta::assert_snapshot!(cannot_write.shown(), @r#"
     exit code 1
     ----- stdout
@@ -440,7 +438,7 @@ fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
     insta::assert_snapshot!(run.shown(), @r#"
     exit code 2
     ----- stderr
-    error: cannot write the report to FOLDER/work/missing/report.json: No such file or directory (os error 2) at path "FOLDER/work/missing/.gantry-report.AgLBMs"
+    error: cannot write the report to FOLDER/work/missing/report.json: No such file or directory (os error 2) at path "FOLDER/work/missing/.gantry-report.RANDOM"
     "#);
     assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
     assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);

@@ -15,6 +15,7 @@ static UNSTEADY: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(gantry-[A-Za-z0-9.-]+)-[0-9a-f]{8}\b", "$1-HASH"),
         (r"(127\.0\.0\.1|localhost):[0-9]+", "$1:PORT"),
         (r"/[^\s:,'`]*/(\.tmp|gantry-)[A-Za-z0-9.-]+", "FOLDER"),
+        (r"\.gantry-report\.[A-Za-z0-9]{6}", ".gantry-report.RANDOM"),
         (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UID"),
         (r"\b[0-9a-f]{12}\b", "COMMIT"),
         (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "TIME"),

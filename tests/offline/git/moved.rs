@@ -147,7 +147,6 @@ fn a_file_that_moved_into_the_folder_is_compared_with_its_former_content() {
     "#);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
     repository.write("deploy/more.yaml", config_map("more"));
-    let said = "HEAD:deploy: does not define 1 object at this commit: compared with crds/crd.yaml";
     let moved = check(&["-f", "deploy"]);
     insta::assert_snapshot!(moved.shown(), @r#"
     exit code 3

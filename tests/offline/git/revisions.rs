@@ -56,7 +56,6 @@ fn an_ambiguous_revision_is_a_notice_and_one_without_a_commit_is_refused() {
     repository.git(&["branch", "release"]);
     repository.git(&["config", "core.warnAmbiguousRefs", "false"]);
     let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
-    let both = "notice: \"release\" is ambiguous: refs/tags/release and refs/heads/release; git uses the first";
     insta::assert_snapshot!(check("git:release").shown(), @r#"
     exit code 3
     ----- stdout
