@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use serde_json::Value;
 
 use super::keys::{ConfigKey, KEYS, MadeFlag, SettingKind, wait_value};
@@ -47,7 +47,7 @@ impl Args for SettingFlags {
                     .num_args(0..=1)
                     .require_equals(true)
                     .default_missing_value("true")
-                    .value_parser(|text: &str| text.parse::<WaitPolicy>().map(wait_value)),
+                    .value_parser(value_parser!(WaitPolicy)),
                 SettingKind::Patterns => arg
                     .num_args(0..=1)
                     .require_equals(true)
@@ -69,7 +69,7 @@ impl FromArgMatches for SettingFlags {
         let given = made_flags().filter_map(|(key, _, _)| {
             let value = match key.kind {
                 SettingKind::Bool => matches.get_flag(key.path).then(|| true.into()),
-                SettingKind::Wait => matches.get_one::<Value>(key.path).cloned(),
+                SettingKind::Wait => matches.get_one::<WaitPolicy>(key.path).copied().map(wait_value),
                 SettingKind::Patterns => {
                     let items = matches.get_many::<String>(key.path)?;
                     Some(items.map(|item| Value::from(item.as_str())).collect())
