@@ -200,17 +200,22 @@ impl Target {
         }
     }
 
-    /// The address of the API server.
-    pub fn server(&self) -> Option<&str> {
+    /// The API server, if this is one: only a server has users, runs controllers, calls webhooks and answers dry runs.
+    pub fn as_server(&self) -> Option<&kube::KubeTarget> {
         match self {
-            Target::Kube(target) => Some(target.server()),
+            Target::Kube(server) => Some(server),
             Target::Dir(_) | Target::Git(_) => None,
         }
     }
 
-    /// Whether this is a server, which has users, runs controllers and calls webhooks.
+    /// Whether this is a server.
     pub fn is_server(&self) -> bool {
-        matches!(self, Target::Kube(_))
+        self.as_server().is_some()
+    }
+
+    /// The address of the API server.
+    pub fn address(&self) -> Option<&str> {
+        Some(self.as_server()?.server())
     }
 
     /// Notices about how the target was opened.
@@ -233,10 +238,7 @@ impl Target {
 
     /// The namespace of namespaced objects whose manifest does not set one: the kubeconfig context's, else `default`.
     pub fn default_namespace(&self) -> &str {
-        match self {
-            Target::Kube(target) => target.default_namespace(),
-            Target::Dir(_) | Target::Git(_) => "default",
-        }
+        self.as_server().map_or("default", |server| server.default_namespace())
     }
 
     /// Finds out where each kind is served.
@@ -279,10 +281,7 @@ impl Target {
 
     /// The Kubernetes release of the target; `None` if it is unknown.
     pub async fn release(&self) -> Option<Release> {
-        match self {
-            Target::Kube(target) => target.release().await,
-            Target::Dir(_) | Target::Git(_) => None,
-        }
+        self.as_server()?.release().await
     }
 
     /// Reads the live objects. Returns one result for each wanted object, in order; `None` if it does not exist.
@@ -310,27 +309,21 @@ impl Target {
     /// The rules that apply to the user in a namespace (`None`: in all namespaces and for cluster-scoped resources).
     /// Returns `None` if the target has no users.
     pub async fn rules_review(&self, namespace: Option<&str>) -> Option<std::result::Result<RulesReview, Problem>> {
-        match self {
-            Target::Kube(target) => Some(target.rules_review(namespace).await),
-            Target::Dir(_) | Target::Git(_) => None,
-        }
+        Some(self.as_server()?.rules_review(namespace).await)
     }
 
     /// Whether the user is allowed to do this in a namespace (`None`: in all namespaces, or on a cluster-scoped
     /// resource). A target without users allows everything.
     pub async fn access_review(&self, namespace: Option<&str>, atom: &Atom) -> std::result::Result<bool, Problem> {
-        match self {
-            Target::Kube(target) => target.access_review(namespace, atom).await,
-            Target::Dir(_) | Target::Git(_) => Ok(true),
+        match self.as_server() {
+            Some(server) => server.access_review(namespace, atom).await,
+            None => Ok(true),
         }
     }
 
     /// The user name that the target knows the user by; `None` if the target has no users.
     pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
-        match self {
-            Target::Kube(target) => Some(target.user().await),
-            Target::Dir(_) | Target::Git(_) => None,
-        }
+        Some(self.as_server()?.user().await)
     }
 
     /// The objects of one resource, in pages. Sends no request until the first page is requested.
@@ -349,10 +342,7 @@ impl Target {
         request: watch::FollowRequest,
         on_event: impl Fn(watch::WatchEvent) + Send + Sync + 'static,
     ) -> Option<watch::Follow> {
-        match self {
-            Target::Kube(target) => Some(target.follow(request, on_event)),
-            Target::Dir(_) | Target::Git(_) => None,
-        }
+        Some(self.as_server()?.follow(request, on_event))
     }
 
     /// Writes one object by server-side apply if the live object still matches `pin`. Returns the new live object.
@@ -402,19 +392,13 @@ impl Target {
         object: &ObjectRef,
         field_manager: &str,
     ) -> std::result::Result<RawObject, RewriteError> {
-        match self {
-            Target::Kube(target) => target.rewritten(resource, object, field_manager).await,
-            Target::Dir(_) | Target::Git(_) => Err(RewriteError::NotHere),
-        }
+        self.as_server().ok_or(RewriteError::NotHere)?.rewritten(resource, object, field_manager).await
     }
 
     /// The OpenAPI v3 document of a group version, which describes its kinds and how they are merged. `None` if the
     /// target has none or does not return it.
     pub async fn openapi(&self, group: &str, version: &str) -> Option<Arc<OpenApi>> {
-        match self {
-            Target::Kube(target) => target.openapi(group, version).await,
-            Target::Dir(_) | Target::Git(_) => None,
-        }
+        self.as_server()?.openapi(group, version).await
     }
 
     /// Streams content from a Service of the cluster.
@@ -427,9 +411,9 @@ impl Target {
         url: &service::ServiceUrl,
         to: mpsc::Sender<kube::download::DownloadChunk>,
     ) -> std::result::Result<(), Problem> {
-        match self {
-            Target::Kube(target) => target.download(url, to).await,
-            Target::Dir(_) | Target::Git(_) => Err(Problem::new(format!("a {} runs no Services", self.noun()))),
+        match self.as_server() {
+            Some(server) => server.download(url, to).await,
+            None => Err(Problem::new(format!("a {} runs no Services", self.noun()))),
         }
     }
 
@@ -444,34 +428,30 @@ impl Target {
         container: &str,
         lines: usize,
     ) -> std::result::Result<Vec<u8>, Problem> {
-        match self {
-            Target::Kube(target) => target.log(namespace, pod, container, lines).await,
-            Target::Dir(_) | Target::Git(_) => Err(Problem::new(format!("a {} runs no Pods", self.noun()))),
+        match self.as_server() {
+            Some(server) => server.log(namespace, pod, container, lines).await,
+            None => Err(Problem::new(format!("a {} runs no Pods", self.noun()))),
         }
     }
 
     /// Whether a CRD that was applied is served yet.
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
-        match self {
-            Target::Kube(target) => target.established(crd).await,
-            Target::Dir(_) | Target::Git(_) => Ok(Established::Yes),
+        match self.as_server() {
+            Some(server) => server.established(crd).await,
+            None => Ok(Established::Yes),
         }
     }
 
     /// Removes temporary files of a run that was killed. Only a deploy that is about to write calls this.
     pub fn remove_leftovers(&self) {
-        match self {
-            // Each request to a server takes effect completely or not at all.
-            Target::Kube(_) | Target::Git(_) => {}
-            Target::Dir(target) => target.remove_leftovers(),
+        // Each request to a server takes effect completely or not at all.
+        if let Target::Dir(target) = self {
+            target.remove_leftovers();
         }
     }
 
     /// The warnings that the server sent since the last call, without duplicates, in the order received.
     pub fn take_warnings(&self) -> Vec<String> {
-        match self {
-            Target::Kube(target) => target.take_warnings(),
-            Target::Dir(_) | Target::Git(_) => Vec::new(),
-        }
+        self.as_server().map(|server| server.take_warnings()).unwrap_or_default()
     }
 }

@@ -287,7 +287,7 @@ impl Fleet<'_> {
             Ok((target, before))
         };
         let (target, before) = until(&stop, opening).await?;
-        cluster.server = target.server().map(str::to_owned);
+        cluster.server = target.address().map(str::to_owned);
         let baseline = self.run.baselines.as_ref().map(|all| all.of(&cluster.name));
         let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
         let ClusterReport { live_crds, report, .. } = cluster;

@@ -166,7 +166,7 @@ fn harmless(said: &str) -> String {
 pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
     let add = |catalogs: &mut BTreeMap<String, ClusterCatalog>, json: &str| {
         let Some(mut catalog) = ClusterCatalog::of(json) else { return };
-        if matches!((target, &catalog.serving), (Target::Kube(_), Serving::Unknown)) {
+        if target.is_server() && matches!(catalog.serving, Serving::Unknown) {
             catalog.serving = Serving::No { since: None, why: NOT_SEEN.to_owned() };
         }
         catalogs.insert(catalog.name.clone(), catalog);

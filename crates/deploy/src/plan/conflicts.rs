@@ -46,7 +46,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
     if field_manager == "kubectl" {
         return Vec::new();
     }
-    let finder = ConflictFinder { plan, field_manager, unrecorded: matches!(target, Target::Kube(_)) };
+    let finder = ConflictFinder { plan, field_manager, unrecorded: target.is_server() };
     let is_update = |change: &Change| change.is_written() && change.action.changes_live();
     let updates: Vec<usize> = (0..plan.changes.len()).filter(|index| is_update(&plan.changes[*index])).collect();
     let looks = in_parallel(&updates, |index| finder.look(&plan.changes[*index], target));

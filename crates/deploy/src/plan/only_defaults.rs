@@ -25,7 +25,7 @@ const MOST_ASKED: usize = 50;
 
 /// Marks the conflicts that concern only defaults of the server. Without an answer, none is marked.
 pub async fn mark(plan: &Plan, foreseen: &mut [ChangeConflicts], target: &Target) {
-    let Target::Kube(server) = target else { return };
+    let Some(server) = target.as_server() else { return };
     let asked = foreseen.iter_mut().take(MOST_ASKED).map(|found| async move {
         let change = &plan.changes[found.change];
         mark_each(change, &mut found.conflicts, server, &plan.policy.field_manager).await;

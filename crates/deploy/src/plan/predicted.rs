@@ -49,12 +49,12 @@ pub async fn predict(
     let wanted: Vec<usize> = (0..plan.changes.len()).filter(|index| is_wanted(&plan.changes[*index])).collect();
     let mut schemas = MergeSchemas::of(plan);
     let mut local: Vec<(usize, String)> = Vec::new();
-    match target {
-        Target::Dir(_) | Target::Git(_) => {
+    match target.as_server() {
+        None => {
             let why = format!("the target is a {}", target.noun());
             local.extend(wanted.into_iter().map(|index| (index, why.clone())));
         }
-        Target::Kube(server) => {
+        Some(server) => {
             let lost = AtomicBool::new(false);
             let asked = wanted.into_iter().map(|index| {
                 let (change, lost) = (&plan.changes[index], &lost);

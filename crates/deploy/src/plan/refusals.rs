@@ -64,7 +64,7 @@ pub struct Refusals {
 
 /// Why a deploy of this plan would fail. Only reads.
 pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
-    let Target::Kube(server) = target else {
+    let Some(server) = target.as_server() else {
         return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
     let asking = RefusalForecaster { plan, target, server, writing: plan.policy.writing() };

@@ -24,7 +24,7 @@ pub async fn settle(
     field_manager: &str,
     keeps_answers: bool,
 ) {
-    let Target::Kube(server) = target else { return };
+    let Some(server) = target.as_server() else { return };
     // OLM writes as another field manager.
     let doubtful = doubtful.iter().filter(|index| changes[**index].is_written());
     let asked = doubtful.map(|index| {

@@ -110,9 +110,9 @@ pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &st
     let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
     let asked = asked.filter_map(|(index, change)| Some((index, change, of(&change.desired)?)));
     let is_replaced = async |(index, change, strategy): (usize, &Change, DeployStrategy)| {
-        let is_replaced = match (strategy, target) {
+        let is_replaced = match (strategy, target.as_server()) {
             (DeployStrategy::Replace, _) => true,
-            (DeployStrategy::ReplaceRefused, Target::Kube(server)) => {
+            (DeployStrategy::ReplaceRefused, Some(server)) => {
                 // With force, because conflicts are handled separately.
                 let answer = server.dry_run(&change.request(&change.pin(), field_manager, true)).await;
                 matches!(answer, Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation)

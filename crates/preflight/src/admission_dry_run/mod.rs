@@ -55,7 +55,7 @@ impl Check for AdmissionDryRun {
 
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
         Box::pin(async move {
-            let Target::Kube(server) = context.target else {
+            let Some(server) = context.target.as_server() else {
                 return Ok(CheckResult::Skipped("only a running API server can do a dry run".to_owned()));
             };
             let dependence = depend::dependence(context.plan);

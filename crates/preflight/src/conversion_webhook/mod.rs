@@ -212,7 +212,7 @@ impl ConversionWebhook {
         let live = live.map(Arc::as_ref);
         let live_webhook = live.and_then(Crd::webhook);
         let webhook = desired.webhook().or(live_webhook);
-        let is_server = matches!(context.target, Target::Kube(_));
+        let is_server = context.target.is_server();
         let mut effect = DeployEffect::new(desired, live, context.plan);
         if let Some(webhook) = desired.webhook() {
             found.violations.extend(review_versions(webhook, &subject));

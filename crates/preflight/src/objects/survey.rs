@@ -295,7 +295,7 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteL
     let is_conversion = matches!(error, ListError::Conversion { .. });
     let problem = match error {
         // A folder cannot call a webhook, which is not a fault of the webhook.
-        ListError::Conversion { said, .. } if matches!(target, Target::Kube(_)) => {
+        ListError::Conversion { said, .. } if target.is_server() => {
             return IncompleteListReason::Webhook(said);
         }
         ListError::Forbidden { right, problem } => {

@@ -94,7 +94,7 @@ pub(super) async fn known(
                 (None, None, Serving::No { since, why }) => {
                     CatalogContentSource::NotServed { since: since.clone(), why: why.clone() }
                 }
-                (None, None, Serving::Yes) if matches!(target, Target::Kube(_)) => {
+                (None, None, Serving::Yes) if target.is_server() => {
                     CatalogContentSource::Live(Box::new(catalog.clone()))
                 }
                 (None, None, _) => {

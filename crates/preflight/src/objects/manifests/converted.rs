@@ -25,7 +25,7 @@ pub(super) async fn check(
     found: &mut ManifestRefusals,
 ) {
     let live = definition.live.as_deref();
-    if definition.conversion != ConversionStrategy::Webhook || !matches!(context.target, Target::Kube(_)) {
+    if definition.conversion != ConversionStrategy::Webhook || !context.target.is_server() {
         return;
     }
     let mut asked = Vec::new();
@@ -117,7 +117,7 @@ fn declares_all_of(desired: &Value, live: &Value) -> bool {
 
 /// The server's refusal because of these versions, if there is one.
 async fn ask(context: &Context<'_>, change: &Change) -> Result<Option<Problem>, Problem> {
-    let Target::Kube(server) = context.target else { return Ok(None) };
+    let Some(server) = context.target.as_server() else { return Ok(None) };
     let writing = context.plan.policy.writing();
     match pin::dry_run(change, writing, server, context.target).await {
         Err(DryRunError::Refused(refusal)) => match refusal.by {

@@ -135,7 +135,7 @@ pub(super) async fn read_whole(
         let read = read.raw.value();
         if read["apiVersion"] == live.api_version(&wider.name).as_str() {
             whole.insert(*index, read);
-        } else if matches!(context.target, Target::Kube(_)) {
+        } else if context.target.is_server() {
             wanted.push((*index, wanted_at(change, live, wider)));
         }
     }
