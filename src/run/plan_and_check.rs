@@ -115,7 +115,7 @@ pub async fn plan_and_check(
         futures::join!(autoscaled::notices(&plan, target), storage_classes::notices(&plan, target));
     let mut notices: Vec<Problem> = notices
         .into_iter()
-        .chain(plan::going(&plan))
+        .chain(plan::terminating_notices(&plan))
         .chain(autoscaled)
         .chain(classes)
         .chain(rebase::notice(&plan))

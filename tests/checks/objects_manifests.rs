@@ -164,7 +164,7 @@ fn values_that_an_apply_cannot_parse_or_empties_are_not_ratcheted() {
 /// The server's answer to a server-side apply.
 fn apply(bed: &Bed, text: &str) -> (u16, Value) {
     let object = serde_yaml::from_str(text).unwrap();
-    control_plane().server_side_apply(&path(&bed, "v1", "one"), "gantry", &object)
+    control_plane().server_side_apply(&path(bed, "v1", "one"), "gantry", &object)
 }
 
 #[test]
@@ -331,14 +331,14 @@ fn rename(mut object: Value, wanted: &str) -> Value {
 fn create(bed: &Bed, name: &str, spec: Value) {
     let object = json!({"apiVersion": format!("{}/v1", bed.names.group), "kind": "Sample",
         "metadata": {"name": name, "namespace": bed.names.namespace}, "spec": spec});
-    let (status, answer) = control_plane().post(path(&bed, "v1", "").trim_end_matches('/'), &object);
+    let (status, answer) = control_plane().post(path(bed, "v1", "").trim_end_matches('/'), &object);
     assert_eq!(status, 201, "{answer}");
 }
 
 fn check(bed: &Bed, crd: &Value) -> Output {
     bed.write("crd.json", &crd.to_string());
     // Another manager wrote the live CRD.
-    gantry(&bed, &["check", "-f", "crd.json", "-o", "json", "--force-conflicts"])
+    gantry(bed, &["check", "-f", "crd.json", "-o", "json", "--force-conflicts"])
 }
 
 #[test]

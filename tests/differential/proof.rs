@@ -221,7 +221,7 @@ impl<'a> Crd<'a> {
         loop {
             let properties: Map<String, Value> =
                 pairs.iter().map(|(field, pair)| (field.clone(), around(side(pair)))).collect();
-            let crd = CrdBuilder::new(&self.group, &self.kind).cluster_scoped();
+            let crd = CrdBuilder::new(self.group, &self.kind).cluster_scoped();
             let crd = crd.plural(&self.plural).version("v1", fields(properties.into())).build();
             let (status, answer) = self.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd);
             if status == 201 {

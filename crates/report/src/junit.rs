@@ -21,7 +21,7 @@ const WRITTEN: usize = 100;
 
 pub const WRITER: FormatWriter = FormatWriter {
     write,
-    write_list: write_list,
+    write_list,
     syntax: OutputSyntax::Xml,
     is_start_of_report: |head| head.contains("<testsuites name=\"gantry\""),
 };

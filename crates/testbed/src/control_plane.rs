@@ -297,6 +297,15 @@ impl ControlPlane {
         assert_eq!(status, 200, "{answer}");
     }
 
+    /// A custom resource as etcd stores it: at the version at which it was written.
+    pub fn stored(&self, key: &str) -> Value {
+        let etcd = Api::new(&self.etcd_url, None, None);
+        let (status, range) = etcd.post("/v3/kv/range", &json!({"key": BASE64.encode(key)}));
+        assert_eq!(status, 200, "{range}");
+        let value = range["kvs"][0]["value"].as_str().unwrap_or_else(|| panic!("nothing is stored at {key}"));
+        serde_json::from_slice(&BASE64.decode(value).expect("base64")).expect("JSON")
+    }
+
     /// Routes connections from the API server to `address` (such as `192.0.2.10:8443`) of a Service or Pod to the
     /// server that listens on `port` on loopback. All other addresses are unreachable.
     ///

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ApplyOptions;
-use super::leaving::DeletionWatches;
+use super::deletion_watches::DeletionWatches;
 use crate::app::PART_OF;
 use crate::plan::graph::ApplyStep;
 use crate::plan::removal::Removal;

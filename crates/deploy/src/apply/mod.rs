@@ -7,7 +7,7 @@
 
 mod applied;
 pub mod delete;
-mod leaving;
+mod deletion_watches;
 mod logs;
 mod observe;
 mod one;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::unchanged::{self, ObjectComparison};
 use super::{
-    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, kinds, owner, rebase, rebase_rules,
-    settle, strategy, whole,
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, kinds, owner, rebase,
+    rebase_rules, strategy, whole,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -85,7 +85,8 @@ pub async fn build(
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, &options.policy.field_manager);
     if options.settles_doubts {
-        settle::settle(&mut changes, &doubtful, target, &options.policy.field_manager, options.keeps_answers).await;
+        doubtful::mark_unchanged(&mut changes, &doubtful, target, &options.policy.field_manager, options.keeps_answers)
+            .await;
     }
     owner::find(&mut changes, options.taken, options.app);
     strategy::replace(&mut changes, target, &options.policy.field_manager).await;

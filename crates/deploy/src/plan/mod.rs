@@ -9,8 +9,9 @@ pub mod bundles;
 mod change;
 pub mod conflicts;
 pub mod directives;
+mod doubtful;
 pub mod filter;
-mod going;
+
 pub mod graph;
 pub mod handover;
 mod invalid;
@@ -31,9 +32,9 @@ pub mod rebase_rules;
 pub mod records;
 pub mod refusals;
 pub mod removal;
-mod settle;
 pub mod storage_classes;
 pub mod strategy;
+mod terminating;
 pub mod unchanged;
 
 use std::collections::BTreeMap;
@@ -49,12 +50,12 @@ use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
 pub use build::build;
 pub use change::{Change, Crds};
-pub use going::notices as going;
 pub use kinds::is_built_in;
 pub use policy::DeployPolicy;
 pub use prefetch::Prefetch;
 pub use prepare::prepare;
 pub use published::Published;
+pub use terminating::notices as terminating_notices;
 
 /// The live CRDs that would change, with the index of the change.
 pub fn upgraded_crds(changes: &[Change]) -> impl Iterator<Item = (usize, &Change, &Arc<CrdSides>)> {

@@ -26,7 +26,6 @@ use self::ask::DryRunAnswers;
 use super::entry::CheckEntry;
 use super::proofs::Proofs;
 use super::{Check, CheckFuture, CheckResult, Context, FindLookups, ViolationsFound};
-use gantry_cluster::Target;
 use gantry_core::finding::redact;
 use gantry_deploy::plan::Plan;
 use gantry_deploy::plan::refusals::ReportedRefusals;

@@ -34,7 +34,7 @@ use super::{
     Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, Violation, ViolationSubject,
     ViolationsFound,
 };
-use gantry_cluster::{ListRequest, Target};
+use gantry_cluster::ListRequest;
 use gantry_core::crd::{ConversionWebhookConfig, Crd, CrdReadError, CrdVersion, ServiceReference, steps};
 use gantry_core::finding::Severity;
 use gantry_core::resource::{RawObject, Resource, Step};

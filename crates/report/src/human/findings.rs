@@ -151,7 +151,7 @@ impl Findings<'_> {
         let (word, role) = (severity_word(severity), pen::severity_role(severity));
         let head = pen.paint.text(role, &format!("{word}[{}]", text::cut(&text::sanitize(kind.rule), 100)));
         self.is_whole = false;
-        pen.line(&format!("{head}: {} more", kind.len() - first.len()))?;
+        pen.line(&format!("{head}: {} more", kind.findings() - first.findings()))?;
         let shown: Vec<(String, String)> = rest.iter().take(lines).map(|block| self.line(block)).collect();
         let column = shown.iter().map(|(place, _)| text::width(place)).max().unwrap_or(0).min(WIDEST_PLACE);
         for (place, fact) in &shown {
@@ -161,7 +161,7 @@ impl Findings<'_> {
         }
         if rest.len() > lines {
             self.is_complete = false;
-            let left: usize = rest[lines..].iter().map(Block::len).sum();
+            let left: usize = rest[lines..].iter().map(Block::findings).sum();
             pen.line(&format!("  … and {left} more"))?;
         }
         Ok(())

@@ -49,7 +49,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
     let mut left = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
         let kinds = groups::kinds(&causes, severity);
-        let total: usize = kinds.iter().map(RuleBlocks::len).sum();
+        let total: usize = kinds.iter().map(RuleBlocks::findings).sum();
         // Leave out all warnings before any error.
         let shown = if left.is_empty() { page.kinds(&kinds, severity, around) } else { 0 };
         if shown < total {
@@ -189,12 +189,12 @@ impl MarkdownPage {
         for (((kind, first), lines), mut share) in kinds.iter().zip(firsts).zip(lines).zip(shares) {
             let Some(first) = first else { continue };
             self.add(&first);
-            shown += kind.blocks[0].len();
+            shown += kind.blocks[0].findings();
             for (block, line) in kind.blocks[1..].iter().zip(lines) {
                 let Some(left) = share.checked_sub(length(&line)) else { continue };
                 share = left;
                 self.add(&line);
-                shown += block.len();
+                shown += block.findings();
             }
             self.add(END);
         }
@@ -240,7 +240,7 @@ fn opened(kind: &RuleBlocks<'_>, around: ReportContext<'_>) -> String {
     let block = &kind.blocks[0];
     let summary = around.rules.rule(kind.rule).map(|rule| format!(": {}", html(&rule.summary))).unwrap_or_default();
     let rule = html(&words::line(kind.rule, 100));
-    format!("\n<details><summary>{} <code>{rule}</code>{summary}</summary>\n\n{}", kind.len(), whole(block))
+    format!("\n<details><summary>{} <code>{rule}</code>{summary}</summary>\n\n{}", kind.findings(), whole(block))
 }
 
 /// One finding with everything about it.

@@ -36,7 +36,7 @@ const LONGEST_MESSAGE: usize = 1000;
 
 pub const WRITER: FormatWriter = FormatWriter {
     write,
-    write_list: write_list,
+    write_list,
     syntax: OutputSyntax::Json,
     is_start_of_report: |head| head.starts_with("{\n  \"$schema\"") && head.contains("\"name\": \"gantry\""),
 };

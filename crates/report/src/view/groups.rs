@@ -25,8 +25,9 @@ pub struct CausesAtPlace<'a> {
 }
 
 impl RuleBlocks<'_> {
-    pub fn len(&self) -> usize {
-        self.blocks.iter().map(Block::len).sum()
+    /// The number of findings.
+    pub fn findings(&self) -> usize {
+        self.blocks.iter().map(Block::findings).sum()
     }
 }
 
@@ -36,7 +37,7 @@ impl<'a> Block<'a> {
     }
 
     /// The number of findings.
-    pub fn len(&self) -> usize {
+    pub fn findings(&self) -> usize {
         self.places.iter().map(|place| place.facts.len()).sum()
     }
 

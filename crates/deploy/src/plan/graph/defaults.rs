@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Deserialize;
 
 use super::acyclic::Until;
-use super::behind::{Behind, Caller, CustomResourceNeeds, is_about};
+use super::backing_workloads::{BackingWorkloads, Caller, CustomResourceNeeds, is_about};
 use super::bound::{self, BindingReach};
 use super::steps::{Set, SetWait};
 use crate::plan::Change;
@@ -105,7 +105,7 @@ struct Building<'a> {
     changes: &'a [Change],
     /// The stage of each change.
     stage: Vec<DeployStage>,
-    behind: Behind,
+    backing: BackingWorkloads,
     keys: HashMap<OrderSetKey<'a>, usize>,
     sets: Vec<Set>,
     of: Vec<usize>,
@@ -124,7 +124,7 @@ impl<'a> Building<'a> {
         let stages: Vec<DeployStage> = changes.iter().map(|change| order::stage(&change.desired.object)).collect();
         Building {
             changes,
-            behind: Behind::of(changes, &stages, waits),
+            backing: BackingWorkloads::of(changes, &stages, waits),
             stage: stages,
             keys: HashMap::new(),
             sets: Vec::new(),
@@ -174,7 +174,7 @@ impl<'a> Building<'a> {
                 // `bindings` has added these.
                 DeployStage::ClusterBinding | DeployStage::Binding => continue,
                 DeployStage::Workload => {
-                    OrderSetKey::Workload(namespace, self.behind.workloads.get(&index).cloned().unwrap_or_default())
+                    OrderSetKey::Workload(namespace, self.backing.workloads.get(&index).cloned().unwrap_or_default())
                 }
                 DeployStage::Other => OrderSetKey::Other(namespace, None, self.asked(&mut asked, change)),
                 DeployStage::ApiService | DeployStage::Policy | DeployStage::PolicyBinding | DeployStage::Webhooks => {
@@ -195,7 +195,7 @@ impl<'a> Building<'a> {
     /// What a custom resource waits for, as an index into `self.asked`.
     fn asked(&mut self, known: &mut HashMap<&'a Resource, usize>, change: &'a Change) -> usize {
         *known.entry(&change.resource).or_insert_with(|| {
-            let asked = self.behind.asked_about(&change.resource);
+            let asked = self.backing.asked_about(&change.resource);
             self.asked.iter().position(|known| *known == asked).unwrap_or_else(|| {
                 self.asked.push(asked);
                 self.asked.len() - 1
@@ -270,9 +270,9 @@ impl<'a> Building<'a> {
         };
         let mut of_policies: HashMap<&str, usize> = HashMap::new();
         let mut users: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
-        let behind = std::mem::take(&mut self.behind);
+        let backing = std::mem::take(&mut self.backing);
         for &index in indices {
-            let Some(caller) = behind.callers.get(&index) else { continue };
+            let Some(caller) = backing.callers.get(&index) else { continue };
             let stage = self.stage[index];
             let policy = caller.policy.as_deref().filter(|_| stage == DeployStage::PolicyBinding);
             let policy = policy.map(|name| of_policies.get(name).copied());
@@ -294,7 +294,7 @@ impl<'a> Building<'a> {
             }
             users.entry(kinds).or_default().insert(set);
         }
-        self.behind = behind;
+        self.backing = backing;
         let asking = self.connect_callers(indices);
         for (kinds, sets) in users.into_iter().filter(|(kinds, _)| !kinds.is_empty()) {
             let mut about: BTreeSet<usize> = kinds.iter().flat_map(|kind| all[*kind].1.iter().copied()).collect();
@@ -336,7 +336,7 @@ impl<'a> Building<'a> {
         let mut done = BTreeSet::new();
         for &index in indices {
             let set = self.of[index];
-            let Some(Caller { services, is_trusted, .. }) = self.behind.callers.get(&index) else { continue };
+            let Some(Caller { services, is_trusted, .. }) = self.backing.callers.get(&index) else { continue };
             let until = if *is_trusted { Until::Ready } else { Until::Written };
             let behind = of(services);
             if done.insert(set) {

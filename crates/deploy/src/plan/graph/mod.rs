@@ -1,7 +1,7 @@
 //! The order in which a deploy writes and deletes: a graph of steps.
 
 mod acyclic;
-mod behind;
+mod backing_workloads;
 pub mod bindings;
 mod bound;
 mod defaults;

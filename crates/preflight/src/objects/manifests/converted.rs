@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{CrdWithOrigin, ManifestRefusal, ManifestRefusals, recorded};
 use crate::{Context, CouldNotCheck};
-use gantry_cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
+use gantry_cluster::{DryRunError, IN_FLIGHT, Refuser};
 use gantry_core::crd::{ConversionStrategy, Crd, CrdVersion};
 use gantry_core::problem::Problem;
 use gantry_deploy::plan::Change;

@@ -10,7 +10,7 @@ use super::{CrdWithOrigin, ManifestRefusals, ValidationJob};
 use crate::objects::{lost_fields, place};
 use crate::rule::RuleDoc;
 use crate::{Context, CouldNotCheck, Violation};
-use gantry_cluster::{ObjectToRead, Target};
+use gantry_cluster::ObjectToRead;
 use gantry_core::crd::{ConversionStrategy, Crd, CrdVersion};
 use gantry_core::merge;
 use gantry_core::resource::Step;

@@ -17,7 +17,7 @@ const AT_ONCE: usize = 8;
 
 /// Asks the server about the doubtful updates, given by their index, and marks those that change nothing as unchanged.
 /// Without a clear answer, an update stays one.
-pub async fn settle(
+pub async fn mark_unchanged(
     changes: &mut [Change],
     doubtful: &[usize],
     target: &Target,

@@ -48,7 +48,7 @@ pub struct CustomResourceNeeds {
 
 /// The callers and the workloads behind them. The Services whose workloads are written are numbered.
 #[derive(Debug, Default)]
-pub struct Behind {
+pub struct BackingWorkloads {
     /// By the index of the change.
     pub callers: BTreeMap<usize, Caller>,
     /// For each workload, the Services that select its Pods.
@@ -80,7 +80,7 @@ enum CallOccasion {
     Converting(String),
 }
 
-impl Behind {
+impl BackingWorkloads {
     /// The callers of these changes; `stages` has the stage of each change.
     pub fn of(changes: &[Change], stages: &[DeployStage], waits: bool) -> Self {
         let all = || changes.iter().zip(stages).enumerate();
@@ -97,7 +97,7 @@ impl Behind {
         let named: BTreeSet<&ServiceName> = of_callers.chain(found.iter().map(|found| &found.service)).collect();
         if named.is_empty() {
             let callers = callers.into_iter().map(|(index, caller, _)| (index, caller)).collect();
-            return Behind { callers, waits, ..Behind::default() };
+            return BackingWorkloads { callers, waits, ..BackingWorkloads::default() };
         }
         let mut workloads: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut numbers: BTreeMap<ServiceName, usize> = BTreeMap::new();
@@ -121,7 +121,7 @@ impl Behind {
         });
         let callers = callers.collect();
         let webhooks = found.into_iter().filter_map(|found| Some((number(&found.service)?, found.webhook))).collect();
-        Behind { callers, workloads, webhooks, waits }
+        BackingWorkloads { callers, workloads, webhooks, waits }
     }
 
     /// What the objects of a custom kind wait for.
