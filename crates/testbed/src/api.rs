@@ -197,7 +197,13 @@ impl Api {
     }
 
     fn send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> (u16, Value) {
-        self.try_send(method, path, body).unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+        // While the server replaces the handler of a CRD that has changed, it answers like this for a moment.
+        let is_replacing =
+            |status: u16, answer: &Value| status == 503 && answer["message"] == "apiserver is shutting down";
+        eventually(&format!("{method} {path} is handled"), || {
+            let answer = self.try_send(method, path, body).unwrap_or_else(|e| panic!("{method} {path}: {e}"));
+            (!is_replacing(answer.0, &answer.1)).then_some(answer)
+        })
     }
 
     fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<(u16, Value), ApiUnreachable> {
