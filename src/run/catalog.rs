@@ -20,11 +20,12 @@ use gantry_cluster::Target;
 use gantry_core::ci_log::{Guarded, OutputSyntax};
 use gantry_core::options::CatalogFormat;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
-use gantry_deploy::catalog;
-use gantry_deploy::config::{CatalogSource, Loader, Settings, key};
-use gantry_deploy::olm::cluster_catalog::ClusterCatalog;
+use gantry_deploy::config::{Loader, Settings, key};
+use gantry_olm::cluster_catalog::ClusterCatalog;
+use gantry_olm::content;
+use gantry_olm::printed::{self as shown, Way};
+use gantry_olm::source::CatalogSource;
 use gantry_preflight::registry;
-use gantry_report::catalog::{self as shown, Way};
 use gantry_report::json::harmless;
 
 /// The most mistakes of a package that are printed; the others are counted.
@@ -68,7 +69,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> 
     let loaded = loader.load([], &registry::known())?;
     host.notices(&loaded.notices);
     let settings = loaded.settings;
-    catalog::check(&settings.catalogs, &host.working_directory)?;
+    content::check(&settings.catalogs, &host.working_directory)?;
     // A user who names catalogs may not have a cluster.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
@@ -224,9 +225,9 @@ async fn one(
     let read = async {
         Ok(match source {
             CatalogToRead::Configured(source) => {
-                catalog::read(source, &host.working_directory, timeout, state, BlobPrinter::add).await
+                content::read(source, &host.working_directory, timeout, state, BlobPrinter::add).await
             }
-            CatalogToRead::Live(catalog, target) => catalog::read_live(catalog, target, state, BlobPrinter::add).await,
+            CatalogToRead::Live(catalog, target) => content::read_live(catalog, target, state, BlobPrinter::add).await,
         })
     };
     until(&host.stop, read).await

@@ -19,10 +19,10 @@ use gantry_core::options::PermissionPurpose;
 use gantry_core::parallel::on_cpu_thread;
 use gantry_deploy::app::{App, config_maps, kapp};
 use gantry_deploy::config::{Loader, Settings, key};
-use gantry_deploy::olm::cluster_extension::Extension;
 use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::owner::TakeoverPatterns;
 use gantry_deploy::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
+use gantry_olm::cluster_extension::Extension;
 
 use gantry_cluster::{DesiredSource, Target};
 use gantry_core::problem::{Error, Problem, Result};

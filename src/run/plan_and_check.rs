@@ -12,7 +12,6 @@ use gantry_core::options::WaitPolicy;
 use gantry_core::problem::{Problem, Result};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::versions::VERSIONED;
-use gantry_deploy::catalog::Catalogs;
 use gantry_deploy::config::{Settings, key};
 use gantry_deploy::plan::filter::Filter;
 use gantry_deploy::plan::refusals::ReportedRefusals;
@@ -21,6 +20,7 @@ use gantry_deploy::plan::{
     self, Change, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
     only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
 };
+use gantry_olm::content::Catalogs;
 use gantry_preflight::crd_upgrade_safety;
 use gantry_preflight::proofs::ProofCache;
 use gantry_preflight::run::{self as checks, Enabled, Ran, RunOptions};

@@ -2,8 +2,6 @@
 
 pub mod app;
 pub mod apply;
-pub mod catalog;
 pub mod config;
-pub mod olm;
 pub mod plan;
 pub mod readiness;

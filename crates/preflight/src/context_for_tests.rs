@@ -9,8 +9,8 @@ use super::{Context, Notices};
 use gantry_cluster::Target;
 use gantry_core::date::Date;
 use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
-use gantry_deploy::catalog::Catalogs;
 use gantry_deploy::plan::Plan;
+use gantry_olm::content::Catalogs;
 
 /// What a [`Context`] borrows: everything that a run of the checks makes, with nothing configured.
 pub struct ContextForTests<'a> {

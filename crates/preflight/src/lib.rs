@@ -45,9 +45,9 @@ use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::Problem;
 use gantry_core::resource::Resource;
 use gantry_core::ui::progress::ProgressStage;
-use gantry_deploy::catalog::Catalogs;
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::{ObjectLookup, Plan};
+use gantry_olm::content::Catalogs;
 
 /// The beginning of the notice if it is not known what all checks read.
 pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as not all of that is known";

@@ -22,9 +22,9 @@ use gantry_core::manifest::Spans;
 use gantry_core::problem::Problem;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressStage;
-use gantry_deploy::catalog::Catalogs;
 use gantry_deploy::config::CustomCheck;
 use gantry_deploy::plan::{Plan, upgraded_crds};
+use gantry_olm::content::Catalogs;
 
 /// A check that takes part in this run.
 pub struct Enabled {

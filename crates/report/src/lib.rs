@@ -4,7 +4,6 @@
 //! interface: `docs/report.schema.json` is generated from these types, and a test keeps it up to date. Nothing here
 //! depends on the clock or on iteration order: the same input gives the same bytes.
 
-pub mod catalog;
 mod combined;
 mod format;
 pub mod github;

@@ -4,7 +4,7 @@ use crate::run::prepare::{connection, impersonate};
 use gantry_cluster::{DesiredSource, Target};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_deploy::config::Settings;
-use gantry_deploy::olm::cluster_catalog::{self, ClusterCatalog};
+use gantry_olm::cluster_catalog::{self, ClusterCatalog};
 
 /// The catalogs of a cluster to read.
 #[derive(Default)]

@@ -15,9 +15,9 @@ use gantry_core::manifest::{Input, LoadedManifests};
 use gantry_core::options::{Prune, TargetSpec, Waves};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::ui::progress::ProgressDisplay;
-use gantry_deploy::catalog;
 use gantry_deploy::config::{CheckConfig, Loader, SelectedCheck, Settings, key};
 use gantry_deploy::plan::strategy;
+use gantry_olm::content;
 use gantry_preflight::custom::{self, ProgramEnvironment};
 use gantry_preflight::proofs::ProofCache;
 use gantry_preflight::registry::{self, CHECKS};
@@ -183,7 +183,7 @@ fn configure(
         })
         .collect::<Vec<Enabled>>();
     if enabled.iter().any(|enabled| enabled.check.reads_catalogs()) {
-        catalog::check(&settings.catalogs, &host.working_directory)?;
+        content::check(&settings.catalogs, &host.working_directory)?;
     }
     if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
         output.quote_tools();

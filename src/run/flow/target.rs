@@ -18,10 +18,10 @@ use gantry_core::manifest::LoadedManifests;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_deploy::apply::delete::DeletionResults;
 use gantry_deploy::apply::{Applied, Reached};
-use gantry_deploy::catalog::Catalogs;
 use gantry_deploy::config::key;
 use gantry_deploy::plan::{Plan, Prefetch};
 use gantry_deploy::readiness::Readiness;
+use gantry_olm::content::Catalogs;
 use gantry_preflight::waive::Waivers;
 use gantry_report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
 

@@ -12,7 +12,8 @@ use serde_json::Value as Json;
 use super::layer::LayerData;
 use super::located::{self, LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
-use gantry_core::problem::{Location, Problem, did_you_mean};
+use gantry_core::problem::{Problem, did_you_mean};
+use gantry_olm::source::{CatalogContent, CatalogSource};
 
 /// The key of the list.
 pub(super) const CATALOGS: &str = "catalogs";
@@ -20,37 +21,6 @@ pub(super) const CATALOGS: &str = "catalogs";
 pub(super) const FLAG: &str = "--catalog";
 
 const KEYS: [&str; 7] = ["name", "path", "url", "caFile", "priority", "labels", "available"];
-
-/// A catalog of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogSource {
-    /// The name of its ClusterCatalog.
-    pub name: String,
-    /// Where its content is.
-    pub content: CatalogContent,
-    /// If several catalogs have a package, the one with the highest priority is used.
-    pub priority: i32,
-    /// The labels that selectors of ClusterExtensions match.
-    pub labels: BTreeMap<String, String>,
-    /// Whether packages can be installed from it.
-    pub available: bool,
-    /// Where the file names its content; `None` for a flag.
-    pub at: Option<Location>,
-}
-
-/// Where the content of a catalog is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CatalogContent {
-    /// In a file or a folder.
-    Path(PathBuf),
-    /// Behind a URL.
-    Url {
-        /// The address, http or https.
-        url: String,
-        /// The CA certificates that the server is verified with, as PEM.
-        ca_file: Option<PathBuf>,
-    },
-}
 
 /// Resolves the relative paths in a document's list against the folder of the document.
 pub(super) fn start_at_folder(list: &mut LocatedValue, folder: &Path) {

@@ -44,7 +44,6 @@ use gantry_core::manifest::ManifestOrigin;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render::Render;
 
-pub use catalogs::{CatalogContent, CatalogSource};
 pub use check::{
     AmongManifests, CheckConfig, ConfigReader, KeyDescription, KnownCheck, KnownKind, KnownPreflightRules,
 };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::catalogs::CatalogSource;
 use super::custom::CustomCheck;
 use super::keys::{self, ConfigKey, table};
 use super::lists::ConfiguredRules;
@@ -17,6 +16,7 @@ use super::waivers::Waiver;
 use gantry_core::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
+use gantry_olm::source::CatalogSource;
 
 /// The configuration of a run: merged, complete and valid.
 #[derive(Debug, Clone)]

@@ -10,11 +10,11 @@ use gantry_catalog::bundle::install::{self, InstalledConversion};
 use serde_json::Value;
 
 use super::{Change, Crds, Plan};
-use crate::olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
 use gantry_cluster::Target;
 use gantry_core::manifest::{self, Manifest, Spans};
 use gantry_core::problem::{Location, Problem};
 use gantry_core::resource::{RawObject, Resource};
+use gantry_olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
 
 /// A bundle of the plan. Its objects are the changes whose manifest names it.
 #[derive(Debug, Clone)]

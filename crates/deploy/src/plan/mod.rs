@@ -41,12 +41,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::members::MemberKey;
-use crate::olm::cluster_extension::LiveExtension;
 use gantry_core::crd::CrdSides;
 pub use gantry_core::finding::Action;
 use gantry_core::manifest::{self, LoadedManifests, Manifest};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_olm::cluster_extension::LiveExtension;
 
 pub use build::build;
 pub use change::{Change, Crds};

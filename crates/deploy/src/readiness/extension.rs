@@ -9,7 +9,7 @@ use gantry_catalog::version::VersionRelease;
 
 use super::Readiness;
 use super::view::{LiveObjectView, StatusCondition};
-use crate::olm::cluster_extension::installed;
+use gantry_olm::cluster_extension::installed;
 
 /// The reasons with which operator-controller gives up until the object changes (`reconcile.TerminalError`), or reports
 /// that a rollout takes too long.

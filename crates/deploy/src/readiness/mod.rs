@@ -19,11 +19,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::olm::cluster_catalog;
-use crate::olm::cluster_extension::KIND as EXTENSION;
 use gantry_core::matcher::{self, MatchableObject};
 use gantry_core::resource::{ObjectRef, Resource};
 use gantry_core::text::{cut, sanitize};
+use gantry_olm::cluster_catalog;
+use gantry_olm::cluster_extension::KIND as EXTENSION;
 use rules::{ReadinessVerdict, WaitRule};
 use view::LiveObjectView;
 pub use workloads::is_minimum;

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::view::{LiveObjectView, StatusCondition};
 use super::{Readiness, extension};
-use crate::olm::cluster_catalog::GROUP;
-use crate::olm::cluster_extension::KIND;
 use gantry_core::matcher::{self, MatchableObject, Matcher};
+use gantry_olm::cluster_catalog::GROUP;
+use gantry_olm::cluster_extension::KIND;
 
 /// The variables that an expression can use.
 pub const VARIABLES: &[&str] = &["object"];

@@ -50,10 +50,10 @@ use gantry_core::parallel::{in_parallel, on_cpu_thread};
 use gantry_core::resource::RawObject;
 use gantry_core::text;
 use gantry_deploy::config::ConfigReader;
-use gantry_deploy::olm::cluster_extension::SafetyOff;
 use gantry_deploy::plan::bundles::Installer;
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::{Change, Plan, upgraded_crds};
+use gantry_olm::cluster_extension::SafetyOff;
 use gantry_proof::Limits;
 
 pub const NAME: &str = "CRDUpgradeSafety";

@@ -50,7 +50,7 @@ pub struct PlannedCrdWrite {
     pub crd: Arc<CrdSides>,
     /// The field manager that applies it.
     pub manager: String,
-    /// Whether only the API server validates it: see [`gantry_deploy::olm::cluster_extension::SafetyOff`].
+    /// Whether only the API server validates it: see [`gantry_olm::cluster_extension::SafetyOff`].
     pub is_left_to_server: bool,
 }
 

@@ -10,9 +10,9 @@ use gantry_cluster::{self as cluster, ListRequest};
 use gantry_core::crd::Crd;
 use gantry_core::resource::Resource;
 use gantry_core::text::count;
-use gantry_deploy::olm::cluster_catalog::GROUP;
-use gantry_deploy::olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
 use gantry_deploy::plan::removal::Removal;
+use gantry_olm::cluster_catalog::GROUP;
+use gantry_olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
 
 /// The page size when CRDs are listed: some are as large as a megabyte.
 const PAGE: u32 = 20;

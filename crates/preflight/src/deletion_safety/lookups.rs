@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::finalizers;
 use gantry_core::finding::Action;
 use gantry_core::resource::{ObjectRef, Resource};
-use gantry_deploy::olm::cluster_extension;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{ObjectLookup, Plan};
+use gantry_olm::cluster_extension;
 
 /// The lookups for the objects that the plan deletes.
 pub fn list_lookups(plan: &Plan) -> Vec<ObjectLookup> {

@@ -17,7 +17,7 @@ use gantry_core::finding::Severity;
 use gantry_core::problem::did_you_mean;
 use gantry_core::resource::Step;
 use gantry_core::text::sanitize;
-use gantry_deploy::olm::cluster_catalog::NAME_LABEL;
+use gantry_olm::cluster_catalog::NAME_LABEL;
 
 /// The maximum number of versions, packages or channels that a message names.
 const NAMES_SHOWN: usize = 6;
@@ -267,7 +267,7 @@ impl<'a> FailedExtension<'a> {
                 ));
             }
         }
-        let policy = if extension.places == gantry_deploy::olm::cluster_extension::ExtensionFieldPaths::V1 {
+        let policy = if extension.places == gantry_olm::cluster_extension::ExtensionFieldPaths::V1 {
             "SelfCertified"
         } else {
             "Ignore"

@@ -36,9 +36,9 @@ use gantry_core::problem::Problem;
 use gantry_core::resource::{Resource, Step};
 use gantry_core::text::sanitize;
 use gantry_deploy::config::ConfigReader;
-use gantry_deploy::olm::cluster_catalog;
-use gantry_deploy::olm::cluster_extension;
 use gantry_deploy::plan::{Change, Plan};
+use gantry_olm::cluster_catalog;
+use gantry_olm::cluster_extension;
 
 pub const NAME: &str = "ExtensionResolution";
 

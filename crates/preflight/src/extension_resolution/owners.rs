@@ -16,7 +16,7 @@ use gantry_cluster::ObjectToRead;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, Resource, Step};
 use gantry_core::text::sanitize;
-use gantry_deploy::olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
+use gantry_olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
 
 /// The bundle of an extension and its CRDs, as far as the catalog describes them.
 pub struct BundleContent {

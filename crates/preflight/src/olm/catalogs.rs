@@ -12,10 +12,10 @@ use gantry_cluster::Target;
 use gantry_core::finding::Action;
 use gantry_core::problem::Problem;
 use gantry_core::resource::ObjectRef;
-use gantry_deploy::catalog::{self, Catalogs};
-use gantry_deploy::config::CatalogSource;
-use gantry_deploy::olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL, Serving};
 use gantry_deploy::plan::{Change, Plan};
+use gantry_olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL, Serving};
+use gantry_olm::content::{self, Catalogs};
+use gantry_olm::source::CatalogSource;
 
 /// A catalog that OLM v1 may select.
 #[derive(Debug)]
@@ -175,10 +175,10 @@ pub async fn read<'a>(
             let Catalogs { working_directory, timeout, .. } = context.catalogs;
             let (state, read) = match &known.content {
                 CatalogContentSource::Configured(source) => {
-                    catalog::read(source, working_directory, timeout, state, CatalogReading::add).await
+                    content::read(source, working_directory, timeout, state, CatalogReading::add).await
                 }
                 CatalogContentSource::Live(catalog) => {
-                    catalog::read_live(catalog, context.target, state, CatalogReading::add).await
+                    content::read_live(catalog, context.target, state, CatalogReading::add).await
                 }
                 CatalogContentSource::NotServed { since, why } => {
                     return (known.name.clone(), Err(not_served(known, since, why)));

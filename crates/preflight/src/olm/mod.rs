@@ -17,9 +17,9 @@ use gantry_cluster::Target;
 use gantry_cluster::selector::ParsedLabelSelector;
 use gantry_core::problem::Problem;
 use gantry_core::resource::Step;
-use gantry_deploy::config::CatalogSource;
-use gantry_deploy::olm::cluster_extension::{self, Extension, LiveExtension, installed};
 use gantry_deploy::plan::{Change, Plan, predicted};
+use gantry_olm::cluster_extension::{self, Extension, LiveExtension, installed};
+use gantry_olm::source::CatalogSource;
 
 /// A ClusterExtension of the plan.
 #[derive(Debug, Clone)]

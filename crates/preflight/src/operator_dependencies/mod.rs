@@ -32,8 +32,8 @@ use crate::ViolationsFound;
 use gantry_cluster::Gvk;
 use gantry_core::crd::Crd;
 use gantry_core::resource::Resource;
-use gantry_deploy::olm::cluster_extension;
 use gantry_deploy::plan::Plan;
+use gantry_olm::cluster_extension;
 
 pub const NAME: &str = "OperatorDependencies";
 

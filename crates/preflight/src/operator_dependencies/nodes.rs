@@ -19,9 +19,8 @@ use gantry_core::finding::Action;
 use gantry_core::problem::Problem;
 use gantry_core::resource::ObjectRef;
 use gantry_core::text::sanitize;
-use gantry_deploy::olm;
-use gantry_deploy::olm::cluster_extension::{self, LiveExtension};
 use gantry_deploy::plan::bundles;
+use gantry_olm::cluster_extension::{self, LiveExtension};
 
 /// The group of classic OLM.
 const CLASSIC: &str = "operators.coreos.com";
@@ -455,7 +454,7 @@ fn properties(annotation: &str) -> Result<Vec<Property>, String> {
 /// All objects of a kind of classic OLM; none if the kind is not served.
 async fn list(context: &Context<'_>, kind: &str) -> Result<Vec<Value>, CouldNotCheck> {
     let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
-    let listed = olm::gather(context.target, (CLASSIC, kind), &["v1alpha1"], add).await;
+    let listed = gantry_olm::gather(context.target, (CLASSIC, kind), &["v1alpha1"], add).await;
     listed.map(Option::unwrap_or_default).map_err(|problem| unlisted(kind, problem))
 }
 

@@ -12,9 +12,9 @@ use gantry_catalog::bundle::install::{self, OlmCreatedObjects};
 use super::grant::Grants;
 use super::needs::{Right, atom, escalation};
 use gantry_core::rbac::{self, PolicyRule};
-use gantry_deploy::olm::cluster_catalog::GROUP;
 use gantry_deploy::plan::Plan;
 use gantry_deploy::plan::bundles::PlannedBundle;
+use gantry_olm::cluster_catalog::GROUP;
 
 /// The group of cert-manager.
 const CERT_MANAGER: &str = "cert-manager.io";

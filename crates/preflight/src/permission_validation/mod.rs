@@ -30,9 +30,9 @@ use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck
 use gantry_cluster::Target;
 use gantry_core::problem::Problem;
 use gantry_core::rbac::Atom;
-use gantry_deploy::olm::cluster_extension::Extension;
 use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::{ObjectLookup, Plan};
+use gantry_olm::cluster_extension::Extension;
 
 pub const NAME: &str = "PermissionValidation";
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use gantry_catalog::Blob;
 use tokio::sync::mpsc;
 
-use crate::config::{CatalogContent, CatalogSource};
-use crate::olm::cluster_catalog::ClusterCatalog;
+use crate::cluster_catalog::ClusterCatalog;
+use crate::source::{CatalogContent, CatalogSource};
 use gantry_cluster::Target;
 use gantry_cluster::kube::download::{DownloadChunk, download};
 use gantry_core::parallel::on_cpu_thread;

@@ -1,7 +1,10 @@
-//! The objects of OLM v1: the specification and status of ClusterCatalogs and ClusterExtensions.
+//! Operator Lifecycle Manager v1: the specification and status of its objects, and the content of its catalogs.
 
 pub mod cluster_catalog;
 pub mod cluster_extension;
+pub mod content;
+pub mod printed;
+pub mod source;
 
 use std::collections::BTreeMap;
 

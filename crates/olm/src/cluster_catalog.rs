@@ -172,7 +172,7 @@ pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
         catalogs.insert(catalog.name.clone(), catalog);
     };
     let listed: Option<BTreeMap<_, _>> =
-        super::gather(target, (GROUP, KIND), &VERSIONS, add).await.map_err(Error::failed)?;
+        crate::gather(target, (GROUP, KIND), &VERSIONS, add).await.map_err(Error::failed)?;
     Ok(listed.map(|catalogs| catalogs.into_values().collect()))
 }
 

@@ -156,7 +156,7 @@ pub async fn list(target: &Target, first: Option<&str>) -> Result<Vec<LiveExtens
         let Some(extension) = Extension::of_listed(&value) else { return };
         extensions.insert(extension.name.clone(), LiveExtension { extension, installed: installed(&value) });
     };
-    let listed: Option<BTreeMap<_, _>> = super::gather(target, (GROUP, KIND), &versions, add).await?;
+    let listed: Option<BTreeMap<_, _>> = crate::gather(target, (GROUP, KIND), &versions, add).await?;
     Ok(listed.unwrap_or_default().into_values().collect())
 }
 
