@@ -4,6 +4,7 @@ mod app;
 mod apps;
 mod baseline;
 mod before;
+#[cfg(feature = "olm")]
 mod catalog;
 mod command_line;
 mod diffs;
@@ -61,6 +62,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
+        #[cfg(feature = "olm")]
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
         Command::Report(args) => match &args.command {
             ReportCommand::Merge(args) => return merge::run(args, host),

@@ -54,6 +54,7 @@ pub enum Command {
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
     Snapshot(SnapshotArgs),
     /// Show catalogs of operators: packages, channels, versions, and upgrade paths
+    #[cfg(feature = "olm")]
     Catalog(CatalogArgs),
     /// Work with JSON reports of earlier runs
     Report(ReportArgs),

@@ -117,7 +117,9 @@ const FLAGS: [(&[&str], &str); 44] = [
 ];
 
 /// Commands of kubectl, helm, kapp and other tools, and what gantry has instead.
-const COMMANDS: [(&[&str], &str); 21] = [
+const COMMANDS: &[(&[&str], &str)] = &[
+    #[cfg(not(feature = "olm"))]
+    (&["catalog"], "this gantry was built without Operator Lifecycle Manager: use a build with the feature olm"),
     (&["version"], "use gantry --version"),
     (&["ls", "list"], "use gantry apps"),
     (&["rename"], "use gantry apps rename -a OLD --to NEW"),
@@ -158,7 +160,7 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
     let (table, name, similar) = match error.kind() {
         ErrorKind::UnknownArgument => (&FLAGS[..], invalid(&error, ContextKind::InvalidArg), ContextKind::SuggestedArg),
         ErrorKind::InvalidSubcommand => {
-            (&COMMANDS[..], invalid(&error, ContextKind::InvalidSubcommand), ContextKind::SuggestedSubcommand)
+            (COMMANDS, invalid(&error, ContextKind::InvalidSubcommand), ContextKind::SuggestedSubcommand)
         }
         _ => return error,
     };

@@ -6,19 +6,19 @@
 mod sentences;
 
 mod baseline;
-mod catalog;
 mod changed_lines;
 mod config_examples;
 mod crd_rules;
 mod default_checks;
 mod dir_target;
 mod embedded;
-mod extensions;
 mod formats;
 mod fuzz_seeds;
 mod git;
 mod log_commands;
 mod messages;
+#[cfg(feature = "olm")]
+mod olm;
 mod packaging;
 mod pictures;
 mod preset_verdicts;

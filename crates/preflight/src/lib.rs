@@ -15,10 +15,12 @@ pub mod custom_resource_validation;
 pub mod deletion_safety;
 pub mod entry;
 pub mod explain;
-pub mod extension_resolution;
 pub mod objects;
+#[cfg(feature = "olm")]
 pub mod olm;
-pub mod operator_dependencies;
+#[cfg(not(feature = "olm"))]
+#[path = "without_olm.rs"]
+pub mod olm;
 mod pair;
 pub mod permission_validation;
 pub mod proofs;

@@ -5,7 +5,7 @@
 use super::entry::CheckEntry;
 use super::{
     admission_dry_run, api_availability, conversion_webhook, crd_upgrade_safety, custom, custom_resource_validation,
-    deletion_safety, extension_resolution, operator_dependencies, permission_validation,
+    deletion_safety, olm, permission_validation,
 };
 use gantry_deploy::config::KnownPreflightRules;
 
@@ -17,8 +17,10 @@ pub static CHECKS: &[CheckEntry] = &[
     conversion_webhook::ENTRY,
     custom_resource_validation::ENTRY,
     deletion_safety::ENTRY,
-    extension_resolution::ENTRY,
-    operator_dependencies::ENTRY,
+    #[cfg(feature = "olm")]
+    olm::extension_resolution::ENTRY,
+    #[cfg(feature = "olm")]
+    olm::operator_dependencies::ENTRY,
     permission_validation::ENTRY,
 ];
 
@@ -36,6 +38,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn known() -> KnownPreflightRules {
     KnownPreflightRules {
         checks: CHECKS.iter().map(CheckEntry::known).collect(),
+        left_out: olm::LEFT_OUT,
         kinds: custom::KINDS.iter().map(custom::KindEntry::known).collect(),
     }
 }

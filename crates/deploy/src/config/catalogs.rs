@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+use super::check::{BUILT_WITHOUT_OLM, KnownPreflightRules};
 use super::layer::LayerData;
 use super::located::{self, LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
@@ -140,8 +141,12 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Reads the merged list.
-pub(super) fn read(list: Option<&LocatedValue>) -> (Vec<CatalogSource>, Vec<Problem>) {
+pub(super) fn read(list: Option<&LocatedValue>, known: &KnownPreflightRules) -> (Vec<CatalogSource>, Vec<Problem>) {
     let mut problems = Vec::new();
+    if let Some(list) = list.filter(|_| !known.left_out.is_empty()) {
+        let unread = list.place.problem(format!("{CATALOGS}: no check reads them"));
+        return (Vec::new(), vec![unread.help(BUILT_WITHOUT_OLM)]);
+    }
     let items = list.map(items).unwrap_or_default().iter().enumerate();
     let read = items.filter_map(|(index, item)| entry(item, &format!("{CATALOGS}[{index}]"), &mut problems));
     (read.collect(), problems)

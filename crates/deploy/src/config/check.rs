@@ -41,7 +41,13 @@ pub struct KnownKind {
 pub struct KnownPreflightRules {
     pub checks: Vec<KnownCheck>,
     pub kinds: Vec<KnownKind>,
+    /// The checks of Operator Lifecycle Manager, if gantry was built without them.
+    pub left_out: &'static [&'static str],
 }
+
+/// The next step if a key or a check needs what gantry was built without.
+pub(super) const BUILT_WITHOUT_OLM: &str =
+    "this gantry was built without Operator Lifecycle Manager: use a build with the feature olm";
 
 impl KnownPreflightRules {
     /// Whether gantry itself has a check of this name.

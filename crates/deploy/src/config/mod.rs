@@ -122,7 +122,7 @@ impl Loader {
         reading.problems.extend(problems);
         let (rules, problems) = lists::read(&merged.tree, &reading.layers);
         reading.problems.extend(problems);
-        let (catalogs, problems) = catalogs::read(merged.tree.at(catalogs::CATALOGS));
+        let (catalogs, problems) = catalogs::read(merged.tree.at(catalogs::CATALOGS), known);
         reading.problems.extend(problems);
         if !reading.problems.is_empty() {
             return Err(Error::Usage(reading.problems));

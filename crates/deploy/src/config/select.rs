@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gantry_core::problem::{Problem, did_you_mean};
 
-use super::check::{CheckConfig, KnownCheck, KnownPreflightRules};
+use super::check::{BUILT_WITHOUT_OLM, CheckConfig, KnownCheck, KnownPreflightRules};
 use super::custom::{self, CheckDefinition, CustomCheck};
 use super::environment::CheckSelection;
 use super::keys::{CRD_UPGRADE_SAFETY, DEFAULT_CHECKS, PRESET, RULES};
@@ -187,6 +187,9 @@ impl ConfiguredChecks {
             let own = self.own.iter().map(|check| check.name.as_str());
             known.checks.iter().map(|check| check.name).chain(own)
         };
+        if known.left_out.contains(&name) {
+            return BUILT_WITHOUT_OLM.to_owned();
+        }
         match did_you_mean(name, names()) {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("known checks: {}", names().collect::<Vec<_>>().join(", ")),

@@ -45,6 +45,7 @@ fn known() -> KnownPreflightRules {
             KnownCheck { name: "CRDUpgradeSafety", about: "CRDs stay safe.", configure: configure_safety },
             KnownCheck { name: "PermissionValidation", about: "Rights are there.", configure: configure_permissions },
         ],
+        left_out: &[],
         kinds: vec![
             KnownKind { key: "cel", about: "An expression.", runs_programs: false, configure: configure_cel },
             KnownKind { key: "exec", about: "A program.", runs_programs: true, configure: configure_exec },
@@ -61,6 +62,21 @@ fn configure_exec(reader: &mut ConfigReader<'_>) {
     reader.strings("command", "What runs.");
     reader.required("command", "name it");
     reader.duration("timeout", "How long.", Duration::from_secs(30));
+}
+
+#[test]
+fn a_gantry_without_olm_refuses_its_checks_and_catalogs() {
+    let body = "catalogs: [{name: a, path: catalog}]\npreflightRules: [{name: ExtensionResolution}]\n";
+    let known = KnownPreflightRules { left_out: &["ExtensionResolution"], ..known() };
+    let Err(Error::Usage(problems)) = Bed::new().file("gantry.yaml", body).loader.load([], &known) else {
+        panic!("no usage error")
+    };
+    let refused = [
+        "gantry.yaml:4:26: unknown preflight check in configuration: \"ExtensionResolution\"",
+        "gantry.yaml:3:11: catalogs: no check reads them",
+    ];
+    let next = "this gantry was built without Operator Lifecycle Manager: use a build with the feature olm";
+    assert_eq!(problems.iter().map(say).collect::<Vec<_>>(), refused.map(|text| format!("{text} | {next}")));
 }
 
 /// A folder with config files to load.

@@ -1,7 +1,9 @@
-//! Data that the checks for Operator Lifecycle Manager share: the ClusterExtensions of the plan and the live ones, and
-//! the catalogs from which they are resolved. Each is read once per run.
+//! The checks for Operator Lifecycle Manager, and the data that they share: the ClusterExtensions of the plan and the
+//! live ones, and the catalogs from which they are resolved. Each is read once per run.
 
 pub mod catalogs;
+pub mod extension_resolution;
+pub mod operator_dependencies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -12,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use self::catalogs::{AllKnown, Contents, SelectableCatalog};
-use super::{Context, CouldNotCheck};
+use crate::{Context, CouldNotCheck};
 use gantry_cluster::Target;
 use gantry_cluster::selector::ParsedLabelSelector;
 use gantry_core::problem::Problem;
@@ -20,6 +22,9 @@ use gantry_core::resource::Step;
 use gantry_deploy::plan::{Change, Plan, predicted};
 use gantry_olm::cluster_extension::{self, Extension, LiveExtension, installed};
 use gantry_olm::source::CatalogSource;
+
+/// The checks that this build lacks.
+pub const LEFT_OUT: &[&str] = &[];
 
 /// A ClusterExtension of the plan.
 #[derive(Debug, Clone)]

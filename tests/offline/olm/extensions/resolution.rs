@@ -2,8 +2,8 @@
 
 use gantry_core::finding::Severity;
 use gantry_preflight::entry::CheckEntry;
-use gantry_preflight::extension_resolution::ENTRY;
-use gantry_preflight::operator_dependencies;
+use gantry_preflight::olm::extension_resolution::ENTRY;
+use gantry_preflight::olm::operator_dependencies;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, catalog, chain, chained, entries, extension};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gantry_preflight::operator_dependencies::ENTRY;
+use gantry_preflight::olm::operator_dependencies::ENTRY;
 use serde_json::{Value, json};
 
 use super::{Ran, Stage, extension};

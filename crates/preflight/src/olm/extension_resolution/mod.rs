@@ -21,12 +21,12 @@ use gantry_catalog::resolve::{ExtensionRequest, ServedCatalog, UpgradeConstraint
 use gantry_catalog::{Package, crd_rule};
 
 use self::owners::BundleContent;
-use super::entry::CheckEntry;
-use super::olm::catalogs::{self, CatalogContentSource};
-use super::olm::{self, OfPlan, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
-use super::proofs::Proofs;
-use super::rule::RuleDoc;
-use super::{
+use super::catalogs::{self, CatalogContentSource};
+use super::{OfPlan, OlmState, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
+use crate::entry::CheckEntry;
+use crate::proofs::Proofs;
+use crate::rule::RuleDoc;
+use crate::{
     Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, LiveLookups, Violation,
     ViolationSubject, ViolationsFound,
 };
@@ -105,7 +105,7 @@ impl Check for ExtensionResolution {
         Box::new(move || found)
     }
 
-    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a olm::OlmState<'a>) -> LiveLookups<'a> {
+    fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a OlmState<'a>) -> LiveLookups<'a> {
         Box::pin(live_lookups(olm))
     }
 }
@@ -134,7 +134,7 @@ fn lookups(plan: &Plan) -> Vec<CheckLookup> {
 }
 
 /// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
-async fn live_lookups(olm: &olm::OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
+async fn live_lookups(olm: &OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
     let asked = &olm.of_plan().asked;
     if asked.is_empty() {
         return Ok(Vec::new());

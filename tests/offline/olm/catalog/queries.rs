@@ -91,7 +91,7 @@ fn the_documented_jq_queries_give_the_same_result() {
 
 /// The same for the packages of a folder that is not part of this repository:
 ///
-///     GANTRY_TEST_CATALOG=FOLDER cargo test --test offline catalog::queries -- --ignored --nocapture
+///     GANTRY_TEST_CATALOG=FOLDER cargo test --test offline olm::catalog::queries -- --ignored --nocapture
 #[test]
 #[ignore = "needs a catalog"]
 fn the_jq_queries_give_the_same_result_on_a_given_catalog() {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use gantry_preflight::entry::CheckEntry;
-use gantry_preflight::extension_resolution::ENTRY;
+use gantry_preflight::olm::extension_resolution::ENTRY;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

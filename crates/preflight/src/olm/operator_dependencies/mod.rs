@@ -21,14 +21,14 @@ use std::sync::Arc;
 use gantry_catalog::dependency::Api;
 
 use self::nodes::OperatorChanges;
-use super::entry::CheckEntry;
-use super::objects::Wants;
-use super::proofs::Proofs;
-use super::rule::RuleDoc;
-use super::{
+use crate::entry::CheckEntry;
+use crate::objects::Wants;
+use crate::proofs::Proofs;
+use crate::rule::RuleDoc;
+use crate::{
     Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, Violation, ViolationSubject,
+    ViolationsFound,
 };
-use crate::ViolationsFound;
 use gantry_cluster::Gvk;
 use gantry_core::crd::Crd;
 use gantry_core::resource::Resource;
