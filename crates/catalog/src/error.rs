@@ -1,21 +1,12 @@
 //! Why OLM, or one of its libraries, refuses something.
 
-use std::fmt;
-
 use gantry_k8s_cel::golang::GoParseError;
 
 /// Why OLM refuses a version, a range, or a part of a catalog or of a bundle. Displays OLM's text, or that of its
 /// library.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct OlmError(String);
-
-impl fmt::Display for OlmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for OlmError {}
 
 impl From<String> for OlmError {
     fn from(text: String) -> Self {

@@ -1,6 +1,5 @@
 //! Lists the files of a catalog.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,8 @@ const INDEX_IGNORE: &str = ".indexignore";
 const MOST_FILES: usize = 100_000;
 
 /// A file or folder that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
 #[non_exhaustive]
 pub struct FileReadError {
     /// The file or folder.
@@ -23,14 +23,6 @@ pub struct FileReadError {
     /// Why.
     pub reason: String,
 }
-
-impl fmt::Display for FileReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.reason)
-    }
-}
-
-impl std::error::Error for FileReadError {}
 
 /// The files of a catalog, sorted by name: `root` itself if it is a file, otherwise all files of the folder except
 /// those that an `.indexignore` excludes.

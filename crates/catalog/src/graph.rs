@@ -4,7 +4,6 @@
 //! replaces it, skips it, or has its version in `skipRange`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fmt;
 
 use crate::package::{Channel, Package, PackageBundle};
 use crate::skip_range::SkipRange;
@@ -48,16 +47,9 @@ pub struct InstalledBundleRef<'a> {
 }
 
 /// Searching the graph would take too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the upgrade graph is too large to be searched")]
 pub struct TooLarge;
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the upgrade graph is too large to be searched")
-    }
-}
-
-impl std::error::Error for TooLarge {}
 
 /// The graph of a package, or of some of its channels.
 pub struct UpgradeGraph<'a> {

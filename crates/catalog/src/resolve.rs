@@ -6,7 +6,6 @@
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::fmt;
 
 use gantry_k8s_cel::gotext::quote;
 
@@ -80,7 +79,8 @@ pub struct ResolvedCatalogBundle<'a> {
 }
 
 /// Why nothing is resolved. Displays OLM's text.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{text}")]
 #[non_exhaustive]
 pub struct ResolutionError<'a> {
     /// OLM's error text.
@@ -88,14 +88,6 @@ pub struct ResolutionError<'a> {
     /// The reason.
     pub reason: NoCandidateReason<'a>,
 }
-
-impl fmt::Display for ResolutionError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for ResolutionError<'_> {}
 
 /// The step that left no candidate.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,6 @@
 //!
 //! Only one blob is in memory at a time. YAML and JSON are distinguished as in Kubernetes' `YAMLOrJSONDecoder`.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 
@@ -28,7 +27,8 @@ const CHUNK: usize = 256 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a catalog cannot be read, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
 #[non_exhaustive]
 pub struct CatalogReadError {
     /// The line of the error, from 1; if that is unknown, the line on which the blob begins.
@@ -36,14 +36,6 @@ pub struct CatalogReadError {
     /// What is wrong.
     pub message: String,
 }
-
-impl fmt::Display for CatalogReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for CatalogReadError {}
 
 /// Reads a stream to its end and calls `each` with every blob.
 ///

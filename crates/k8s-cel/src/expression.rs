@@ -1,8 +1,6 @@
 //! An expression over whole objects without a schema, such as those of a ValidatingAdmissionPolicy: its variables are
 //! plain data, whose types are determined during evaluation.
 
-use std::fmt;
-
 use serde_json::Value as Json;
 
 use super::ast::Expr;
@@ -19,16 +17,9 @@ use super::value::CelValue;
 use crate::re2::Patterns;
 
 /// The reason why an expression has no value, such as a missing field. Displays the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct NoExpressionValue(String);
-
-impl fmt::Display for NoExpressionValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoExpressionValue {}
 
 impl From<String> for NoExpressionValue {
     fn from(text: String) -> Self {

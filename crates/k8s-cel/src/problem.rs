@@ -1,9 +1,8 @@
 //! The reasons why an expression cannot be compiled.
 
-use std::fmt;
-
 /// An error in an expression.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
 #[non_exhaustive]
 pub struct ExpressionError {
     /// What is wrong.
@@ -26,14 +25,6 @@ impl From<String> for ExpressionError {
         ExpressionError { text, is_limit: false }
     }
 }
-
-impl fmt::Display for ExpressionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for ExpressionError {}
 
 impl From<ExpressionError> for String {
     fn from(error: ExpressionError) -> Self {

@@ -11,25 +11,16 @@ pub struct Quantity {
 const NANO: i32 = -9;
 
 /// The reason a text could not be parsed as a quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
     /// The text is not a quantity; the string is the server's message.
+    #[error("{0}")]
     None(&'static str),
     /// The number of billionths exceeds what this type supports.
+    #[error("the quantity is too large")]
     TooLarge,
 }
-
-impl std::fmt::Display for QuantityError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::None(text) => f.write_str(text),
-            Self::TooLarge => f.write_str("the quantity is too large"),
-        }
-    }
-}
-
-impl std::error::Error for QuantityError {}
 
 const FORMAT: QuantityError =
     QuantityError::None("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");

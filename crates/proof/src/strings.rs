@@ -1,7 +1,6 @@
 //! Sets of strings: decides whether one set is a subset of another.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
@@ -36,16 +35,9 @@ pub enum Subset {
 }
 
 /// Why a question about a set of strings has no answer, such as a pattern that cannot be evaluated.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct UndecidedStringSet(String);
-
-impl fmt::Display for UndecidedStringSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UndecidedStringSet {}
 
 impl From<String> for UndecidedStringSet {
     fn from(reason: String) -> Self {

@@ -92,7 +92,8 @@ impl From<usize> for YamlStep<'_> {
 }
 
 /// The reason a document could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
 #[non_exhaustive]
 pub struct YamlError {
     /// The line of the error, from 1.
@@ -102,15 +103,6 @@ pub struct YamlError {
     /// A message for the user.
     pub message: String,
 }
-
-impl std::fmt::Display for YamlError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let YamlError { line, column, message } = self;
-        write!(f, "{line}:{column}: {message}")
-    }
-}
-
-impl std::error::Error for YamlError {}
 
 /// A key that occurs twice in a mapping. As in kubectl, the last value wins.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,19 +9,10 @@ pub mod url;
 
 pub use time::Timestamp;
 
-use std::fmt;
-
 /// A text that Go's library cannot parse. Displays the library's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct GoParseError(String);
-
-impl fmt::Display for GoParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for GoParseError {}
 
 impl From<String> for GoParseError {
     fn from(text: String) -> Self {

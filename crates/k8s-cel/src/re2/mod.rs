@@ -19,16 +19,9 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 pub use translate::translate;
 
 /// A pattern that Go rejects or that `regex` does not support. Displays the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct UnsupportedPattern(String);
-
-impl fmt::Display for UnsupportedPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnsupportedPattern {}
 
 impl From<String> for UnsupportedPattern {
     fn from(text: String) -> Self {

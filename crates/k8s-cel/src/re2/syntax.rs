@@ -1,7 +1,6 @@
 //! Whether Go accepts a pattern, and otherwise its error: Go's parser without the tree.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::LazyLock;
 
 /// The normalized names of the Unicode classes that Go supports.
@@ -16,25 +15,16 @@ const SURE_HEIGHT: usize = 400;
 const SURE_SIZE: u64 = 1_000_000;
 
 /// The reason a pattern is not accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
     /// Go rejects the pattern with this text.
+    #[error("{0}")]
     Refused(String),
     /// The pattern is so large that only counting exactly like Go could decide.
+    #[error("the pattern is too large to be measured")]
     Undecided,
 }
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(text) => f.write_str(text),
-            Self::Undecided => f.write_str("the pattern is too large to be measured"),
-        }
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 type PatternResult<T> = Result<T, PatternError>;
 
