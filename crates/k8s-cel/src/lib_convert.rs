@@ -17,8 +17,8 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("bytes", 1, bytes),
     Function::global("duration", 1, duration),
     Function::global("timestamp", 1, timestamp),
-    Function::global("dyn", 1, dyn_),
-    Function::global("type", 1, type_),
+    Function::global("dyn", 1, |args, _| args.first().cloned().map(Ok)),
+    Function::global("type", 1, |args, _| args.first().map(|value| Ok(CelValue::Type(value.type_name())))),
 ];
 
 const INT: &str = "integer overflow";
@@ -194,12 +194,4 @@ fn timestamp<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a>
         }
         _ => return None,
     })
-}
-
-fn dyn_<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    args.first().cloned().map(Ok)
-}
-
-fn type_<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    args.first().map(|value| Ok(CelValue::Type(value.type_name())))
 }

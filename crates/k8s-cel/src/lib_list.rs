@@ -15,13 +15,12 @@ use super::value::{CelList, CelListItems, CelValue};
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("isSorted", 1, is_sorted),
     Function::member("sum", 1, sum),
-    Function::member("min", 1, min),
-    Function::member("max", 1, max),
-    Function::member("indexOf", 2, index_of),
-    Function::member("lastIndexOf", 2, last_index_of),
+    Function::member("min", 1, |args, budget| extreme(args, budget, "min", Ordering::Greater)),
+    Function::member("max", 1, |args, budget| extreme(args, budget, "max", Ordering::Less)),
+    Function::member("indexOf", 2, |args, budget| position(args, budget, false)),
+    Function::member("lastIndexOf", 2, |args, budget| position(args, budget, true)),
     Function::member("slice", 3, slice),
-    Function::member("flatten", 1, flatten),
-    Function::member("flatten", 2, flatten),
+    Function::member("flatten", 1, flatten).or_one_more(),
     Function::member("sort", 1, sort),
     Function::member("reverse", 1, reverse),
     Function::member("distinct", 1, distinct),
@@ -105,14 +104,6 @@ fn sum<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> 
     Some(done.map(|_| sum.unwrap_or(zero)))
 }
 
-fn min<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    extreme(args, budget, "min", Ordering::Greater)
-}
-
-fn max<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    extreme(args, budget, "max", Ordering::Less)
-}
-
 fn extreme<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, name: &str, replace: Ordering) -> OverloadResult<'a> {
     let [CelValue::List(list)] = args else { return None };
     let mut best: Option<CelValue> = None;
@@ -142,14 +133,6 @@ fn position<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, backwards: bool) 
         Ok(CelValue::Int(-1))
     };
     Some(search())
-}
-
-fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    position(args, budget, false)
-}
-
-fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    position(args, budget, true)
 }
 
 fn slice<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {

@@ -15,18 +15,18 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("isIP", 1, is_ip),
     Function::global("ip.isCanonical", 1, is_canonical),
     Function::member("family", 1, family),
-    Function::member("isUnspecified", 1, is_unspecified),
-    Function::member("isLoopback", 1, is_loopback),
-    Function::member("isLinkLocalMulticast", 1, is_link_local_multicast),
-    Function::member("isLinkLocalUnicast", 1, is_link_local_unicast),
-    Function::member("isGlobalUnicast", 1, is_global_unicast),
+    Function::member("isUnspecified", 1, |args, _| test(args, Ip::is_unspecified)),
+    Function::member("isLoopback", 1, |args, _| test(args, Ip::is_loopback)),
+    Function::member("isLinkLocalMulticast", 1, |args, _| test(args, Ip::is_link_local_multicast)),
+    Function::member("isLinkLocalUnicast", 1, |args, _| test(args, Ip::is_link_local_unicast)),
+    Function::member("isGlobalUnicast", 1, |args, _| test(args, Ip::is_global_unicast)),
     Function::global("cidr", 1, cidr),
     Function::global("isCIDR", 1, is_cidr),
     Function::member("containsIP", 2, contains_ip),
     Function::member("containsCIDR", 2, contains_cidr),
-    Function::member("ip", 1, cidr_ip),
-    Function::member("prefixLength", 1, prefix_length),
-    Function::member("masked", 1, masked),
+    Function::member("ip", 1, |args, _| part(args, |cidr| CelValue::Ip(cidr.address))),
+    Function::member("prefixLength", 1, |args, _| part(args, |cidr| CelValue::Int(cidr.prefix.into()))),
+    Function::member("masked", 1, |args, _| part(args, |cidr| CelValue::Cidr(cidr.masked()))),
 ];
 
 impl Ip {
@@ -109,6 +109,10 @@ impl fmt::Display for Cidr {
 }
 
 impl Cidr {
+    fn masked(self) -> Cidr {
+        Cidr { address: self.address.masked(self.prefix), ..self }
+    }
+
     fn contains(self, ip: Ip) -> bool {
         self.address.bits().1 == ip.bits().1 && self.address.masked(self.prefix) == ip.masked(self.prefix)
     }
@@ -205,26 +209,6 @@ fn family<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(Ok(CelValue::Int(if matches!(ip, Ip::V4(_)) { 4 } else { 6 })))
 }
 
-fn is_unspecified<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, Ip::is_unspecified)
-}
-
-fn is_loopback<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, Ip::is_loopback)
-}
-
-fn is_link_local_multicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, Ip::is_link_local_multicast)
-}
-
-fn is_link_local_unicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, Ip::is_link_local_unicast)
-}
-
-fn is_global_unicast<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, Ip::is_global_unicast)
-}
-
 fn cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::String(text)] = args else { return None };
     Some(read(budget, text).and_then(|()| to_cidr(text)).map(CelValue::Cidr))
@@ -261,17 +245,7 @@ fn contains_cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
     Some(inner.map(|inner| CelValue::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address))))
 }
 
-fn cidr_ip<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+fn part<'a>(args: &[CelValue<'a>], part: fn(Cidr) -> CelValue<'static>) -> OverloadResult<'a> {
     let [CelValue::Cidr(cidr)] = args else { return None };
-    Some(Ok(CelValue::Ip(cidr.address)))
-}
-
-fn prefix_length<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    let [CelValue::Cidr(cidr)] = args else { return None };
-    Some(Ok(CelValue::Int(cidr.prefix.into())))
-}
-
-fn masked<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    let [CelValue::Cidr(cidr)] = args else { return None };
-    Some(Ok(CelValue::Cidr(Cidr { address: cidr.address.masked(cidr.prefix), prefix: cidr.prefix })))
+    Some(Ok(part(*cidr)))
 }

@@ -12,15 +12,17 @@ use crate::quantity::{self, QuantityError};
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("quantity", 1, quantity),
     Function::global("isQuantity", 1, is_quantity),
-    Function::global("sign", 1, sign),
-    Function::member("isInteger", 1, is_integer),
+    Function::global("sign", 1, |args, _| property(args, |exact| CelValue::Int(exact.nanos().signum() as i64))),
+    Function::member("isInteger", 1, |args, _| property(args, |exact| CelValue::Bool(exact.integer().is_some()))),
     Function::member("asInteger", 1, as_integer),
-    Function::member("asApproximateFloat", 1, as_float),
-    Function::member("add", 2, add),
-    Function::member("sub", 2, sub),
-    Function::member("isGreaterThan", 2, is_greater),
-    Function::member("isLessThan", 2, is_less),
-    Function::member("compareTo", 2, compare_to),
+    Function::member("asApproximateFloat", 1, |args, _| {
+        property(args, |exact| CelValue::Double(exact.approximate_float()))
+    }),
+    Function::member("add", 2, |args, _| arithmetic(args, 1)),
+    Function::member("sub", 2, |args, _| arithmetic(args, -1)),
+    Function::member("isGreaterThan", 2, |args, _| ordered(args, |ordering| CelValue::Bool(ordering.is_gt()))),
+    Function::member("isLessThan", 2, |args, _| ordered(args, |ordering| CelValue::Bool(ordering.is_lt()))),
+    Function::member("compareTo", 2, |args, _| ordered(args, |ordering| CelValue::Int(ordering as i64))),
 ];
 
 /// A quantity as a CEL value.
@@ -60,14 +62,9 @@ fn is_quantity<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'
     Some(Ok(CelValue::Bool(!matches!(quantity::Quantity::parse(text), Err(QuantityError::None(_))))))
 }
 
-fn sign<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+fn property<'a>(args: &[CelValue<'a>], property: fn(&quantity::Quantity) -> CelValue<'static>) -> OverloadResult<'a> {
     let [CelValue::Quantity(quantity)] = args else { return None };
-    Some(Ok(CelValue::Int(quantity.exact.nanos().signum() as i64)))
-}
-
-fn is_integer<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    let [CelValue::Quantity(quantity)] = args else { return None };
-    Some(Ok(CelValue::Bool(quantity.exact.integer().is_some())))
+    Some(Ok(property(&quantity.exact)))
 }
 
 fn as_integer<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
@@ -81,11 +78,6 @@ fn as_integer<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a
     )
 }
 
-fn as_float<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    let [CelValue::Quantity(quantity)] = args else { return None };
-    Some(Ok(CelValue::Double(quantity.exact.approximate_float())))
-}
-
 fn arithmetic<'a>(args: &[CelValue<'a>], sign: i64) -> OverloadResult<'a> {
     let (left, right) = match args {
         [CelValue::Quantity(left), CelValue::Quantity(right)] => (left, right.exact),
@@ -96,27 +88,7 @@ fn arithmetic<'a>(args: &[CelValue<'a>], sign: i64) -> OverloadResult<'a> {
     Some(sum.map(|exact| CelValue::Quantity(Rc::new(CelQuantity { exact, computed: true }))))
 }
 
-fn add<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    arithmetic(args, 1)
-}
-
-fn sub<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    arithmetic(args, -1)
-}
-
 fn ordered<'a>(args: &[CelValue<'a>], map: fn(Ordering) -> CelValue<'static>) -> OverloadResult<'a> {
     let [CelValue::Quantity(left), CelValue::Quantity(right)] = args else { return None };
     Some(Ok(map(left.compare(right))))
-}
-
-fn is_greater<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Bool(ordering.is_gt()))
-}
-
-fn is_less<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Bool(ordering.is_lt()))
-}
-
-fn compare_to<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Int(ordering as i64))
 }

@@ -11,9 +11,8 @@ use crate::re2;
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("matches", 2, matches),
     Function::member("matches", 2, matches),
-    Function::member("find", 2, find),
-    Function::member("findAll", 2, find_all),
-    Function::member("findAll", 3, find_all),
+    Function::member("find", 2, |args, budget| dynamic("find", args, budget)),
+    Function::member("findAll", 2, find_all).or_one_more(),
 ];
 
 /// Calls a function of this library with a compiled pattern.
@@ -72,10 +71,6 @@ fn dynamic<'a>(function: &str, args: &[CelValue<'a>], budget: &mut CelBudget) ->
 
 fn matches<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     dynamic("matches", args, budget)
-}
-
-fn find<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    dynamic("find", args, budget)
 }
 
 fn find_all<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {

@@ -10,16 +10,14 @@ use super::value::CelValue;
 use crate::golang::semver::SemanticVersion;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function::global("semver", 1, semver),
-    Function::global("semver", 2, semver),
-    Function::global("isSemver", 1, is_semver),
-    Function::global("isSemver", 2, is_semver),
-    Function::member("major", 1, major),
-    Function::member("minor", 1, minor),
-    Function::member("patch", 1, patch),
-    Function::member("isGreaterThan", 2, is_greater),
-    Function::member("isLessThan", 2, is_less),
-    Function::member("compareTo", 2, compare_to),
+    Function::global("semver", 1, semver).or_one_more(),
+    Function::global("isSemver", 1, is_semver).or_one_more(),
+    Function::member("major", 1, |args, _| part(args, |version| version.major)),
+    Function::member("minor", 1, |args, _| part(args, |version| version.minor)),
+    Function::member("patch", 1, |args, _| part(args, |version| version.patch)),
+    Function::member("isGreaterThan", 2, |args, _| ordered(args, |ordering| CelValue::Bool(ordering.is_gt()))),
+    Function::member("isLessThan", 2, |args, _| ordered(args, |ordering| CelValue::Bool(ordering.is_lt()))),
+    Function::member("compareTo", 2, |args, _| ordered(args, |ordering| CelValue::Int(ordering as i64))),
 ];
 
 /// Converts common spellings such as `v1.2` and `01.2.3` to a semantic version.
@@ -73,31 +71,7 @@ fn part<'a>(args: &[CelValue<'a>], of: fn(&SemanticVersion) -> u64) -> OverloadR
     Some(Ok(CelValue::Int(of(version).cast_signed())))
 }
 
-fn major<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |version| version.major)
-}
-
-fn minor<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |version| version.minor)
-}
-
-fn patch<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |version| version.patch)
-}
-
 fn ordered<'a>(args: &[CelValue<'a>], map: fn(Ordering) -> CelValue<'static>) -> OverloadResult<'a> {
     let [CelValue::Semver(left), CelValue::Semver(right)] = args else { return None };
     Some(Ok(map(left.precedence(right))))
-}
-
-fn is_greater<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Bool(ordering.is_gt()))
-}
-
-fn is_less<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Bool(ordering.is_lt()))
-}
-
-fn compare_to<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    ordered(args, |ordering| CelValue::Int(ordering as i64))
 }

@@ -9,25 +9,19 @@ use super::value::CelValue;
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("size", 1, size),
     Function::member("size", 1, size),
-    Function::member("contains", 2, contains),
-    Function::member("startsWith", 2, starts_with),
-    Function::member("endsWith", 2, ends_with),
+    Function::member("contains", 2, |args, budget| test(args, budget, |text, part| text.contains(part))),
+    Function::member("startsWith", 2, |args, budget| test(args, budget, |text, part| text.starts_with(part))),
+    Function::member("endsWith", 2, |args, budget| test(args, budget, |text, part| text.ends_with(part))),
     Function::member("charAt", 2, char_at),
-    Function::member("indexOf", 2, index_of),
-    Function::member("indexOf", 3, index_of),
-    Function::member("lastIndexOf", 2, last_index_of),
-    Function::member("lastIndexOf", 3, last_index_of),
-    Function::member("lowerAscii", 1, lower),
-    Function::member("upperAscii", 1, upper),
-    Function::member("replace", 3, replace),
-    Function::member("replace", 4, replace),
-    Function::member("split", 2, split),
-    Function::member("split", 3, split),
-    Function::member("substring", 2, substring),
-    Function::member("substring", 3, substring),
-    Function::member("trim", 1, trim),
-    Function::member("join", 1, join),
-    Function::member("join", 2, join),
+    Function::member("indexOf", 2, index_of).or_one_more(),
+    Function::member("lastIndexOf", 2, last_index_of).or_one_more(),
+    Function::member("lowerAscii", 1, |args, budget| map(args, budget, str::to_ascii_lowercase)),
+    Function::member("upperAscii", 1, |args, budget| map(args, budget, str::to_ascii_uppercase)),
+    Function::member("replace", 3, replace).or_one_more(),
+    Function::member("split", 2, split).or_one_more(),
+    Function::member("substring", 2, substring).or_one_more(),
+    Function::member("trim", 1, |args, budget| map(args, budget, |text| text.trim().to_owned())),
+    Function::member("join", 1, join).or_one_more(),
     Function::member("format", 2, format),
     Function::global("strings.quote", 1, quote),
 ];
@@ -58,18 +52,6 @@ fn size<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a>
 fn test<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, test: fn(&str, &str) -> bool) -> OverloadResult<'a> {
     let [CelValue::String(text), CelValue::String(part)] = args else { return None };
     Some(cost(budget, text).map(|()| CelValue::Bool(test(text, part))))
-}
-
-fn contains<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, budget, |text, part| text.contains(part))
-}
-
-fn starts_with<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, budget, |text, part| text.starts_with(part))
-}
-
-fn ends_with<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    test(args, budget, |text, part| text.ends_with(part))
 }
 
 fn char_at<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
@@ -129,18 +111,6 @@ fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
 fn map<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, map: fn(&str) -> String) -> OverloadResult<'a> {
     let [CelValue::String(text)] = args else { return None };
     Some(cost(budget, text).map(|()| CelValue::from(map(text))))
-}
-
-fn lower<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    map(args, budget, str::to_ascii_lowercase)
-}
-
-fn upper<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    map(args, budget, str::to_ascii_uppercase)
-}
-
-fn trim<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
-    map(args, budget, |text| text.trim().to_owned())
 }
 
 fn replace<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {

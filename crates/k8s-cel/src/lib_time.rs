@@ -1,6 +1,5 @@
 //! Parts of timestamps and durations.
 
-use super::budget::CelBudget;
 use super::fault::{CelResult, EvaluationError};
 use super::library::{Function, OverloadResult};
 use super::value::CelValue;
@@ -8,26 +7,28 @@ use crate::golang::time::{Timestamp, TimestampParts};
 use crate::gotext::quote;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function::member("getFullYear", 1, year),
-    Function::member("getFullYear", 2, year),
-    Function::member("getMonth", 1, month),
-    Function::member("getMonth", 2, month),
-    Function::member("getDayOfYear", 1, day_of_year),
-    Function::member("getDayOfYear", 2, day_of_year),
-    Function::member("getDayOfMonth", 1, day_of_month),
-    Function::member("getDayOfMonth", 2, day_of_month),
-    Function::member("getDate", 1, date),
-    Function::member("getDate", 2, date),
-    Function::member("getDayOfWeek", 1, day_of_week),
-    Function::member("getDayOfWeek", 2, day_of_week),
-    Function::member("getHours", 1, hours),
-    Function::member("getHours", 2, hours),
-    Function::member("getMinutes", 1, minutes),
-    Function::member("getMinutes", 2, minutes),
-    Function::member("getSeconds", 1, seconds),
-    Function::member("getSeconds", 2, seconds),
-    Function::member("getMilliseconds", 1, milliseconds),
-    Function::member("getMilliseconds", 2, milliseconds),
+    Function::member("getFullYear", 1, |args, _| part(args, |parts, _| parts.year)).or_one_more(),
+    Function::member("getMonth", 1, |args, _| part(args, |parts, _| parts.month - 1)).or_one_more(),
+    Function::member("getDayOfYear", 1, |args, _| part(args, |parts, _| parts.day_of_year)).or_one_more(),
+    Function::member("getDayOfMonth", 1, |args, _| part(args, |parts, _| parts.day - 1)).or_one_more(),
+    Function::member("getDate", 1, |args, _| part(args, |parts, _| parts.day)).or_one_more(),
+    Function::member("getDayOfWeek", 1, |args, _| part(args, |parts, _| parts.weekday)).or_one_more(),
+    Function::member("getHours", 1, |args, _| {
+        units(args, 3_600_000_000_000).or_else(|| part(args, |parts, _| parts.hour))
+    })
+    .or_one_more(),
+    Function::member("getMinutes", 1, |args, _| {
+        units(args, 60_000_000_000).or_else(|| part(args, |parts, _| parts.minute))
+    })
+    .or_one_more(),
+    Function::member("getSeconds", 1, |args, _| {
+        units(args, 1_000_000_000).or_else(|| part(args, |parts, _| parts.second))
+    })
+    .or_one_more(),
+    Function::member("getMilliseconds", 1, |args, _| {
+        units(args, 1_000_000).or_else(|| part(args, |_, time| i64::from(time.nanos / 1_000_000)))
+    })
+    .or_one_more(),
 ];
 
 /// A part of a timestamp.
@@ -82,44 +83,4 @@ fn may_be_zone(name: &str) -> bool {
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-/.".contains(&b))
-}
-
-fn year<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.year)
-}
-
-fn month<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.month - 1)
-}
-
-fn day_of_year<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.day_of_year)
-}
-
-fn day_of_month<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.day - 1)
-}
-
-fn date<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.day)
-}
-
-fn day_of_week<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |parts, _| parts.weekday)
-}
-
-fn hours<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    units(args, 3_600_000_000_000).or_else(|| part(args, |parts, _| parts.hour))
-}
-
-fn minutes<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    units(args, 60_000_000_000).or_else(|| part(args, |parts, _| parts.minute))
-}
-
-fn seconds<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    units(args, 1_000_000_000).or_else(|| part(args, |parts, _| parts.second))
-}
-
-fn milliseconds<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    units(args, 1_000_000).or_else(|| part(args, |_, time| i64::from(time.nanos / 1_000_000)))
 }

@@ -12,11 +12,11 @@ use crate::golang::url::{Url, UrlComponent, check_request, unescape};
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("url", 1, url),
     Function::global("isURL", 1, is_url),
-    Function::member("getScheme", 1, scheme),
-    Function::member("getHost", 1, host),
-    Function::member("getHostname", 1, hostname),
-    Function::member("getPort", 1, port),
-    Function::member("getEscapedPath", 1, escaped_path),
+    Function::member("getScheme", 1, |args, _| part(args, |url| &url.scheme)),
+    Function::member("getHost", 1, |args, _| part(args, |url| &url.host)),
+    Function::member("getHostname", 1, |args, _| part(args, |url| url.host_and_port().0)),
+    Function::member("getPort", 1, |args, _| part(args, |url| url.host_and_port().1)),
+    Function::member("getEscapedPath", 1, |args, _| part(args, |url| &url.path)),
     Function::member("getQuery", 1, query),
 ];
 
@@ -37,26 +37,6 @@ fn is_url<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'
 fn part<'a>(args: &[CelValue<'a>], pick: fn(&Url) -> &str) -> OverloadResult<'a> {
     let [CelValue::Url(url)] = args else { return None };
     Some(Ok(CelValue::from(pick(url))))
-}
-
-fn scheme<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |url| &url.scheme)
-}
-
-fn host<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |url| &url.host)
-}
-
-fn hostname<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |url| url.host_and_port().0)
-}
-
-fn port<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |url| url.host_and_port().1)
-}
-
-fn escaped_path<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
-    part(args, |url| &url.path)
 }
 
 fn query<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {

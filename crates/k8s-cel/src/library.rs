@@ -25,18 +25,25 @@ pub(crate) struct Function {
     pub member: bool,
     /// The number of arguments, including the target.
     pub arity: usize,
+    /// Whether it can have one more argument.
+    pub has_optional: bool,
     pub call: Implementation,
 }
 
 impl Function {
     /// `name(…)`
     pub(crate) const fn global(name: &'static str, arity: usize, call: Implementation) -> Self {
-        Function { name, member: false, arity, call }
+        Function { name, member: false, arity, has_optional: false, call }
     }
 
     /// `target.name(…)`
     pub(crate) const fn member(name: &'static str, arity: usize, call: Implementation) -> Self {
-        Function { name, member: true, arity, call }
+        Function { name, member: true, arity, has_optional: false, call }
+    }
+
+    /// The function, which can have one more argument.
+    pub(crate) const fn or_one_more(self) -> Self {
+        Function { has_optional: true, ..self }
     }
 }
 
@@ -66,5 +73,6 @@ pub(crate) fn is_known(name: &str) -> bool {
 
 /// The functions that a call can refer to.
 pub(crate) fn overloads(name: &str, member: bool, arity: usize) -> Vec<&'static Function> {
-    all().filter(|function| function.name == name && function.member == member && function.arity == arity).collect()
+    let fits = |function: &Function| function.arity == arity || function.has_optional && function.arity + 1 == arity;
+    all().filter(|function| function.name == name && function.member == member && fits(function)).collect()
 }
