@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{ChangeOrigin, Changed, ExpectedEffect, ProductWalk, ValuePath, ValueStep, WalkPosition, plain};
+use super::{
+    ChangeOrigin, Changed, ComparedNode, ExpectedEffect, ProductWalk, ValuePath, ValueStep, WalkPosition, plain,
+};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
 use crate::text::shown;
@@ -46,13 +48,8 @@ impl<'s> ProductWalk<'_, 's> {
         ValueConstraints { holds, null: kw::flag(own, "nullable"), ..ValueConstraints::default() }
     }
 
-    pub(super) fn fields(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn fields(&mut self, node: ComparedNode<'_, 's>) {
+        let ComparedNode { source, structure, target, place } = node;
         let around = Rc::new(source.clone());
         let beside: Vec<SharedSchema> = source.all_holds().into_iter().skip(1).collect();
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
@@ -70,7 +67,9 @@ impl<'s> ProductWalk<'_, 's> {
             let mut at = self.below((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match (other, kw::additional(target)) {
-                (Some(other), _) => self.differing(&field, own, other, &at),
+                (Some(other), _) => {
+                    self.differing(ComparedNode { source: &field, structure: own, target: other, place: &at });
+                }
                 (None, Some(other)) => self.node(&field, other, &at),
                 _ if is_resource(target) && kw::is_meta(name) => {}
                 // The field is kept, but nothing inside it is defaulted any more.
@@ -123,13 +122,8 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// Compares how fields that neither side describes are treated.
-    pub(super) fn unknown_fields(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn unknown_fields(&mut self, node: ComparedNode<'_, 's>) {
+        let ComparedNode { source, structure, target, place } = node;
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         let is_open = kw::additional(structure).is_none() && kw::additional(target).is_none();
         if is_open && source_keeps && !target_keeps {
@@ -230,13 +224,8 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    pub(super) fn items(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn items(&mut self, node: ComparedNode<'_, 's>) {
+        let ComparedNode { source, structure, target, place } = node;
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {
             return;

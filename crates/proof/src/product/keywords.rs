@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::obligation::{ChangeOrigin, WalkPosition};
-use super::{ProductWalk, among, filled};
+use super::obligation::ChangeOrigin;
+use super::{ComparedNode, ProductWalk, among, filled};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
 use crate::text::{changed_words, short};
@@ -16,13 +16,8 @@ const MAX_OPTION_PAIRS: usize = 10_000;
 const MAX_SINGLE_FIELDS: usize = 64;
 
 impl<'s> ProductWalk<'_, 's> {
-    pub(super) fn keywords(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        (structure, target): (&'s Value, &'s Value),
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn keywords(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         let is_same = |keyword: &str| !differing.contains(&keyword);
         // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
         // the meaning of a format: `int32` bounds only integers.
@@ -110,13 +105,8 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    pub(super) fn combined(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        (structure, target): (&'s Value, &'s Value),
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn combined(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         for keyword in ["anyOf", "oneOf", "not"] {
             let Some(value) = kw::get(target, keyword) else { continue };
             let mut refused = kw::type_keywords(target);

@@ -4,20 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{ChangeOrigin, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, among, plain};
+use super::{ChangeOrigin, ComparedNode, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, among, plain};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
 use crate::text::shown;
 
 impl<'s> ProductWalk<'_, 's> {
-    pub(super) fn list_type(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn list_type(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         const KEYWORD: &str = "x-kubernetes-list-type";
         let of = |schema: &'s Value| schema.get(KEYWORD).and_then(Value::as_str).unwrap_or("atomic");
         let keys = |schema: &'s Value| kw::names(schema, "x-kubernetes-list-map-keys").collect::<BTreeSet<&str>>();
@@ -34,7 +28,7 @@ impl<'s> ProductWalk<'_, 's> {
             _ => true,
         };
         if is_finer {
-            return self.filled_items(source, structure, target, place);
+            return self.filled_items(node);
         }
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
         constraints.fails.push(SharedSchema::own(json!({"type": "array", "maxItems": 1})));
@@ -59,13 +53,8 @@ impl<'s> ProductWalk<'_, 's> {
 
     /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
     /// that lacks a field, and one that has the new default there.
-    fn filled_items(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
+    fn filled_items(&mut self, node: ComparedNode<'_, 's>) {
+        let ComparedNode { source, structure, target, place } = node;
         let (Some(own), Some(other)) = (kw::get(structure, "items"), kw::get(target, "items")) else { return };
         let is_map = match target.get("x-kubernetes-list-type").and_then(Value::as_str) {
             Some("map") => true,
@@ -187,14 +176,8 @@ impl<'s> ProductWalk<'_, 's> {
         })
     }
 
-    pub(super) fn embedding(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    pub(super) fn embedding(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         let known = self.walked.obligations.len();
         match (kw::embedded(structure), kw::embedded(target)) {
             (false, true) => {

@@ -82,7 +82,7 @@ pub fn resume<'s>(solver: &Solver<'s>, nodes: Vec<Unwalked<'s>>) -> Walked<'s> {
     let open = OpenNodes::Defer;
     let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked: &NOTHING };
     for Unwalked { source, structure, target, place, .. } in nodes {
-        product.parts(&source, structure, target, &place);
+        product.parts(ComparedNode { source: &source, structure, target, place: &place });
     }
     product.walked
 }
@@ -110,23 +110,29 @@ fn walk_with<'s>(
     product.walked
 }
 
+/// A node that both schemas have.
+#[derive(Clone, Copy)]
+struct ComparedNode<'n, 's> {
+    /// What the source accepts there.
+    source: &'n ValueConstraints<'s>,
+    /// The source's schema of the node, the first of its constraints.
+    structure: &'s Value,
+    target: &'s Value,
+    place: &'n WalkPosition<'s>,
+}
+
 impl<'s> ProductWalk<'_, 's> {
     fn node(&mut self, source: &ValueConstraints<'s>, target: &'s Value, place: &WalkPosition<'s>) {
         let Some(SharedSchema::Ref(structure)) = source.holds.first().cloned() else { return };
         let is_described = kw::is_unknown(structure) && !kw::is_unknown(target);
         if is_described || !kw::same(structure, target) || place.source_keeps != place.target_keeps {
-            self.differing(source, structure, target, place);
+            self.differing(ComparedNode { source, structure, target, place });
         }
     }
 
     /// Compares two nodes that differ.
-    fn differing(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
+    fn differing(&mut self, node: ComparedNode<'_, 's>) {
+        let ComparedNode { source, structure, target, place } = node;
         let differing = kw::differing(structure, target);
         if let Some(what) = own_changes(&differing, structure, target) {
             let keywords = match place.is_below_its_path {
@@ -141,7 +147,7 @@ impl<'s> ProductWalk<'_, 's> {
             return self.obligation(place, "not compared".to_owned(), ExpectedEffect::Refused, Vec::new(), why);
         }
         let known = self.walked.obligations.len();
-        self.kinds(source, structure, target, &differing, place);
+        self.kinds(node, &differing);
         let is_other_kind = self.walked.obligations.len() > known;
         let kinds = kw::kinds(structure) & kw::kinds(target);
         // If some kinds no longer pass, the other keywords are checked only for values of the kinds that still do.
@@ -152,15 +158,16 @@ impl<'s> ProductWalk<'_, 's> {
         // Without a type, the format determines which kinds pass.
         let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
         if kinds != JsonTypeSet::NONE || is_open {
-            self.keywords(&passing, (structure, target), &differing, place);
-            self.combined(&passing, (structure, target), &differing, place);
-            self.list_type(&passing, structure, target, &differing, place);
-            self.rules(&passing, structure, target, &differing, place);
-            self.embedding(&passing, structure, target, &differing, place);
+            let node = ComparedNode { source: &passing, ..node };
+            self.keywords(node, &differing);
+            self.combined(node, &differing);
+            self.list_type(node, &differing);
+            self.rules(node, &differing);
+            self.embedding(node, &differing);
         }
         if kinds.contains(JsonTypeSet::OBJECT) {
             let known = self.walked.obligations.len();
-            self.unknown_fields(source, structure, target, place);
+            self.unknown_fields(node);
             self.attribute(known, place, among(&differing, &[PRESERVE, "additionalProperties"]));
         }
         if let Some(asked) = self.asked.get(&place.path).filter(|_| !place.is_below_its_path) {
@@ -178,7 +185,7 @@ impl<'s> ProductWalk<'_, 's> {
                 place: place.clone(),
             }),
             OpenNodes::Skip(known) if known.contains(&place.path) => {}
-            _ => self.parts(source, structure, target, place),
+            _ => self.parts(node),
         }
     }
 
@@ -213,26 +220,20 @@ impl<'s> ProductWalk<'_, 's> {
             is_root: place.is_root,
             is_below_its_path: false,
         };
-        product.differing(&source, &alone, live, &at);
+        product.differing(ComparedNode { source: &source, structure: &alone, target: live, place: &at });
         let is_wider = !product.walked.obligations.is_empty();
         self.solver.spend(self.solver.left() - solver.left());
         is_wider
     }
 
     /// Compares the parts of a node.
-    fn parts(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        place: &WalkPosition<'s>,
-    ) {
-        let kinds = kw::kinds(structure) & kw::kinds(target);
+    fn parts(&mut self, node: ComparedNode<'_, 's>) {
+        let kinds = kw::kinds(node.structure) & kw::kinds(node.target);
         if kinds.contains(JsonTypeSet::OBJECT) {
-            self.fields(source, structure, target, place);
+            self.fields(node);
         }
         if kinds.contains(JsonTypeSet::ARRAY) {
-            self.items(source, structure, target, place);
+            self.items(node);
         }
     }
 
@@ -307,14 +308,8 @@ impl<'s> ProductWalk<'_, 's> {
         false
     }
 
-    fn kinds(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    fn kinds(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         let known = self.walked.obligations.len();
         // The server drops a null from a field that is not nullable before it validates. In a field or entry that no
         // schema described, a null is one of the values that a type refuses.
@@ -364,14 +359,8 @@ impl<'s> ProductWalk<'_, 's> {
         !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
     }
 
-    fn rules(
-        &mut self,
-        source: &ValueConstraints<'s>,
-        structure: &'s Value,
-        target: &'s Value,
-        differing: &[&str],
-        place: &WalkPosition<'s>,
-    ) {
+    fn rules(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+        let ComparedNode { source, structure, target, place } = node;
         let rules = kw::list(target, "x-kubernetes-validations");
         if rules.is_empty() {
             return;
