@@ -33,12 +33,10 @@ pub enum ReportFormat {
     Html,
 }
 
-impl ReportFormat {
-    /// The names of all formats.
-    pub fn names() -> Vec<String> {
-        let known = ReportFormat::value_variants().iter().filter_map(|format| format.to_possible_value());
-        known.map(|value| value.get_name().to_owned()).collect()
-    }
+/// The names of all values of a flag.
+pub fn names_of<E: ValueEnum>() -> Vec<String> {
+    let values = E::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    values.map(|value| value.get_name().to_owned()).collect()
 }
 
 /// Whose verdict about the upgrade of a CRD counts.
@@ -58,18 +56,6 @@ pub enum PresetFlag {
     OlmClassic,
     /// Exactly the verdict of crdify
     Crdify,
-}
-
-impl PresetFlag {
-    /// The name in flags, variables and files.
-    pub fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// The names of all presets.
-    pub fn names() -> Vec<String> {
-        PresetFlag::value_variants().iter().map(|preset| preset.name()).collect()
-    }
 }
 
 /// The output formats of commands without a report.
@@ -117,7 +103,7 @@ pub struct OutputSpec {
 impl OutputSpec {
     /// The help of the flag.
     pub fn help() -> String {
-        let formats = ReportFormat::names().join(", ");
+        let formats = names_of::<ReportFormat>().join(", ");
         format!("The report's format ({formats}), and a file to write it to; can be repeated [default: human]")
     }
 }
@@ -132,7 +118,7 @@ impl FromStr for OutputSpec {
             None => (text, None),
         };
         let format = ReportFormat::from_str(name, false)
-            .map_err(|_| format!("unknown format {name:?}; known: {}", ReportFormat::names().join(", ")))?;
+            .map_err(|_| format!("unknown format {name:?}; known: {}", names_of::<ReportFormat>().join(", ")))?;
         Ok(OutputSpec { format, file })
     }
 }

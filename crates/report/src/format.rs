@@ -40,6 +40,6 @@ mod tests {
         let page = include_str!("../../../docs/formats.md");
         let table = page.lines().skip_while(|line| !line.starts_with("| format |")).skip(2);
         let rows = table.map_while(|line| line.strip_prefix("| `")?.split('`').next());
-        assert_eq!(rows.collect::<Vec<_>>(), ReportFormat::names());
+        assert_eq!(rows.collect::<Vec<_>>(), gantry_core::options::names_of::<ReportFormat>());
     }
 }

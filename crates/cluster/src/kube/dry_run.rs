@@ -159,14 +159,9 @@ pub async fn dry_run_create(
 }
 
 fn error_of(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, transport: &Transport) -> DryRunError {
-    let status = match failure {
-        RequestError::Refused(status) => status,
-        RequestError::Lost { problem, .. }
-        | RequestError::TimedOut(problem)
-        | RequestError::Misnamed(problem)
-        | RequestError::TooLong(problem) => {
-            return DryRunError::Unanswered { problem, everything: true };
-        }
+    let status = match failure.into_status() {
+        Ok(status) => status,
+        Err(problem) => return DryRunError::Unanswered { problem, everything: true },
     };
     let status = refusals::harmless(call, &status);
     // A webhook's message can look like anything.

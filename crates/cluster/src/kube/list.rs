@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::errors::{self, words};
+use super::errors;
 use super::request::{ApiRequest, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
 use crate::list::{ListError, ListPage, ListRequest, MissingRight};
@@ -234,13 +234,7 @@ impl KubePages {
     }
 
     fn explain(&self, failure: RequestError) -> ListError {
-        let (code, said) = match &failure {
-            RequestError::Refused(status) => (status.code, words(&status.message)),
-            RequestError::Lost { .. }
-            | RequestError::TimedOut(_)
-            | RequestError::Misnamed(_)
-            | RequestError::TooLong(_) => (0, String::new()),
-        };
+        let (code, said) = failure.code_and_words();
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {
             403 => ListError::Forbidden { right: Box::new(self.query.right()), problem },

@@ -15,12 +15,25 @@ use gantry_k8s_cel::gotext;
 impl RequestError {
     /// Describes the failure.
     pub fn into_problem(self, call: &ApiRequest<'_>, peer: &Peer) -> Problem {
+        self.into_status().map_or_else(|problem| problem, |status| refused(call, &status, peer))
+    }
+
+    /// The answer of a server that refused the request, or why there is none.
+    pub fn into_status(self) -> Result<Box<Status>, Problem> {
         match self {
-            RequestError::Refused(status) => refused(call, &status, peer),
+            RequestError::Refused(status) => Ok(status),
             RequestError::Lost { problem, .. }
             | RequestError::TimedOut(problem)
             | RequestError::Misnamed(problem)
-            | RequestError::TooLong(problem) => problem,
+            | RequestError::TooLong(problem) => Err(problem),
+        }
+    }
+
+    /// The code and the message of a refusal; 0 and nothing if the server did not answer.
+    pub fn code_and_words(&self) -> (u16, String) {
+        match self {
+            RequestError::Refused(status) => (status.code, words(&status.message)),
+            _ => (0, String::new()),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What an object becomes when it is written back unchanged: a dry run of a change that changes nothing.
 
-use super::errors::words;
 use super::json;
-use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
+use super::request::{ApiRequest, Payload, ResponseFormat, encode};
 use super::transport::Transport;
 use crate::RewriteError;
 use gantry_core::problem::Problem;
@@ -38,13 +37,7 @@ pub async fn rewritten(
         }
         Err(failure) => failure,
     };
-    let (code, said) = match &failure {
-        RequestError::Refused(status) => (status.code, words(&status.message)),
-        RequestError::Lost { .. }
-        | RequestError::TimedOut(_)
-        | RequestError::Misnamed(_)
-        | RequestError::TooLong(_) => (0, String::new()),
-    };
+    let (code, said) = failure.code_and_words();
     Err(match code {
         404 | 409 => RewriteError::Gone,
         500 if said.contains("conversion webhook for ") => RewriteError::Conversion(said),

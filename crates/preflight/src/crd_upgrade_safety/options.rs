@@ -367,6 +367,6 @@ mod tests {
     fn the_flag_has_the_presets_of_the_check() {
         let keys = ENTRY.keys();
         let key = keys.iter().find(|key| key.name == "preset").expect("the check has presets");
-        assert_eq!(key.schema["enum"], serde_json::json!(options::PresetFlag::names()));
+        assert_eq!(key.schema["enum"], serde_json::json!(options::names_of::<options::PresetFlag>()));
     }
 }

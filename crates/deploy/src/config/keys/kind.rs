@@ -11,7 +11,7 @@ use super::ConfigKey;
 use crate::app;
 use crate::config::{duration, located, raw};
 use gantry_core::options::{
-    ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, WaitPolicy,
+    ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, WaitPolicy, names_of,
 };
 use gantry_core::problem::not_one_of;
 use gantry_core::render::Render;
@@ -131,7 +131,7 @@ impl SettingKind {
             SettingKind::Preset => words::<PresetFlag>(),
             SettingKind::Groups | SettingKind::Patterns => list(json!({"type": "string", "minLength": 1})),
             SettingKind::Outputs => {
-                let pattern = format!("^({})(=.+)?$", names::<ReportFormat>().join("|"));
+                let pattern = format!("^({})(=.+)?$", names_of::<ReportFormat>().join("|"));
                 list(json!({"type": "string", "pattern": pattern}))
             }
             SettingKind::Rules
@@ -191,7 +191,7 @@ pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
 
 /// Checks the name of a preset.
 fn preset(text: &str) -> Result<(), String> {
-    let names = PresetFlag::names();
+    let names = names_of::<PresetFlag>();
     match names.iter().any(|name| name == text) {
         true => Ok(()),
         false => Err(not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>())),
@@ -270,13 +270,8 @@ fn list(item: Value) -> Value {
 
 /// The schema of one of the words of `E`.
 fn words<E: ValueEnum>() -> Value {
-    let words = names::<E>().into_iter().map(Value::from);
+    let words = names_of::<E>().into_iter().map(Value::from);
     json!({"enum": words.chain([Value::Null]).collect::<Vec<_>>()})
-}
-
-fn names<E: ValueEnum>() -> Vec<String> {
-    let values = E::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    values.map(|value| value.get_name().to_owned()).collect()
 }
 
 fn with(mut schema: Value, rules: Value) -> Value {
