@@ -69,7 +69,7 @@ mod resolve;
 mod rule;
 mod signature;
 #[cfg(test)]
-mod table;
+mod tests;
 mod types;
 mod typing;
 mod value;

@@ -45,8 +45,6 @@ mod delta;
 mod engine;
 mod enumeration;
 mod error;
-#[cfg(test)]
-mod exhaustion;
 mod formats;
 mod found;
 pub mod json;
@@ -65,6 +63,8 @@ mod scale;
 pub mod scan;
 mod schema;
 mod step;
+#[cfg(test)]
+mod tests;
 mod tree;
 pub mod typed;
 

@@ -180,8 +180,6 @@ impl YamlNode {
 }
 
 #[cfg(test)]
-mod table;
-#[cfg(test)]
 mod tests;
 
 /// The examples of the README.

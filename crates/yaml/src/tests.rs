@@ -1,7 +1,9 @@
+pub mod table;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::table::{DOCUMENTS, REFUSED, SCALARS};
+use self::table::{DOCUMENTS, REFUSED, SCALARS};
 use super::*;
 
 /// The value from the tree and from the JSON text, which must be equal.

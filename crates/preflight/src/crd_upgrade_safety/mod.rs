@@ -535,6 +535,4 @@ fn is_unreachable(pair: &CrdPair, version: &CrdVersion, successor: &CrdVersion) 
 }
 
 #[cfg(test)]
-mod neighbours;
-#[cfg(test)]
 mod tests;

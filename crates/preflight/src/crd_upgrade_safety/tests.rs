@@ -1,5 +1,7 @@
 //! Tests of all rules, and of the run over a plan.
 
+mod neighbours;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::table::{DOCUMENTS, REFUSED, SCALARS};
 use super::*;
 use crate::compose::compose_any;
+use crate::tests::table::{DOCUMENTS, REFUSED, SCALARS};
 
 /// Whether this reader accepts the text. If so, libyaml must produce the same document.
 fn is_read(text: &str) -> bool {
