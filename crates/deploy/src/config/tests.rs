@@ -72,7 +72,7 @@ fn a_gantry_without_olm_refuses_its_checks_and_catalogs() {
         panic!("no usage error")
     };
     let refused = [
-        "gantry.yaml:4:26: unknown preflight check in configuration: \"ExtensionResolution\"",
+        "gantry.yaml:4:25: unknown preflight check in configuration: \"ExtensionResolution\"",
         "gantry.yaml:3:11: catalogs: no check reads them",
     ];
     let next = "this gantry was built without Operator Lifecycle Manager: use a build with the feature olm";
