@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
 use super::{API_VERSION, FormatWriter, Report};
 use gantry_core::ci_log::OutputSyntax;
@@ -29,7 +30,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 /// JSON allows most characters that control a terminal or change the direction of text. They are written as escapes,
 /// which mean the same to every reader.
 pub fn write_value(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(HarmlessWriter(&mut *out), value)?;
+    value.serialize(&mut Serializer::with_formatter(&mut *out, EscapingFormatter(PrettyFormatter::new())))?;
     out.write_all(b"\n")
 }
 
@@ -56,17 +57,48 @@ fn write_harmless<W: ?Sized + Write>(text: &str, out: &mut W) -> io::Result<()> 
     out.write_all(rest.as_bytes())
 }
 
-/// Escapes hostile characters in what serde_json writes, which are whole fragments of strings.
-struct HarmlessWriter<'a>(&'a mut dyn Write);
+/// serde_json's indentation, with hostile characters escaped.
+struct EscapingFormatter<'a>(PrettyFormatter<'a>);
 
-impl Write for HarmlessWriter<'_> {
-    fn write(&mut self, fragment: &[u8]) -> io::Result<usize> {
-        let text = std::str::from_utf8(fragment).map_err(io::Error::other)?;
-        write_harmless(text, self.0).map(|()| fragment.len())
+impl Formatter for EscapingFormatter<'_> {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        write_harmless(fragment, out)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_array(out)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array(out)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_array_value(out)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object(out)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object(out)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(out, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(out)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.0.end_object_value(out)
     }
 }
 
