@@ -12,10 +12,13 @@ const TRIES: u32 = 5;
 
 /// The outcome of [`write_again`].
 pub enum Rewritten<T> {
+    /// The write succeeded; the result is that of the closure.
     Written(T),
     /// Nothing was written: the object no longer exists, or another object has its name.
     Left,
+    /// The target refuses the write, or it failed.
     Refused(Problem),
+    /// Each attempt met an object that had changed again.
     KeptChanging,
 }
 

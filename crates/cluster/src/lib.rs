@@ -10,7 +10,7 @@ pub mod dir;
 pub mod git;
 mod immutable;
 pub mod kube;
-pub mod list;
+mod list;
 mod managers;
 mod openapi;
 mod pages;
@@ -51,15 +51,20 @@ pub const IN_FLIGHT: usize = 8;
 /// A kind at one version, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Gvk {
+    /// Empty for the core group.
     pub group: String,
+    /// Such as `v1`.
     pub version: String,
+    /// Such as `Deployment`.
     pub kind: String,
 }
 
 /// An object to read: its resource and its reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectToRead {
+    /// Where it is served.
     pub resource: Arc<Resource>,
+    /// Its kind, namespace and name.
     pub object: Arc<ObjectRef>,
 }
 
@@ -86,7 +91,9 @@ pub struct Discovered {
 /// A release of Kubernetes: `1.36`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
+    /// The number before the point.
     pub major: u32,
+    /// The number after it.
     pub minor: u32,
 }
 
@@ -99,6 +106,7 @@ impl std::fmt::Display for Release {
 /// Whether the target serves a CRD yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Established {
+    /// It is served.
     Yes,
     /// Not yet, with the reason and message of the condition that prevents it, if there is one.
     NotYet(String),
@@ -109,9 +117,11 @@ pub enum Established {
 /// How to reach a cluster, from flags, environment variables and kubeconfig.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
+    /// The path of `--kubeconfig`; if `None`, the client's default applies.
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig, if it has been read already.
     pub read: Option<kube::ReadKubeconfig>,
+    /// The context of the kubeconfig; if `None`, its current one.
     pub context: Option<String>,
     /// The identity to impersonate; if `None`, the kubeconfig decides.
     pub impersonate: Option<Impersonate>,
@@ -144,6 +154,7 @@ pub struct Impersonate {
 /// What the user is allowed to do, as reported by the API server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RulesReview {
+    /// What the user may do in the namespace, in no particular order.
     pub rules: Vec<PolicyRule>,
     /// The list can be incomplete, because an authorizer that decides per request (a webhook) is configured.
     pub incomplete: bool,
@@ -176,8 +187,11 @@ pub fn listed(json: &str, resource: &Resource) -> Option<LiveObject> {
 
 /// A place that holds live objects.
 pub enum Target {
+    /// An API server.
     Kube(kube::KubeTarget),
+    /// A folder that represents a cluster.
     Dir(dir::DirTarget),
+    /// The files of a commit; never written to.
     Git(git::GitTarget),
 }
 
@@ -455,3 +469,8 @@ impl Target {
         self.as_server().map(|server| server.take_warnings()).unwrap_or_default()
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ClusterReadme;

@@ -53,6 +53,7 @@ impl ListPage {
         self.items.len()
     }
 
+    /// Whether the page has no objects. It is not necessarily the last one.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -121,6 +122,7 @@ struct ListMetadata {
 /// The permission to list that a user lacks: one RBAC rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRight {
+    /// The verb that is not granted: `list`.
     pub verb: &'static str,
     /// Empty for the core group.
     pub group: String,
@@ -134,7 +136,12 @@ pub struct MissingRight {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListError {
     /// The user is not allowed to list these objects.
-    Forbidden { right: Box<MissingRight>, problem: Problem },
+    Forbidden {
+        /// What to grant.
+        right: Box<MissingRight>,
+        /// The server's refusal, with the right as the next step.
+        problem: Problem,
+    },
     /// No such resource is served at this version.
     NotServed(Problem),
     /// The server has dropped the snapshot that the list was read from and gave no token to continue with. The next
@@ -142,8 +149,13 @@ pub enum ListError {
     /// second time is an [`Other`](Self::Other).
     Expired,
     /// The objects could not be converted to the requested version: the conversion webhook cannot be reached, refuses
-    /// or returns an invalid response. `said` is the API server's message, sanitized.
-    Conversion { said: String, problem: Box<Problem> },
+    /// or returns an invalid response.
+    Conversion {
+        /// The API server's message, sanitized.
+        said: String,
+        /// The same for people, with the next step.
+        problem: Box<Problem>,
+    },
     /// Anything else.
     Other(Problem),
 }

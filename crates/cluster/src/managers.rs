@@ -6,7 +6,9 @@ use gantry_core::merge;
 /// One field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldConflict {
+    /// The name of the other manager.
     pub manager: String,
+    /// How the other manager wrote the field.
     pub operation: ManagerOperation,
     /// As the API server writes it: `.spec.template.spec.containers[name="a"].image`.
     pub field: String,
@@ -16,6 +18,7 @@ pub struct FieldConflict {
 }
 
 impl FieldConflict {
+    /// A conflict of which it is not known whether it is only about defaults.
     pub fn new(manager: impl Into<String>, operation: ManagerOperation, field: impl Into<String>) -> Self {
         Self { manager: manager.into(), operation, field: field.into(), only_defaults: false }
     }

@@ -23,11 +23,14 @@ pub struct OpenApi {
 /// The schema of a kind, and the definitions that its `$ref`s lead to.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'s> {
+    /// The schema of the whole object.
     pub schema: &'s Value,
+    /// All of the document's `components.schemas`.
     pub definitions: &'s Value,
 }
 
 impl OpenApi {
+    /// Parses an OpenAPI v3 document of an API server. `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         /// Most of a document are its paths, which are skipped.
         #[derive(Deserialize)]

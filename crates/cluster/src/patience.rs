@@ -23,6 +23,7 @@ const CONFIGURATIONS: [(&str, &str); 2] = [
 /// How long a write is repeated while the server lacks the response of a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience<'a> {
+    /// From the first attempt. Zero for a single attempt.
     pub limit: Duration,
     /// The user interrupted the run.
     pub stop: &'a watch::Receiver<bool>,

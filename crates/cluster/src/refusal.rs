@@ -10,9 +10,11 @@ pub enum DryRunError {
     Changed,
     /// Other managers own fields that the manifest sets.
     Conflict(Vec<FieldConflict>),
+    /// The apply would be refused.
     Refused(Refusal),
     /// No verdict: the server could not be reached, or cannot tell in advance.
     Unanswered {
+        /// Why there is none.
         problem: Problem,
         /// Every other object would fail in the same way.
         everything: bool,
@@ -22,6 +24,7 @@ pub enum DryRunError {
 /// The server's reasons for refusing an object. All texts are sanitized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// The part of the server that refuses.
     pub by: Refuser,
     /// The refusal as a whole, with the next step.
     pub problem: Problem,
@@ -37,6 +40,7 @@ pub struct RefusalCause {
     /// As the server writes it: `spec.template.spec.containers[0].image`, `.spec.list[name="a"].x`; empty if it names
     /// no field.
     pub field: String,
+    /// What is wrong with the field, sanitized.
     pub message: String,
 }
 
@@ -66,6 +70,7 @@ pub enum Refuser {
     Policy,
     /// A webhook could not be called, and its `failurePolicy` is `Fail`.
     FailedWebhook,
+    /// A ResourceQuota is exceeded.
     Quota,
     /// The user lacks a permission.
     Authorization,

@@ -73,7 +73,7 @@ impl ServiceUrl {
     }
 
     /// The path and query of the request to the API server.
-    pub fn proxy_path(&self) -> String {
+    pub(crate) fn proxy_path(&self) -> String {
         let ServiceUrl { namespace, path, .. } = self;
         format!("/api/v1/namespaces/{namespace}/services/{}/proxy{path}", self.resource_name())
     }

@@ -10,6 +10,7 @@ use gantry_core::resource::{LiveObject, Resource};
 /// Which objects to follow: objects of one kind in one namespace.
 #[derive(Debug, Clone)]
 pub struct FollowRequest {
+    /// The kind whose objects are watched.
     pub resource: Arc<Resource>,
     /// `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
@@ -25,7 +26,12 @@ pub struct FollowRequest {
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// The existing objects, if a list was requested; other objects did not exist at this resourceVersion.
-    Listed { objects: Vec<(String, LiveObject)>, resource_version: String },
+    Listed {
+        /// Each object with its name.
+        objects: Vec<(String, LiveObject)>,
+        /// That of the list.
+        resource_version: String,
+    },
     /// An object was created, or has changed. The string is its name.
     Changed(String, LiveObject),
     /// An object (its name) was deleted or no longer matches, at this resourceVersion.
@@ -37,4 +43,4 @@ pub enum WatchEvent {
 }
 
 /// Reports events until it is dropped. If the objects cannot be watched, it ends after [`WatchEvent::Disconnected`].
-pub type Follow = BoxFuture<'static, ()>;
+pub(crate) type Follow = BoxFuture<'static, ()>;

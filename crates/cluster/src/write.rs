@@ -10,20 +10,32 @@ pub enum WritePrecondition {
     /// There was no such object.
     Absent,
     /// The object with this uid at this resourceVersion.
-    At { uid: String, resource_version: String },
+    At {
+        /// A new object of the same name has another one.
+        uid: String,
+        /// It changes with every write.
+        resource_version: String,
+    },
 }
 
 /// One server-side apply.
 #[derive(Debug, Clone, Copy)]
 pub struct Apply<'a> {
+    /// Where the object is served.
     pub resource: &'a Resource,
+    /// Its kind, namespace and name.
     pub object: &'a ObjectRef,
+    /// The manifest that is sent.
     pub raw: &'a RawObject,
     /// The object as it was read.
     pub live: Option<&'a RawObject>,
+    /// What must still be true when the server writes.
     pub pin: &'a WritePrecondition,
+    /// The name that owns the fields afterwards.
     pub field_manager: &'a str,
+    /// Whether fields of other managers are taken over instead of refused (`force` of server-side apply).
     pub force_conflicts: bool,
+    /// What happens to the fields of former deploy tools.
     pub former_tools: FormerTools,
 }
 
@@ -39,34 +51,47 @@ impl Apply<'_> {
 /// Labels and annotations to remove from an object.
 #[derive(Debug)]
 pub struct Unmark<'a> {
+    /// Where the object is served.
     pub resource: &'a Resource,
+    /// Its kind, namespace and name.
     pub object: &'a ObjectRef,
     /// The object as it was read. It is left alone if it has changed.
     pub live: &'a LiveObject,
+    /// The keys of the labels.
     pub labels: &'a [&'a str],
+    /// The keys of the annotations.
     pub annotations: &'a [&'a str],
+    /// The name that owns the change.
     pub field_manager: &'a str,
 }
 
 /// A gantry label to set to a new value.
 #[derive(Debug)]
 pub struct Relabel<'a> {
+    /// Where the object is served.
     pub resource: &'a Resource,
+    /// Its kind, namespace and name.
     pub object: &'a ObjectRef,
     /// The object as it was read. It is left alone if it has changed.
     pub live: &'a LiveObject,
+    /// The key of the label.
     pub label: &'a str,
+    /// Its new value.
     pub value: &'a str,
+    /// The name that owns the change.
     pub field_manager: &'a str,
 }
 
 /// One object to delete.
 #[derive(Debug, Clone, Copy)]
 pub struct Delete<'a> {
+    /// Where the object is served.
     pub resource: &'a Resource,
+    /// Its kind, namespace and name.
     pub object: &'a ObjectRef,
     /// The object is left alone if it no longer has this uid and resourceVersion.
     pub uid: &'a str,
+    /// See `uid`.
     pub resource_version: &'a str,
     /// Whether the object's dependents (a Deployment's Pods) are deleted first, so that its end means that all of them
     /// are gone. Otherwise they are garbage-collected afterwards.
@@ -80,6 +105,7 @@ pub enum DeleteError {
     Changed,
     /// A webhook does not answer.
     NotYet(Problem),
+    /// The server refuses, or the request failed.
     Refused(Problem),
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The default size limit in bytes. No configuration or credential that a person wrote is larger.
-pub const MOST_BYTES: u64 = 4 << 20;
+pub(crate) const MOST_BYTES: u64 = 4 << 20;
 
 /// The time limit for reading a pipe, and for the other end of a pipe to be opened. A shell's `<(…)` is a pipe, and the
 /// command in it may have to log in first.

@@ -91,6 +91,7 @@ enum Marker {
 }
 
 impl<W: Write> Guarded<W> {
+    /// Writes to `inner`; `syntax` says which commands the log's host would read there.
     pub fn new(inner: W, syntax: OutputSyntax) -> Self {
         Guarded { inner, syntax, line: CiLineState::Empty, marker: Marker::Nothing }
     }

@@ -22,3 +22,8 @@ pub mod resource;
 pub mod secret;
 pub mod text;
 pub mod ui;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CoreReadme;

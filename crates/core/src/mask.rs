@@ -63,7 +63,7 @@ impl Sequences {
 
 impl Mask {
     /// Adds a text that is searched exactly, also with encoded characters.
-    pub fn add_exact(&mut self, text: &[u8]) {
+    pub(crate) fn add_exact(&mut self, text: &[u8]) {
         if !text.is_empty() {
             self.lengths.insert(text.len());
             self.exact.insert(text.to_vec());

@@ -42,36 +42,53 @@ const BUILT_IN: &[&str] = &[
 /// One resource matcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matcher {
+    /// Every object.
     All,
+    /// The object matches one of these. An empty list matches nothing.
     Any(Vec<Matcher>),
+    /// The object matches all of these.
     And(Vec<Matcher>),
+    /// The object does not match.
     Not(Box<Matcher>),
+    /// The kind in any version of its group.
     GroupKind {
+        /// Empty for the core group.
         group: String,
+        /// Such as `Deployment`.
         kind: String,
     },
+    /// The kind at exactly one version.
     VersionKind {
+        /// Such as `apps/v1`.
         api_version: String,
+        /// Such as `Deployment`.
         kind: String,
     },
     /// An empty namespace matches cluster-scoped objects.
     Name {
+        /// The kind, in any API group.
         kind: String,
+        /// The namespace of the object.
         namespace: String,
+        /// The name of the object.
         name: String,
     },
     /// The object has all of these annotations.
     Annotations(Vec<String>),
     /// The object is in one of these namespaces or, without names, in any namespace.
     Namespaces(Vec<String>),
+    /// The kind is in none of the API groups that kapp knows as built in.
     CustomResource,
+    /// The field at this path is absent, null or empty.
     EmptyField(Vec<FieldPathStep>),
 }
 
 /// One step of a path to fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldPathStep {
+    /// The member of a map.
     Key(String),
+    /// The item of a list, from 0.
     Index(usize),
     /// Every item of a list.
     All,
@@ -110,7 +127,9 @@ impl Eq for KeyPattern {}
 pub enum ObjectScope<'a> {
     /// The manifest names none, and it is not known yet whether the kind is namespaced.
     Unknown,
+    /// The kind has no namespaces.
     Cluster,
+    /// The object is in this namespace.
     In(&'a str),
 }
 
@@ -135,6 +154,7 @@ impl<'a> MatchableObject<'a> {
         MatchableObject { object, scope, content, read: OnceCell::new() }
     }
 
+    /// An object of a manifest or of the target, whose text is parsed if a matcher needs it.
     pub fn of_raw(object: &'a ObjectRef, scope: ObjectScope<'a>, raw: &'a RawObject) -> Self {
         Self::new(object, scope, MatcherContent::Raw(raw))
     }

@@ -15,13 +15,17 @@ pub use git::{GitRevision, GitSpec};
 /// The target that `--target` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
+    /// The API server that the kubeconfig names.
     Kube,
+    /// `dir:PATH`: a folder that represents a cluster.
     Dir(PathBuf),
+    /// `git:REVISION`: the files of a commit.
     Git(GitSpec),
 }
 
 /// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
 pub enum ReportFormat {
     Human,
     Json,
@@ -60,6 +64,7 @@ pub enum PresetFlag {
 
 /// The output formats of commands without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
 pub enum ListFormat {
     Human,
     Json,
@@ -76,6 +81,7 @@ pub enum PermissionPurpose {
 
 /// The output formats of `gantry catalog`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
 pub enum CatalogFormat {
     Human,
     Json,
@@ -95,6 +101,7 @@ pub enum DiffKind {
 /// `FORMAT` or `FORMAT=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSpec {
+    /// The format that is written.
     pub format: ReportFormat,
     /// `None` for standard output.
     pub file: Option<PathBuf>,
@@ -193,12 +200,15 @@ impl FromStr for WaitPolicy {
 pub enum Prune {
     /// Ask on a terminal, together with the question before writing.
     Ask,
+    /// Without asking.
     Yes,
+    /// Members that left the manifests stay.
     No,
 }
 
 /// The values of `--prune`: those of [`Prune`], and one for an app that is taken over from kapp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
 pub enum PruneFlag {
     /// Ask on a terminal, together with the question before writing
     Ask,
@@ -221,6 +231,7 @@ impl From<PruneFlag> for Prune {
 /// The maximum number of members that one deploy deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneMax {
+    /// This many members.
     Number(usize),
     /// In percent of the app's members.
     Share(u8),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Location {
     /// The path as the user gave it (`-` for standard input).
     pub file: String,
+    /// 0 if only the file is known.
     pub line: usize,
     /// 0 if only the line is known.
     pub column: usize,
@@ -32,8 +33,11 @@ impl fmt::Display for Location {
 /// One problem: the place (if there is one), what is wrong, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
+    /// `None` if it is not about one place in a file.
     pub at: Option<Location>,
+    /// What is wrong, as one sentence without a full stop.
     pub message: String,
+    /// The next step.
     pub help: Option<String>,
     /// The last log lines of a container that does not run. They are shown with the problem, but never stored, because
     /// they can contain anything.
@@ -54,16 +58,19 @@ pub struct Log {
 }
 
 impl Problem {
+    /// A problem without a place and without a next step.
     pub fn new(message: impl Into<String>) -> Self {
         Problem { at: None, message: message.into(), help: None, log: None, needs_right: false }
     }
 
+    /// The same problem at a place.
     #[must_use]
     pub fn at(mut self, location: Location) -> Self {
         self.at = Some(location);
         self
     }
 
+    /// The same problem with a next step.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -94,9 +101,11 @@ pub enum Error {
     Blocked(Vec<Problem>),
 }
 
+/// The result of a step of the run.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// What is wrong: at least one problem.
     pub fn problems(&self) -> &[Problem] {
         match self {
             Error::Usage(problems) | Error::Failed(problems) | Error::Blocked(problems) => problems,
@@ -112,10 +121,12 @@ impl Error {
         }
     }
 
+    /// A usage error with one problem.
     pub fn usage(problem: Problem) -> Self {
         Error::Usage(vec![problem])
     }
 
+    /// A failure with one problem.
     pub fn failed(problem: Problem) -> Self {
         Error::Failed(vec![problem])
     }

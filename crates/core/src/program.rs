@@ -28,8 +28,11 @@ const AFTERWARDS: Duration = Duration::from_secs(2);
 pub struct Program<'a> {
     /// The program and its arguments.
     pub command: &'a [String],
+    /// The folder that the program is started in.
     pub working_directory: &'a Path,
+    /// All variables that the program gets; it inherits none.
     pub environment: &'a BTreeMap<String, String>,
+    /// The time limit for the whole run.
     pub timeout: Duration,
     /// The maximum length of its output in bytes.
     pub limit: usize,
@@ -38,20 +41,23 @@ pub struct Program<'a> {
 /// The reason why there is no output.
 #[derive(Debug)]
 pub enum ProgramError {
+    /// The operating system could not start it.
     NotStarted(io::Error),
+    /// The time limit was reached.
     TimedOut,
     /// The output is longer than the limit.
     TooLong,
     /// It ended with a non-zero exit code, or by a signal.
     Ended(ExitStatus),
+    /// A stream broke, or the end of the program could not be awaited.
     Broken(io::Error),
 }
 
 /// Writes the input to the program.
-pub type Feed<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
+pub(crate) type Feed<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
 /// Creates a [`Feed`] for the program's standard input.
-pub type Feeder<'a> = Box<dyn FnOnce(ChildStdin) -> Feed<'a> + Send + 'a>;
+pub(crate) type Feeder<'a> = Box<dyn FnOnce(ChildStdin) -> Feed<'a> + Send + 'a>;
 
 impl Program<'_> {
     /// The path of the program: a relative path is resolved against the working directory, and a plain name is looked

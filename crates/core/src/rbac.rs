@@ -19,14 +19,19 @@ pub const ALL: &str = "*";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
+    /// Empty text for the core group, [`ALL`] for every group.
     #[serde(rename = "apiGroups", deserialize_with = "or_default")]
     pub api_groups: Vec<String>,
+    /// Plural names, with a subresource if any: `pods/log`.
     #[serde(deserialize_with = "or_default")]
     pub resources: Vec<String>,
+    /// If empty, the rule is for all names.
     #[serde(deserialize_with = "or_default")]
     pub resource_names: Vec<String>,
+    /// Paths; one that ends with `*` is a prefix. Only rules of ClusterRoles can have them.
     #[serde(rename = "nonResourceURLs", deserialize_with = "or_default")]
     pub non_resource_urls: Vec<String>,
+    /// Such as `get`; [`ALL`] for every verb.
     #[serde(deserialize_with = "or_default")]
     pub verbs: Vec<String>,
 }
@@ -39,21 +44,28 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(dese
 /// A single permission that cannot be divided.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Atom {
+    /// A verb on objects of a resource.
     Resource {
+        /// Empty for the core group.
         group: String,
         /// The plural name, with a subresource if any: `pods/log`.
         resource: String,
         /// The name of the object; `None` for any name.
         name: Option<String>,
+        /// A verb of the API, such as `patch`.
         verb: String,
     },
+    /// A verb on a path that is not that of a resource.
     Url {
+        /// The path, such as `/healthz`.
         url: String,
+        /// A method in lower case.
         verb: String,
     },
 }
 
 impl Atom {
+    /// The verb, for either kind.
     pub fn verb(&self) -> &str {
         match self {
             Atom::Resource { verb, .. } | Atom::Url { verb, .. } => verb,

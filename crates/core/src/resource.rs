@@ -60,6 +60,7 @@ impl ObjectRef {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// The version, without the group.
     pub fn version(&self) -> &str {
         self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
     }
@@ -80,6 +81,7 @@ impl ObjectRef {
         self.kind == "Secret" && self.group().is_empty()
     }
 
+    /// Whether this is a Namespace of the core group.
     pub fn is_namespace(&self) -> bool {
         self.kind == "Namespace" && self.group().is_empty()
     }
@@ -153,10 +155,15 @@ pub fn is_built_in(group: &str) -> bool {
 /// The API resource of a kind, from discovery or from the CRD.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
+    /// Empty for the core group.
     pub group: String,
+    /// The version at which requests are sent.
     pub version: String,
+    /// The kind of the objects.
     pub kind: String,
+    /// The name in the URL.
     pub plural: String,
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
 }
 
@@ -238,10 +245,12 @@ impl RawObject {
         RawObject(ObjectText::Made(Arc::new(make)))
     }
 
+    /// The object of a parsed JSON object, whose text is compact.
     pub fn from_value(value: &Value) -> Self {
         RawObject::new(value.to_string())
     }
 
+    /// The JSON text; made at each call if it is not kept.
     pub fn json(&self) -> Cow<'_, str> {
         match &self.0 {
             ObjectText::Held(json) => Cow::Borrowed(json),
@@ -299,8 +308,11 @@ pub const SERVER_METADATA: [&str; 8] = [
 /// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
 pub struct LiveObject {
+    /// The object as the server sent it.
     pub raw: RawObject,
+    /// The field `metadata.uid`. A folder derives it from the object's reference if the file has none.
     pub uid: String,
+    /// The field `metadata.resourceVersion`, which changes with every write. A folder appends a hash of the object.
     pub resource_version: String,
 }
 

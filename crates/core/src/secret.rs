@@ -14,7 +14,7 @@ const HIDDEN: &str = "[hidden]";
 /// [`HIDDEN`] in base64, for `data`.
 const HIDDEN_DATA: &str = "W2hpZGRlbl0=";
 /// The members of a Secret that are not secret. Any other member may be a misspelt `data` or `stringData`.
-pub const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
+pub(crate) const KNOWN: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "immutable"];
 /// The minimum length of a value that is removed. A shorter one occurs in too many words.
 const SHORTEST: usize = 3;
 /// The minimum length of a line of a longer value that is removed separately.
@@ -83,7 +83,7 @@ fn hide_copies(metadata: &mut Value) {
 }
 
 /// Whether an annotation may contain a whole object.
-pub fn may_be_copy(annotation: &str) -> bool {
+pub(crate) fn may_be_copy(annotation: &str) -> bool {
     annotation.contains('{') || annotation.trim_start().starts_with(GZIP)
 }
 

@@ -4,7 +4,7 @@
 //! window, a carriage return can overwrite a verdict, and a bidirectional override can show `deny` as `allow`.
 //! Every such character is escaped, for example as `\u{1b}`, so the reader can see it.
 
-pub mod commands;
+pub(crate) mod commands;
 
 use std::borrow::Cow;
 
@@ -156,7 +156,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// The start of the text that fits in `columns` terminal columns. If it is truncated, it ends with `…`.
-pub fn cut_to_width(text: &str, columns: usize) -> String {
+pub(crate) fn cut_to_width(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }

@@ -8,6 +8,7 @@ use gantry_core::options::ReportFormat;
 
 /// A format that is written as a whole, at the end of a run.
 pub struct FormatWriter {
+    /// Writes the report of one run.
     pub write: fn(&Report, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,
     /// Writes the reports of many clusters.
     pub write_list: fn(&ReportList, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,

@@ -32,6 +32,7 @@ use pen::Pen;
 /// The options of the human report.
 #[derive(Debug, Clone, Copy)]
 pub struct HumanOptions {
+    /// Whether to write styles.
     pub color: bool,
     /// Terminal columns; longer notes are wrapped.
     pub width: usize,
@@ -45,6 +46,7 @@ pub struct HumanOptions {
     pub redact: bool,
     /// Whether the run may use another cluster than kubectl does by default.
     pub is_other_cluster: bool,
+    /// The command that the report is of.
     pub purpose: ReportPurpose,
 }
 

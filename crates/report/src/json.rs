@@ -13,7 +13,7 @@ use super::{API_VERSION, FormatWriter, Report};
 use gantry_core::ci_log::OutputSyntax;
 use gantry_core::text;
 
-pub const WRITER: FormatWriter = FormatWriter {
+pub(crate) const WRITER: FormatWriter = FormatWriter {
     write: |report, _, out| write(report, out),
     write_list: |list, _, out| write_value(list, out),
     syntax: OutputSyntax::Json,
@@ -21,7 +21,7 @@ pub const WRITER: FormatWriter = FormatWriter {
 };
 
 /// Writes the report, indented, with a line break at its end.
-pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_value(report, out)
 }
 

@@ -6,20 +6,20 @@
 
 mod combined;
 mod format;
-pub mod github;
-pub mod gitlab;
-pub mod html;
+mod github;
+mod gitlab;
+mod html;
 pub mod human;
 pub mod json;
-pub mod junit;
+mod junit;
 mod list;
-pub mod markdown;
+mod markdown;
 mod places;
 #[cfg(test)]
 pub mod samples;
-pub mod sarif;
+mod sarif;
 mod surroundings;
-pub mod view;
+mod view;
 mod words;
 
 use std::sync::Arc;
@@ -39,7 +39,9 @@ pub use surroundings::{ReportContext, RuleText, RuleTexts};
 pub use view::overview::list_names;
 pub use view::{Excerpts, ReportPurpose};
 
+/// The `apiVersion` of [`Report`] and [`ReportList`].
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
+/// The `kind` of [`Report`].
 pub const KIND: &str = "Report";
 
 /// How the run ended.
@@ -291,3 +293,8 @@ impl Report {
         self.summary = summary;
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReportReadme;

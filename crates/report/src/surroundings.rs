@@ -8,9 +8,13 @@ use gantry_core::finding::Severity;
 /// Data that is not part of the report.
 #[derive(Clone, Copy)]
 pub struct ReportContext<'a> {
+    /// The words of the rules, for formats that explain them.
     pub rules: &'a dyn RuleTexts,
+    /// The paths of the manifests in the repository.
     pub places: &'a ReportPaths,
+    /// The lines of the manifests, for formats that show them.
     pub excerpts: &'a dyn Excerpts,
+    /// The command that the report is of.
     pub purpose: ReportPurpose,
     /// Shows no lines of manifests except CRDs.
     pub redact: bool,

@@ -76,6 +76,7 @@ impl DirTarget {
         &self.notices
     }
 
+    /// The target for people: `dir: state`.
     pub fn describe(&self) -> String {
         format!("dir: {}", self.root.display())
     }

@@ -43,9 +43,13 @@ pub struct SnapshotFolder {
 /// The number of files that were created, changed, left unchanged and removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SnapshotFileCounts {
+    /// Files of objects that the folder did not have.
     pub created: usize,
+    /// Files whose object differs.
     pub changed: usize,
+    /// Files that are left as they are.
     pub unchanged: usize,
+    /// Files of objects that are no longer in the target.
     pub removed: usize,
 }
 
@@ -208,7 +212,7 @@ fn listed(folder: &Path) -> std::result::Result<Option<BTreeSet<String>>, Proble
 
 /// What is missing from the snapshot in the folder. Without it, a check would take an object that exists for a new one.
 /// `has_object` tells whether a file has been read and contains an object.
-pub fn missing(folder: &Path, has_object: impl Fn(&Path) -> bool) -> Vec<Problem> {
+pub(crate) fn missing(folder: &Path, has_object: impl Fn(&Path) -> bool) -> Vec<Problem> {
     let listed = match listed(folder) {
         Ok(listed) => listed.unwrap_or_default(),
         Err(problem) => return vec![problem],

@@ -70,6 +70,7 @@ pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> 
         .help("is it a Kubernetes API server, and is there a cache or proxy in between?")
 }
 
+/// The pages of one list, which are requested one at a time.
 pub struct KubePages {
     transport: Arc<Transport>,
     query: Arc<ListQuery>,

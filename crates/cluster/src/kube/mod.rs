@@ -77,6 +77,8 @@ pub async fn kubeconfig(connection: &Connection) -> Result<ReadKubeconfig> {
     connect::kubeconfig(connection, kubeconfig::ProcessEnvironment::of_process()).await
 }
 
+/// An API server, with the credentials that requests are sent with. The methods are described at those of
+/// [`Target`](crate::Target) with the same names.
 pub struct KubeTarget {
     transport: Arc<Transport>,
     default_namespace: String,
@@ -103,10 +105,12 @@ impl KubeTarget {
         &self.transport.peer().server
     }
 
+    /// The namespace of the context, `default` if it names none.
     pub fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
+    /// Where the kinds are served, from the discovery documents of their groups.
     pub async fn discover(&self, kinds: &BTreeSet<Gvk>) -> Result<Discovered> {
         discover::discover(&self.transport, kinds).await
     }
@@ -144,6 +148,7 @@ impl KubeTarget {
         served::release(&self.transport).await
     }
 
+    /// Reads the objects, several at a time, in the order of `wanted`.
     pub async fn read(&self, wanted: &[ObjectToRead], on_read: OnRead<'_>) -> Result<Vec<ReadResult>> {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
@@ -163,14 +168,17 @@ impl KubeTarget {
         takeover::apply(&self.transport, &self.fresh, &self.default_namespace, apply).await
     }
 
+    /// Starts the deletion, with the uid and the resourceVersion as preconditions.
     pub async fn delete(&self, delete: &Delete<'_>) -> std::result::Result<(), DeleteError> {
         delete::delete(&self.transport, &self.default_namespace, delete).await
     }
 
+    /// Removes labels and annotations with a patch that is pinned to the resourceVersion.
     pub async fn unmark(&self, unmark: &Unmark<'_>) -> std::result::Result<LiveObject, ApplyError> {
         metadata::unmark(&self.transport, &self.default_namespace, unmark).await
     }
 
+    /// Sets a label with a patch that is pinned to the resourceVersion.
     pub async fn relabel(&self, relabel: &Relabel<'_>) -> std::result::Result<(), ApplyError> {
         metadata::relabel(&self.transport, &self.default_namespace, relabel).await
     }
@@ -185,6 +193,7 @@ impl KubeTarget {
         dry_run::dry_run_create(&self.transport, &self.default_namespace, apply).await
     }
 
+    /// What the object becomes when it is read and written back unchanged, by a dry run.
     pub async fn rewritten(
         &self,
         resource: &Resource,
@@ -194,6 +203,7 @@ impl KubeTarget {
         rewrite::rewritten(&self.transport, &self.default_namespace, resource, object, field_manager).await
     }
 
+    /// The OpenAPI document of a version of a group, requested once. `None` if the server has none.
     pub async fn openapi(&self, group: &str, version: &str) -> Option<Arc<OpenApi>> {
         self.openapi.get(group, version, async || discover::openapi(&self.transport, group, version).await).await
     }
@@ -218,6 +228,7 @@ impl KubeTarget {
         log::tail(&self.transport, namespace, pod, container, lines).await
     }
 
+    /// Whether the conditions of the CRD say that it is served.
     pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
         discover::established(&self.transport, crd).await
     }

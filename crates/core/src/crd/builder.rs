@@ -29,16 +29,19 @@ impl CrdBuilder {
         Self::new(group, "Sample")
     }
 
+    /// Sets the plural name, and with it the name of the CRD. By default, it is the singular with an `s`.
     pub fn plural(mut self, plural: &str) -> Self {
         self.0["spec"]["names"]["plural"] = plural.into();
         self.0["metadata"]["name"] = format!("{plural}.{}", self.0["spec"]["group"].as_str().expect("a group")).into();
         self
     }
 
+    /// Makes the kind cluster-scoped. By default, its objects are in namespaces.
     pub fn cluster_scoped(self) -> Self {
         self.set("scope", "Cluster")
     }
 
+    /// Sets `spec.conversion`.
     pub fn conversion(self, conversion: &Value) -> Self {
         self.set("conversion", conversion.clone())
     }
@@ -78,11 +81,12 @@ impl CrdBuilder {
     }
 
     /// Sets a field of the last version.
-    pub fn set_in_version(mut self, key: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn set_in_version(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.0["spec"]["versions"].as_array_mut().expect("a list").last_mut().expect("a version")[key] = value.into();
         self
     }
 
+    /// The CRD as JSON.
     pub fn build(self) -> Value {
         self.0
     }

@@ -45,9 +45,11 @@ pub struct Crd {
     api_version: String,
     /// The name, such as `samples.test.example.com`.
     pub name: String,
+    /// The field `spec.group`.
     pub group: String,
     /// `Namespaced` or `Cluster`.
     pub scope: String,
+    /// The field `spec.names`, without the server's defaults.
     pub names: CrdNames,
     /// `None` if the CRD does not have it.
     pub conversion: Option<CrdConversion>,
@@ -63,25 +65,36 @@ pub struct Crd {
 /// The names of a kind. The server defaults missing ones; [`CrdNames::singular`] and [`CrdNames::list_kind`] do the same.
 #[derive(Debug, Clone)]
 pub struct CrdNames {
+    /// The kind of the objects, such as `Sample`.
     pub kind: String,
+    /// The plural name, which is part of the URL of the objects.
     pub plural: String,
     singular: String,
     list_kind: String,
+    /// In the order of the CRD.
     pub short_names: Vec<String>,
+    /// The groups of kinds, such as `all`, that `kubectl get` lists it with.
     pub categories: Vec<String>,
 }
 
+/// An item of `spec.versions`.
 #[derive(Debug, Clone)]
 pub struct CrdVersion {
+    /// Such as `v1alpha1`.
     pub name: Arc<str>,
     /// The index in `spec.versions`.
     pub index: usize,
+    /// Whether requests can use the version.
     pub served: bool,
+    /// Whether the server writes objects at this version. A valid CRD has one such version.
     pub storage: bool,
+    /// Whether the server answers requests at this version with a warning.
     pub deprecated: bool,
     /// The warning for a deprecated version, if it is not the server's default text; otherwise empty.
     pub deprecation_warning: String,
+    /// Whether `status` is written only through its subresource.
     pub status_subresource: bool,
+    /// `None` if objects cannot be scaled.
     pub scale: Option<ScaleSubresource>,
     /// The JSON paths that field selectors can use.
     pub selectable_fields: Vec<String>,
@@ -93,11 +106,15 @@ pub struct CrdVersion {
 /// The paths of the scale subresource. An absent path is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScaleSubresource {
+    /// The path of the desired number of replicas, below `.spec`.
     pub spec_replicas_path: String,
+    /// The path of the actual number of replicas, below `.status`.
     pub status_replicas_path: String,
+    /// The path of the selector of the Pods as text. The server does not require it.
     pub label_selector_path: String,
 }
 
+/// The field `spec.conversion`.
 #[derive(Debug, Clone)]
 pub struct CrdConversion {
     /// `None` if it is absent.
@@ -110,29 +127,40 @@ pub struct CrdConversion {
 pub enum ConversionStrategy {
     /// Only `apiVersion` changes between versions.
     None,
+    /// The server calls a webhook, for reads as well as for writes.
     Webhook,
 }
 
+/// The field `spec.conversion.webhook`.
 #[derive(Debug, Clone, Default)]
 pub struct ConversionWebhookConfig {
     /// `conversionReviewVersions`
     pub review_versions: Vec<String>,
+    /// Where the webhook is.
     pub client_config: ConversionClientConfig,
 }
 
+/// A webhook's address, as the API server's `WebhookClientConfig`: a URL or a Service.
 #[derive(Debug, Clone, Default)]
 pub struct ConversionClientConfig {
+    /// `https://…`; `None` if the webhook is a Service.
     pub url: Option<String>,
+    /// `None` if the webhook is a URL.
     pub service: Option<ServiceReference>,
     /// The base64 text from the CRD.
     pub ca_bundle: Option<String>,
 }
 
+/// A Service that the API server calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServiceReference {
+    /// The namespace of the Service.
     pub namespace: String,
+    /// The name of the Service.
     pub name: String,
+    /// The path of the requests; `None` for `/`.
     pub path: Option<String>,
+    /// The port of the Service, 443 by default. It may be out of range, as in the CRD.
     pub port: i64,
 }
 
@@ -206,10 +234,12 @@ impl Crd {
         at_v1(&self.api_version).map(|()| self)
     }
 
+    /// Whether each object has a namespace. Otherwise the objects are cluster-scoped.
     pub fn is_namespaced(&self) -> bool {
         self.scope == "Namespaced"
     }
 
+    /// The version of this name. `None` if the CRD does not have it.
     pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| &*version.name == name)
     }
@@ -219,6 +249,7 @@ impl Crd {
         self.version(name).filter(|version| version.served)
     }
 
+    /// The versions that requests can use, in the order of the CRD.
     pub fn served_versions(&self) -> impl Iterator<Item = &CrdVersion> {
         self.versions.iter().filter(|version| version.served)
     }
@@ -253,7 +284,7 @@ impl Crd {
     }
 
     /// Whether `managedFields` show that a manager owns the conversion which does not own the rest of the CRD.
-    pub fn conversion_belongs_to_another(&self) -> bool {
+    pub(crate) fn conversion_belongs_to_another(&self) -> bool {
         let of_all = self.managers_of(&["group"]);
         self.managers_of(&["conversion"]).iter().any(|owner| !of_all.contains(owner))
     }
@@ -301,11 +332,7 @@ impl Crd {
         format!("{}.{at}{}{everywhere}", self.names.plural, self.group)
     }
 
-    /// The resource name for kubectl, such as `samples.test.example.com`.
-    pub fn plural_and_group(&self) -> String {
-        format!("{}.{}", self.names.plural, self.group)
-    }
-
+    /// The `apiVersion` of the objects at a version: `test.example.com/v1`.
     pub fn api_version(&self, version: &str) -> String {
         format!("{}/{version}", self.group)
     }
@@ -339,10 +366,12 @@ impl Crd {
 }
 
 impl CrdNames {
+    /// The singular name, by default the kind in lower case.
     pub fn singular(&self) -> String {
         if self.singular.is_empty() { gotext::lower(&self.kind) } else { self.singular.clone() }
     }
 
+    /// The kind of the lists, by default the kind with `List` appended.
     pub fn list_kind(&self) -> String {
         if self.list_kind.is_empty() { format!("{}List", self.kind) } else { self.list_kind.clone() }
     }

@@ -12,14 +12,18 @@ use crate::resource::RawObject;
 /// One of the two CRDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrdSide {
+    /// The CRD of the target.
     Live,
+    /// The CRD of the manifests.
     Desired,
 }
 
 /// Why two CRDs cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedCrd {
+    /// The CRD that cannot be parsed. If neither can, the live one.
     pub side: CrdSide,
+    /// What is wrong in it.
     pub error: CrdReadError,
 }
 
@@ -35,6 +39,7 @@ type ParsedCrd = Result<Arc<Crd>, CrdReadError>;
 /// The desired and the live CRD of one change. Each is parsed once, at the first access.
 #[derive(Debug)]
 pub struct CrdSides {
+    /// The CRD of the manifests, as text.
     pub desired_object: RawObject,
     /// `None` if there is no live CRD.
     pub live_object: Option<RawObject>,
@@ -56,6 +61,7 @@ struct VersionsIn {
 }
 
 impl CrdSides {
+    /// Parses nothing yet.
     pub fn new(desired: RawObject, live: Option<RawObject>) -> Self {
         CrdSides {
             desired_object: desired,
@@ -188,7 +194,9 @@ fn without(crd: &str, versions: &Range<usize>) -> String {
 /// A live CRD and the desired CRD that replaces it.
 #[derive(Debug, Clone)]
 pub struct CrdPair {
+    /// The CRD of the target.
     pub live: Arc<Crd>,
+    /// The CRD of the manifests.
     pub desired: Arc<Crd>,
     /// See [`CrdSides::has_same_versions`].
     pub has_same_versions: bool,

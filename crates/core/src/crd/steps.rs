@@ -2,9 +2,6 @@
 
 use crate::resource::Step;
 
-/// The number of steps to the schema of a version.
-pub const TO_SCHEMA: usize = 5;
-
 fn path<const N: usize>(keys: [&str; N]) -> Vec<Step> {
     keys.map(Step::from).to_vec()
 }
@@ -91,7 +88,7 @@ mod tests {
     #[test]
     fn only_paths_in_a_schema_have_steps_below_it() {
         let mut node = schema(3);
-        assert_eq!(node.len(), TO_SCHEMA);
+        assert_eq!(node.len(), 5);
         assert_eq!(below_schema(&node), Some(&[][..]));
         node.push("properties".into());
         assert_eq!(below_schema(&node), Some(&["properties".into()][..]));

@@ -8,11 +8,13 @@ use crate::text;
 /// A problem with a CRD, and its place. The caller adds the consequence (not compared, not validated, not converted).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrdReadError {
+    /// What is wrong at `path`.
     pub fault: CrdReadErrorKind,
     /// The path from the root of the CRD.
     pub at: Vec<Step>,
 }
 
+/// Why an object is not a readable CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CrdReadErrorKind {
     /// It has this `apiVersion`.
@@ -26,9 +28,21 @@ pub enum CrdReadErrorKind {
     /// The version of this name has no schema.
     NoSchema(String),
     /// The schema of `field` is not an object.
-    NotASchema { field: String, version: String },
+    NotASchema {
+        /// The path of the schema, from the root of the version's.
+        field: String,
+        /// The name of the version.
+        version: String,
+    },
     /// The value is invalid for the keyword.
-    Value { keyword: String, field: String, value: String },
+    Value {
+        /// The keyword of the schema, such as `pattern`.
+        keyword: String,
+        /// The path of the schema, from the root of the version's.
+        field: String,
+        /// The value as JSON.
+        value: String,
+    },
 }
 
 impl fmt::Display for CrdReadError {

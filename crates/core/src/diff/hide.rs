@@ -12,6 +12,7 @@ use crate::secret::{self, SecretValues};
 /// The values of an object that are hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hiding {
+    /// All values are shown.
     Nothing,
     /// The values of a Secret.
     Secret,

@@ -142,6 +142,7 @@ pub struct Finding {
     #[schemars(skip)]
     pub change_source: Option<Source>,
     #[serde(flatten)]
+    #[expect(missing_docs, reason = "the schema of a report would show it: a flattened field has no name there")]
     pub body: FindingBody,
     /// Whether the deploy does not write the object of the finding. Then an error becomes a warning.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::wording::wording;
 use super::*;
 
-pub fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
+pub(crate) fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
     ObjectRef {
         api_version: api_version.into(),
         kind: kind.into(),
@@ -14,11 +14,12 @@ pub fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str
     }
 }
 
+/// The reference of the CRD of this name.
 pub fn crd(name: &str) -> ObjectRef {
     object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
 }
 
-pub fn source(file: &str, line: usize, column: usize) -> Source {
+pub(crate) fn source(file: &str, line: usize, column: usize) -> Source {
     Source { file: file.into(), line, column: (column > 0).then_some(column) }
 }
 
@@ -48,6 +49,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
     }
 }
 
+/// The report of a check that reports errors, with these findings.
 pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
     CheckReport {
         name: name.into(),
@@ -61,6 +63,7 @@ pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckRe
     }
 }
 
+/// The finding of a removed field, at a line of `manifests/crd.yaml`.
 pub fn removed_field(version: &str, line: usize) -> Finding {
     let wording = ForVersions {
         message: wording!("field spec.pollInterval may not be removed from ", VERSIONS),

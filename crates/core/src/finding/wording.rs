@@ -3,7 +3,9 @@
 /// The texts of a finding, with placeholders for its versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ForVersions {
+    /// What is wrong.
     pub message: Wording,
+    /// The next step.
     pub help: Wording,
 }
 
@@ -12,13 +14,17 @@ pub struct ForVersions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wording(Vec<WordingPart>);
 
+/// A piece of a [`Wording`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordingPart {
+    /// Text that is the same for all versions.
     Text(String),
+    /// The place of the names of the versions.
     Versions,
 }
 
 impl Wording {
+    /// The sentence that consists of these parts, in this order.
     pub fn new(parts: Vec<WordingPart>) -> Self {
         Wording(parts)
     }
@@ -42,6 +48,7 @@ impl Wording {
         Wording(self.0.into_iter().map(change).collect())
     }
 
+    /// Whether the sentence has no text and no placeholder.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|part| matches!(part, WordingPart::Text(text) if text.is_empty()))
     }

@@ -25,6 +25,7 @@ impl ManagerOperation {
 pub struct ManagerEntry<'v>(&'v Value);
 
 impl<'v> ManagerEntry<'v> {
+    /// Wraps one item of the list.
     pub fn new(entry: &'v Value) -> Self {
         ManagerEntry(entry)
     }
@@ -39,18 +40,22 @@ impl<'v> ManagerEntry<'v> {
         self.0.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The whole item.
     pub fn value(self) -> &'v Value {
         self.0
     }
 
+    /// The name of the field manager; empty if the entry has none.
     pub fn manager(self) -> &'v str {
         self.text("manager")
     }
 
+    /// How the manager wrote. A manager can have one entry for each.
     pub fn operation(self) -> ManagerOperation {
         ManagerOperation::parse(self.text("operation"))
     }
 
+    /// The `apiVersion` that the fields are those of.
     pub fn api_version(self) -> &'v str {
         self.text("apiVersion")
     }

@@ -15,7 +15,9 @@ use crate::resource::Step;
 /// One step of the path of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergePathStep {
+    /// The member of a map.
     Field(String),
+    /// The item of a list, by its key, value or index.
     Item(ListItemKey),
 }
 
@@ -148,6 +150,7 @@ impl FieldSet {
         }
     }
 
+    /// The set in the format of `fieldsV1`.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         if self.own && self.has_below() {
@@ -168,10 +171,12 @@ impl FieldSet {
         self.own
     }
 
+    /// Whether there are nodes below this one. They may be empty.
     pub fn has_below(&self) -> bool {
         !self.fields.is_empty() || !self.items.is_empty()
     }
 
+    /// The part of the set at a member of a map.
     pub fn field(&self, name: &str) -> Option<&FieldSet> {
         self.fields.get(name)
     }
@@ -183,6 +188,7 @@ impl FieldSet {
         }
     }
 
+    /// The parts of the set at the members of a map, sorted by name.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldSet)> {
         self.fields.iter().map(|(name, below)| (name.as_str(), below))
     }
@@ -224,10 +230,12 @@ impl FieldSet {
         }
     }
 
+    /// The part of the set at an item of a list.
     pub fn item(&self, item: &ListItemKey) -> Option<&FieldSet> {
         self.items.get(item)
     }
 
+    /// The parts of the set at the items of a list, sorted.
     pub fn items(&self) -> impl Iterator<Item = (&ListItemKey, &FieldSet)> {
         self.items.iter()
     }

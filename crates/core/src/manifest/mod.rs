@@ -41,6 +41,7 @@ pub const ESCAPES: [&str; 5] = ["\\u", "\\U", "\\x", "\\\n", "\\\r"];
 /// The place of an object in its source.
 #[derive(Debug, Clone)]
 pub struct ManifestOrigin {
+    /// The file.
     pub source: Arc<ManifestSource>,
     /// The number of the document in the file, from 1.
     pub document: usize,
@@ -53,6 +54,7 @@ pub struct ManifestOrigin {
 }
 
 impl ManifestOrigin {
+    /// The first line of the object, without a column.
     pub fn location(&self) -> Location {
         Location { file: self.source.name.to_string(), line: self.line, column: 0 }
     }
@@ -63,7 +65,9 @@ impl ManifestOrigin {
 pub struct Manifest {
     /// Shared with the plan and the report, because there may be very many objects.
     pub object: Arc<ObjectRef>,
+    /// The object as JSON, with the fields of the manifest only.
     pub raw: RawObject,
+    /// Where the object is written.
     pub origin: ManifestOrigin,
     /// The index in [`LoadedManifests::bundles`] of the bundle that the object is part of. OLM writes such an object; a deploy
     /// does not.
@@ -103,6 +107,7 @@ fn has_any(text: &str, words: &[&str]) -> bool {
 /// A `kind: Config` document among the manifests. It is configuration and never applied.
 #[derive(Debug, Clone)]
 pub struct ConfigDocument {
+    /// Where the document is.
     pub origin: ManifestOrigin,
 }
 
@@ -113,6 +118,7 @@ pub struct LoadedManifests {
     pub manifests: Vec<Manifest>,
     /// The bundles. Their objects are not in `manifests`.
     pub bundles: Vec<ManifestBundle>,
+    /// The documents that configure gantry. They are never applied.
     pub configs: Vec<ConfigDocument>,
     /// Warnings that do not stop the run.
     pub notices: Vec<Problem>,

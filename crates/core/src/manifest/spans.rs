@@ -27,6 +27,7 @@ struct ParsedManifest<'a> {
 /// The place of a value in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueLocation {
+    /// The first character.
     pub location: Location,
     /// The number of characters to underline: those of the key, or of an item's first line.
     pub length: usize,

@@ -31,6 +31,7 @@ pub fn intent(mut manifest: Value, status_is_subresource: bool) -> Value {
 pub struct ManagerFieldSets<'f> {
     /// The fields that the applying manager applied before.
     pub before: Option<&'f FieldSet>,
+    /// The fields of each other manager.
     pub others: Vec<&'f FieldSet>,
 }
 

@@ -30,6 +30,7 @@ pub struct Owners {
     pub taken: FieldSet,
     /// The deploy tools; empty if none is among the managers.
     pub tools: Vec<&'static str>,
+    /// The managers whose fields stay theirs.
     pub others: Vec<OtherOwner>,
     /// The entries after the take-over, except that of the manager that applies.
     left: Vec<Value>,

@@ -11,6 +11,7 @@ use crate::managed_fields::{FieldSet, ListItemKey, MergePathStep};
 pub enum Owned<'r> {
     /// Every field that the live object has: without managed fields, it belongs completely to its previous writer.
     AllLive,
+    /// The fields of one or more managers.
     Fields(&'r FieldSet),
 }
 

@@ -28,9 +28,11 @@ pub enum MergeSchema<'s, S> {
     Deduced,
     /// The value is always one field.
     Scalar,
+    /// The type is that of a node of a schema.
     Node(MergeNode<'s, S>),
 }
 
+/// A node of an OpenAPI schema, or of a CRD's, with what is known from the nodes above it.
 pub struct MergeNode<'s, S> {
     node: &'s S,
     /// The definitions that `$ref`s refer to.
@@ -61,10 +63,13 @@ impl<S> Copy for MergeSchema<'_, S> {}
 
 /// How a value under a schema is merged.
 pub enum MergeShape<'s, S> {
+    /// A scalar, or a value whose type differs from the schema's: it is one field.
     Leaf,
     /// A list or map that is owned as a whole.
     Atomic,
+    /// The members are fields of their own.
     Map,
+    /// The items are fields of their own, identified by their keys.
     Keyed(Keyed<'s, S>),
     /// A list of distinct scalars: an item is present or absent, and never changes.
     Set,
@@ -146,6 +151,7 @@ impl<'s, S: Tree> MergeSchema<'s, S> {
             || node.member("properties").is_some_and(|properties| properties.member(key).is_some())
     }
 
+    /// How `value` is merged, by its own type where the schema does not say more.
     pub fn shape<V: Tree>(self, value: &V) -> MergeShape<'s, S> {
         let MergeSchema::Node(MergeNode { node, definitions, preserve, atomic, .. }) = self else {
             return match (self, value.view()) {

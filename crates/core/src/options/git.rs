@@ -9,6 +9,7 @@ const HEAD: &str = "HEAD";
 /// `git:REV[:PATH]`: the manifests of a commit stand in for the live objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSpec {
+    /// The commit.
     pub revision: GitRevision,
     /// A path from the root of the repository, separated by `/`; `None` for the paths of `-f`.
     pub path: Option<String>,

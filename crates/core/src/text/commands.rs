@@ -18,6 +18,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("ytt", &["-f"]),
 ];
 
+/// The first words of gantry's own commands.
 pub const GANTRY: &[&str] = &[
     "apps",
     "catalog",

@@ -26,13 +26,19 @@ pub fn decide(choice: ColorChoice, env: impl Fn(&str) -> Option<String>, is_term
 /// The role of a piece of text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRole {
+    /// The word `error`, and what else is red.
     Error,
+    /// The word `warning`.
     Warning,
+    /// The word `info`, and other notes.
     Info,
+    /// What is as it should be.
     Good,
     /// The lines and bars around an excerpt.
     Frame,
+    /// A title.
     Heading,
+    /// What matters less than the text beside it.
     Faint,
 }
 
@@ -43,10 +49,12 @@ pub struct Paint {
 }
 
 impl Paint {
+    /// Writes styles if `on`, and otherwise plain text.
     pub fn new(on: bool) -> Self {
         Paint { on }
     }
 
+    /// Whether styles are written.
     pub fn is_on(self) -> bool {
         self.on
     }

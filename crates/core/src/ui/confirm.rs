@@ -12,6 +12,7 @@ const LONGEST_ANSWER: u64 = 256;
 /// The answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserAnswer {
+    /// Whether the user agrees. No answer, such as the end of input, is a no.
     pub yes: bool,
     /// Whether the answer ended with a line feed. If not, the next output would continue the line of the question.
     pub line_ended: bool,

@@ -29,6 +29,7 @@ pub enum ProgressDisplay {
 }
 
 impl ProgressDisplay {
+    /// The display for standard error: `is_quiet` wins over everything else.
     pub fn new(is_terminal: bool, is_quiet: bool) -> Self {
         match (is_terminal, is_quiet) {
             (_, true) => ProgressDisplay::Hidden,

@@ -32,6 +32,7 @@ impl Sources {
         all
     }
 
+    /// Keeps the lines of this file. A file that is there already stays.
     pub fn add(&mut self, source: Arc<ManifestSource>) {
         if !self.files.contains_key(&*source.name) {
             self.files.insert(source.name.to_string(), IndexedSource { source, starts: OnceLock::new() });

@@ -29,9 +29,14 @@ pub trait Excerpts {
 /// The command of the report, which determines the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportPurpose {
+    /// `gantry deploy`.
     Deploy,
+    /// `gantry delete`.
     Delete,
+    /// `--dry-run` of deploy or delete.
     DryRun,
+    /// `gantry check`.
     Check,
+    /// `gantry diff`.
     Diff,
 }
