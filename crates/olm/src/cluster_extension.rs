@@ -15,10 +15,11 @@ use gantry_core::resource::{ObjectRef, Resource, Step};
 
 /// The labels that OLM v1 sets on the objects it manages: the kind and the name of their owner.
 pub const OWNER_KIND: &str = "olm.operatorframework.io/owner-kind";
+/// The label with the name of the extension, on the objects that OLM writes.
 pub const OWNER_NAME: &str = "olm.operatorframework.io/owner-name";
 
 /// The versions of the kind, in order of preference.
-pub const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
+pub(crate) const VERSIONS: [&str; 2] = ["v1", "v1alpha1"];
 /// The kind.
 pub const KIND: &str = "ClusterExtension";
 
@@ -86,7 +87,9 @@ impl SafetyOff {
 /// The steps to the fields of one version of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExtensionFieldPaths {
+    /// The version `v1`, with the package below `spec.source.catalog`.
     V1,
+    /// The version `v1alpha1`, with the package in `spec`.
     V1alpha1,
 }
 
@@ -140,7 +143,9 @@ pub fn is_one(object: &ObjectRef) -> bool {
 /// A live ClusterExtension, with its installed bundle.
 #[derive(Debug, Clone)]
 pub struct LiveExtension {
+    /// What it requests.
     pub extension: Extension,
+    /// What its status says is installed; `None` if nothing is yet.
     pub installed: Option<InstalledBundle>,
 }
 
@@ -208,7 +213,7 @@ impl Extension {
     }
 
     /// Parses a ClusterExtension from a list of live ones.
-    pub fn of_listed(json: &Value) -> Option<Extension> {
+    pub(crate) fn of_listed(json: &Value) -> Option<Extension> {
         let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let object = ObjectRef {
             api_version: text("/apiVersion"),

@@ -21,6 +21,7 @@ use gantry_core::problem::{Error, Location, Problem, Result};
 /// The catalogs of the configuration, and how they are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalogs<'a> {
+    /// The entries of `catalogs`, in the order of the file.
     pub sources: &'a [CatalogSource],
     /// The folder that relative paths are resolved against.
     pub working_directory: &'a Path,

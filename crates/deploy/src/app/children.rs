@@ -119,7 +119,7 @@ impl Children {
     }
 
     /// The Pod below the object with this uid that is furthest from being ready; `None` if all are ready.
-    pub fn worst_pod(&self, uid: &str) -> Option<&AppObject> {
+    pub(crate) fn worst_pod(&self, uid: &str) -> Option<&AppObject> {
         let mut pods: Vec<&AppObject> = Vec::new();
         self.each_found_below(uid, &mut pods);
         let rank = |pod: &&AppObject| match &pod.facts.readiness {

@@ -17,7 +17,7 @@ const PACKED: usize = 512 << 10;
 /// An object of the API server has at most 1.5 MB, and a ConfigMap 1 MiB, of which the inventory leaves some.
 const MOST: usize = 900 << 10;
 /// Enough for a few hundred thousand members; no real app has more.
-pub const MOST_PARTS: usize = 16;
+pub(crate) const MOST_PARTS: usize = 16;
 /// No real inventory is larger; a text that unpacks to more is refused.
 const MOST_UNPACKED: u64 = 64 << 20;
 
@@ -33,9 +33,13 @@ const KEEP: &str = " keep:";
 pub struct AppMember {
     /// Empty for the core group.
     pub group: String,
+    /// The kind at any version.
     pub kind: String,
+    /// `None` for a cluster-scoped object.
     pub namespace: Option<String>,
+    /// The name of the object.
     pub name: String,
+    /// Empty if the object was recorded before it was created.
     pub uid: String,
     /// Whether it existed before the app.
     pub adopted: bool,
@@ -44,6 +48,7 @@ pub struct AppMember {
 }
 
 impl AppMember {
+    /// The member that this object is.
     pub fn of(object: &ObjectRef, uid: &str, adopted: bool) -> Self {
         AppMember {
             group: object.group().to_owned(),
@@ -57,7 +62,7 @@ impl AppMember {
     }
 
     /// Whether a run was going to create the object and did not record its uid.
-    pub fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.uid.is_empty()
     }
 
@@ -80,7 +85,9 @@ pub fn group_kind(group: &str, kind: &str) -> String {
 /// Lines of members as an object stores them: the text, and whether it is packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberLines {
+    /// One line for each member, or these lines compressed and in base64.
     pub text: String,
+    /// Whether the text is compressed.
     pub packed: bool,
 }
 
@@ -96,7 +103,7 @@ pub enum Inventory {
 const PLAIN_KEY: &str = "inventory";
 const PACKED_KEY: &str = "inventory.gz";
 /// The keys of `data` that can contain an inventory. If there are two, an empty one does not count.
-pub const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
+pub(crate) const KEYS: [&str; 2] = [PLAIN_KEY, PACKED_KEY];
 
 fn line(AppMember { group, kind, namespace, name, uid, adopted, keep }: &AppMember) -> String {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
@@ -109,7 +116,7 @@ fn line(AppMember { group, kind, namespace, name, uid, adopted, keep }: &AppMemb
 
 /// A checksum of an inventory that does not depend on the order, packing or splitting of its lines: their number, and
 /// the SHA-256 of the sorted lines in hexadecimal digits.
-pub fn sum(members: &BTreeSet<AppMember>) -> String {
+pub(crate) fn sum(members: &BTreeSet<AppMember>) -> String {
     let lines: BTreeSet<String> = members.iter().map(line).collect();
     let mut hash = Context::new(&SHA256);
     lines.iter().for_each(|line| hash.update(line.as_bytes()));
@@ -122,7 +129,7 @@ pub fn sum(members: &BTreeSet<AppMember>) -> String {
 ///
 /// # Errors
 /// How they differ.
-pub fn is_of(sum: &str, members: &BTreeSet<AppMember>) -> Result<(), String> {
+pub(crate) fn is_of(sum: &str, members: &BTreeSet<AppMember>) -> Result<(), String> {
     let now = self::sum(members);
     if now == sum {
         return Ok(());
@@ -187,7 +194,7 @@ pub fn encode(members: &BTreeSet<AppMember>) -> Result<Inventory, String> {
 ///
 /// # Errors
 /// Why it is not an inventory, or the line that cannot be read.
-pub fn decode(texts: &[MemberLines]) -> Result<BTreeSet<AppMember>, String> {
+pub(crate) fn decode(texts: &[MemberLines]) -> Result<BTreeSet<AppMember>, String> {
     let (mut members, mut left) = (BTreeSet::new(), MOST_UNPACKED);
     for MemberLines { text, packed } in texts {
         let mut unpacked = String::new();
@@ -241,7 +248,7 @@ fn is_valid(AppMember { group, kind, namespace, name, .. }: &AppMember, uid: &st
 }
 
 /// Whether this can be a kind as [`group_kind`] writes it.
-pub fn is_group_kind(text: &str) -> bool {
+pub(crate) fn is_group_kind(text: &str) -> bool {
     let is_word = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };

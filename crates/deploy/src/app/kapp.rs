@@ -25,11 +25,11 @@ use gantry_core::resource::{LiveObject, ObjectRef, Resource, is_dns_label};
 use gantry_schema::names;
 
 /// The label of the members of an app of kapp.
-pub const KAPP_APP: &str = "kapp.k14s.io/app";
+pub(crate) const KAPP_APP: &str = "kapp.k14s.io/app";
 /// What kapp writes into the metadata of a member. The original annotation holds the whole manifest.
-pub const LABELS: [&str; 2] = [KAPP_APP, ASSOCIATION];
-pub const ASSOCIATION: &str = "kapp.k14s.io/association";
-pub const ANNOTATIONS: [&str; 6] = [
+pub(crate) const LABELS: [&str; 2] = [KAPP_APP, ASSOCIATION];
+pub(crate) const ASSOCIATION: &str = "kapp.k14s.io/association";
+pub(crate) const ANNOTATIONS: [&str; 6] = [
     IDENTITY,
     "kapp.k14s.io/original",
     "kapp.k14s.io/original-diff",
@@ -87,6 +87,7 @@ struct Used {
 /// The objects that carry the label of an app of kapp.
 #[derive(Debug, Default)]
 pub struct KappMembers {
+    /// The objects with kapp's label of the app.
     pub found: Vec<AppObject>,
     /// The kinds that were listed.
     pub kinds: Vec<Arc<Resource>>,

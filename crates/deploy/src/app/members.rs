@@ -29,22 +29,32 @@ const MAX_SEPARATE_LISTS: usize = 2_000;
 /// A live object that belongs to an app, or may belong to it.
 #[derive(Debug, Clone)]
 pub struct AppObject {
+    /// Its kind, namespace and name.
     pub object: Arc<ObjectRef>,
+    /// Where it is served.
     pub resource: Arc<Resource>,
+    /// What is known without its content.
     pub facts: LiveMetadata,
 }
 
 /// What is known about a live object without its content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveMetadata {
+    /// The field `metadata.uid`.
     pub uid: String,
+    /// The field `metadata.resourceVersion`.
     pub resource_version: String,
+    /// The creation time as the server writes it, in RFC 3339.
     pub created: String,
+    /// The field `metadata.labels`.
     pub labels: BTreeMap<String, String>,
+    /// The field `metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
+    /// While one is left, the server does not remove the object.
     pub finalizers: Vec<String>,
     /// When its deletion was requested.
     pub deleted: Option<String>,
+    /// The field `metadata.ownerReferences`.
     pub owners: Vec<OwnerRef>,
     /// The field managers of more than metadata and status.
     pub writers: Vec<ContentWriter>,
@@ -55,6 +65,7 @@ pub struct LiveMetadata {
 /// A field manager that has written content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentWriter {
+    /// The name of the field manager.
     pub manager: String,
     /// By server-side apply.
     pub applied: bool,
@@ -65,10 +76,14 @@ pub struct ContentWriter {
 /// An owner reference.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct OwnerRef {
+    /// The kind of the owner.
     pub kind: String,
+    /// The name of the owner, which is in the same namespace or cluster-scoped.
     pub name: String,
+    /// Empty if the reference has none.
     #[serde(default)]
     pub uid: String,
+    /// Whether the owner is the object's controller, which at most one is.
     #[serde(default)]
     pub controller: Option<bool>,
 }
@@ -79,6 +94,7 @@ pub type MemberKey = (Arc<Resource>, Option<String>, String);
 /// The result of a search.
 #[derive(Debug, Default)]
 pub struct LiveMembers {
+    /// The objects with the label of the app.
     pub found: Vec<AppObject>,
     /// The kinds and namespaces that were listed, whether or not this was permitted.
     pub places: Vec<(Arc<Resource>, Option<String>)>,
@@ -176,7 +192,7 @@ pub fn read(json: &str, resource: &Arc<Resource>) -> Option<AppObject> {
 }
 
 /// The facts in an object's own JSON, and whether it is ready.
-pub fn read_with_readiness(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<AppObject> {
+pub(crate) fn read_with_readiness(json: &str, resource: &Arc<Resource>, rules: &[WaitRule]) -> Option<AppObject> {
     let mut found = read(json, resource)?;
     found.facts.readiness = Some(readiness::evaluate_json(json, &found.object, resource, rules));
     Some(found)

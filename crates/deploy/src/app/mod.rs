@@ -33,12 +33,14 @@ pub const PART_OF: &str = "applyset.kubernetes.io/part-of";
 const MANAGER: &str = "gantry";
 
 /// The suffix of the name of an app's parent.
-pub const SUFFIX: &str = ".gantry";
+pub(crate) const SUFFIX: &str = ".gantry";
 
 /// An app, identified by its name and the namespace of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
+    /// The name that `--app` gives. It is a valid label value.
     pub name: String,
+    /// The namespace of the record. Members can be in any namespace.
     pub namespace: String,
 }
 

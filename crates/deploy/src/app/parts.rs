@@ -26,9 +26,9 @@ use gantry_core::problem::{Problem, Result};
 use gantry_core::resource::{ObjectRef, RawObject};
 
 /// The label that identifies parts; its value is the identifier of the app.
-pub const OF: &str = "gantry.dev/inventory-of";
+pub(crate) const OF: &str = "gantry.dev/inventory-of";
 /// The key of the record's `data` for [`InventoryParts`].
-pub const KEY: &str = "parts";
+pub(crate) const KEY: &str = "parts";
 
 /// The record itself is the first.
 const FIRST: u32 = 2;
@@ -55,7 +55,7 @@ pub struct InventoryPart {
 }
 
 /// Existing part objects, by number.
-pub type Existing = BTreeMap<u32, AppObject>;
+pub(crate) type Existing = BTreeMap<u32, AppObject>;
 
 impl InventoryParts {
     /// Reads the entry of a record; `None` if it has none.
@@ -113,7 +113,7 @@ pub const RESTORE: &str = "restore the ConfigMap from a backup; gantry deletes n
                            manifests hold: gantry apps forget -a APP -n NAMESPACE";
 
 /// The ConfigMap of a part.
-pub fn object(app: &App, number: u32) -> ObjectRef {
+pub(crate) fn object(app: &App, number: u32) -> ObjectRef {
     let parent = app.parent();
     ObjectRef { name: format!("{}-{number}", parent.name), ..parent }
 }
@@ -130,7 +130,7 @@ pub fn number(app: &App, object: &ObjectRef) -> Option<u32> {
 ///
 /// # Errors
 /// They cannot be listed.
-pub async fn existing(app: &App, target: &Target) -> std::result::Result<Existing, Problem> {
+pub(crate) async fn existing(app: &App, target: &Target) -> std::result::Result<Existing, Problem> {
     let resource = Arc::new(config_maps());
     let selector = format!("{OF}={}", app.id());
     let request = ListRequest {
@@ -155,7 +155,7 @@ pub async fn existing(app: &App, target: &Target) -> std::result::Result<Existin
 ///
 /// # Errors
 /// It cannot be created, or an object with that name exists.
-pub async fn create(
+pub(crate) async fn create(
     app: &App,
     taken: &mut BTreeSet<u32>,
     text: &MemberLines,
@@ -203,7 +203,11 @@ pub async fn create(
 ///
 /// # Errors
 /// A part could not be deleted.
-pub async fn sweep(existing: &Existing, named: &InventoryParts, target: &Target) -> std::result::Result<(), Problem> {
+pub(crate) async fn sweep(
+    existing: &Existing,
+    named: &InventoryParts,
+    target: &Target,
+) -> std::result::Result<(), Problem> {
     let resource = config_maps();
     let is_named = |number: u32| named.parts.iter().any(|part| part.number == number);
     for (_, AppObject { object, facts, .. }) in existing.iter().filter(|(number, _)| !is_named(**number)) {

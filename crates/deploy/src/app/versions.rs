@@ -15,6 +15,7 @@ use gantry_core::manifest::{Manifest, Spans};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{ObjectRef, RawObject, Step};
 
+/// kapp's annotation: each change of the object makes a new object, whose name ends with a number.
 pub const VERSIONED: &str = "kapp.k14s.io/versioned";
 const KEEP_ORIGINAL: &str = "kapp.k14s.io/versioned-keep-original";
 const HOW_MANY: &str = "kapp.k14s.io/num-versions";
@@ -26,7 +27,7 @@ const DIGEST: &str = "gantry.dev/versioned-digest";
 const KEPT: u64 = 5;
 
 /// A group, a kind, a namespace and a name.
-pub type MemberIdentity = (String, String, Option<String>, String);
+pub(crate) type MemberIdentity = (String, String, Option<String>, String);
 
 /// What an object of the app was before it had versions: `config-ver-7` was `config`, at 7.
 pub fn base(name: &str) -> Option<(&str, u64)> {
@@ -107,7 +108,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&AppObject], namespace: &s
 const REFERRED_TO: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
 /// Whether the content of a live object differs from the manifest of the version with its name.
-pub fn is_other(live: &Value, desired: &Value) -> bool {
+pub(crate) fn is_other(live: &Value, desired: &Value) -> bool {
     annotation(desired, DIGEST).is_some_and(|digest| annotation(live, DIGEST) != Some(digest))
 }
 
@@ -313,7 +314,7 @@ fn references_of_pod(pod: &mut Value, rename: &mut impl FnMut(&str, &mut Value))
 }
 
 /// The kind to which a field of kapp-controller's kinds refers: `secretRef`, `kubeconfigSecretRef`, `configMapRef`.
-pub fn referred_kind(key: &str) -> Option<&'static str> {
+pub(crate) fn referred_kind(key: &str) -> Option<&'static str> {
     match key {
         key if key.ends_with("ecretRef") => Some("Secret"),
         key if key.ends_with("onfigMapRef") => Some("ConfigMap"),

@@ -96,7 +96,7 @@ pub async fn run(
 }
 
 /// Waits until an object that is then created again is gone.
-pub async fn gone_to_replace(
+pub(crate) async fn gone_to_replace(
     removal: &Removal,
     target: &Target,
     options: &ApplyOptions,

@@ -46,7 +46,9 @@ use stopped::Stopped;
 /// How to write.
 #[derive(Debug, Clone)]
 pub struct ApplyOptions {
+    /// The name that owns the written fields.
     pub field_manager: String,
+    /// Whether fields of other managers are taken over instead of refused.
     pub force_conflicts: bool,
     /// Whether marks of written objects are kept for the record of an app: see [`WrittenObject::mark`].
     pub marks: bool,
@@ -88,6 +90,7 @@ pub enum ApplyEvent<'a> {
     Applied(usize, usize),
     /// The number of CRDs that are served, and of all awaited CRDs.
     Established(usize, usize),
+    /// The state of a wait has changed.
     Ready(Waiting<'a>),
 }
 
@@ -98,6 +101,7 @@ pub struct Waiting<'a> {
     pub step: usize,
     /// The number of objects that are ready, and of all awaited objects.
     pub ready: usize,
+    /// All objects that the wait is for.
     pub total: usize,
     /// The objects that are not ready. Only with [`ApplyOptions::shows_waits`].
     pub unready: &'a [Unready<'a>],
@@ -108,6 +112,7 @@ pub struct Waiting<'a> {
 /// An object that is awaited and not ready.
 #[derive(Debug)]
 pub struct Unready<'a> {
+    /// Its kind, namespace and name.
     pub object: &'a ObjectRef,
     /// Why it is not ready: its own state, and for a workload the state of its worst Pod.
     pub reason: String,

@@ -26,6 +26,7 @@ pub enum NotWritten {
     Unknown(Problem),
     /// The object that it replaces was not gone in time.
     Stuck(Problem),
+    /// Anything else: it was not written.
     For(Problem),
 }
 
@@ -36,6 +37,7 @@ impl From<Problem> for NotWritten {
 }
 
 impl NotWritten {
+    /// The problem, whatever the reason.
     pub fn problem(self) -> Problem {
         match self {
             NotWritten::NotYet(_, problem)
@@ -48,6 +50,7 @@ impl NotWritten {
 
 /// An object that was written.
 pub struct WrittenObject {
+    /// What the write did, for the report.
     pub result: ApplyResult,
     /// The live object.
     pub live: LiveObject,

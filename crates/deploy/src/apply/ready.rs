@@ -106,7 +106,9 @@ pub struct Waited {
 /// The state of an object when the wait for it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
+    /// Its last known state.
     pub state: Readiness,
+    /// How long it was awaited until then.
     pub after: Duration,
 }
 

@@ -17,6 +17,7 @@ use super::located::{self, LocatedData, LocatedValue};
 /// A check that can be named in `preflightRules` and by `--preflight`.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownCheck {
+    /// The name in flags, files and reports, in `PascalCase`.
     pub name: &'static str,
     /// One sentence.
     pub about: &'static str,
@@ -27,6 +28,7 @@ pub struct KnownCheck {
 /// A kind of custom check. An entry of `preflightRules` that has the kind's key defines a check of this kind.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownKind {
+    /// The key that an entry has instead of a built-in check's name: `exec`, `cel`.
     pub key: &'static str,
     /// One sentence.
     pub about: &'static str,
@@ -39,7 +41,9 @@ pub struct KnownKind {
 /// What an entry of `preflightRules` can be.
 #[derive(Debug, Clone, Default)]
 pub struct KnownPreflightRules {
+    /// The built-in checks, sorted by name.
     pub checks: Vec<KnownCheck>,
+    /// The kinds of custom checks.
     pub kinds: Vec<KnownKind>,
     /// The checks of Operator Lifecycle Manager, if gantry was built without them.
     pub left_out: &'static [&'static str],
@@ -74,10 +78,12 @@ pub enum AmongManifests {
 /// A key that a check declared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyDescription {
+    /// The key in the check's `config`.
     pub name: &'static str,
     /// The JSON Schema of the value. If manifests may tighten or set the key, its `enum` is ordered from the strictest
     /// word to the most lenient.
     pub schema: Value,
+    /// What a Config document among the manifests may do with it.
     pub among_manifests: AmongManifests,
 }
 
@@ -121,6 +127,7 @@ pub struct ConfigReader<'a> {
 }
 
 impl<'a> ConfigReader<'a> {
+    /// Reads the keys of the check's `config`.
     pub fn new(check: &'a str, config: &'a CheckConfig) -> Self {
         Self::of_section(check, "config", config)
     }
@@ -175,6 +182,7 @@ impl<'a> ConfigReader<'a> {
         value
     }
 
+    /// A boolean key. `about` describes it in the documentation.
     pub fn bool(&mut self, key: &'static str, about: &str, default: bool) -> bool {
         let schema = json!({"description": about, "type": "boolean", "default": default});
         self.read(key, schema, |value| value.as_bool().ok_or_else(|| format!("{value} is not true or false")))
@@ -231,6 +239,7 @@ impl<'a> ConfigReader<'a> {
         .unwrap_or_default()
     }
 
+    /// A text key without a default. `about` describes it in the documentation.
     pub fn string(&mut self, key: &'static str, about: &str) -> Option<String> {
         let schema = json!({"description": about, "type": "string"});
         self.read(key, schema, |value| {

@@ -27,10 +27,20 @@ pub(super) const LONGEST_NAME: usize = 63;
 pub enum CheckDefinition {
     /// A built-in check.
     BuiltIn,
-    /// A custom check: the key of its kind, and the place of that key.
-    Own { kind: &'static str, at: Option<Location> },
-    /// A custom check whose program, named at this place, must not run.
-    NotRun { at: Option<Location>, why: Withheld },
+    /// A custom check.
+    Own {
+        /// The key of its kind, such as `exec`.
+        kind: &'static str,
+        /// The place of that key.
+        at: Option<Location>,
+    },
+    /// A custom check whose program must not run.
+    NotRun {
+        /// The place that names the program.
+        at: Option<Location>,
+        /// Why not.
+        why: Withheld,
+    },
 }
 
 /// Why a program does not run.
@@ -45,7 +55,9 @@ pub enum Withheld {
 /// A check that the configuration defines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomCheck {
+    /// The name of the entry, which flags select it by.
     pub name: String,
+    /// What its entry defines.
     pub definition: CheckDefinition,
     /// The value of the key of its kind.
     pub config: CheckConfig,

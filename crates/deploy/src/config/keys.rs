@@ -67,8 +67,11 @@ pub enum Reach {
 pub struct ConfigKey {
     /// The dotted path, such as `timeouts.request`.
     pub path: &'static str,
+    /// The type of the value, and how flags and variables write it.
     pub kind: SettingKind,
+    /// The layers that may set it.
     pub reach: Reach,
+    /// The text of the default; `None` if there is none, or if it depends on other settings.
     pub default: Option<&'static str>,
     /// The flag that sets it, if any.
     pub flag: Option<&'static str>,

@@ -53,9 +53,11 @@ pub(super) fn merge(layers: &[LayerData], name: &str) -> Option<LocatedValue> {
 /// The rules of all lists.
 #[derive(Debug, Clone, Default)]
 pub struct ConfiguredRules {
+    /// What orders the writes: kapp's change groups and change rules.
     pub bindings: OrderBindings,
     /// The first rule that matches an object determines when it is ready.
     pub waits: Vec<WaitRule>,
+    /// Which fields of live objects are kept.
     pub rebases: Vec<RebaseRule>,
     /// Fields whose values are masked in diffs.
     pub masks: Vec<FieldRule>,
@@ -70,7 +72,9 @@ pub struct ConfiguredRules {
 /// A field of the objects that the matchers match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldRule {
+    /// The objects; one that matches is enough.
     pub matchers: Vec<Matcher>,
+    /// The field.
     pub path: Vec<FieldPathStep>,
 }
 

@@ -10,6 +10,7 @@ use super::origin::{Layer, SettingOrigin};
 /// A merged value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedValue {
+    /// The value itself.
     pub data: LocatedData,
     /// The layer that set the value; for a mapping, the last one that added to it.
     pub layer: Layer,
@@ -19,11 +20,14 @@ pub struct LocatedValue {
     pub key: SettingOrigin,
 }
 
+/// The value of a configuration file, whose parts know their places.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LocatedData {
     /// Null, boolean, number or string.
     Scalar(Json),
+    /// In the order of the file.
     List(Vec<LocatedValue>),
+    /// The entries of all layers, by key.
     Map(BTreeMap<String, LocatedValue>),
 }
 
@@ -63,6 +67,7 @@ impl LocatedValue {
         path.split('.').try_fold(self, |node, step| node.get(step))
     }
 
+    /// The value as JSON, without places.
     pub fn to_value(&self) -> Json {
         match &self.data {
             LocatedData::Scalar(value) => value.clone(),

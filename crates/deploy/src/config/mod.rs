@@ -85,7 +85,9 @@ pub struct Loader {
 /// Valid settings and notices about them for the user.
 #[derive(Debug, Clone)]
 pub struct LoadedSettings {
+    /// The validated settings.
     pub settings: Settings,
+    /// Such as that a file weakens a check, or that a setting has no effect.
     pub notices: Vec<Problem>,
 }
 

@@ -7,6 +7,7 @@ use gantry_core::problem::{Location, Problem};
 /// The source of a setting. A later layer overrides an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
+    /// Nothing sets the key.
     Default,
     /// `~/.config/gantry/config.yaml`.
     User,
@@ -18,6 +19,7 @@ pub enum Layer {
     Manifests,
     /// `GANTRY_…`.
     Environment,
+    /// A flag of the command line, which wins over all other layers.
     Flag,
 }
 

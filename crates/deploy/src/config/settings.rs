@@ -33,14 +33,19 @@ pub struct Settings {
     pub catalogs: Vec<CatalogSource>,
     /// What decides that CRDUpgradeSafety does not run, if that is so.
     pub without_crd_safety: Option<SettingOrigin>,
+    /// What is read and written.
     pub target: TargetSpec,
+    /// `None` for the client's own default.
     pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; `None` for its current one.
     pub context: Option<String>,
     /// The user or service account to impersonate.
     pub user: Option<String>,
     /// The groups to impersonate.
     pub groups: Vec<String>,
+    /// The namespace of objects whose manifest names none; `None` for the target's default.
     pub namespace: Option<String>,
+    /// The name that owns the fields that gantry writes; `gantry` by default.
     pub field_manager: String,
     /// Patterns of objects to take over from the tools that own them.
     pub take_ownership: Vec<String>,
@@ -48,16 +53,21 @@ pub struct Settings {
     pub app: Option<String>,
     /// The namespace that holds the app's record.
     pub app_namespace: Option<String>,
+    /// `None` if nothing sets it; then the command decides.
     pub prune: Option<Prune>,
+    /// `None` for no limit.
     pub prune_max: Option<PruneMax>,
     /// What a deploy waits for.
     pub wait: WaitPolicy,
     /// The program that renders the manifests.
     pub render: Option<Render>,
+    /// How long gantry waits for what.
     pub timeouts: Timeouts,
+    /// The formats of the report, each with its file.
     pub output: Vec<OutputSpec>,
     /// The project file names the outputs.
     pub output_is_of_project: bool,
+    /// When to write styles.
     pub color: ColorChoice,
     pub(super) switches: Vec<Switch>,
     pub(super) tree: LocatedValue,

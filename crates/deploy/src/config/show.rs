@@ -17,6 +17,7 @@ use super::settings::Settings;
 pub struct Setting {
     /// The path, such as `preflightRules[CRDUpgradeSafety].config.mode`.
     pub path: String,
+    /// The value as a file would have it.
     pub value: Value,
     /// The layer, such as `project file`.
     pub layer: String,

@@ -21,9 +21,13 @@ pub(super) const WAIVER_KEYS: &[&str] = &["object", "version", "path", "rule", "
 pub struct Waiver {
     /// The object's name, or `kind/name` as reports show it.
     pub object: Option<String>,
+    /// The version of the CRD that the finding is about.
     pub version: Option<String>,
+    /// The path of the finding, such as `spec.replicas`.
     pub path: Option<String>,
+    /// The name of the rule.
     pub rule: Option<String>,
+    /// Why the finding is acceptable; reports show it.
     pub reason: String,
     /// The last day on which it is valid.
     pub expires: Option<Date>,

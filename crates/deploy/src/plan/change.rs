@@ -19,6 +19,7 @@ use gantry_core::resource::{LiveObject, RawObject, Resource};
 /// One object of the plan.
 #[derive(Debug, Clone)]
 pub struct Change {
+    /// What the deploy does with the object.
     pub action: Action,
     /// The manifest, with `object.namespace` filled in for a namespaced kind.
     pub desired: Manifest,
@@ -28,16 +29,20 @@ pub struct Change {
     pub replaces: Option<Box<removal::Removal>>,
     /// Why it is unknown whether there is a live object; see [`PlanOptions::goes_on_unread`].
     pub unread: Option<Box<Problem>>,
+    /// Where the object is served.
     pub resource: Arc<Resource>,
     /// The other tool that owns the live object.
     pub owner: Option<Box<owner::Owner>>,
+    /// The traces of kapp in the object.
     pub kapp: OfKapp,
     /// The last run left the object as this manifest has it and waited for it, and it has not been written since. Then
     /// [`Change::live`] is the manifest with the live metadata.
     pub is_as_applied: bool,
     /// The manager that applied the live object of a bundle: see [`bundles`].
     pub installer: Option<Box<str>>,
+    /// The CRD on both sides, if the object is one.
     pub crds: Crds,
+    /// Empty until somebody asks for a dry run.
     pub answer: DryRunCache,
 }
 

@@ -77,7 +77,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
 
 /// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with
 /// kapp's.
-pub async fn spare_others(plan: &mut Plan, target: &Target) {
+pub(crate) async fn spare_others(plan: &mut Plan, target: &Target) {
     if plan.changes.iter().any(|change| change.kapp.seized) {
         for found in foresee(plan, target).await {
             plan.changes[found.change].kapp.seized = false;
@@ -263,7 +263,8 @@ struct ManagerFieldsEntry<'c> {
 type Shares<'a> = Vec<(&'a Change, Vec<&'a str>)>;
 
 /// Fields in conflict whose values would not change.
-pub const ONLY_DEFAULTS: &str = "fields that differ from the manifests only in values that the server defaulted,";
+pub(crate) const ONLY_DEFAULTS: &str =
+    "fields that differ from the manifests only in values that the server defaulted,";
 const ONLY_DEFAULTS_HELP: &str = "take ownership of them once with --force-conflicts: it changes none of their values";
 
 /// Reports the owners: a problem for each manager, and another for its fields that would not change.

@@ -87,7 +87,7 @@ impl Filter {
 }
 
 /// Whether any filter may match the manifest.
-pub fn may_match(filters: &[Filter], object: &ObjectRef) -> bool {
+pub(crate) fn may_match(filters: &[Filter], object: &ObjectRef) -> bool {
     filters.is_empty() || filters.iter().any(|filter| filter.may_match(object))
 }
 

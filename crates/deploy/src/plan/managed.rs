@@ -16,7 +16,9 @@ use gantry_core::resource::{ObjectRef, RawObject, Resource};
 /// An entry in `managedFields`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionFieldsEntry<'o> {
+    /// The name of the field manager.
     pub manager: &'o str,
+    /// The version, without the group, that the entry's fields are those of.
     pub version: &'o str,
 }
 

@@ -1,6 +1,6 @@
 //! The plan: desired objects with their live state, and what a deploy would do with each.
 
-pub mod apps_of_gantry;
+pub(crate) mod apps_of_gantry;
 pub mod autoscaled;
 mod beside;
 mod build;
@@ -8,7 +8,7 @@ mod built_in;
 pub mod bundles;
 mod change;
 pub mod conflicts;
-pub mod directives;
+pub(crate) mod directives;
 mod doubtful;
 pub mod filter;
 
@@ -19,7 +19,7 @@ pub mod kinds;
 pub mod managed;
 pub mod only_defaults;
 mod order;
-pub mod outside_commit;
+pub(crate) mod outside_commit;
 pub mod owner;
 pub mod pin;
 mod policy;
@@ -35,7 +35,7 @@ pub mod removal;
 pub mod storage_classes;
 pub mod strategy;
 mod terminating;
-pub mod unchanged;
+pub(crate) mod unchanged;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,6 +80,7 @@ pub struct Unplaced {
 /// Every object of the manifests, in apply order.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
+    /// In the order of the manifests.
     pub changes: Vec<Change>,
     /// The bundles that some changes are part of: see [`Manifest::bundle`].
     pub bundles: Vec<bundles::PlannedBundle>,
@@ -112,6 +113,7 @@ pub struct Plan {
 pub struct ObjectLookup {
     /// The object that it is made for.
     pub object: Arc<ObjectRef>,
+    /// The kind of the object that is read.
     pub resource: Resource,
     /// `None` for all namespaces, or for a cluster-scoped kind.
     pub namespace: Option<String>,
@@ -191,6 +193,7 @@ fn whole(unplaced: &[Unplaced]) -> Result<()> {
 pub struct PlanOptions<'a> {
     /// The namespace of namespaced objects whose manifest names none; `None` for the target's default.
     pub namespace: Option<&'a str>,
+    /// How the deploy writes and waits.
     pub policy: &'a DeployPolicy,
     /// Continues if some live objects cannot be read: their action is unknown. For callers that report all missing
     /// rights at once.

@@ -47,6 +47,7 @@ pub enum Owner {
     GantryApp(String, String),
     /// The kind of its object, namespace and name.
     Flux(&'static str, String, String),
+    /// The name of the Application.
     ArgoCd(String),
     /// The name of the release and its namespace.
     Helm(String, String),
@@ -55,7 +56,9 @@ pub enum Owner {
 /// Labels and annotations that make an object the owner's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnerMarks {
+    /// The keys of the labels.
     pub labels: Vec<&'static str>,
+    /// The keys of the annotations.
     pub annotations: Vec<&'static str>,
 }
 
@@ -176,7 +179,7 @@ fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&st
 }
 
 /// The other tool that owns an object which was created after the plan was built.
-pub fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
+pub(crate) fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
     let Manifest { object, raw, .. } = &change.desired;
     let json = raw.json();
     of(object, live, raw, metadata(&json).label(PART_OF)).0
@@ -198,6 +201,7 @@ pub struct TakeoverPatterns {
 }
 
 impl TakeoverPatterns {
+    /// Patterns of `--take-ownership`, in which `*` and `?` are wildcards.
     pub fn new(patterns: &[String]) -> Self {
         let patterns = patterns.iter().map(|pattern| WildMatch::new(pattern)).collect();
         TakeoverPatterns { patterns, ..TakeoverPatterns::default() }

@@ -19,7 +19,7 @@ use gantry_core::resource::{LiveObject, RawObject};
 const TRIES: u32 = 3;
 
 /// What happened to an object that is no longer at its pin.
-pub enum Moved {
+pub(crate) enum Moved {
     /// What was checked is unchanged, or the create strategy allows the change: apply at this pin.
     Aside(WritePrecondition),
     /// It was created after the checks.
@@ -34,7 +34,7 @@ pub enum Moved {
 ///
 /// # Errors
 /// The object cannot be read.
-pub async fn look_again(change: &Change, target: &Target) -> Result<Moved, Problem> {
+pub(crate) async fn look_again(change: &Change, target: &Target) -> Result<Moved, Problem> {
     let joins_created = change.action == Action::Create && strategy::joins_created(&change.desired);
     if change.live.is_none() && !joins_created {
         return Ok(Moved::TurnedUp);

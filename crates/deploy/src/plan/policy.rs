@@ -8,6 +8,7 @@ const DEFAULT_FIELD_MANAGER: &str = "gantry";
 /// How a deploy of a plan writes and waits.
 #[derive(Debug, Clone)]
 pub struct DeployPolicy {
+    /// The name that owns the written fields.
     pub field_manager: String,
     /// Takes fields from other field managers.
     pub force_conflicts: bool,
@@ -38,6 +39,7 @@ impl Default for DeployPolicy {
 }
 
 impl DeployPolicy {
+    /// What a dry run needs to be the same request as the write.
     pub fn writing(&self) -> Writing<'_> {
         Writing { field_manager: &self.field_manager, force_conflicts: self.force_conflicts }
     }

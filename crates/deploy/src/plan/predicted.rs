@@ -19,7 +19,9 @@ use gantry_core::secret;
 pub struct Predicted<'s> {
     /// Index into `plan.changes`.
     pub change: usize,
+    /// `None` for an object that is created.
     pub live: Option<Value>,
+    /// The object after the deploy.
     pub next: Value,
     /// Why it was computed instead of taken from the server's dry run.
     pub approximate: Option<String>,
@@ -30,7 +32,9 @@ pub struct Predicted<'s> {
 /// How a deploy would write the objects.
 #[derive(Debug, Clone, Copy)]
 pub struct Writing<'a> {
+    /// The name that owns the written fields.
     pub field_manager: &'a str,
+    /// Whether fields of other managers are taken over instead of refused.
     pub force_conflicts: bool,
 }
 

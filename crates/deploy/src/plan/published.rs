@@ -41,6 +41,7 @@ impl<'p> Published<'p> {
         })
     }
 
+    /// The schema of a kind. `None` if the server publishes none.
     pub fn schema(&self, resource: &Resource) -> Option<Described<'_>> {
         let (_, document) =
             self.documents.iter().find(|(version, _)| **version == (&*resource.group, &*resource.version))?;

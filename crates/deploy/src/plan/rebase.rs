@@ -30,7 +30,7 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
 
 /// Adds the labels to each manifest whose live selector or pod template has them. With `drops`, it is removed from
 /// selectors that are not immutable.
-pub fn keep(changes: &mut [Change], drops: bool) {
+pub(crate) fn keep(changes: &mut [Change], drops: bool) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)
         else {

@@ -17,6 +17,7 @@ use gantry_core::resource::{ObjectRef, RawObject, SERVER_METADATA, Step};
 /// A rule: where the value of a field comes from when an object is updated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebaseRule {
+    /// The objects; one that matches is enough.
     pub matchers: Vec<Matcher>,
     /// Each ends with the name of a field.
     pub paths: Vec<Vec<FieldPathStep>>,
@@ -53,7 +54,7 @@ fn filled_in_by_secretgen() -> RebaseRule {
 
 /// Applies the rules to all existing objects, after kapp's own, and leaves out the rules of aggregated ClusterRoles,
 /// which the cluster fills in.
-pub fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
+pub(crate) fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager: &str) {
     let secretgen = filled_in_by_secretgen();
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
         if is_cluster_role(&change.desired.object) && change.desired.may_contain(&["aggregationRule"]) {

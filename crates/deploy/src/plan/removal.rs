@@ -20,8 +20,11 @@ const ORPHAN: &str = "orphan";
 /// One object that leaves the app.
 #[derive(Debug, Clone)]
 pub struct Removal {
+    /// Its kind, namespace and name.
     pub object: Arc<ObjectRef>,
+    /// Where it is served.
     pub resource: Arc<Resource>,
+    /// What is known of the live object.
     pub facts: LiveMetadata,
     /// [`Action::Delete`], or [`Action::Orphan`].
     pub action: Action,
@@ -32,6 +35,7 @@ pub struct Removal {
 /// The members that the manifests do not have, by what happens to them.
 #[derive(Debug, Default)]
 pub struct Removals {
+    /// The objects that leave the app, each with what happens to it.
     pub removals: Vec<Removal>,
     /// Members that are kept because they existed before the app.
     pub adopted: Vec<Arc<ObjectRef>>,

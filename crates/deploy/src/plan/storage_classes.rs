@@ -13,7 +13,7 @@ use gantry_core::text::sanitize;
 const KEY: &str = "storageClassName";
 
 /// A StorageClass of a server.
-pub fn wanted(name: &str) -> ObjectToRead {
+pub(crate) fn wanted(name: &str) -> ObjectToRead {
     let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
     let object = ObjectRef {
         api_version: resource.api_version(),

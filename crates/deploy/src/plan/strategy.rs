@@ -104,7 +104,7 @@ impl DeployStrategy {
 
 /// Turns updates into [`Action::Replace`] according to their strategy. A dry run shows whether the server refuses an
 /// update.
-pub async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
+pub(crate) async fn replace(changes: &mut [Change], target: &Target, field_manager: &str) {
     let may_be_replaced =
         |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
     let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
@@ -152,6 +152,7 @@ fn name_of(key: &str) -> Option<&str> {
 pub struct NotHonoured {
     /// Problems that block the deploy.
     pub blocks: Vec<Problem>,
+    /// Problems that do not: what gantry does instead.
     pub notices: Vec<Problem>,
 }
 
@@ -266,7 +267,7 @@ pub fn joins_created(manifest: &Manifest) -> bool {
 }
 
 /// The notice that the manifest was applied to an object that something else created after the checks.
-pub fn existed(change: &Change) -> Problem {
+pub(crate) fn existed(change: &Change) -> Problem {
     let message = format!(
         "{} was created by something else after the checks; the manifest was applied to it ({PREFIX}{CREATE_STRATEGY})",
         change.desired.object

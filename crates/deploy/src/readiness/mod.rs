@@ -37,8 +37,11 @@ const LONGEST: usize = 240;
 /// The readiness of a live object. Reasons are one line and safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is ready; the note has other information.
-    Ready { note: Option<String> },
+    /// It is ready.
+    Ready {
+        /// Other information about it, on one line.
+        note: Option<String>,
+    },
     /// Its controller is working, or waits for something.
     InProgress(String),
     /// Its controller has given up: without a change, it does not become ready.
@@ -143,12 +146,12 @@ fn evaluate_parts(json: &str, resource: &Resource) -> Readiness {
 }
 
 /// The container of a Pod whose log may show why the Pod is not ready.
-pub fn logging_container(pod: &Value) -> Option<String> {
+pub(crate) fn logging_container(pod: &Value) -> Option<String> {
     pods::logging_container(LiveObjectView(pod))
 }
 
 /// The verdict about a live object, by the first rule that matches it or by its kind.
-pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> ReadinessVerdict {
+pub(crate) fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> ReadinessVerdict {
     match rules::find(rules, &MatchableObject::of_live(object, value)) {
         Some(rule) => match before_all(object.group(), &object.kind, LiveObjectView(value)) {
             Some(state) => state.into(),
@@ -166,13 +169,13 @@ pub fn evaluate_by(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> Rea
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 
 /// The verdict about a new custom resource that has no status yet.
-pub fn without_status() -> ReadinessVerdict {
+pub(crate) fn without_status() -> ReadinessVerdict {
     let state = Readiness::in_progress("it has no status yet, unlike other objects of its kind");
     ReadinessVerdict { ready_after: Some(FIRST_STATUS), ..state.into() }
 }
 
 /// Whether an object counts as ready only because it has no status. A wait rule takes precedence.
-pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bool {
+pub(crate) fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bool {
     let is_empty = |status: &Value| status.is_null() || status.as_object().is_some_and(Map::is_empty);
     matcher::is_custom(object)
         && value.get("status").is_none_or(is_empty)
@@ -181,7 +184,7 @@ pub fn lacks_status(rules: &[WaitRule], object: &ObjectRef, value: &Value) -> bo
 }
 
 /// Whether an object from a list has one of the conditions that determine the readiness of custom resources.
-pub fn tells_ready(json: &str) -> bool {
+pub(crate) fn tells_ready(json: &str) -> bool {
     #[derive(Deserialize)]
     struct StatusPart {
         #[serde(default)]

@@ -14,21 +14,25 @@ use gantry_olm::cluster_catalog::GROUP;
 use gantry_olm::cluster_extension::KIND;
 
 /// The variables that an expression can use.
-pub const VARIABLES: &[&str] = &["object"];
+pub(crate) const VARIABLES: &[&str] = &["object"];
 
 /// Determines when the objects that match are ready.
 #[derive(Debug, Clone)]
 pub struct WaitRule {
+    /// The objects; one that matches is enough.
     pub matchers: Vec<Matcher>,
     /// The controller sets `status.observedGeneration`: until that is the latest generation, the objects are not ready.
     pub observes_generation: bool,
+    /// How readiness is seen.
     pub test: ReadinessTest,
 }
 
 /// The test of a rule.
 #[derive(Debug, Clone)]
 pub enum ReadinessTest {
+    /// What conditions in `status.conditions` mean.
     Conditions(Vec<ConditionMatcher>),
+    /// CEL expressions.
     Expressions(Box<Expressions>),
     /// For a ClusterExtension: the versions that OLM will install, one after another. The first is enough.
     Predicted(Vec<String>),
@@ -37,9 +41,13 @@ pub enum ReadinessTest {
 /// The meaning of a condition.
 #[derive(Debug, Clone, Default)]
 pub struct ConditionMatcher {
+    /// The `type` of the condition.
     pub name: String,
+    /// The `status` of the condition, such as `True`.
     pub status: String,
+    /// Whether the object has failed then.
     pub failure: bool,
+    /// Whether the object is ready then.
     pub success: bool,
     /// Objects that wait for this object can be written, although it is not ready.
     pub unblocks: bool,
@@ -58,14 +66,18 @@ impl ConditionMatcher {
 /// CEL expressions over `object`. An expression that cannot be evaluated counts as false.
 #[derive(Debug, Clone)]
 pub struct Expressions {
+    /// Whether the object is ready.
     pub success: CelExpression,
+    /// Whether it has failed.
     pub failure: Option<CelExpression>,
+    /// Whether objects that wait for it can be written, although it is not ready.
     pub unblocks: Option<CelExpression>,
 }
 
 /// The readiness of an object for objects that wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadinessVerdict {
+    /// The state of the object itself.
     pub state: Readiness,
     /// It is not ready, but objects that wait for it can be written.
     pub unblocks: bool,

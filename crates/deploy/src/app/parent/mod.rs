@@ -42,7 +42,9 @@ const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
 pub enum RunOutcome {
     /// It is writing, or was killed while it wrote.
     Started,
+    /// It wrote everything, and everything that it waited for is ready.
     Applied,
+    /// It ended early, or something did not become ready.
     Failed,
 }
 
@@ -50,11 +52,14 @@ pub enum RunOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LastRun {
+    /// When the run recorded this.
     pub time: Timestamp,
+    /// How far it came.
     pub outcome: RunOutcome,
     /// The user name on the server.
     #[serde(default)]
     pub user: String,
+    /// The version of gantry.
     #[serde(default)]
     pub version: String,
     /// The process: see [`holder`].
@@ -82,19 +87,24 @@ impl LastRun {
 /// A live parent.
 #[derive(Debug, Clone)]
 pub struct Parent {
+    /// The app that it is the record of.
     pub app: App,
+    /// The object of the target.
     pub live: resource::LiveObject,
     /// `Kind.group` of all members, and possibly of more.
     pub kinds: BTreeSet<String>,
     /// The namespaces of all members, and possibly more.
     pub namespaces: BTreeSet<String>,
+    /// The objects of the app, as the last run left them.
     pub members: BTreeSet<AppMember>,
     /// Objects that a run was going to create when it recorded them, without their uids. A run that ends replaces each
     /// by a member, or drops it.
     pub pending: BTreeSet<AppMember>,
     /// `None` if no other object holds a part of it.
     pub parts: Option<InventoryParts>,
+    /// `None` if the record does not say, for example because another tool wrote it.
     pub last: Option<LastRun>,
+    /// What the members looked like when they matched their manifests. `None` if that is unknown.
     pub last_applied: Option<LastApplied>,
     /// The record cannot be read, and is read only to be given up. No member is known then, and no part.
     pub is_damaged: bool,
@@ -103,10 +113,13 @@ pub struct Parent {
 /// What to record.
 #[derive(Debug, Clone)]
 pub struct AppRecordContent {
+    /// `Kind.group` of all members.
     pub kinds: BTreeSet<String>,
+    /// The namespaces of all members.
     pub namespaces: BTreeSet<String>,
     /// With those that the run is going to create.
     pub members: BTreeSet<AppMember>,
+    /// The run that writes the record.
     pub last: LastRun,
     /// `None` if it is unknown whether the members match the manifests.
     pub last_applied: Option<LastApplied>,

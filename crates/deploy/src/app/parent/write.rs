@@ -81,6 +81,7 @@ impl Parent {
 /// Why a record was not written.
 #[derive(Debug)]
 pub struct NotRecorded {
+    /// Why, with the next step.
     pub problem: Problem,
     /// A webhook that is called for the record does not answer.
     pub lacks_webhook: bool,

@@ -2,10 +2,10 @@
 
 mod acyclic;
 mod backing_workloads;
-pub mod bindings;
+pub(crate) mod bindings;
 mod bound;
 mod defaults;
-pub mod rule;
+pub(crate) mod rule;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -65,6 +65,7 @@ impl PlanGraph {
 pub struct OrderNotes {
     /// Rules that this deploy cannot keep.
     pub blocks: Vec<Problem>,
+    /// Rules that have no effect in this deploy.
     pub notices: Vec<Problem>,
     /// Rules after which objects are written before others are ready, because the deploy does not wait for that.
     pub unawaited: Vec<Problem>,
