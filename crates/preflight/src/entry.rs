@@ -11,6 +11,7 @@ pub struct CheckEntry {
     pub name: &'static str,
     /// One line, for lists.
     pub summary: &'static str,
+    /// The texts of its rules, in the order of the lists.
     pub rules: fn() -> Vec<&'static RuleDoc>,
     /// Every name that a finding of this check can have, if it reproduces other tools; otherwise those of its rules.
     pub names: Option<fn() -> Vec<&'static str>>,
@@ -35,6 +36,7 @@ pub struct CheckEntry {
 /// Findings of another check that are left out if this one reports the same with at least the same severity.
 #[derive(Debug, Clone, Copy)]
 pub struct Superseded {
+    /// The name of the other check.
     pub check: &'static str,
     /// The rule of that check. Findings of both checks are compared by their [`Complaint`](gantry_core::finding::Complaint).
     pub rule: &'static str,
@@ -69,7 +71,7 @@ impl CheckEntry {
     }
 
     /// Every name that a finding of this check can have.
-    pub fn finding_names(&self) -> Vec<&'static str> {
+    pub(crate) fn finding_names(&self) -> Vec<&'static str> {
         match self.names {
             Some(names) => names(),
             None => (self.rules)().iter().map(|rule| rule.name).collect(),

@@ -2,8 +2,6 @@
 //!
 //! The pages under `docs/rules/` are generated from the same texts, `rules/NAME.md`; a test fails if they are stale.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use super::custom;
@@ -224,7 +222,7 @@ fn example_object(example: &RuleExample) -> String {
 }
 
 /// The page of a rule, as Markdown.
-pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
+pub(crate) fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
     let no_waiver = match is_refusal(check, rule) {
         true => format!(
             "\n## No waiver\n\n{}\n",
@@ -252,18 +250,6 @@ pub fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         example = rule.example_text(),
         what_to_do = rule.what_to_do(),
     )
-}
-
-/// The list of all rules, as Markdown.
-pub fn index() -> String {
-    let mut text = String::from("# Rules\n\n`gantry rules NAME` prints the same text as these pages.\n");
-    for check in CHECKS {
-        let _ = write!(text, "\n## [{0}](../checks/{0}.md)\n\n", check.name);
-        for rule in (check.rules)() {
-            let _ = writeln!(text, "- [{0}]({0}.md): {1}", rule.name, rule.summary());
-        }
-    }
-    text
 }
 
 fn line(text: &mut String, line: &str) {
@@ -296,6 +282,7 @@ fn uncapital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fmt::Write as _;
     use std::path::Path;
 
     use super::*;
@@ -303,6 +290,18 @@ mod tests {
     use gantry_core::date::Date;
     use gantry_core::finding::{CheckStatus, samples};
     use gantry_deploy::config::Loader;
+
+    /// The list of all rules, as Markdown.
+    fn index() -> String {
+        let mut text = String::from("# Rules\n\n`gantry rules NAME` prints the same text as these pages.\n");
+        for check in CHECKS {
+            let _ = write!(text, "\n## [{0}](../checks/{0}.md)\n\n", check.name);
+            for rule in (check.rules)() {
+                let _ = writeln!(text, "- [{0}]({0}.md): {1}", rule.name, rule.summary());
+            }
+        }
+        text
+    }
 
     #[test]
     fn every_name_that_is_listed_can_be_explained() {

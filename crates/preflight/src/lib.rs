@@ -3,19 +3,19 @@
 //! A check reports violations ([`Violation`]); the runner decides their severity (mode, `--warn-only`) and finds their
 //! place in the manifests. A check that could not do its work returns [`CouldNotCheck`], which is never a pass.
 
-pub mod admission_dry_run;
-pub mod api_availability;
+mod admission_dry_run;
+mod api_availability;
 mod change_place;
 #[cfg(test)]
 pub mod context_for_tests;
-pub mod conversion_webhook;
+mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom;
-pub mod custom_resource_validation;
+mod custom_resource_validation;
 pub mod deletion_safety;
 pub mod entry;
 pub mod explain;
-pub mod objects;
+mod objects;
 #[cfg(feature = "olm")]
 pub mod olm;
 #[cfg(not(feature = "olm"))]
@@ -25,7 +25,7 @@ mod pair;
 pub mod permission_validation;
 pub mod proofs;
 pub mod registry;
-pub mod rule;
+mod rule;
 pub mod run;
 mod superseded;
 mod violation;
@@ -56,7 +56,9 @@ pub const UNKNOWN_LOOKUPS: &str = "rights to what checks read may be missing, as
 
 /// The input of a check.
 pub struct Context<'a> {
+    /// What the deploy would do.
     pub plan: &'a Plan,
+    /// Where live state is read from. Checks never write to it.
     pub target: &'a Target,
     /// Determines the lookups of all checks of this run.
     pub lookups: &'a (dyn Fn() -> Vec<FindLookups> + Sync),
@@ -119,13 +121,14 @@ struct Noticed {
 }
 
 impl Notices {
+    /// A message for the user that is no finding and changes no verdict.
     pub fn add(&self, message: impl Into<String>) {
         self.lock().notices.push(Problem::new(message));
     }
 
     /// Adds what a check that runs by default could not check, because the user may not read it or the target cannot
     /// answer.
-    pub fn not_checked(&self, check: &str, left_out: CouldNotCheck) {
+    pub(crate) fn not_checked(&self, check: &str, left_out: CouldNotCheck) {
         let problem = Problem::new(format!("{check} did not check everything: {}", left_out.message));
         let problem = left_out.help.into_iter().fold(problem, Problem::help);
         self.lock().notices.push(problem);
@@ -151,6 +154,7 @@ impl Notices {
 pub struct CheckLookup {
     /// The index in `plan.changes` of the change that needs the lookup.
     pub change: usize,
+    /// The resource that is requested.
     pub resource: Resource,
     /// `None` means all namespaces, or a cluster-scoped kind.
     pub namespace: Option<String>,
@@ -167,7 +171,7 @@ impl CheckLookup {
     }
 
     /// The content that a Service serves, through the API server's proxy.
-    pub fn get_content(change: usize, url: &ServiceUrl) -> Self {
+    pub(crate) fn get_content(change: usize, url: &ServiceUrl) -> Self {
         CheckLookup::get(change, ServiceUrl::resource(), Some(url.namespace.clone()), url.resource_name())
     }
 
@@ -180,13 +184,15 @@ impl CheckLookup {
 /// The result of a check.
 #[derive(Debug)]
 pub enum CheckResult {
-    /// The violations found, and the parts of the plan that could not be checked; with any of those the check has not
-    /// passed. `coverage` describes what was examined, if that is worth reporting; `suppressed` counts the violations
-    /// that the configuration switches off.
+    /// The check did its work.
     Checked {
+        /// The violations found, in any order.
         violations: Vec<Violation>,
+        /// The parts of the plan that could not be checked. With any of them, the check has not passed.
         unchecked: Vec<CouldNotCheck>,
+        /// What was examined, if that is worth reporting.
         coverage: Vec<Coverage>,
+        /// How many violations the configuration switches off.
         suppressed: Vec<Suppressed>,
     },
     /// The check did not run, for this reason.
@@ -227,6 +233,7 @@ impl From<ViolationsFound> for CheckResult {
     }
 }
 
+/// The answer of [`Check::run`].
 pub type CheckFuture<'a> = Pin<Box<dyn Future<Output = Result<CheckResult, CouldNotCheck>> + Send + 'a>>;
 
 /// Determines the lookups of a check; can take more than a second of processor time.
@@ -237,6 +244,7 @@ pub type LiveLookups<'a> = Pin<Box<dyn Future<Output = Result<Vec<CheckLookup>, 
 
 /// A configured preflight check.
 pub trait Check: Send + Sync {
+    /// Looks at the plan and reports all violations. The error says that the check could not do its work.
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a>;
 
     /// The data that the check needs about the objects of changed CRDs, so one pass over them serves all checks.
@@ -290,3 +298,8 @@ pub trait Check: Send + Sync {
         false
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PreflightReadme;

@@ -30,7 +30,7 @@ pub fn find(name: &str) -> Option<&'static CheckEntry> {
 }
 
 /// The names of all checks.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|check| check.name)
 }
 

@@ -28,26 +28,34 @@ use gantry_olm::content::Catalogs;
 
 /// A check that takes part in this run.
 pub struct Enabled {
+    /// The name of the check.
     pub name: String,
+    /// Whether its findings are errors or warnings.
     pub mode: Mode,
     /// No flag, variable or file names the check.
     pub by_default: bool,
+    /// The check with its configuration.
     pub check: Box<dyn Check>,
 }
 
 /// The options of a run of the checks.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
+    /// Findings that are errors count as warnings (`--warn-only`).
     pub warn_only: bool,
+    /// Messages must not contain values of objects (`--redact`).
     pub redact: bool,
+    /// Findings that may pass.
     pub waivers: Waivers<'a>,
     /// Known findings, which no longer count.
     pub baseline: Option<&'a Baseline>,
+    /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
     /// All checks that the configuration defines, whether they run or not, because their names are also names of rules.
     pub custom_checks: &'a [CustomCheck],
     /// Results shared with other clusters.
     pub known: Option<&'a Arc<ProofCache>>,
+    /// The progress of the checks.
     pub stage: &'a ProgressStage,
 }
 

@@ -30,7 +30,9 @@ impl From<usize> for ViolationSubject {
 /// A violation of a rule, before the runner finds its place and decides its severity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
+    /// The object that it is about.
     pub subject: ViolationSubject,
+    /// The name of the rule.
     pub rule: Cow<'static, str>,
     /// The rule's own severity. The runner can lower it, but never raises it.
     pub severity: Severity,
@@ -39,6 +41,7 @@ pub struct Violation {
     pub may_be_accepted: bool,
     /// The place in the desired object to point at; if it does not exist, its deepest existing ancestor.
     pub at: Vec<Step>,
+    /// What the rule says.
     pub body: FindingBody,
 }
 

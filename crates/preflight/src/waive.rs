@@ -14,6 +14,7 @@ use gantry_deploy::config::Waiver;
 /// The waivers of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Waivers<'a> {
+    /// In the order of the file.
     pub list: &'a [Waiver],
     /// The current date in UTC. A waiver still applies on the day on which it expires.
     pub today: Date,

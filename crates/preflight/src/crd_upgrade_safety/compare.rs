@@ -19,7 +19,8 @@ use gantry_yaml::explain_json;
 
 /// Keywords that only contain further schema nodes. The walk descends into them and compares each node on its own.
 /// (`additionalProperties` is walked too, but a rule is responsible for its other values.)
-pub const WALKED: &[&str] = &["items", "properties"];
+#[cfg(test)]
+pub(crate) const WALKED: &[&str] = &["items", "properties"];
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
@@ -36,18 +37,21 @@ fn is_built_in(name: &str) -> bool {
 /// A violation of a rule by a pair of CRDs.
 #[derive(Debug, Clone)]
 pub struct RuleViolation {
+    /// The rule that is violated.
     pub rule: &'static Rule,
+    /// The version whose schema it is about; `None` if it is about the whole CRD.
     pub version: Option<String>,
     /// The schema node: `^.spec.pollInterval`.
     pub path: Option<String>,
     /// The same as steps from the root of the version's schema; empty if the violation is not about a node.
     pub node: Vec<Step>,
+    /// What the rule says, before it has a place.
     pub diagnosis: ViolationText,
 }
 
 impl RuleViolation {
     /// A violation of a rule about whole CRDs.
-    pub fn of_crd(rule: &'static Rule, diagnosis: ViolationText) -> Self {
+    pub(crate) fn of_crd(rule: &'static Rule, diagnosis: ViolationText) -> Self {
         let (path, node) = diagnosis.node.clone().unzip();
         RuleViolation { rule, version: diagnosis.version.clone(), path, node: node.unwrap_or_default(), diagnosis }
     }
@@ -56,6 +60,7 @@ impl RuleViolation {
 /// The difference between a live CRD and the desired one.
 #[derive(Debug, Default)]
 pub struct CrdComparison {
+    /// Those of the rules about whole CRDs first, then those of each version.
     pub violations: Vec<RuleViolation>,
     /// The versions in whose schema no rule reports anything, but whose new fields can affect existing objects: see
     /// [`adds_to_objects`].
@@ -137,7 +142,7 @@ fn compare_versions(crd: &Crd, lower: &str, higher: &str) -> Vec<(String, &'stat
 
 /// Compares two schemas node by node. `version` is the version that the violations name, and `index` the index of the
 /// version in the desired CRD that they point at.
-pub fn compare_schemas(
+pub(crate) fn compare_schemas(
     crd: &str,
     version: &str,
     index: usize,

@@ -6,21 +6,21 @@
 mod bounds;
 pub mod compare;
 pub mod crd_fields;
-pub mod decide;
-pub mod documented;
+pub(crate) mod decide;
+pub(crate) mod documented;
 mod evidence;
 mod indirect;
 pub use gantry_schema::json;
 mod kept_fields;
 mod keyword_change;
 mod migration;
-pub mod node;
-pub mod options;
+pub(crate) mod node;
+pub(crate) mod options;
 mod place;
 pub mod presets;
-pub mod rule;
+pub(crate) mod rule;
 pub mod rules;
-pub mod server;
+pub(crate) mod server;
 mod stored;
 mod switched_off;
 mod unexplained;
@@ -56,9 +56,9 @@ use gantry_deploy::plan::{Change, Plan, upgraded_crds};
 use gantry_olm::cluster_extension::SafetyOff;
 use gantry_proof::Limits;
 
-pub const NAME: &str = "CRDUpgradeSafety";
+pub(crate) const NAME: &str = "CRDUpgradeSafety";
 
-pub const ENTRY: CheckEntry = CheckEntry {
+pub(crate) const ENTRY: CheckEntry = CheckEntry {
     names: Some(options::finding_names),
     configure: |reader| {
         CrdUpgradeOptions::read(reader);
@@ -76,10 +76,12 @@ pub const ENTRY: CheckEntry = CheckEntry {
 /// The check, configured.
 #[derive(Debug, Clone)]
 pub struct CrdUpgradeSafety {
+    /// The check's configuration.
     pub options: CrdUpgradeOptions,
 }
 
 impl CrdUpgradeSafety {
+    /// The check with this configuration.
     pub fn new(options: CrdUpgradeOptions) -> Self {
         CrdUpgradeSafety { options }
     }

@@ -53,12 +53,15 @@ pub struct Enforced {
 /// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CrdUpgradeOptions {
+    /// Whose verdict counts.
     pub preset: Preset,
+    /// What an undecided change means.
     pub fail_mode: FailMode,
     /// OLM's `enforcement: None`: the check does not run.
     pub off: bool,
     /// Where it is configured.
     pub off_at: Option<Location>,
+    /// The rules whose severity is set, in the order of the file; the last match counts.
     pub rules: Vec<Enforced>,
     /// The settings of crdify for `preset: crdify` and `olm-v1`.
     pub crdify: crdify::CrdifyOptions,

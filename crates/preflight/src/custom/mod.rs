@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 
 /// A kind of custom check.
 #[derive(Debug, Clone, Copy)]
-pub struct KindEntry {
+pub(crate) struct KindEntry {
     /// The key in an entry of `preflightRules` that defines such a check.
     pub key: &'static str,
     /// One line, for lists.
@@ -49,7 +49,7 @@ pub struct KindEntry {
 }
 
 /// Every kind, sorted by key.
-pub static KINDS: &[KindEntry] = &[cel::KIND, exec::KIND];
+pub(crate) static KINDS: &[KindEntry] = &[cel::KIND, exec::KIND];
 
 impl KindEntry {
     /// The kind as the configuration reader needs it.
@@ -59,18 +59,21 @@ impl KindEntry {
 }
 
 /// The path of the documentation page.
-pub const DOCS: &str = "docs/checks/own-checks.md";
+pub(crate) const DOCS: &str = "docs/checks/own-checks.md";
 
 /// The environment in which programs run.
 #[derive(Debug, Clone)]
 pub struct ProgramEnvironment {
+    /// The folder that the programs are started in.
     pub working_directory: PathBuf,
+    /// All variables that they get.
     pub environment: BTreeMap<String, String>,
     /// One permit for each program that may run at the same time.
     permits: Arc<Semaphore>,
 }
 
 impl ProgramEnvironment {
+    /// Programs started in this folder with these variables; a few run at the same time.
     pub fn new(working_directory: PathBuf, environment: BTreeMap<String, String>) -> Self {
         ProgramEnvironment { working_directory, environment, permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
@@ -94,7 +97,7 @@ pub fn build(
 }
 
 /// A one-line description of a definition.
-pub fn describe(definition: &CheckDefinition, config: &CheckConfig) -> String {
+pub(crate) fn describe(definition: &CheckDefinition, config: &CheckConfig) -> String {
     match definition {
         CheckDefinition::BuiltIn => String::new(),
         CheckDefinition::NotRun { why: Withheld::CameWithManifests, .. } => "not run: the manifests name it".to_owned(),
@@ -138,7 +141,7 @@ impl Check for NotRun {
 
 /// The name of a custom check and the place of its definition.
 #[derive(Debug, Clone)]
-pub struct CustomCheckIdentity {
+pub(crate) struct CustomCheckIdentity {
     pub name: String,
     pub at: Option<Location>,
 }

@@ -32,9 +32,9 @@ use gantry_core::text::sanitize;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{ObjectLookup, Plan};
 
-pub const NAME: &str = "DeletionSafety";
+pub(crate) const NAME: &str = "DeletionSafety";
 
-pub const ENTRY: CheckEntry = CheckEntry {
+pub(crate) const ENTRY: CheckEntry = CheckEntry {
     guards_deletions: true,
     ..CheckEntry::new(
         NAME,
@@ -50,7 +50,7 @@ const PAGE: u32 = 500;
 const EXAMPLES: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
-pub struct DeletionSafety;
+pub(crate) struct DeletionSafety;
 
 impl Check for DeletionSafety {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use gantry_core::crd::{CrdVersion, steps};
-use gantry_core::resource::Step;
+use gantry_core::crd::CrdVersion;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, TypedValueError};
 use gantry_schema::{FieldError, Schema};
@@ -23,8 +22,6 @@ pub struct CompiledVersion {
     pub compares_objects: bool,
     /// Whether there is a list that server-side apply may be unable to parse although its items are valid.
     pub has_set_of_structures: bool,
-    /// The index in `spec.versions`.
-    pub index: usize,
 }
 
 impl CompiledVersion {
@@ -58,7 +55,6 @@ impl CompiledVersion {
             compares_objects: compares_objects(&raw),
             raw: Arc::new(raw),
             status_subresource: version.status_subresource,
-            index: version.index,
         }
     }
 
@@ -71,11 +67,6 @@ impl CompiledVersion {
         unreadable: &[TypedValueError],
     ) -> RatchetingRefusals {
         ratchet::refused_updates(&self.schema, &self.raw, error, objects, unreadable)
-    }
-
-    /// The steps from the root of the CRD to the schema of this version.
-    pub fn steps(&self) -> Vec<Step> {
-        steps::schema(self.index)
     }
 }
 

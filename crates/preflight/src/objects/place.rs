@@ -79,13 +79,6 @@ pub fn value_at<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     })
 }
 
-pub fn value_at_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
-    steps.iter().try_fold(value, |value, step| match step {
-        Step::Key(key) => value.get_mut(key),
-        Step::Index(index) => value.get_mut(index),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,7 +1,7 @@
 //! The checks for Operator Lifecycle Manager, and the data that they share: the ClusterExtensions of the plan and the
 //! live ones, and the catalogs from which they are resolved. Each is read once per run.
 
-pub mod catalogs;
+pub(crate) mod catalogs;
 pub mod extension_resolution;
 pub mod operator_dependencies;
 
@@ -28,7 +28,7 @@ pub const LEFT_OUT: &[&str] = &[];
 
 /// A ClusterExtension of the plan.
 #[derive(Debug, Clone)]
-pub struct RequestedExtension {
+pub(crate) struct RequestedExtension {
     /// Index into `plan.changes`.
     pub change: usize,
     pub extension: Extension,
@@ -37,7 +37,7 @@ pub struct RequestedExtension {
 
 /// The ClusterExtensions of a plan, as their manifests have them.
 #[derive(Debug, Default)]
-pub struct OfPlan {
+pub(crate) struct OfPlan {
     pub asked: Vec<RequestedExtension>,
     /// Fields that have the wrong type or value: the change, the steps to the field, and the message.
     pub wrong: Vec<(usize, Vec<Step>, String)>,
@@ -65,7 +65,7 @@ impl OfPlan {
 }
 
 /// A catalog that an extension selects, with its part about the package of the extension.
-pub struct Selected<'a> {
+pub(crate) struct Selected<'a> {
     pub known: &'a SelectableCatalog,
     pub package: Option<&'a Package>,
     /// The names of all packages of the catalog.
@@ -94,6 +94,7 @@ pub struct OlmState<'a> {
 }
 
 impl<'a> OlmState<'a> {
+    /// Reads nothing yet.
     pub fn new(
         plan: &'a Plan,
         target: &'a Target,
@@ -105,7 +106,7 @@ impl<'a> OlmState<'a> {
     }
 
     /// Whether the target is a server, which has catalogd.
-    pub fn is_of_server(&self) -> bool {
+    pub(crate) fn is_of_server(&self) -> bool {
         self.target.is_server()
     }
 
@@ -119,7 +120,7 @@ impl<'a> OlmState<'a> {
     }
 
     /// The ClusterExtensions of the plan.
-    pub fn of_plan(&self) -> &OfPlan {
+    pub(crate) fn of_plan(&self) -> &OfPlan {
         self.of_plan.get_or_init(|| OfPlan::read(self.plan, |change| self.after(change)))
     }
 
@@ -156,7 +157,7 @@ impl<'a> OlmState<'a> {
     ///
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
-    pub async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
+    pub(crate) async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
         let known = self.known().await?;
         let asked = &self.of_plan().asked;
         let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
@@ -174,12 +175,12 @@ impl<'a> OlmState<'a> {
 }
 
 /// Whether the target has every catalog that OLM would use. A folder may lack some.
-pub fn has_catalogs(context: &Context<'_>) -> bool {
+pub(crate) fn has_catalogs(context: &Context<'_>) -> bool {
     context.target.is_server()
 }
 
 /// The available catalogs that an extension selects. The error is OLM's message.
-pub fn selected<'a>(
+pub(crate) fn selected<'a>(
     asked: &RequestedExtension,
     known: &'a [SelectableCatalog],
 ) -> Result<Vec<&'a SelectableCatalog>, String> {
@@ -188,7 +189,7 @@ pub fn selected<'a>(
 }
 
 /// The catalogs that an extension selects, available or not. The error is OLM's message.
-pub fn matching<'a>(
+pub(crate) fn matching<'a>(
     asked: &RequestedExtension,
     known: &'a [SelectableCatalog],
 ) -> Result<Vec<&'a SelectableCatalog>, String> {
@@ -200,7 +201,7 @@ pub fn matching<'a>(
 
 /// What the selected catalogs contain about the package; `None` if one of them cannot be read, because then the result
 /// is unknown.
-pub fn contents_of<'a>(
+pub(crate) fn contents_of<'a>(
     asked: &RequestedExtension,
     selected: &[&'a SelectableCatalog],
     contents: &'a Contents,

@@ -19,9 +19,17 @@ const WIDTH: usize = 88;
 /// The subject of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RbacSubject {
+    /// The name of a user.
     User(String),
+    /// The name of a group.
     Group(String),
-    ServiceAccount { namespace: String, name: String },
+    /// A ServiceAccount.
+    ServiceAccount {
+        /// Its namespace, which need not be that of the binding.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl RbacSubject {
@@ -96,6 +104,7 @@ impl Grants {
         grants
     }
 
+    /// Adds one right, in a namespace or everywhere.
     pub fn add(&mut self, namespace: Option<&str>, atom: Atom) {
         match namespace {
             Some(namespace) => self.by_namespace.entry(namespace.to_owned()).or_default().insert(atom),

@@ -22,6 +22,7 @@ const CERT_MANAGER: &str = "cert-manager.io";
 /// The rights that bundles need.
 #[derive(Debug, Default)]
 pub struct InstallerRights {
+    /// The rights of the ServiceAccounts that install them.
     pub grants: Grants,
     /// Whether they contain names of roles that end with a hash.
     pub has_hashes: bool,

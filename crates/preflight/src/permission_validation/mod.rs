@@ -34,9 +34,10 @@ use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::{ObjectLookup, Plan};
 use gantry_olm::cluster_extension::Extension;
 
+/// The name of the check.
 pub const NAME: &str = "PermissionValidation";
 
-pub const ENTRY: CheckEntry = CheckEntry {
+pub(crate) const ENTRY: CheckEntry = CheckEntry {
     configure: |reader| {
         // The same rights are found with either, and which requests are cheaper depends on the deploy.
         let about = "as in kapp, and without effect: gantry itself chooses which of the two it sends";
@@ -53,7 +54,7 @@ pub const ENTRY: CheckEntry = CheckEntry {
 };
 
 #[derive(Debug, Clone, Copy)]
-pub struct PermissionValidation;
+pub(crate) struct PermissionValidation;
 
 impl Check for PermissionValidation {
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {

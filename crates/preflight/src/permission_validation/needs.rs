@@ -24,18 +24,36 @@ pub struct Need {
     pub change: usize,
     /// The namespace; `None` means all namespaces, or a cluster-scoped object.
     pub namespace: Option<String>,
+    /// What the user must be allowed to do.
     pub right: Right,
 }
 
+/// A right that a deploy needs, and what suffices instead of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Right {
     /// The right to send a request.
-    Request { atom: Atom, version: String },
-    /// The right to write a Role or ClusterRole: `escalate`, or every rule of the role; with an aggregation rule,
-    /// `escalate` or every right.
-    WriteRole { escalate: Atom, rules: BTreeSet<Atom>, aggregates: bool },
-    /// The right to write a binding: `bind`, or every rule of the role.
-    WriteBinding { bind: Atom, role: RoleRef },
+    Request {
+        /// The verb on a resource.
+        atom: Atom,
+        /// The version at which the request is sent, for the texts only: RBAC knows no versions.
+        version: String,
+    },
+    /// The right to write a Role or ClusterRole.
+    WriteRole {
+        /// It is enough.
+        escalate: Atom,
+        /// Without it, the user needs each of these: the rules of the role.
+        rules: BTreeSet<Atom>,
+        /// The role has an aggregation rule: without `escalate`, the user needs every right.
+        aggregates: bool,
+    },
+    /// The right to write a binding.
+    WriteBinding {
+        /// It is enough.
+        bind: Atom,
+        /// Without it, the user needs every rule of this role.
+        role: RoleRef,
+    },
 }
 
 /// When the rights are needed.

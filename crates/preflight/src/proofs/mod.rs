@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use self::known::ProofCache;
-pub use self::proven::Proven;
-pub use self::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
+pub(crate) use self::proven::Proven;
+pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
 use gantry_proof::Limits;
 
 /// The answer to one question, when it is known.

@@ -9,13 +9,13 @@
 //! One thing is not reproduced: the struct diff that crdify prints for an unhandled change. OLM's short form of it is
 //! used for both.
 
-pub mod crdify;
+pub(crate) mod crdify;
 mod flatten;
 mod gostring;
-pub mod kapp;
+pub(crate) mod kapp;
 pub mod options;
 mod typed;
-pub mod validations;
+pub(crate) mod validations;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ use gantry_core::resource::Step;
 /// A tool, with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresetTool {
+    /// kapp's own `CRDUpgradeSafety`, which has no settings that change its verdict.
     Kapp,
     /// Also OLM v1, with [`CrdifyOptions::olm_v1`].
     Crdify(CrdifyOptions),
@@ -39,11 +40,13 @@ pub enum PresetTool {
 pub struct Flagged {
     /// The tool's own name: `type`, `existingFieldRemoval`, `NoScopeChange`.
     pub validation: &'static str,
+    /// The severity that the tool's settings give it.
     pub severity: Severity,
     /// `v1`, or `v1alpha1 -> v1` for a pair of served versions.
     pub version: Option<String>,
     /// In the tool's own notation.
     pub path: Option<String>,
+    /// The tool's own text.
     pub text: String,
     /// The line that the tool prints after `validating upgrade for CRD "N"`.
     pub documented: String,
@@ -73,7 +76,7 @@ impl Flagged {
 }
 
 /// The page of `gantry rules` that explains a tool's validation: the rule about the same change, or the check.
-pub fn explained_by(validation: &'static str) -> &'static str {
+pub(crate) fn explained_by(validation: &'static str) -> &'static str {
     match validation {
         "default" => "NoDefaultChanged",
         "enum" => "NoEnumValueRemoved",
@@ -109,7 +112,7 @@ pub fn judge(pair: &CrdPair, tool: &PresetTool) -> Result<Vec<Flagged>, Malforme
 }
 
 /// The parsed schemas of both CRDs, by version.
-pub struct SchemasByVersion<'a> {
+pub(crate) struct SchemasByVersion<'a> {
     live: BTreeMap<&'a str, Json<'a>>,
     desired: BTreeMap<&'a str, Json<'a>>,
     empty: JsonMap<'a>,

@@ -3,10 +3,10 @@
 use gantry_core::finding::Severity;
 
 /// The validation that reports the changes that no other validation handles.
-pub const UNHANDLED: &str = "unhandled";
+pub(crate) const UNHANDLED: &str = "unhandled";
 
 /// The severity of a validation; `None` switches it off. Its keyword still counts as handled.
-pub type Enforcement = Option<Severity>;
+pub(crate) type Enforcement = Option<Severity>;
 
 /// Whether served versions are compared if the desired CRD converts with a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +21,9 @@ pub enum ConversionPolicy {
 /// All settings of crdify that affect its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrdifyOptions {
+    /// crdify's `conversionPolicy`.
     pub conversion: ConversionPolicy,
+    /// The severity of a change that no validation handles.
     pub unhandled: Enforcement,
     /// `enum`'s `additionPolicy: Allow`.
     pub enum_addition: bool,

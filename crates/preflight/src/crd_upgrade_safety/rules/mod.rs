@@ -12,7 +12,7 @@ mod defaults;
 mod effects;
 mod enums;
 mod fields;
-pub mod indirect_change;
+pub(crate) mod indirect_change;
 mod int_or_string_change;
 mod list_map_keys_change;
 mod list_type_change;
@@ -21,7 +21,7 @@ mod names;
 mod no_type_change;
 mod nullable_change;
 mod pruning_turned_on;
-pub mod served_version_loses_fields;
+pub(crate) mod served_version_loses_fields;
 mod served_versions_differ;
 mod storage_version_loses_fields;
 mod subresources;
@@ -84,9 +84,9 @@ const fn beyond(semantic: Severity) -> Weight {
     Weight::Beyond { semantic }
 }
 
-pub const INDIRECT_CHANGE: Rule = rule!("IndirectChange", Unknown, [], Judge::Proof);
+pub(crate) const INDIRECT_CHANGE: Rule = rule!("IndirectChange", Unknown, [], Judge::Proof);
 
-pub const SERVED_VERSION_LOSES_FIELDS: Rule =
+pub(crate) const SERVED_VERSION_LOSES_FIELDS: Rule =
     rule!("ServedVersionLosesFields", beyond(Severity::Warning), [], Judge::Crd(served_version_loses_fields::judge));
 
 /// Every rule, sorted by name. Violations of one node are reported in this order.

@@ -40,9 +40,9 @@ use gantry_deploy::plan::{Change, Plan};
 use gantry_olm::cluster_catalog;
 use gantry_olm::cluster_extension;
 
-pub const NAME: &str = "ExtensionResolution";
+pub(crate) const NAME: &str = "ExtensionResolution";
 
-pub const ENTRY: CheckEntry = CheckEntry {
+pub(crate) const ENTRY: CheckEntry = CheckEntry {
     configure: |reader| {
         options(reader);
     },

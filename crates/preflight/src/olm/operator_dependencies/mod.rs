@@ -35,9 +35,9 @@ use gantry_core::resource::Resource;
 use gantry_deploy::plan::Plan;
 use gantry_olm::cluster_extension;
 
-pub const NAME: &str = "OperatorDependencies";
+pub(crate) const NAME: &str = "OperatorDependencies";
 
-pub const ENTRY: CheckEntry = CheckEntry::new(
+pub(crate) const ENTRY: CheckEntry = CheckEntry::new(
     NAME,
     "the requirements of all operators on each other must be met, before and after the deploy",
     rules::docs,
@@ -105,7 +105,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
 
 /// The required APIs that are served after the deploy.
 #[derive(Debug, Default)]
-pub struct ServedApis {
+pub(crate) struct ServedApis {
     apis: BTreeSet<Api>,
     /// The APIs that a CRD of the manifests stops serving, with the index of its change.
     dropped: BTreeMap<Api, usize>,
