@@ -22,14 +22,21 @@ use gantry_report::human::{HumanOptions, Sources, write_problems};
 pub struct Host {
     /// Taken by its only reader: the manifests (`-f -`) or the confirmation.
     pub stdin: Option<Box<dyn BufRead + Send>>,
+    /// Reports, diffs and lists.
     pub stdout: Box<dyn Write + Send>,
+    /// Problems, progress and questions.
     pub stderr: Box<dyn Write + Send>,
+    /// Whether somebody can answer a question.
     pub stdin_is_terminal: bool,
+    /// Whether reports are for people, in the width of the terminal.
     pub stdout_is_terminal: bool,
+    /// Whether progress can be drawn.
     pub stderr_is_terminal: bool,
+    /// All variables, including those of the configuration (`GANTRY_…`).
     pub environment: BTreeMap<String, String>,
     /// The variables that are not in `environment` because their name or value is not UTF-8.
     pub unreadable_environment: BTreeMap<String, OsString>,
+    /// Relative paths are resolved against it.
     pub working_directory: PathBuf,
     /// Today in UTC, for expiry dates.
     pub today: Date,

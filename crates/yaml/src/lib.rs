@@ -4,8 +4,6 @@
 //! expanded). A deploy tool that reads a manifest differently deploys something else, so this crate reads it the same
 //! way.
 
-#![deny(missing_docs)]
-
 mod block;
 mod compose;
 mod decode;
