@@ -43,3 +43,8 @@ pub async fn gather<T: Default>(
         }
     }
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct OlmReadme;

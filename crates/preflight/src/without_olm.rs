@@ -16,10 +16,12 @@ pub const LEFT_OUT: &[&str] = &["ExtensionResolution", "OperatorDependencies"];
 pub struct WithoutOlm<'a>(PhantomData<&'a Plan>);
 
 impl<'a> WithoutOlm<'a> {
+    /// Reads nothing.
     pub fn new(_plan: &'a Plan, _target: &'a Target, _configured: &'a [CatalogSource], _looks_at_all: bool) -> Self {
         WithoutOlm(PhantomData)
     }
 
+    /// There are none.
     pub fn notices(&self) -> Vec<Problem> {
         Vec::new()
     }

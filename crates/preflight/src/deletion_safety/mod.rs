@@ -34,7 +34,8 @@ use gantry_deploy::plan::{ObjectLookup, Plan};
 
 pub(crate) const NAME: &str = "DeletionSafety";
 
-pub(crate) const ENTRY: CheckEntry = CheckEntry {
+/// The registry's entry of the check.
+pub const ENTRY: CheckEntry = CheckEntry {
     guards_deletions: true,
     ..CheckEntry::new(
         NAME,

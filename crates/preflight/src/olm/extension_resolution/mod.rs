@@ -42,7 +42,8 @@ use gantry_olm::cluster_extension;
 
 pub(crate) const NAME: &str = "ExtensionResolution";
 
-pub(crate) const ENTRY: CheckEntry = CheckEntry {
+/// The registry's entry of the check.
+pub const ENTRY: CheckEntry = CheckEntry {
     configure: |reader| {
         options(reader);
     },

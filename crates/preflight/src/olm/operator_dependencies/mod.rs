@@ -37,7 +37,8 @@ use gantry_olm::cluster_extension;
 
 pub(crate) const NAME: &str = "OperatorDependencies";
 
-pub(crate) const ENTRY: CheckEntry = CheckEntry::new(
+/// The registry's entry of the check.
+pub const ENTRY: CheckEntry = CheckEntry::new(
     NAME,
     "the requirements of all operators on each other must be met, before and after the deploy",
     rules::docs,
