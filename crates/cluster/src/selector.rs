@@ -32,15 +32,44 @@ enum LabelTest {
     LessThan(i64),
 }
 
+/// Why a label selector is invalid, in the API server's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidLabelSelector(String);
+
+impl std::fmt::Display for InvalidLabelSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidLabelSelector {}
+
+impl From<String> for InvalidLabelSelector {
+    fn from(reason: String) -> Self {
+        InvalidLabelSelector(reason)
+    }
+}
+
+impl From<InvalidLabelSelector> for String {
+    fn from(error: InvalidLabelSelector) -> Self {
+        error.0
+    }
+}
+
 impl ParsedLabelSelector {
-    /// Parses a selector. The error is the API server's own message.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        SelectorParser { tokens: tokens(text), at: 0 }.selector().map(ParsedLabelSelector)
+    /// Parses a selector.
+    ///
+    /// # Errors
+    /// The message of the API server.
+    pub fn parse(text: &str) -> Result<Self, InvalidLabelSelector> {
+        Ok(ParsedLabelSelector(SelectorParser { tokens: tokens(text), at: 0 }.selector()?))
     }
 
-    /// Parses the `LabelSelector` of an object (`matchLabels`, `matchExpressions`). The error is the API machinery's
-    /// own message (`LabelSelectorAsSelector`).
-    pub fn of_object(selector: &Value) -> Result<Self, String> {
+    /// Parses the `LabelSelector` of an object (`matchLabels`, `matchExpressions`).
+    ///
+    /// # Errors
+    /// The message of the API machinery (`LabelSelectorAsSelector`).
+    pub fn of_object(selector: &Value) -> Result<Self, InvalidLabelSelector> {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
@@ -55,20 +84,20 @@ impl ParsedLabelSelector {
             let (is_empty, operator) = (values.is_empty(), expression["operator"].as_str().unwrap_or_default());
             let test = match operator {
                 "In" | "NotIn" if is_empty => {
-                    return Err(
-                        "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty".to_owned()
-                    );
+                    return Err("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+                        .to_owned()
+                        .into());
                 }
                 "Exists" | "DoesNotExist" if !is_empty => {
-                    return Err(
-                        "values: Invalid value: values set must be empty for exists and does not exist".to_owned()
-                    );
+                    return Err("values: Invalid value: values set must be empty for exists and does not exist"
+                        .to_owned()
+                        .into());
                 }
                 "In" => LabelTest::In(values),
                 "NotIn" => LabelTest::NotIn(values),
                 "Exists" => LabelTest::Exists,
                 "DoesNotExist" => LabelTest::Absent,
-                _ => return Err(format!("{} is not a valid label selector operator", quote(operator))),
+                _ => return Err(format!("{} is not a valid label selector operator", quote(operator)).into()),
             };
             refuse_label(key, in_order)?;
             requirements.push(LabelRequirement { key: key.to_owned(), test });
@@ -358,7 +387,7 @@ mod tests {
             (expression("-", json!(["v", "-"])), "[key: Invalid value: \"-\": name part must".to_owned()),
             (json!({"matchExpressions": [{"key": "", "operator": "Exists"}]}), "key: Invalid value: \"\"".to_owned()),
         ] {
-            let said = ParsedLabelSelector::of_object(&selector).expect_err("it is refused");
+            let said = ParsedLabelSelector::of_object(&selector).expect_err("it is refused").to_string();
             assert!(said.starts_with(&starts), "{selector}: {said}");
         }
         assert!(ParsedLabelSelector::of_object(&expression("a.io/b", json!(["", "v"]))).is_ok());
@@ -380,7 +409,7 @@ mod tests {
                 "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer",
             ),
         ] {
-            assert_eq!(ParsedLabelSelector::parse(selector), Err(message.to_owned()), "{selector}");
+            assert_eq!(ParsedLabelSelector::parse(selector), Err(message.to_owned().into()), "{selector}");
         }
         for selector in ["-a=b", "a/b/c", "a=b c", "a=-", "a in (x y)", "(a)", "a=(b)", "ä=b", "a={}"] {
             assert!(ParsedLabelSelector::parse(selector).is_err(), "{selector}");

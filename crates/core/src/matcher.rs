@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use gantry_k8s_cel::re2::{self, Patterns};
+use gantry_k8s_cel::re2::{self, Patterns, UnsupportedPattern};
 use serde_json::{Map, Value};
 
 use crate::resource::{ObjectRef, RawObject};
@@ -101,10 +101,13 @@ pub enum FieldPathStep {
 pub struct KeyPattern(Arc<re2::Pattern>);
 
 impl KeyPattern {
-    /// The error is the reason why Go or gantry cannot use the expression.
-    pub fn new(source: &str) -> Result<Self, String> {
+    /// Compiles the expression.
+    ///
+    /// # Errors
+    /// Go or gantry cannot use the expression.
+    pub fn new(source: &str) -> Result<Self, UnsupportedPattern> {
         let pattern = Patterns::default().get(source);
-        pattern.regex()?;
+        pattern.regex().map_err(Clone::clone)?;
         Ok(KeyPattern(pattern))
     }
 

@@ -12,6 +12,29 @@ use clap::ValueEnum;
 pub use fleet::{Shard, Waves};
 pub use git::{GitRevision, GitSpec};
 
+/// Why a text is not the value of an option. Displays the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidOption(String);
+
+impl From<String> for InvalidOption {
+    fn from(reason: String) -> Self {
+        InvalidOption(reason)
+    }
+}
+
+impl From<&str> for InvalidOption {
+    fn from(reason: &str) -> Self {
+        InvalidOption(reason.to_owned())
+    }
+}
+
+impl From<InvalidOption> for String {
+    fn from(error: InvalidOption) -> Self {
+        error.0
+    }
+}
+
 /// The target that `--target` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
@@ -116,9 +139,9 @@ impl OutputSpec {
 }
 
 impl FromStr for OutputSpec {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         let (name, file) = match text.split_once('=') {
             Some((_, "")) => return Err("a file name is missing after =".into()),
             Some((name, file)) => (name, Some(PathBuf::from(file))),
@@ -131,15 +154,15 @@ impl FromStr for OutputSpec {
 }
 
 impl FromStr for TargetSpec {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         match text.split_once(':') {
             None if text == "kube" => Ok(TargetSpec::Kube),
             Some(("dir", "")) => Err("a path is missing after dir:".into()),
             Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
             Some(("git", spec)) => Ok(TargetSpec::Git(spec.parse()?)),
-            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV[:PATH]")),
+            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV[:PATH]").into()),
         }
     }
 }
@@ -152,7 +175,7 @@ mod tests {
     fn outputs_and_targets_parse_or_are_refused_with_a_reason() {
         let json: OutputSpec = "json=report.json".parse().unwrap();
         assert_eq!(json, OutputSpec { format: ReportFormat::Json, file: Some("report.json".into()) });
-        assert!("xml".parse::<OutputSpec>().unwrap_err().contains("known: human, json"));
+        assert!("xml".parse::<OutputSpec>().unwrap_err().to_string().contains("known: human, json"));
         assert!("json=".parse::<OutputSpec>().is_err());
         assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
         assert!("git".parse::<TargetSpec>().is_err());
@@ -183,14 +206,14 @@ impl WaitPolicy {
 }
 
 impl FromStr for WaitPolicy {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         match text {
             "true" | "1" => Ok(WaitPolicy::True),
             "crds" => Ok(WaitPolicy::Crds),
             "false" | "0" => Ok(WaitPolicy::False),
-            _ => Err(format!("{text:?} is not true, crds or false")),
+            _ => Err(format!("{text:?} is not true, crds or false").into()),
         }
     }
 }
@@ -248,10 +271,10 @@ impl PruneMax {
 }
 
 impl FromStr for PruneMax {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not a number or a share up to 100%");
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
+        let wrong = || InvalidOption(format!("{text:?} is not a number or a share up to 100%"));
         match text.strip_suffix('%') {
             Some(share) => match share.parse() {
                 Ok(share @ 0..=100) => Ok(PruneMax::Share(share)),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use process_wrap::tokio::CommandWrap;
 
 use crate::manifest::{self, ManifestSource, shown};
+use crate::options::InvalidOption;
 use crate::problem::Problem;
 use crate::program::{self, ProgramError};
 use crate::text;
@@ -31,16 +32,16 @@ pub struct Render {
 }
 
 impl std::str::FromStr for Render {
-    type Err = String;
+    type Err = InvalidOption;
 
     /// Splits the command like a POSIX shell, without any other processing of a shell.
-    fn from_str(command: &str) -> Result<Self, String> {
+    fn from_str(command: &str) -> Result<Self, InvalidOption> {
         let words = shlex::split(command).ok_or_else(|| format!("{command:?} has an unclosed quote"))?;
         match words.first() {
             None => Err("the command is empty".into()),
-            Some(program) if program.contains(DIR) => Err(format!("{command:?} names no program before {DIR}")),
+            Some(program) if program.contains(DIR) => Err(format!("{command:?} names no program before {DIR}").into()),
             _ if !words.iter().any(|word| word.contains(DIR)) => {
-                Err(format!("{command:?} has no placeholder for the folder: add {DIR}"))
+                Err(format!("{command:?} has no placeholder for the folder: add {DIR}").into())
             }
             _ => Ok(Render { words }),
         }

@@ -287,7 +287,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
     /// Calls a function with these arguments.
     fn apply(&mut self, call: &'a FunctionCall, args: &[CelValue<'a>]) -> CelResult<CelValue<'a>> {
         if let Some(pattern) = &call.pattern {
-            let pattern = pattern.regex().map_err(|problem| EvaluationError::Undecided(problem.to_owned()))?;
+            let pattern = pattern.regex().map_err(|problem| EvaluationError::Undecided(problem.to_string()))?;
             return lib_regex::call(&call.function, pattern, args, self.budget);
         }
         if let Some(signature) = call.resolved.signature.get()

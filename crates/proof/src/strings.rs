@@ -78,8 +78,8 @@ impl StringSet {
             return Ok(false);
         }
         for pattern in &self.patterns {
-            let matches = patterns.get(pattern).is_match(text).map_err(|reason| reason.to_owned());
-            if !matches.map_err(|reason| format!("the pattern {}: {reason}", short(pattern)))? {
+            let pattern = patterns.get(pattern);
+            if !pattern.is_match(text).map_err(|reason| format!("the pattern {}: {reason}", short(pattern.source())))? {
                 return Ok(false);
             }
         }

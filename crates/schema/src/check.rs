@@ -166,7 +166,7 @@ impl ValueChecker {
                         path: path.field(),
                         at: path.steps(),
                         rule,
-                        reason: reason.to_owned(),
+                        reason: reason.to_string(),
                     });
                 }
             }

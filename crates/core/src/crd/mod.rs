@@ -29,7 +29,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::pair::{CrdPair, CrdSide, CrdSides, MalformedCrd};
-pub use self::unreadable::{CrdReadError, CrdReadErrorKind};
+pub use self::unreadable::{CrdReadError, CrdReadErrorKind, MalformedSchema};
 use crate::resource::{RawObject, Resource};
 use gantry_k8s_cel::gotext;
 use gantry_schema::json::Json;
@@ -399,9 +399,9 @@ impl CrdVersion {
     ///
     /// # Errors
     /// The schema is not valid JSON.
-    pub fn schema_value(&self) -> Result<Value, String> {
+    pub fn schema_value(&self) -> Result<Value, MalformedSchema> {
         match self.schema() {
-            Some(text) => serde_json::from_str(text).map_err(|error| explain_json(&error)),
+            Some(text) => serde_json::from_str(text).map_err(|error| MalformedSchema(explain_json(&error))),
             None => Ok(serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
         }
     }

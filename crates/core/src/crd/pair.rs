@@ -27,6 +27,8 @@ pub struct MalformedCrd {
     pub error: CrdReadError,
 }
 
+impl std::error::Error for MalformedCrd {}
+
 impl fmt::Display for MalformedCrd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)

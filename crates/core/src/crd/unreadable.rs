@@ -45,6 +45,19 @@ pub enum CrdReadErrorKind {
     },
 }
 
+/// The schema of a version is not valid JSON. Displays where and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct MalformedSchema(pub(super) String);
+
+impl From<MalformedSchema> for String {
+    fn from(error: MalformedSchema) -> Self {
+        error.0
+    }
+}
+
+impl std::error::Error for CrdReadError {}
+
 impl fmt::Display for CrdReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 
+use super::InvalidOption;
+
 /// `I/N`: every `N`th cluster, starting with the one at index `I`. The index starts at 0, like the completion index of
 /// a Job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,16 +28,16 @@ impl fmt::Display for Shard {
 }
 
 impl FromStr for Shard {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         let wrong = || format!("{text:?} is not INDEX/SHARDS, for example 0/10 for the first of ten shards");
         let (index, of) = text.split_once('/').ok_or_else(wrong)?;
         let (index, of): (usize, NonZero<usize>) =
             (index.parse().map_err(|_| wrong())?, of.parse().map_err(|_| wrong())?);
         match index < of.get() {
             true => Ok(Shard { index, of }),
-            false => Err(format!("there is no shard {index} of {of}: shards are numbered from 0")),
+            false => Err(format!("there is no shard {index} of {of}: shards are numbered from 0").into()),
         }
     }
 }
@@ -61,9 +63,9 @@ impl Upto {
 }
 
 impl FromStr for Waves {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         let upto = |part: &str| {
             let wrong = || format!("{part:?} is neither a number of clusters nor a share from 1% to 100%");
             match part.strip_suffix('%') {
@@ -79,7 +81,7 @@ impl FromStr for Waves {
             _ => false,
         };
         match waves.windows(2).any(falls) {
-            true => Err(format!("each wave of {text:?} must reach more clusters than the one before it")),
+            true => Err(format!("each wave of {text:?} must reach more clusters than the one before it").into()),
             false => Ok(Waves(waves)),
         }
     }
@@ -91,7 +93,7 @@ impl Waves {
     ///
     /// # Errors
     /// The last wave does not reach all clusters.
-    pub fn sizes(&self, clusters: usize) -> Result<Vec<usize>, String> {
+    pub fn sizes(&self, clusters: usize) -> Result<Vec<usize>, InvalidOption> {
         let mut reached = 0;
         let mut sizes = Vec::new();
         for wave in &self.0 {
@@ -103,7 +105,7 @@ impl Waves {
         }
         match reached == clusters {
             true => Ok(sizes),
-            false => Err(format!("the last wave reaches {reached} of {clusters} clusters")),
+            false => Err(format!("the last wave reaches {reached} of {clusters} clusters").into()),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::InvalidOption;
+
 /// The default for a missing side of `A...B`.
 const HEAD: &str = "HEAD";
 
@@ -45,9 +47,9 @@ impl fmt::Display for GitSpec {
 }
 
 impl FromStr for GitSpec {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         let (revision, path) = match end_of_revision(text) {
             Some(end) => (&text[..end], Some(&text[end + 1..])),
             None => (text, None),

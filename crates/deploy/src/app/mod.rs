@@ -21,6 +21,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use gantry_cluster::Target;
+use gantry_core::options::InvalidOption;
 use gantry_core::resource::{ObjectRef, Resource};
 
 pub use inventory::AppMember;
@@ -79,7 +80,7 @@ pub fn config_maps() -> Resource {
 ///
 /// # Errors
 /// Why it cannot.
-pub fn check_name(text: &str) -> Result<(), String> {
+pub fn check_name(text: &str) -> Result<(), InvalidOption> {
     let is_label = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         !part.is_empty() && part.bytes().all(inner) && !part.starts_with('-') && !part.ends_with('-')
@@ -89,7 +90,8 @@ pub fn check_name(text: &str) -> Result<(), String> {
         false => Err(format!(
             "{text:?} is not the name of an app: at most {} lower case letters, digits, - and .",
             253 - SUFFIX.len()
-        )),
+        )
+        .into()),
     }
 }
 

@@ -13,7 +13,7 @@ use super::merge::Merged;
 use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use gantry_core::options::{ColorChoice, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
+use gantry_core::options::{ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
 use gantry_olm::source::CatalogSource;
@@ -115,7 +115,7 @@ impl Settings {
             rules,
             catalogs,
             without_crd_safety: None,
-            target: values.required(&table::TARGET, str::parse)?,
+            target: values.required(&table::TARGET, |text| Ok(text.parse::<TargetSpec>()?))?,
             kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
             context: values.text(&table::CONTEXT),
             user: values.text(&table::AS_USER),
@@ -126,12 +126,12 @@ impl Settings {
             app,
             app_namespace: values.text(&table::APP_NAMESPACE),
             prune: values.parsed(&table::PRUNE, keys::prune)?,
-            prune_max: values.parsed(&table::PRUNE_MAX, str::parse)?,
+            prune_max: values.parsed(&table::PRUNE_MAX, |text| Ok(text.parse::<PruneMax>()?))?,
             wait: match values.value(&table::WAIT) {
                 Some(wait) => keys::wait(&wait).map_err(|why| values.wrong(&table::WAIT, &why))?,
                 None => by_default,
             },
-            render: values.parsed(&table::RENDER, str::parse)?,
+            render: values.parsed(&table::RENDER, |text| Ok(text.parse::<Render>()?))?,
             timeouts: Timeouts {
                 request: values.required(&table::REQUEST_TIMEOUT, keys::duration)?,
                 established: values.required(&table::ESTABLISHED_TIMEOUT, keys::duration)?,
@@ -144,7 +144,7 @@ impl Settings {
             output: values
                 .texts(&table::OUTPUT)
                 .iter()
-                .map(|text| text.parse().map_err(|why: String| values.wrong(&table::OUTPUT, &why)))
+                .map(|text| text.parse().map_err(|why: InvalidOption| values.wrong(&table::OUTPUT, &why.to_string())))
                 .collect::<Result<_, _>>()?,
             output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
             color: values.required(&table::COLOR, keys::color)?,

@@ -6,6 +6,7 @@ use wildmatch::WildMatch;
 
 use super::{Change, Plan};
 use gantry_core::finding::Action;
+use gantry_core::options::InvalidOption;
 use gantry_core::problem::did_you_mean;
 use gantry_core::resource::ObjectRef;
 
@@ -31,9 +32,9 @@ pub struct Filter {
 }
 
 impl FromStr for Filter {
-    type Err = String;
+    type Err = InvalidOption;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidOption> {
         let mut filter = Filter::default();
         for pair in text.split(',') {
             let (key, value) = pair.split_once('=').ok_or_else(|| format!("{pair:?} is not KEY=VALUE"))?;
@@ -56,11 +57,12 @@ impl FromStr for Filter {
                     return Err(format!(
                         "unknown key {key:?}{}",
                         near.unwrap_or_else(|| format!("; known are {known}"))
-                    ));
+                    )
+                    .into());
                 }
             };
             if is_repeated {
-                return Err(format!("{key} is given twice; repeat --filter for objects that match either"));
+                return Err(format!("{key} is given twice; repeat --filter for objects that match either").into());
             }
         }
         Ok(filter)
@@ -143,7 +145,7 @@ mod tests {
             ),
             ("kind=A,kind=B", "kind is given twice; repeat --filter"),
         ] {
-            let error = filter.parse::<Filter>().unwrap_err();
+            let error = filter.parse::<Filter>().unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
     }

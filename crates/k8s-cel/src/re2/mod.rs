@@ -38,7 +38,7 @@ impl From<UnsupportedPattern> for String {
 /// A pattern of a schema, compiled on first use.
 pub struct Pattern {
     source: Box<str>,
-    compiled: OnceLock<Result<Regex, String>>,
+    compiled: OnceLock<Result<Regex, UnsupportedPattern>>,
     /// The remaining weight budget, shared by all patterns that are compiled together.
     left: Arc<AtomicU64>,
 }
@@ -105,23 +105,23 @@ impl Pattern {
     }
 
     /// The compiled pattern; the error is the reason why it could not be compiled.
-    pub fn regex(&self) -> Result<&Regex, &str> {
-        self.compiled.get_or_init(|| compile_within(&self.source, &self.left)).as_ref().map_err(String::as_str)
+    pub fn regex(&self) -> Result<&Regex, &UnsupportedPattern> {
+        self.compiled.get_or_init(|| compile_within(&self.source, &self.left)).as_ref()
     }
 
     /// Whether the pattern occurs anywhere in `text`; the error is the reason why that is undecided.
-    pub fn is_match(&self, text: &str) -> Result<bool, &str> {
+    pub fn is_match(&self, text: &str) -> Result<bool, &UnsupportedPattern> {
         self.regex().map(|regex| regex.is_match(text))
     }
 }
 
-fn compile_within(pattern: &str, left: &AtomicU64) -> Result<Regex, String> {
+fn compile_within(pattern: &str, left: &AtomicU64) -> Result<Regex, UnsupportedPattern> {
     let (translated, weight) = weighed(pattern)?;
     let taken = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(weight + BASE));
     if taken.is_err() {
-        return Err("the patterns together are too large".to_owned());
+        return Err("the patterns together are too large".to_owned().into());
     }
-    built(&translated)
+    Ok(built(&translated)?)
 }
 
 /// Compiles an RE2 pattern for text, not bytes: on bytes, a lone `\B` would also match inside a character.
@@ -307,7 +307,7 @@ mod tests {
         let of = |n: usize| format!("^[a-z]{{{n}}}$");
         let patterns = Patterns::within((weight(&of(100)).unwrap() + BASE) * 3 / 2);
         assert_eq!(patterns.get(&of(100)).is_match("a"), Ok(false));
-        assert_eq!(patterns.get(&of(99)).is_match("a"), Err("the patterns together are too large"));
+        assert_eq!(patterns.get(&of(99)).is_match("a"), Err(&"the patterns together are too large".to_owned().into()));
         // The first one is still available.
         assert_eq!(patterns.get(&of(100)).is_match(&"a".repeat(100)), Ok(true));
     }

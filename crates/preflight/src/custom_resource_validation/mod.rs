@@ -79,7 +79,8 @@ fn options(reader: &mut ConfigReader<'_>) -> CustomResourceOptions {
     let mut seen = BTreeSet::new();
     namespaces.retain(|name| seen.insert(name.clone()));
     let selector = "Validate only the objects with these labels, in Kubernetes' own syntax: app=web,tier in (a, b).";
-    let label_selector = reader.parsed("labelSelector", selector, |text| ParsedLabelSelector::parse(text).map(drop));
+    let label_selector =
+        reader.parsed("labelSelector", selector, |text| Ok(ParsedLabelSelector::parse(text).map(drop)?));
     let page_size = reader.number(
         "pageSize",
         "The number of objects on one page of a list. Two pages are in memory at a time.",

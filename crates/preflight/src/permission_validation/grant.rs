@@ -7,6 +7,7 @@ use gantry_schema::names;
 
 use super::needs::{Need, Right, is_about_namespaces};
 use super::roles::RoleRef;
+use gantry_core::options::InvalidOption;
 use gantry_core::rbac::{self, Atom, PolicyRule, rules_for};
 use gantry_core::resource::is_dns_label;
 use gantry_core::text;
@@ -33,8 +34,11 @@ pub enum RbacSubject {
 }
 
 impl RbacSubject {
-    /// The subject with this user name. The error says why no binding can name it.
-    pub fn user(name: &str) -> Result<RbacSubject, String> {
+    /// The subject with this user name.
+    ///
+    /// # Errors
+    /// No binding can name it: it has the prefix of service accounts and is not the name of one.
+    pub fn user(name: &str) -> Result<RbacSubject, InvalidOption> {
         let Some(account) = name.strip_prefix("system:serviceaccount:") else {
             return Ok(RbacSubject::User(name.to_owned()));
         };
@@ -42,7 +46,8 @@ impl RbacSubject {
         match is_dns_label(namespace) && names::subdomain(account).is_empty() {
             true => Ok(RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: account.to_owned() }),
             false => {
-                Err(format!("{name:?} is not the name of a service account: system:serviceaccount:NAMESPACE:NAME"))
+                Err(format!("{name:?} is not the name of a service account: system:serviceaccount:NAMESPACE:NAME")
+                    .into())
             }
         }
     }

@@ -98,7 +98,9 @@ impl SettingKind {
                 if items.is_empty() {
                     return Err("the list is empty".into());
                 }
-                items.iter().try_for_each(|item| item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop))
+                items
+                    .iter()
+                    .try_for_each(|item| Ok(item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop)?))
             }
             SettingKind::Patterns | SettingKind::Groups => {
                 let wrong = || format!("{value} is not a list of names");
@@ -149,14 +151,14 @@ impl SettingKind {
         match self {
             SettingKind::Duration => duration(text).map(drop),
             SettingKind::Color => color(text).map(drop),
-            SettingKind::Target => text.parse::<TargetSpec>().map(drop),
+            SettingKind::Target => Ok(text.parse::<TargetSpec>().map(drop)?),
             SettingKind::User => identity(text),
-            SettingKind::Command => text.parse::<Render>().map(drop),
+            SettingKind::Command => Ok(text.parse::<Render>().map(drop)?),
             SettingKind::Namespace => namespace(text),
-            SettingKind::App => app::check_name(text),
+            SettingKind::App => Ok(app::check_name(text)?),
             SettingKind::Preset => preset(text),
             SettingKind::Prune => prune(text).map(drop),
-            SettingKind::PruneMax => text.parse::<PruneMax>().map(drop),
+            SettingKind::PruneMax => Ok(text.parse::<PruneMax>().map(drop)?),
             SettingKind::FieldManager
                 if text.chars().count() > MAX_FIELD_MANAGER || text.chars().any(char::is_control) =>
             {
