@@ -7,7 +7,7 @@ mod admission_dry_run;
 mod api_availability;
 mod change_place;
 #[cfg(test)]
-pub mod context_for_tests;
+mod context_for_tests;
 mod conversion_webhook;
 pub mod crd_upgrade_safety;
 pub mod custom;

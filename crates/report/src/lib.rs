@@ -16,7 +16,7 @@ mod list;
 mod markdown;
 mod places;
 #[cfg(test)]
-pub mod samples;
+mod samples;
 mod sarif;
 mod surroundings;
 mod view;

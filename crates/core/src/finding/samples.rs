@@ -5,7 +5,8 @@ use serde_json::json;
 use super::wording::wording;
 use super::*;
 
-pub(crate) fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
+/// A reference; without a namespace, the object is cluster-scoped.
+pub fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
     ObjectRef {
         api_version: api_version.into(),
         kind: kind.into(),
@@ -19,7 +20,8 @@ pub fn crd(name: &str) -> ObjectRef {
     object("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name)
 }
 
-pub(crate) fn source(file: &str, line: usize, column: usize) -> Source {
+/// A place; column 0 stands for none.
+pub fn source(file: &str, line: usize, column: usize) -> Source {
     Source { file: file.into(), line, column: (column > 0).then_some(column) }
 }
 

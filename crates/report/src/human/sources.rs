@@ -24,7 +24,7 @@ struct IndexedSource {
 
 impl Sources {
     #[cfg(test)]
-    pub fn new(sources: impl IntoIterator<Item = Arc<ManifestSource>>) -> Self {
+    pub(crate) fn new(sources: impl IntoIterator<Item = Arc<ManifestSource>>) -> Self {
         let mut all = Sources::default();
         for source in sources {
             all.add(source);
