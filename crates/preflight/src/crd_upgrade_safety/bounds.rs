@@ -37,7 +37,12 @@ pub fn judge(pair: &NodePair, bound: &KeywordBound) -> Option<ViolationText> {
                 .message(wording!("{keyword} of {field} may not be added to ", VERSIONS, ": {now}"))
                 .fact(format!("{keyword} added: {now}"))
                 .label(format!("no {keyword} in the live CRD"))
-                .help(words::or_later(wording!("leave {keyword} out of ", VERSIONS), "add it")),
+                .help(wording!(
+                    "leave {keyword} out of ",
+                    VERSIONS,
+                    ", or add it only in a new version that a webhook \
+                    converts, or after a migration"
+                )),
         );
     };
     let (tighter, moved, verb) = match bound.tighter {
@@ -53,7 +58,12 @@ pub fn judge(pair: &NodePair, bound: &KeywordBound) -> Option<ViolationText> {
             .message(wording!("{keyword} of {field} may not be {verb} from {was} to {now} in ", VERSIONS))
             .fact(format!("{keyword} {verb} from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(words::or_later(wording!("keep {keyword}: {was} in ", VERSIONS), &format!("use {now}"))),
+            .help(wording!(
+                "keep {keyword}: {was} in ",
+                VERSIONS,
+                ", or use {now} only in a new version that a \
+                webhook converts, or after a migration"
+            )),
     )
 }
 

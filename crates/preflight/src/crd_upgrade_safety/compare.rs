@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::json::{Json, JsonMap};
 use super::node::{AddedNode, KeywordDifference, NodePair, RemovedNode, SchemaNodePlace, Transition};
-use super::rule::{Judge, Rule, UNKNOWN_CHANGE, ViolationText};
+use super::rule::{CrdRuleViolation, Judge, Rule, UNKNOWN_CHANGE, ViolationText};
 use super::rules::RULES;
 use gantry_core::crd::{Crd, CrdPair, CrdReadError, CrdReadErrorKind, CrdSide, CrdVersion, MalformedCrd, steps};
 use gantry_core::finding::KeywordChange;
@@ -51,9 +51,9 @@ pub struct RuleViolation {
 
 impl RuleViolation {
     /// A violation of a rule about whole CRDs.
-    pub(crate) fn of_crd(rule: &'static Rule, diagnosis: ViolationText) -> Self {
-        let (path, node) = diagnosis.node.clone().unzip();
-        RuleViolation { rule, version: diagnosis.version.clone(), path, node: node.unwrap_or_default(), diagnosis }
+    pub(crate) fn of_crd(rule: &'static Rule, found: CrdRuleViolation) -> Self {
+        let (path, node) = found.diagnosis.node.clone().unzip();
+        RuleViolation { rule, version: found.version, path, node: node.unwrap_or_default(), diagnosis: found.diagnosis }
     }
 }
 

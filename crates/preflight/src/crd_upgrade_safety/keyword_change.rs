@@ -10,27 +10,6 @@ use super::words;
 use gantry_core::finding::wording::wording;
 use gantry_core::finding::{Breaks, Verdict};
 
-/// The help about a change that is possible later.
-macro_rules! or_later {
-    ($($now:literal),+; $change:literal) => {
-        concat!($($now,)+ ", or ", $change, " only in a new version that a webhook converts, or after a migration")
-    };
-}
-
-macro_rules! leave_out {
-    ($keyword:literal) => {
-        $crate::crd_upgrade_safety::keyword_change::or_later!("leave ", $keyword, " out of this version"; "add it")
-    };
-}
-
-macro_rules! keep {
-    ($keyword:literal) => {
-        $crate::crd_upgrade_safety::keyword_change::or_later!("keep ", $keyword, " as it is in this version"; "change it")
-    };
-}
-
-pub(super) use {keep, leave_out, or_later};
-
 /// The effect of one transition of a keyword.
 #[derive(Debug, Clone, Copy)]
 pub struct KeywordEffect {

@@ -40,9 +40,9 @@ pub enum Weight {
 #[derive(Debug, Clone, Copy)]
 pub enum Judge {
     /// The CRD as a whole.
-    Crd(fn(&CrdPair) -> Vec<ViolationText>),
+    Crd(fn(&CrdPair) -> Vec<CrdRuleViolation>),
     /// The versions of one CRD, compared with each other by the rules about nodes.
-    Versions(fn(&CrdPair, &Between) -> Vec<ViolationText>),
+    Versions(fn(&CrdPair, &Between) -> Vec<CrdRuleViolation>),
     /// A node that both sides have.
     Node(fn(&NodePair) -> Option<ViolationText>),
     /// A node that is removed. The rule is not evaluated for its children, which are removed with it.
@@ -78,6 +78,13 @@ impl Claim {
     }
 }
 
+/// A violation of a rule about whole CRDs.
+#[derive(Debug, Clone)]
+pub struct CrdRuleViolation {
+    pub version: Option<String>,
+    pub diagnosis: ViolationText,
+}
+
 /// A violation in words.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ViolationText {
@@ -95,8 +102,6 @@ pub struct ViolationText {
     pub breaks: Option<Vec<Breaks>>,
     /// The effect on objects, if the change of this keyword alone decides it.
     pub verdict: Option<Verdict>,
-    /// The version that a violation of the CRD as a whole is about.
-    pub version: Option<String>,
     /// The node of the schema that a violation of the CRD as a whole is about: its path, and the steps from the root of
     /// the version's schema.
     pub node: Option<(String, Vec<Step>)>,
@@ -108,25 +113,14 @@ pub struct ViolationText {
 }
 
 impl ViolationText {
-    /// A violation at this place in the desired CRD.
-    pub fn at(at: Vec<Step>) -> Self {
-        ViolationText { at, ..ViolationText::default() }
-    }
-
     /// A change of a field, with the text that kapp and OLM document for it.
     pub fn of_field(place: &SchemaNodePlace, keyword: &str, text: &str) -> Self {
         let mut at = place.steps.clone();
         at.push(keyword.into());
         let (version, path) = (&place.version, &place.path);
-        ViolationText::at(at).fact(text.to_owned()).documented(format!(
+        ViolationText { at, ..ViolationText::default() }.fact(text.to_owned()).documented(format!(
             "\"ChangeValidator\" validation failed: version \"{version}\", field \"{path}\": {text}"
         ))
-    }
-
-    #[must_use]
-    pub fn in_version(mut self, version: &str) -> Self {
-        self.version = Some(version.to_owned());
-        self
     }
 
     #[must_use]
@@ -157,8 +151,8 @@ impl ViolationText {
 
     /// With the label of the place that it points at.
     #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.body.label = Some(label.into());
+    pub fn label(mut self, label: String) -> Self {
+        self.body.label = Some(label);
         self
     }
 }

@@ -1,8 +1,6 @@
 //! Values in messages: short enough to read, and in the notation of the documented texts.
 
 use super::json::Json;
-use super::keyword_change::or_later;
-use gantry_core::finding::wording::Wording;
 
 /// The maximum number of characters shown of a value.
 const SHOWN: usize = 100;
@@ -19,11 +17,6 @@ pub fn cut(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// A change that is possible later: `…, or add it only in a new version that a webhook converts, or after a migration`.
-pub fn or_later(now: Wording, change: &str) -> Wording {
-    now.then(format!(or_later!(""; "{}"), change))
 }
 
 /// `[a b]`, as the documented texts write a list.

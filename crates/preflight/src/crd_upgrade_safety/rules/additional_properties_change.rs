@@ -1,7 +1,7 @@
 //! `additionalProperties` added, changed or removed.
 
 use crate::crd_upgrade_safety::json::Json;
-use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, keep, leave_out};
+use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::finding::Breaks;
@@ -13,19 +13,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that do not match it; where it pruned unknown fields before, it now keeps them",
-        help: leave_out!("additionalProperties"),
+        help: "leave additionalProperties out of this version, or add it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Data],
         verdict: None,
         so: "the server may refuse or drop values that it kept until now",
-        help: keep!("additionalProperties"),
+        help: "keep additionalProperties as it is in this version, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     removed: KeywordEffect {
         breaks: &[Breaks::Data],
         verdict: None,
         so: "the server drops fields that the schema does not name when an object is next written",
-        help: keep!("additionalProperties"),
+        help: "keep additionalProperties as it is in this version, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
 };
 

@@ -1,6 +1,6 @@
 //! `anyOf` added, changed or removed.
 
-use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, LOOSENS, leave_out, or_later};
+use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, LOOSENS};
 use crate::crd_upgrade_safety::node::NodePair;
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::finding::Breaks;
@@ -11,13 +11,15 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server refuses values that match none of it",
-        help: leave_out!("anyOf"),
+        help: "leave anyOf out of this version, or add it only in a new version that a webhook converts, or after a \
+            migration",
     },
     changed: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers],
         verdict: None,
         so: "the server may refuse objects that were valid until now",
-        help: or_later!("keep every alternative of the live CRD"; "change it"),
+        help: "keep every alternative of the live CRD, or change it only in a new version that a webhook converts, or \
+            after a migration",
     },
     removed: LOOSENS,
 };

@@ -1,9 +1,9 @@
 //! The conversion between versions changes.
 
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use gantry_core::crd::{ConversionClientConfig, Crd, CrdPair, ServiceReference, steps};
 
-pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let config = |crd: &Crd| {
         let config = || crd.webhook().map(|webhook| webhook.client_config.clone()).unwrap_or_default();
         crd.converts_by_webhook().then(config)
@@ -33,7 +33,10 @@ pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
     };
     // The desired CRD may have no `conversion` to point at.
     let at = if pair.desired.conversion.is_some() { "conversion" } else { "versions" };
-    vec![ViolationText::at(steps::spec(at)).message(message).help(help).label(label)]
+    let diagnosis =
+        ViolationText { message: message.into(), help: help.into(), at: steps::spec(at), ..ViolationText::default() }
+            .label(label.into());
+    vec![CrdRuleViolation { version: None, diagnosis }]
 }
 
 /// Whether both are the same webhook. The CA bundle is often injected by another tool, and the server defaults the

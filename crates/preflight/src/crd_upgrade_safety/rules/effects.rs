@@ -1,6 +1,6 @@
 //! The keywords whose transitions always have the same effects. The rule about such a keyword needs no code.
 
-use crate::crd_upgrade_safety::keyword_change::{Effects, KeywordEffect, LOOSENS, keep, leave_out};
+use crate::crd_upgrade_safety::keyword_change::{Effects, KeywordEffect, LOOSENS};
 use gantry_core::finding::{Breaks, Verdict};
 
 /// A keyword by which the server refuses values, with the consequence when it is added and when it changes; without it,
@@ -16,6 +16,26 @@ macro_rules! refuses {
             changed: KeywordEffect { breaks: REFUSES, verdict: None, so: $changed, help: keep!($shown) },
             removed: LOOSENS,
         }
+    };
+}
+
+macro_rules! leave_out {
+    ($keyword:literal) => {
+        concat!(
+            "leave ",
+            $keyword,
+            " out of this version, or add it only in a new version that a webhook converts, or after a migration"
+        )
+    };
+}
+
+macro_rules! keep {
+    ($keyword:literal) => {
+        concat!(
+            "keep ",
+            $keyword,
+            " as it is in this version, or change it only in a new version that a webhook converts, or after a migration"
+        )
     };
 }
 

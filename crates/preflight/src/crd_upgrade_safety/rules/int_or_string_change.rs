@@ -1,6 +1,6 @@
 //! `x-kubernetes-int-or-string` added or removed.
 
-use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, keep, or_later};
+use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::crd_upgrade_safety::node::{NodePair, Transition};
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::finding::{Breaks, Verdict};
@@ -11,7 +11,8 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::Readers],
         verdict: None,
         so: "the field now accepts both integers and strings",
-        help: or_later!("make sure that every reader understands both"; "change it"),
+        help: "make sure that every reader understands both, or change it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: NO_LONGER,
     removed: NO_LONGER,
@@ -21,7 +22,8 @@ const NO_LONGER: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers],
     verdict: None,
     so: "the server refuses values of the other type",
-    help: keep!("x-kubernetes-int-or-string"),
+    help: "keep x-kubernetes-int-or-string as it is in this version, or change it only in a new version that a \
+        webhook converts, or after a migration",
 };
 
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {

@@ -1,6 +1,6 @@
 //! `x-kubernetes-list-map-keys` changes on a list that keeps its type.
 
-use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect, keep, leave_out};
+use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::finding::Breaks;
@@ -11,19 +11,22 @@ const EFFECTS: Effects = Effects {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys",
-        help: leave_out!("x-kubernetes-list-map-keys"),
+        help: "leave x-kubernetes-list-map-keys out of this version, or add it only in a new version that a webhook \
+            converts, or after a migration",
     },
     changed: KeywordEffect {
         breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
         verdict: None,
         so: "the server refuses items with equal keys, and under server-side apply the owners of items change",
-        help: keep!("x-kubernetes-list-map-keys"),
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
+            webhook converts, or after a migration",
     },
     removed: KeywordEffect {
         breaks: &[Breaks::Behaviour],
         verdict: None,
         so: "under server-side apply the owners of items change",
-        help: keep!("x-kubernetes-list-map-keys"),
+        help: "keep x-kubernetes-list-map-keys as it is in this version, or change it only in a new version that a \
+            webhook converts, or after a migration",
     },
 };
 

@@ -1,7 +1,7 @@
 //! `x-kubernetes-list-type` added, changed or removed.
 
 use crate::crd_upgrade_safety::json::{Json, JsonMap};
-use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect, or_later};
+use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::finding::{Breaks, Verdict};
@@ -13,7 +13,8 @@ const UNIQUE: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::StoredObjects, Breaks::Writers, Breaks::Behaviour],
     verdict: None,
     so: "the server refuses lists with two equal items (for a map: equal keys)",
-    help: or_later!("look for lists with equal items first"; "add it"),
+    help: "look for lists with equal items first, or add it only in a new version that a webhook converts, or after a \
+        migration",
 };
 
 const OF_STRUCTURES: KeywordEffect = KeywordEffect {

@@ -1,5 +1,5 @@
-//! The rules, one row each: its name, its weight, the keywords that it claims, and the code that evaluates it, if the row
-//! does not say it all. The words of a rule are in `rules/NAME.md`.
+//! The rules, one row each: its name, its weight, the keywords that it claims, and the code that evaluates it, which is a
+//! file of its own if the row does not say it all. The words of a rule are in `rules/NAME.md`.
 //!
 //! Rules say what is wrong; [`super::decide`] decides the severity. A rule claims the keyword transitions that it is
 //! responsible for, and a change that no rule claims is an unknown change. A rule that reports nothing for a transition
@@ -8,26 +8,42 @@
 mod additional_properties_change;
 mod any_of_change;
 mod conversion_changed;
-mod defaults;
 mod effects;
-mod enums;
-mod fields;
 pub(crate) mod indirect_change;
 mod int_or_string_change;
+mod kind_changed;
 mod list_map_keys_change;
 mod list_type_change;
-mod lists;
-mod names;
+mod name_removed;
+mod no_default_added;
+mod no_default_changed;
+mod no_default_removed;
+mod no_enum_added;
+mod no_enum_value_removed;
+mod no_existing_field_removed;
+mod no_required_field_added;
+mod no_scope_change;
+mod no_stored_version_removed;
 mod no_type_change;
 mod nullable_change;
+mod preserved_field_described;
+mod printer_column_removed;
 mod pruning_turned_on;
+mod scale_field_restricted;
+mod scale_path_changed;
+mod selectable_field_removed;
 pub(crate) mod served_version_loses_fields;
+mod served_version_removed;
 mod served_versions_differ;
+mod status_subresource_added;
 mod storage_version_loses_fields;
-mod subresources;
+mod storage_version_moved;
+mod subresource_removed;
 mod unknown_change;
+mod unserved_version_removed;
 mod validation_rule_change;
-mod versions;
+mod version_deprecated;
+mod version_unserved;
 
 use super::bounds::{self, KeywordBound, Tighter};
 use super::keyword_change;
@@ -112,7 +128,7 @@ pub static RULES: &[Rule] = &[
         [Claim::all("x-kubernetes-int-or-string")],
         Judge::Node(int_or_string_change::judge)
     ),
-    rule!("KindChanged", beyond(Severity::Error), [], Judge::Crd(names::kind_changed)),
+    rule!("KindChanged", beyond(Severity::Error), [], Judge::Crd(kind_changed::judge)),
     rule!(
         "ListMapKeysChange",
         Unknown,
@@ -122,29 +138,34 @@ pub static RULES: &[Rule] = &[
     rule!("ListTypeChange", Unknown, [Claim::all("x-kubernetes-list-type")], Judge::Node(list_type_change::judge)),
     effects!("MapTypeChange", MAP_TYPE),
     effects!("MultipleOfChange", MULTIPLE_OF),
-    rule!("NameRemoved", beyond(Severity::Warning), [], Judge::Crd(names::removed)),
-    rule!("NoDefaultAdded", Forbidden, [Claim::on("default", &[Transition::Added])], Judge::Node(defaults::added)),
+    rule!("NameRemoved", beyond(Severity::Warning), [], Judge::Crd(name_removed::judge)),
+    rule!(
+        "NoDefaultAdded",
+        Forbidden,
+        [Claim::on("default", &[Transition::Added])],
+        Judge::Node(no_default_added::judge)
+    ),
     rule!(
         "NoDefaultChanged",
         Forbidden,
         [Claim::on("default", &[Transition::Changed])],
-        Judge::Node(defaults::changed)
+        Judge::Node(no_default_changed::judge)
     ),
     rule!(
         "NoDefaultRemoved",
         Forbidden,
         [Claim::on("default", &[Transition::Removed])],
-        Judge::Node(defaults::removed)
+        Judge::Node(no_default_removed::judge)
     ),
-    rule!("NoEnumAdded", Forbidden, [Claim::on("enum", &[Transition::Added])], Judge::Node(enums::added)),
+    rule!("NoEnumAdded", Forbidden, [Claim::on("enum", &[Transition::Added])], Judge::Node(no_enum_added::judge)),
     // Removing the whole enum removes no value: the keyword is claimed, and nothing is reported.
     rule!(
         "NoEnumValueRemoved",
         Forbidden,
         [Claim::on("enum", &[Transition::Changed, Transition::Removed])],
-        Judge::Node(enums::value_removed)
+        Judge::Node(no_enum_value_removed::judge)
     ),
-    rule!("NoExistingFieldRemoved", Forbidden, [], Judge::Removed(fields::removed)),
+    rule!("NoExistingFieldRemoved", Forbidden, [], Judge::Removed(no_existing_field_removed::judge)),
     bound!("NoMaxItemsTightened", "maxItems", "maximum items", Lower),
     bound!("NoMaxLengthTightened", "maxLength", "maximum length", Lower),
     bound!("NoMaxPropertiesTightened", "maxProperties", "maximum properties", Lower),
@@ -153,28 +174,28 @@ pub static RULES: &[Rule] = &[
     bound!("NoMinLengthTightened", "minLength", "minimum length", Higher),
     bound!("NoMinPropertiesTightened", "minProperties", "minimum properties", Higher),
     bound!("NoMinimumTightened", "minimum", "minimum", Higher),
-    rule!("NoRequiredFieldAdded", Forbidden, [Claim::all("required")], Judge::Node(fields::required)),
-    rule!("NoScopeChange", Forbidden, [], Judge::Crd(names::scope_changed)),
-    rule!("NoStoredVersionRemoved", Forbidden, [], Judge::Crd(versions::stored_removed)),
+    rule!("NoRequiredFieldAdded", Forbidden, [Claim::all("required")], Judge::Node(no_required_field_added::judge)),
+    rule!("NoScopeChange", Forbidden, [], Judge::Crd(no_scope_change::judge)),
+    rule!("NoStoredVersionRemoved", Forbidden, [], Judge::Crd(no_stored_version_removed::judge)),
     rule!("NoTypeChange", Forbidden, [Claim::all("type")], Judge::Node(no_type_change::judge), hides_others: true),
     effects!("NotChange", NOT),
     rule!("NullableChange", Unknown, [Claim::all("nullable")], Judge::Node(nullable_change::judge)),
     effects!("OneOfChange", ONE_OF),
     effects!("PatternChange", PATTERN),
     effects!("PreserveUnknownFieldsChange", PRESERVE_UNKNOWN_FIELDS),
-    rule!("PreservedFieldDescribed", Unknown, [], Judge::Added(fields::described)),
-    rule!("PrinterColumnRemoved", beyond(Severity::Info), [], Judge::Crd(lists::column_removed)),
+    rule!("PreservedFieldDescribed", Unknown, [], Judge::Added(preserved_field_described::judge)),
+    rule!("PrinterColumnRemoved", beyond(Severity::Info), [], Judge::Crd(printer_column_removed::judge)),
     rule!("PruningTurnedOn", Unknown, [], Judge::Crd(pruning_turned_on::judge)),
-    rule!("ScaleFieldRestricted", beyond(Severity::Error), [], Judge::Crd(subresources::scale_field_restricted)),
-    rule!("ScalePathChanged", beyond(Severity::Warning), [], Judge::Crd(subresources::scale_path_changed)),
-    rule!("SelectableFieldRemoved", beyond(Severity::Error), [], Judge::Crd(lists::selectable_field_removed)),
+    rule!("ScaleFieldRestricted", beyond(Severity::Error), [], Judge::Crd(scale_field_restricted::judge)),
+    rule!("ScalePathChanged", beyond(Severity::Warning), [], Judge::Crd(scale_path_changed::judge)),
+    rule!("SelectableFieldRemoved", beyond(Severity::Error), [], Judge::Crd(selectable_field_removed::judge)),
     SERVED_VERSION_LOSES_FIELDS,
-    rule!("ServedVersionRemoved", Forbidden, [], Judge::Crd(versions::served_removed)),
+    rule!("ServedVersionRemoved", Forbidden, [], Judge::Crd(served_version_removed::judge)),
     rule!("ServedVersionsDiffer", beyond(Severity::Warning), [], Judge::Versions(served_versions_differ::judge)),
-    rule!("StatusSubresourceAdded", beyond(Severity::Warning), [], Judge::Crd(subresources::status_added)),
+    rule!("StatusSubresourceAdded", beyond(Severity::Warning), [], Judge::Crd(status_subresource_added::judge)),
     rule!("StorageVersionLosesFields", beyond(Severity::Error), [], Judge::Crd(storage_version_loses_fields::judge)),
-    rule!("StorageVersionMoved", beyond(Severity::Info), [], Judge::Crd(versions::storage_moved)),
-    rule!("SubresourceRemoved", beyond(Severity::Error), [], Judge::Crd(subresources::removed)),
+    rule!("StorageVersionMoved", beyond(Severity::Info), [], Judge::Crd(storage_version_moved::judge)),
+    rule!("SubresourceRemoved", beyond(Severity::Error), [], Judge::Crd(subresource_removed::judge)),
     rule!(
         "UnknownChange",
         Unknown,
@@ -189,13 +210,13 @@ pub static RULES: &[Rule] = &[
         ],
         Judge::Node(unknown_change::judge)
     ),
-    rule!("UnservedVersionRemoved", beyond(Severity::Warning), [], Judge::Crd(versions::unserved_removed)),
+    rule!("UnservedVersionRemoved", beyond(Severity::Warning), [], Judge::Crd(unserved_version_removed::judge)),
     rule!(
         "ValidationRuleChange",
         Unknown,
         [Claim::all("x-kubernetes-validations")],
         Judge::Node(validation_rule_change::judge)
     ),
-    rule!("VersionDeprecated", beyond(Severity::Info), [], Judge::Crd(versions::deprecated)),
-    rule!("VersionUnserved", beyond(Severity::Warning), [], Judge::Crd(versions::unserved)),
+    rule!("VersionDeprecated", beyond(Severity::Info), [], Judge::Crd(version_deprecated::judge)),
+    rule!("VersionUnserved", beyond(Severity::Warning), [], Judge::Crd(version_unserved::judge)),
 ];

@@ -1,6 +1,6 @@
 //! `nullable` added or removed.
 
-use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect, keep, or_later};
+use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::{NodePair, SchemaNodePlace, Transition};
 use crate::crd_upgrade_safety::rule::ViolationText;
 use gantry_core::crd::steps;
@@ -13,7 +13,8 @@ const ADDED: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Readers, Breaks::Behaviour],
     verdict: None,
     so: "the server keeps a null that it dropped until now",
-    help: or_later!("make sure that every reader understands null there"; "change it"),
+    help: "make sure that every reader understands null there, or change it only in a new version that a webhook converts, \
+        or after a migration",
 };
 
 const ADDED_TO_ITEMS: KeywordEffect =
@@ -23,7 +24,8 @@ const REMOVED: KeywordEffect = KeywordEffect {
     breaks: &[Breaks::Data],
     verdict: None,
     so: "the server drops a null from now on",
-    help: keep!("nullable"),
+    help: "keep nullable as it is in this version, or change it only in a new version that a webhook converts, or after a \
+        migration",
 };
 
 const REMOVED_WITH_DEFAULT: KeywordEffect = KeywordEffect {

@@ -1,12 +1,12 @@
 //! A served version has fields that the storage version lacks, or lacks fields that the storage version has.
 
 use super::storage_version_loses_fields;
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use crate::objects::lost_fields;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps};
 
-pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     if pair.converts_by_webhook() {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
 }
 
 /// The violations of a CRD that is created.
-pub fn judge_new(crd: &Crd) -> Vec<ViolationText> {
+pub fn judge_new(crd: &Crd) -> Vec<CrdRuleViolation> {
     if crd.converts_by_webhook() {
         return Vec::new();
     }
@@ -43,15 +43,17 @@ fn find_losses(
     desired: &Crd,
     not_stored: impl Fn(&CrdVersion) -> Vec<String>,
     dropped: impl Fn(&CrdVersion) -> Vec<String>,
-) -> Vec<ViolationText> {
+) -> Vec<CrdRuleViolation> {
     let Some(storage) = desired.storage() else { return Vec::new() };
     let stored_at = &storage.name;
     let mut found = Vec::new();
     for version in desired.served_versions() {
         let name = &version.name;
         let mut add = |message: String, help: String, label: String| {
-            let text = ViolationText::at(steps::schema(version.index)).in_version(name);
-            found.push(text.message(message).help(help).label(label));
+            let at = steps::schema(version.index);
+            let (message, help) = (message.into(), help.into());
+            let diagnosis = ViolationText { message, help, at, ..ViolationText::default() }.label(label);
+            found.push(CrdRuleViolation { version: Some(name.to_string()), diagnosis });
         };
         let lost = not_stored(version);
         if !lost.is_empty() {

@@ -1,13 +1,13 @@
 //! The schemas of two served versions are no longer compatible.
 
-use crate::crd_upgrade_safety::rule::{Between, ViolationText};
+use crate::crd_upgrade_safety::rule::{Between, CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps, versions};
 
 /// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
-pub fn judge(pair: &CrdPair, between: &Between) -> Vec<ViolationText> {
+pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
     if pair.desired.converts_by_webhook() {
         return Vec::new();
     }
@@ -34,16 +34,22 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<ViolationText> {
             places.push(format!("{} more", differences.len() - NAMED));
         }
         let index = pair.desired.version(higher).map_or(0, |version| version.index);
-        let places = words::listed(&places);
-        found.push(
-            ViolationText::at(steps::schema(index))
-                .in_version(&format!("{lower} -> {higher}"))
-                .message(format!("the schemas of {lower} and {higher} are no longer compatible: {places}"))
-                .help(format!(
-                    "make {lower} and {higher} the same there, convert with a webhook, or stop serving one of them"
-                ))
-                .label(format!("differs from {lower}, unlike in the live CRD")),
-        );
+        let diagnosis = ViolationText {
+            message: format!(
+                "the schemas of {lower} and {higher} are no longer compatible: {}",
+                words::listed(&places)
+            )
+            .into(),
+            help: format!(
+                "make {lower} and {higher} the same there, convert with a webhook, or stop serving one of \
+                them"
+            )
+            .into(),
+            at: steps::schema(index),
+            ..ViolationText::default()
+        }
+        .label(format!("differs from {lower}, unlike in the live CRD"));
+        found.push(CrdRuleViolation { version: Some(format!("{lower} -> {higher}")), diagnosis });
     }
     found
 }

@@ -1,11 +1,11 @@
 //! A new storage version lacks fields of another version.
 
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use crate::objects::lost_fields;
 use gantry_core::crd::{CrdPair, CrdVersion, steps};
 
-pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
+pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let Some(now) = pair.desired.storage() else { return Vec::new() };
     let mut found = Vec::new();
     for version in &pair.live.versions {
@@ -14,16 +14,18 @@ pub fn judge(pair: &CrdPair) -> Vec<ViolationText> {
             continue;
         }
         let listed = words::listed(&fields);
-        let (name, to) = (&version.name, &now.name);
-        found.push(
-            ViolationText::at(steps::of_version(now.index, "storage"))
-                .in_version(name)
-                .message(format!("objects of {name} lose {listed} once they are stored at {to}"))
-                .help(format!(
-                    "add these fields to {to}, or convert with a webhook, before you change the storage version"
-                ))
-                .label(format!("{name} has {listed} in the live CRD; {to} does not")),
-        );
+        let diagnosis = ViolationText {
+            message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
+            help: format!(
+                "add these fields to {}, or convert with a webhook, before you change the storage version",
+                now.name
+            )
+            .into(),
+            at: steps::of_version(now.index, "storage"),
+            ..ViolationText::default()
+        }
+        .label(format!("{} has {listed} in the live CRD; {} does not", version.name, now.name));
+        found.push(CrdRuleViolation { version: Some(version.name.to_string()), diagnosis });
     }
     found
 }
