@@ -31,9 +31,9 @@ fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
 
     repository.write("deploy/crds/crd.yaml", crd(&["keep", "gone"]));
     repository.commit();
-    repository.check(&["-f", "deploy", "--target", "git:main"]).code(0);
+    repository.check_deploy("git:main").code(0);
     // Compared with the previous commit, this one only adds.
-    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:HEAD~1"]).shown(), @r#"
+    insta::assert_snapshot!(repository.check_deploy("git:HEAD~1").shown(), @r#"
     exit code 0
     ----- stdout
     Target   git: HEAD~1 (COMMIT)
@@ -45,7 +45,7 @@ fn a_pull_request_that_removes_a_field_is_blocked_and_the_next_one_passes() {
 
     Planned: 1 update; nothing was written (check only)
     "#);
-    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:HEAD"]).shown(), @r#"
+    insta::assert_snapshot!(repository.check_deploy("git:HEAD").shown(), @r#"
     exit code 0
     ----- stdout
     Target   git: HEAD (COMMIT)
@@ -142,7 +142,7 @@ fn links_are_followed_within_the_commit() {
     symlink("/etc/hostname", root.join("out/host.yaml")).unwrap();
     repository.commit();
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
-    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    let check = |target: &str| repository.check_deploy(target);
     let linked = check("git:HEAD:links");
     insta::assert_snapshot!(linked.shown(), @r#"
     exit code 3
@@ -216,7 +216,7 @@ fn unreadable_files_are_named_with_their_commit() {
     repository.write("repeated/b.yaml", crd(&["a"]));
     repository.write("deploy/crd.yaml", crd(&["a"]));
     repository.commit();
-    let check = |path: &str| repository.check(&["-f", "deploy", "--target", &format!("git:main:{path}")]);
+    let check = |path: &str| repository.check_deploy(&format!("git:main:{path}"));
     insta::assert_snapshot!(check("lfs").shown(), @r#"
     exit code 1
     ----- stderr
@@ -275,7 +275,7 @@ fn file_names_need_not_be_utf_8() {
     repository.commit();
     let magic = repository.check(&["-f", ":(top)deploy", "--target", "git:main", "-o", "json"]);
     assert_eq!(magic.changes(), [("unchanged".into(), "magic.test.example.com".into())]);
-    let red = repository.check(&["-f", "deploy", "--target", "git:main:deploy/\u{1b}[31m.yaml"]);
+    let red = repository.check_deploy("git:main:deploy/\u{1b}[31m.yaml");
     red.code(1);
     assert!(!red.stderr.contains('\u{1b}'), "{}", red.stderr);
 }
@@ -291,7 +291,7 @@ fn a_bundle_in_a_commit_is_read_as_a_bundle() {
     repository.write("bundle/tests/not-a-manifest.yaml", "[]\n");
     repository.commit();
     repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
-    repository.check(&["-f", "deploy", "--target", "git:main:bundle"]).code(3).says(REMOVED);
+    repository.check_deploy("git:main:bundle").code(3).says(REMOVED);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_kind_that_a_commit_lacks_does_not_end_the_check_of_the_others() {
     let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a, namespace: team}\n";
     repository.write("deploy/certificate.yaml", certificate);
     repository.commit();
-    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    let check = || repository.check_deploy("git:main");
     insta::assert_snapshot!(check().shown(), @r#"
     exit code 0
     ----- stdout
@@ -366,7 +366,7 @@ fn a_crd_that_left_the_manifests_is_a_notice() {
     repository.write("deploy/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: team}\n");
     repository.commit();
     let told = "main has a CRD that is no longer among the manifests: ";
-    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    let check = || repository.check_deploy("git:main");
     assert!(!check().code(0).stderr.contains(told));
     fs::remove_file(repository.root().join("deploy/crds/crd.yaml")).unwrap();
     insta::assert_snapshot!(check().shown(), @r#"

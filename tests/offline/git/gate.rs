@@ -82,7 +82,7 @@ fn a_configuration_that_is_removed_or_named_and_a_baseline_are_compared_too() {
     repository.commit();
     let removed = || {
         fs::remove_file(repository.root().join("gantry.yaml")).unwrap();
-        repository.check(&["-f", "deploy", "--target", "git:main"])
+        repository.check_deploy("git:main")
     };
     insta::assert_snapshot!(removed().shown(), @r#"
     exit code 0
@@ -183,9 +183,8 @@ fn one_large_file_at_many_paths_is_not_read_without_a_limit() {
 
 #[test]
 fn a_finding_names_the_commit_and_no_live_crd() {
-    let repository = Repository::with_crd(&["keep", "gone"]);
-    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
-    let check = repository.check(&["-f", "deploy", "--target", "git:main"]);
+    let repository = Repository::with_removed_field();
+    let check = repository.check_deploy("git:main");
     insta::assert_snapshot!(check.shown(), @r#"
     exit code 3
     ----- stdout

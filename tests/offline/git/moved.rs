@@ -262,7 +262,7 @@ fn a_file_that_moved_into_the_folder_from_one_of_several_places_is_an_error() {
     }
     repository.commit();
     repository.write("deploy/crd.yaml", crd(&["keep"]));
-    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    let check = || repository.check_deploy("git:main");
     insta::assert_snapshot!(check().shown(), @r#"
     exit code 0
     ----- stdout
@@ -329,13 +329,11 @@ fn a_file_that_moved_into_the_folder_from_one_of_several_places_is_an_error() {
 
 #[test]
 fn only_the_path_of_the_target_counts_as_live() {
-    let repository = Repository::new();
-    repository.write("deploy/cm.yaml", config_map("settings"));
-    repository.write("crds/crd.yaml", crd(&["keep", "gone"]));
-    repository.commit();
+    let repository =
+        Repository::with(&[("deploy/cm.yaml", config_map("settings")), ("crds/crd.yaml", crd(&["keep", "gone"]))]);
     repository.git(&["mv", "crds/crd.yaml", "deploy/crd.yaml"]);
     repository.write("deploy/crd.yaml", crd(&["keep"]));
-    let named = repository.check(&["-f", "deploy", "--target", "git:main:deploy"]);
+    let named = repository.check_deploy("git:main:deploy");
     insta::assert_snapshot!(named.shown(), @r#"
     exit code 0
     ----- stdout
@@ -351,7 +349,7 @@ fn only_the_path_of_the_target_counts_as_live() {
     ----- stderr
     notice: main:deploy: customresourcedefinition/samples.test.example.com counted as new: at this commit in crds/crd.yaml (to compare with that file: --target git:main:crds/crd.yaml)
     "#);
-    repository.check(&["-f", "deploy", "--target", "git:main:."]).code(3).says(REMOVED);
+    repository.check_deploy("git:main:.").code(3).says(REMOVED);
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn no_renderer_comes_from_the_project_file_or_the_manifests() {
         ("deploy/config.yaml", "a Config document among the manifests cannot set \"render\""),
     ] {
         repository.write(file, &config);
-        repository.check(&["-f", "deploy", "--target", "git:main"]).code(2).says(said);
+        repository.check_deploy("git:main").code(2).says(said);
         fs::remove_file(repository.root().join(file)).unwrap();
         assert!(!ran.exists());
     }

@@ -7,8 +7,7 @@ use super::{REMOVED, Repository, check_in, command, crd, ended, git};
 
 #[test]
 fn the_work_tree_may_be_outside_of_the_working_directory() {
-    let repository = Repository::with_crd(&["keep", "gone"]);
-    repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
+    let repository = Repository::with_removed_field();
     let (root, crds) = (repository.root(), repository.root().join("deploy/crds"));
     let run = |folder: &Path, file: &str, work_tree: Option<&Path>| {
         let mut check = command(folder, &["check", "-f", file, "--target", "git:main"]);
@@ -33,7 +32,7 @@ fn a_damaged_repository_is_reported() {
         let hash = repository.git(&["rev-parse", name]);
         repository.root().join(".git/objects").join(&hash[..2]).join(&hash[2..])
     };
-    let check = || repository.check(&["-f", "deploy", "--target", "git:main"]);
+    let check = || repository.check_deploy("git:main");
     for (name, message) in [
         ("HEAD:deploy/crds/crd.yaml", "main:deploy/crds/crd.yaml"),
         ("HEAD:deploy", "git failed: "),

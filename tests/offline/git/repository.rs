@@ -29,11 +29,24 @@ impl Repository {
         repository
     }
 
+    /// A repository with one commit that has these files.
+    pub fn with(files: &[(&str, String)]) -> Self {
+        let repository = Self::new();
+        files.iter().for_each(|(file, text)| repository.write(file, text));
+        repository.commit();
+        repository
+    }
+
     /// A repository with one commit that has this CRD in `deploy/crds/crd.yaml`.
     pub fn with_crd(fields: &[&str]) -> Self {
-        let repository = Self::new();
-        repository.write("deploy/crds/crd.yaml", crd(fields));
-        repository.commit();
+        Self::with(&[("deploy/crds/crd.yaml", crd(fields))])
+    }
+
+    /// A repository whose only commit has both fields of the CRD in `deploy/crds/crd.yaml`; the folder lacks the
+    /// second one.
+    pub fn with_removed_field() -> Self {
+        let repository = Self::with_crd(&["keep", "gone"]);
+        repository.write("deploy/crds/crd.yaml", crd(&["keep"]));
         repository
     }
 
@@ -63,6 +76,11 @@ impl Repository {
         let arguments = [&["clone", "-q"], options, &[&from, to.to_str().unwrap()]].concat();
         git(self.folder.path(), &arguments);
         to
+    }
+
+    /// Runs `gantry check` of the folder `deploy`.
+    pub fn check_deploy(&self, target: &str) -> Ended {
+        self.check(&["-f", "deploy", "--target", target])
     }
 
     /// Runs `gantry check` in the folder.

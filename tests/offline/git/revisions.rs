@@ -12,8 +12,8 @@ fn three_dots_compare_with_the_merge_base() {
     repository.write("deploy/crds/crd.yaml", crd(&["keep", "later"]));
     repository.commit();
     repository.git(&["checkout", "-q", "topic"]);
-    repository.check(&["-f", "deploy", "--target", "git:main"]).code(3);
-    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:main..."]).shown(), @r#"
+    repository.check_deploy("git:main").code(3);
+    insta::assert_snapshot!(repository.check_deploy("git:main...").shown(), @r#"
     exit code 0
     ----- stdout
     Target   git: main... (COMMIT)
@@ -24,7 +24,7 @@ fn three_dots_compare_with_the_merge_base() {
 
     Nothing to do: 1 object unchanged
     "#);
-    insta::assert_snapshot!(repository.check(&["-f", "deploy", "--target", "git:main...topic"]).shown(), @r#"
+    insta::assert_snapshot!(repository.check_deploy("git:main...topic").shown(), @r#"
     exit code 0
     ----- stdout
     Target   git: main...topic (COMMIT)
@@ -38,7 +38,7 @@ fn three_dots_compare_with_the_merge_base() {
     repository.git(&["checkout", "-q", "--orphan", "other"]);
     repository.write("other", "");
     repository.commit();
-    let alone = repository.check(&["-f", "deploy", "--target", "git:main..."]);
+    let alone = repository.check_deploy("git:main...");
     insta::assert_snapshot!(alone.shown(), @r#"
     exit code 1
     ----- stderr
@@ -55,7 +55,7 @@ fn an_ambiguous_revision_is_a_notice_and_one_without_a_commit_is_refused() {
     repository.commit();
     repository.git(&["branch", "release"]);
     repository.git(&["config", "core.warnAmbiguousRefs", "false"]);
-    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    let check = |target: &str| repository.check_deploy(target);
     insta::assert_snapshot!(check("git:release").shown(), @r#"
     exit code 3
     ----- stdout
@@ -153,7 +153,7 @@ fn an_ambiguous_revision_is_a_notice_and_one_without_a_commit_is_refused() {
 #[test]
 fn an_unknown_revision_is_explained() {
     let repository = Repository::with_crd(&["keep"]);
-    let check = |target: &str| repository.check(&["-f", "deploy", "--target", target]);
+    let check = |target: &str| repository.check_deploy(target);
     insta::assert_snapshot!(check("git:mian").shown(), @r#"
     exit code 1
     ----- stderr

@@ -40,9 +40,12 @@ fn made_flags() -> impl Iterator<Item = (&'static ConfigKey, &'static str, MadeF
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         command.args(made_flags().map(|(key, name, flag)| {
-            let arg = Arg::new(key.path).long(name).help(flag.help).value_name(flag.value_name);
+            let arg = Arg::new(key.path).long(name).help(flag.help);
+            if key.kind == SettingKind::Bool {
+                return arg.action(ArgAction::SetTrue);
+            }
+            let arg = arg.value_name(flag.value_name);
             match key.kind {
-                SettingKind::Bool => Arg::new(key.path).long(name).help(flag.help).action(ArgAction::SetTrue),
                 SettingKind::Wait => arg
                     .num_args(0..=1)
                     .require_equals(true)
