@@ -58,7 +58,7 @@ fn main() -> ExitCode {
             environment: environment.into_iter().flatten().collect(),
             unreadable_environment: unreadable.into_iter().filter_map(Result::err).collect(),
             working_directory: std::env::current_dir().unwrap_or_else(|_| ".".into()),
-            today: Date::of(SystemTime::now()),
+            today: Date::from(SystemTime::now()),
             stop,
             writes,
         };

@@ -52,7 +52,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
             None => Box::pin(apps::list(args, host)).await,
             Some(AppsCommand::Forget { cluster, name, break_lock, yes }) => {
                 let consent = Consent { breaks_lock: *break_lock, confirmed: *yes };
-                Box::pin(apps::forget(cluster, name, consent, host)).await
+                Box::pin(apps::forget_app(cluster, name, consent, host)).await
             }
             Some(AppsCommand::Rename { cluster, name, to, break_lock, yes }) => {
                 let consent = Consent { breaks_lock: *break_lock, confirmed: *yes };

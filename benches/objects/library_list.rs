@@ -15,7 +15,7 @@ pub fn list(page_size: u32) -> Result<usize, Box<dyn std::error::Error>> {
     };
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let target = Target::open(&TargetSpec::Kube, &Connection::default(), DesiredSource::default()).await?;
-        let mut pages = target.list(&ListRequest::of(&resource, page_size));
+        let mut pages = target.list(&ListRequest::new(&resource, page_size));
         let mut objects = 0;
         while let Some(page) = pages.next().await.map_err(|error| format!("{error:?}"))? {
             objects += page.len();

@@ -36,9 +36,9 @@ pub fn run(data: &[u8]) {
         for bundle in package.bundles.keys().take(20) {
             let from = graph.installed(bundle);
             let successors = graph.successors(&from);
-            let Ok(ways) = graph.ways(&from) else { continue };
-            for (name, steps) in ways.reached() {
-                let way = ways.to(name).expect("a way to what is reached");
+            let Ok(ways) = graph.find_ways(&from) else { continue };
+            for (name, steps) in ways.reachable_bundles() {
+                let way = ways.edges_to(name).expect("a way to what is reached");
                 assert_eq!((way.last().map(|edge| edge.to), way.len()), (Some(*name), *steps));
                 assert!(successors.iter().any(|next| Some(next.name.as_str()) == way.first().map(|edge| edge.to)));
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::host::Host;
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::prepare::{connection, impersonate, loader, overrides_of_kubeconfig};
 use super::{pretty, write};
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
@@ -90,7 +90,9 @@ pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let namespace = args.cluster.app_namespace.clone().or_else(|| settings.namespace.clone());
-    let found = until(&stop, async { Ok(all(&target, namespace.as_deref()).await) }).await?.map_err(Error::failed)?;
+    let found = until_interrupted(&stop, async { Ok(list_apps(&target, namespace.as_deref()).await) })
+        .await?
+        .map_err(Error::failed)?;
     let text = match args.output {
         Some(ListFormat::Json) => {
             let apps: Vec<Value> = found.iter().map(entry).collect();
@@ -154,11 +156,11 @@ fn entry((app, parent): &ListedApp) -> Value {
 ///
 /// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by
 /// their end, so the metadata of all ConfigMaps is listed.
-async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<ListedApp>, Problem> {
+async fn list_apps(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<ListedApp>, Problem> {
     let config_maps = config_maps();
     let labelled =
-        ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&config_maps, PAGE) };
-    let every = ListRequest { namespace, metadata_only: true, ..ListRequest::of(&config_maps, METADATA_PAGE) };
+        ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::new(&config_maps, PAGE) };
+    let every = ListRequest { namespace, metadata_only: true, ..ListRequest::new(&config_maps, METADATA_PAGE) };
     let read = |found: &mut BTreeMap<(String, String), _>, json: &str| {
         let Some((app, live)) = parent::app_of(json) else { return };
         found.insert((app.namespace.clone(), app.name.clone()), (app, live));
@@ -173,7 +175,7 @@ async fn all(target: &Target, namespace: Option<&str>) -> std::result::Result<Ve
         found.extend(live.map(|live| ((app.namespace.clone(), app.name.clone()), (app, live))));
     }
     let whole = async |(app, live): (App, LiveObject)| {
-        let parent = Parent::whole(&app, live, target).await;
+        let parent = Parent::read_parts(&app, live, target).await;
         let parent = parent.map_err(first);
         // It may have been deleted meanwhile.
         parent.transpose().map(|parent| (app, parent))
@@ -201,7 +203,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
         };
         Ok((parent, live, children))
     };
-    let (parent, live, children) = until(&stop, work).await?;
+    let (parent, live, children) = until_interrupted(&stop, work).await?;
     host.notices(&live.unread);
     host.notices(&children.unread);
     let uids: BTreeMap<&str, bool> =
@@ -274,7 +276,7 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
 }
 
 /// Removes the label from the members and deletes the record.
-pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut Host) -> Result<String> {
+pub async fn forget_app(args: &ClusterArgs, name: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(args, host).await?;
     let work = async {
@@ -287,7 +289,7 @@ pub async fn forget(args: &ClusterArgs, name: &str, consent: Consent, host: &mut
         let live = members::find(&parent, &target, members::KeptContent::NOTHING).await?;
         Ok((parent, lock, live))
     };
-    let (parent, lock, live) = until(&stop, work).await?;
+    let (parent, lock, live) = until_interrupted(&stop, work).await?;
     host.notices(&lock);
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));

@@ -19,7 +19,7 @@ pub struct Baselines {
 
 impl Baselines {
     /// The findings that count as known on a cluster: none, if the earlier run did not include it.
-    pub fn of(&self, cluster: &str) -> Baseline {
+    pub fn for_cluster(&self, cluster: &str) -> Baseline {
         let known = self.by_cluster.get(cluster).or(self.any.as_ref());
         known.cloned().unwrap_or_else(|| Baseline::new(self.file.clone(), Vec::new()))
     }

@@ -82,7 +82,7 @@ pub fn as_applied(
         let (place, live) = found.get(&(object.group(), &object.kind, namespace, &object.name))?;
         let mark = marks.get(&live.uid)?;
         let metadata = live.raw.json();
-        if Mark::of(object, &manifest.raw, &metadata, &settings.field_manager).as_ref() != Some(mark) {
+        if Mark::compute(object, &manifest.raw, &metadata, &settings.field_manager).as_ref() != Some(mark) {
             return None;
         }
         // A wait rule may judge it not ready.
@@ -91,7 +91,7 @@ pub fn as_applied(
         if !settings.rules.waits.is_empty() && is_awaited() {
             return None;
         }
-        let raw = last_applied::whole(&manifest.raw, &metadata)?;
+        let raw = last_applied::reconstruct_live(&manifest.raw, &metadata)?;
         Some(((*place).clone(), resource::LiveObject { raw, ..(*live).clone() }))
     };
     let fitting: BTreeMap<MemberKey, resource::LiveObject> = in_parallel(&kept, fits).into_iter().flatten().collect();

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use self::live::LiveCatalogs;
 use super::host::{Exit, Host};
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::prepare::{loader, overrides_of_kubeconfig};
 use crate::cli::CatalogArgs;
 use gantry_cluster::Target;
@@ -33,7 +33,7 @@ const MOST_MISTAKES: usize = 10;
 
 /// Answers one question about the catalogs.
 pub async fn run(args: &CatalogArgs, host: &mut Host) -> Exit {
-    match answer(args, host).await {
+    match run_catalog(args, host).await {
         Ok(answer) => {
             let exit = host.say(&answer.text);
             match (answer.problems.is_empty(), exit) {
@@ -58,7 +58,7 @@ impl From<String> for CatalogPrintout {
     }
 }
 
-async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
+async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
     check(args)?;
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with_catalogs(&args.catalogs)
@@ -73,7 +73,7 @@ async fn answer(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> 
     // A user who names catalogs may not have a cluster.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
     let live = match asks_cluster {
-        true => until(&host.stop, live::find(&settings)).await?,
+        true => until_interrupted(&host.stop, live::find(&settings)).await?,
         false => LiveCatalogs::default(),
     };
     host.notices(&live.notices);
@@ -197,7 +197,7 @@ async fn read(
             out: Box::new(io::BufWriter::with_capacity(1 << 16, out)),
             failure: None,
         };
-        let (state, read) = one(source, settings, state, host).await?;
+        let (state, read) = read_catalog(source, settings, state, host).await?;
         let Some(mut state) = state else { return Err(Error::Failed(read.err().into_iter().collect())) };
         let flushed = state.out.flush();
         host.stdout = state.out;
@@ -215,7 +215,7 @@ async fn read(
     if problems.is_empty() { Ok(catalogs) } else { Err(Error::Failed(problems)) }
 }
 
-async fn one(
+async fn read_catalog(
     source: CatalogToRead<'_>,
     settings: &Settings,
     state: BlobPrinter,
@@ -230,7 +230,7 @@ async fn one(
             CatalogToRead::Live(catalog, target) => content::read_live(catalog, target, state, BlobPrinter::add).await,
         })
     };
-    until(&host.stop, read).await
+    until_interrupted(&host.stop, read).await
 }
 
 /// Whether `item` is the name or the version of the bundle.
@@ -318,7 +318,7 @@ impl<'a> CatalogQuery<'a> {
             return Ok(self.supported(Some(name)).into());
         }
         if let Some(from) = &self.args.from {
-            return self.ways(&found, from);
+            return self.print_ways(&found, from);
         }
         let Some(item) = &self.args.item else {
             return Ok(match self.args.output {
@@ -356,7 +356,7 @@ impl<'a> CatalogQuery<'a> {
         Ok(joined(texts))
     }
 
-    fn ways(&self, found: &[(&str, &'a Package)], from: &str) -> Result<CatalogPrintout> {
+    fn print_ways(&self, found: &[(&str, &'a Package)], from: &str) -> Result<CatalogPrintout> {
         let (mut texts, mut problems) = (Vec::new(), Vec::new());
         for (catalog, package) in found {
             let channels: Vec<String> = self.args.item.iter().cloned().collect();
@@ -364,7 +364,7 @@ impl<'a> CatalogQuery<'a> {
                 problems.push(no_channel(catalog, package, channel));
                 continue;
             }
-            match self.way(catalog, package, &channels, from) {
+            match self.print_way(catalog, package, &channels, from) {
                 Ok(text) => texts.push(text),
                 Err(problem) => problems.push(problem),
             }
@@ -373,7 +373,7 @@ impl<'a> CatalogQuery<'a> {
         if texts.is_empty() { Err(Error::Failed(problems)) } else { Ok(joined(texts)) }
     }
 
-    fn way(
+    fn print_way(
         &self,
         catalog: &str,
         package: &Package,
@@ -397,7 +397,7 @@ impl<'a> CatalogQuery<'a> {
         };
         let way = Way { catalog, package, graph: &graph, from: start, from_text: from, to };
         let as_json = self.args.output == Some(CatalogFormat::Json);
-        match shown::ways(&way, as_json) {
+        match shown::render_ways(&way, as_json) {
             Ok(Some(text)) => Ok(text),
             Ok(None) => {
                 let to = to.map(|bundle| bundle.version.as_str()).unwrap_or_default();
@@ -413,7 +413,7 @@ impl<'a> CatalogQuery<'a> {
         let names = || self.catalogs.iter().flat_map(|(_, catalog)| catalog.packages.keys().map(String::as_str));
         let catalogs: Vec<&str> = self.catalogs.iter().map(|(name, _)| name.as_str()).collect();
         let problem = Problem::new(format!("no package {name:?} in {}", named("catalog", &catalogs)));
-        problem.help(near(name, names(), "gantry catalog lists all packages"))
+        problem.help(suggest(name, names(), "gantry catalog lists all packages"))
     }
 }
 
@@ -441,7 +441,7 @@ fn named(word: &str, names: &[&str]) -> String {
     format!("{word}{plural} {}", names.join(", "))
 }
 
-fn near<'n>(name: &str, known: impl Iterator<Item = &'n str>, otherwise: &str) -> String {
+fn suggest<'n>(name: &str, known: impl Iterator<Item = &'n str>, otherwise: &str) -> String {
     match did_you_mean(name, known) {
         Some(near) => format!("did you mean {near:?}?"),
         None => otherwise.to_owned(),
@@ -459,13 +459,13 @@ fn no_item(found: &[(&str, &Package)], item: &str) -> Problem {
         "the package {name} has no channel, bundle or version {item:?} in {}",
         named("catalog", &catalogs)
     ));
-    problem.help(near(item, names, &format!("gantry catalog {name} lists its contents")))
+    problem.help(suggest(item, names, &format!("gantry catalog {name} lists its contents")))
 }
 
 fn no_channel(catalog: &str, package: &Package, channel: &str) -> Problem {
     let name = &package.name;
     let problem = Problem::new(format!("the package {name} has no channel {channel:?} in catalog {catalog}"));
-    problem.help(near(
+    problem.help(suggest(
         channel,
         package.channels.keys().map(String::as_str),
         &format!("gantry catalog {name} lists them"),
@@ -476,7 +476,7 @@ fn no_version(catalog: &str, package: &Package, version: &str) -> Problem {
     let name = &package.name;
     let known = package.bundles.values().flat_map(|bundle| [bundle.version.as_str(), bundle.name.as_str()]);
     let problem = Problem::new(format!("the package {name} has no version {version:?} in catalog {catalog}"));
-    problem.help(near(version, known, &format!("gantry catalog {name} lists them")))
+    problem.help(suggest(version, known, &format!("gantry catalog {name} lists them")))
 }
 
 /// The error for a package that cannot be read, in OLM's words.

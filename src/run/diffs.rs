@@ -22,7 +22,7 @@ pub struct DiffRequest {
 }
 
 /// Fills in the diff of each change. Reads only.
-pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: DiffRequest, report: &mut Report) {
+pub async fn add_diffs(plan: &Plan, target: &Target, settings: &Settings, wanted: DiffRequest, report: &mut Report) {
     let DiffRequest { kind, all } = wanted;
     let mut marks = HiddenValueMarks::default();
     let is_line = |action| matches!(action, Action::Create | Action::Replace | Action::Delete | Action::Orphan);
@@ -41,11 +41,11 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
             () => Hiding::Nothing,
         };
         let facts = MatchableObject::of_live(object, &next);
-        let fits = |rule: &&FieldRule| matcher::any(&rule.matchers, &facts) == Some(true);
+        let fits = |rule: &&FieldRule| matcher::any_matches(&rule.matchers, &facts) == Some(true);
         let masks: Vec<&FieldRule> = settings.rules.masks.iter().filter(fits).collect();
         let unseen: Vec<&FieldRule> = settings.rules.unseen.iter().filter(fits).collect();
         let mut shown = |value: Value| {
-            let mut value = diff::shown(value);
+            let mut value = diff::without_server_fields(value);
             unseen.iter().for_each(|rule| remove(&mut value, &rule.path));
             masks.iter().for_each(|rule| marks.hide_at(&mut value, &rule.path));
             value
@@ -59,7 +59,7 @@ pub async fn fill(plan: &Plan, target: &Target, settings: &Settings, wanted: Dif
             }
             None => {
                 marks.hide(&mut [&mut next], hiding);
-                diff::whole(&next, all)
+                diff::diff_created(&next, all)
             }
         };
         if diff.lines.is_empty() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::baseline::Baselines;
 use super::fleet;
 use super::host::{Exit, Host};
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::output::Output;
 use super::prepare::{PreparedRun, loader, open};
 use crate::cli::{DeleteArgs, FlowArgs};
@@ -65,7 +65,7 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
                 let loader = loader(&args.input.config, host);
                 let files = args.input.files.iter().map(PathBuf::from).chain(loader.every_file());
                 let files: Vec<PathBuf> = files.map(|file| host.working_directory.join(file)).collect();
-                if let Err(error) = output.spare(&files, &TargetSpec::Kube, host) {
+                if let Err(error) = output.refuse_to_overwrite(&files, &TargetSpec::Kube, host) {
                     output.problems(host, error.problems());
                 }
             }
@@ -99,14 +99,14 @@ async fn steps(
     let (mut run, input) = prepare(args, goal, host, output, report).await?;
     let stop = host.stop.clone();
     if !run.deletes()
-        && let Some(contexts) = until(&stop, fleet::find(&run, &host.working_directory)).await?
+        && let Some(contexts) = until_interrupted(&stop, fleet::find(&run, &host.working_directory)).await?
     {
         return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
     }
     let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);
-    let opening = Box::pin(open(&run.settings, input, run.last(), &run.progress));
-    let PreparedRun { mut loaded, target, ahead, before } = until(&stop, opening).await?;
+    let opening = Box::pin(open(&run.settings, input, run.last_deploy(), &run.progress));
+    let PreparedRun { mut loaded, target, ahead, before } = until_interrupted(&stop, opening).await?;
     run.check_manifests(&mut loaded)?;
     let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref() };
     Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(FlowOutcome::OnOne)

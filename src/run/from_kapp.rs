@@ -58,7 +58,7 @@ struct PlanLookup<'a> {
 }
 
 impl<'a> PlanLookup<'a> {
-    fn of(plan: &'a Plan) -> Self {
+    fn new(plan: &'a Plan) -> Self {
         let changes = plan.changes.iter().map(|change| (change.desired.object.identity(), change)).collect();
         let uids = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.uid.as_str())).collect();
         PlanLookup { changes, uids }
@@ -144,7 +144,7 @@ impl FromKapp {
         &self.members.unread
     }
 
-    fn fate(&self, found: &AppObject, named: &PlanLookup<'_>) -> KappObjectFate {
+    fn decide_fate(&self, found: &AppObject, named: &PlanLookup<'_>) -> KappObjectFate {
         let AppObject { object, facts, .. } = found;
         match () {
             () if named.has(found) => KappObjectFate::Joins,
@@ -152,7 +152,7 @@ impl FromKapp {
             () if removal::is_protected(object, &self.app) => {
                 KappObjectFate::Stays("gantry never deletes such a namespace or an app's own record".into())
             }
-            () => removal::kept(facts).map_or(KappObjectFate::Leaves, KappObjectFate::Stays),
+            () => removal::why_kept(facts).map_or(KappObjectFate::Leaves, KappObjectFate::Stays),
         }
     }
 
@@ -185,14 +185,16 @@ impl FromKapp {
         foreseen.hindrances.extend(self.members.doubts.iter().cloned());
         plan.lookups.extend(self.record.iter().flat_map(lists_records));
         let fates: Vec<KappObjectFate> = {
-            let named = PlanLookup::of(plan);
-            self.members.found.iter().map(|found| self.fate(found, &named)).collect()
+            let named = PlanLookup::new(plan);
+            self.members.found.iter().map(|found| self.decide_fate(found, &named)).collect()
         };
         let (mut leaving, mut members) = (Vec::new(), 0);
         for (found, fate) in self.members.found.iter().zip(fates) {
             members += usize::from(fate != KappObjectFate::Copy);
             if matches!(fate, KappObjectFate::Leaves | KappObjectFate::Stays(_)) {
-                foreseen.hindrances.extend(self.record.as_ref().and_then(|record| record.outside(found)));
+                foreseen
+                    .hindrances
+                    .extend(self.record.as_ref().and_then(|record| record.problem_outside_namespaces(found)));
             }
             match fate {
                 KappObjectFate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
@@ -256,15 +258,15 @@ impl FromKapp {
     ///
     /// # Errors
     /// Objects that still have kapp's marks.
-    pub async fn end(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
+    pub async fn finish_takeover(&self, plan: &Plan, target: &Target) -> std::result::Result<(), Vec<Problem>> {
         let Some(record) = &self.record else { return Ok(()) };
-        let named = PlanLookup::of(plan);
+        let named = PlanLookup::new(plan);
         let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
         let deleted: BTreeSet<PlannedObjectKey<'_>> = deleted.map(|removal| removal.object.identity()).collect();
         let is_deleted = |object: &ObjectRef| deleted.contains(&object.identity());
         let (mut released, mut is_whole) = (Vec::new(), self.members.unread.is_empty());
         for found in self.members.found.iter().filter(|found| !is_deleted(&found.object)) {
-            match self.fate(found, &named) {
+            match self.decide_fate(found, &named) {
                 KappObjectFate::Joins | KappObjectFate::Stays(_) => released.push(found),
                 KappObjectFate::Leaves => is_whole = false,
                 KappObjectFate::Copy => {}

@@ -188,7 +188,7 @@ impl Host {
 
     /// Prints the whole answer of a command.
     pub(super) fn say(&mut self, text: &str) -> Exit {
-        let mut out = self.stdout(OutputSyntax::of(text));
+        let mut out = self.stdout(OutputSyntax::detect(text));
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Exit::Success,
             // The reader closed the pipe (`gantry rules | head`).

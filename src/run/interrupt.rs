@@ -17,7 +17,7 @@ pub fn interrupted() -> Error {
 }
 
 /// Does `work`, which writes nothing, unless the user interrupts it.
-pub async fn until<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub async fn until_interrupted<T>(stop: &watch::Receiver<bool>, work: impl Future<Output = Result<T>>) -> Result<T> {
     let done = tokio::select! {
         result = work => result?,
         () = interrupt(stop) => return Err(interrupted()),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::fleet::worst;
+use super::fleet::worst_exit;
 use super::host::{Exit, Host};
 use super::output::Output;
 use super::reports::{self, ReportFile};
@@ -35,7 +35,7 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
     output.configure(&args.output.specs, args.output.color.unwrap_or(ColorChoice::Auto), false, host)?;
     let (files, mut problems) = files(&args.files, &host.working_directory);
     let read: Vec<PathBuf> = files.iter().map(|file| host.working_directory.join(file)).collect();
-    output.spare(&read, &TargetSpec::Kube, host)?;
+    output.refuse_to_overwrite(&read, &TargetSpec::Kube, host)?;
     let (mut clusters, mut errors) = (Vec::new(), Vec::new());
     let mut origin_of: BTreeMap<String, &Path> = BTreeMap::new();
     for file in &files {
@@ -53,7 +53,7 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
         for cluster in found {
             match origin_of.get(&cluster.name) {
                 Some(first) => {
-                    let name = gantry_core::manifest::shown(&cluster.name);
+                    let name = gantry_core::manifest::shown_text(&cluster.name);
                     let message = format!("{}: the cluster {name:?} is in {}, too", file.display(), first.display());
                     problems.push(Problem::new(message).help("merge one report of each cluster"));
                 }
@@ -67,9 +67,9 @@ fn merge(args: &MergeArgs, host: &Host, output: &mut Output) -> Result<(ReportLi
     if !problems.is_empty() {
         return Err(Error::Usage(problems));
     }
-    let exit = worst(clusters.iter().map(|cluster| exit_of(&cluster.report)));
+    let exit = worst_exit(clusters.iter().map(|cluster| exit_of(&cluster.report)));
     let mut list = ReportList::new(clusters);
-    let exit = if errors.is_empty() { exit } else { worst([exit, Exit::Failed].into_iter()) };
+    let exit = if errors.is_empty() { exit } else { worst_exit([exit, Exit::Failed].into_iter()) };
     list.stop(errors);
     Ok((list, exit))
 }

@@ -172,7 +172,7 @@ impl Output {
     }
 
     /// Refuses to write a report over a file that this run reads, whatever name it has.
-    pub fn spare(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
+    pub fn refuse_to_overwrite(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
         let live = match target {
             TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
             TargetSpec::Kube | TargetSpec::Git(_) => None,
@@ -304,7 +304,7 @@ impl Output {
             false => self.human(host, |options, sources, out| human::write_outcome(report, options, sources, out)),
         };
         let whole = self.write_whole(host, None, |writer, around, out| (writer.write)(report, around, out));
-        both(human, whole)
+        combine(human, whole)
     }
 
     /// The same for many clusters, which the lines name. The human report shows those that are `fresh`, or all.
@@ -335,7 +335,7 @@ impl Output {
             (writer.write_list)(list, around, out)
         };
         let whole = self.write_whole(host, Some(list), write);
-        both(human, whole)
+        combine(human, whole)
     }
 
     /// The lines that scripts look for.
@@ -370,7 +370,7 @@ impl Output {
             let written = match file {
                 None => {
                     let mut out = host.stdout(writer.syntax);
-                    write(writer, around, &mut out).and_then(|()| out.flush()).map_err(|error| lost(&error))
+                    write(writer, around, &mut out).and_then(|()| out.flush()).map_err(|error| stdout_lost(&error))
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
@@ -406,7 +406,7 @@ impl Output {
                         ..self.options
                     };
                     write(&options, &self.sources, &mut host.stdout(OutputSyntax::Text))
-                        .map_err(|error| lost(&error))?;
+                        .map_err(|error| stdout_lost(&error))?;
                 }
                 Some(path) => {
                     let path = host.working_directory.join(path);
@@ -421,12 +421,12 @@ impl Output {
                 }
             }
         }
-        host.stdout(OutputSyntax::Text).flush().map_err(|error| lost(&error))
+        host.stdout(OutputSyntax::Text).flush().map_err(|error| stdout_lost(&error))
     }
 }
 
 /// Combines the problems of both results.
-fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+fn combine(one: Result<()>, other: Result<()>) -> Result<()> {
     match (one, other) {
         (Ok(()), other) => other,
         (one, Ok(())) => one,
@@ -459,7 +459,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Problem {
     Problem::new(format!("cannot write the report to {}: {error}", path.display()))
 }
 
-fn lost(error: &io::Error) -> Error {
+fn stdout_lost(error: &io::Error) -> Error {
     Error::failed(Problem::new(format!("cannot write to standard output: {error}")))
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use gantry_schema::names;
 
 use super::host::Host;
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use gantry_core::options::PermissionPurpose;
@@ -91,7 +91,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         };
         Ok((text, target.notices().to_vec(), plan.unread(), unknown))
     };
-    let (text, notices, unread, unknown) = until(&stop, work).await?;
+    let (text, notices, unread, unknown) = until_interrupted(&stop, work).await?;
     host.notices(&notices);
     let notice = |Problem { message, .. }| Problem::new(format!("{UNKNOWN_LOOKUPS}: {message}"));
     host.notices(&unknown.into_iter().map(notice).collect::<Vec<_>>());
@@ -223,7 +223,7 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     let mut head = String::new();
     for bundle in &plan.bundles {
         let install = text::sanitize(bundle.namespace().unwrap_or(namespace));
-        head.push_str(&format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.shown()));
+        head.push_str(&format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.to_text()));
     }
     let others = plan.changes.iter().filter(|change| change.desired.bundle.is_none()).count();
     let notes = [
@@ -249,13 +249,13 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         needs.extend(needs_to_delete(index, &change.desired.object));
         let namespace = change.desired.object.namespace.as_deref();
         for verb in ["get", "list", "delete"] {
-            needs.push(need(index, namespace, &change.resource, None, verb));
+            needs.push(needed_right(index, namespace, &change.resource, None, verb));
         }
     }
     if !plan.changes.is_empty() {
         let (parent, resource) = (app.parent(), config_maps());
         for verb in ["get", "create", "patch", "delete"] {
-            needs.push(need(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
+            needs.push(needed_right(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
         }
         // The names of parts are generated.
         let verbs: &[&str] = if super::app::needs_parts(plan) == Ok(false) {
@@ -263,12 +263,12 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         } else {
             &["get", "list", "create", "patch", "delete"]
         };
-        needs.extend(verbs.iter().map(|verb| need(0, Some(&app.namespace), &resource, None, verb)));
+        needs.extend(verbs.iter().map(|verb| needed_right(0, Some(&app.namespace), &resource, None, verb)));
     }
     needs
 }
 
-fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Option<&str>, verb: &str) -> Need {
+fn needed_right(change: usize, namespace: Option<&str>, resource: &Resource, name: Option<&str>, verb: &str) -> Need {
     let atom = Atom::Resource {
         group: resource.group.clone(),
         resource: resource.plural.clone(),
@@ -284,7 +284,7 @@ fn need(change: usize, namespace: Option<&str>, resource: &Resource, name: Optio
 fn needs_to_delete(change: usize, object: &Arc<ObjectRef>) -> impl Iterator<Item = Need> {
     let lookups = deletion_safety::lookups_of(object).into_iter();
     lookups.map(move |lookup| {
-        need(change, lookup.namespace.as_deref(), &lookup.resource, lookup.name.as_deref(), lookup.verb)
+        needed_right(change, lookup.namespace.as_deref(), &lookup.resource, lookup.name.as_deref(), lookup.verb)
     })
 }
 
@@ -317,13 +317,13 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
         let has_some = members.found.iter().any(|found| found.resource == resource);
         let verbs: &[&str] = if has_some { &["get", "list", "patch", "delete"] } else { &["list"] };
         for verb in verbs {
-            needs.push(need(0, namespace.as_deref(), &resource, None, verb));
+            needs.push(needed_right(0, namespace.as_deref(), &resource, None, verb));
         }
     }
     needs.extend(members.found.iter().flat_map(|found| needs_to_delete(0, &found.object)));
     // The names of kapp's records of app changes are generated.
     for verb in ["get", "list", "delete"] {
-        needs.push(need(0, Some(&app.namespace), &config_maps(), None, verb));
+        needs.push(needed_right(0, Some(&app.namespace), &config_maps(), None, verb));
     }
     Ok(needs)
 }

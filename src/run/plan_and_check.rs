@@ -85,7 +85,7 @@ pub async fn plan_and_check(
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     drop(stage);
-    let (graph, order) = graph::of(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
+    let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
@@ -134,7 +134,7 @@ pub async fn plan_and_check(
     let mut foreseen = DeployForecast {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
-        owned: owned(&plan, app, showing.verbose),
+        owned: refused_by_owner(&plan, app, showing.verbose),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
         ..DeployForecast::default()
@@ -154,7 +154,7 @@ pub async fn plan_and_check(
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {
-        Box::pin(diffs::fill(&plan, target, settings, wanted, report)).await;
+        Box::pin(diffs::add_diffs(&plan, target, settings, wanted, report)).await;
         if !reported.dry_runs && foreseen.refusals.is_empty() {
             foreseen.refusals = refusals::known(&plan);
         }
@@ -165,7 +165,7 @@ pub async fn plan_and_check(
 }
 
 /// Objects that belong to another tool, and the records of apps: nothing is written to them.
-fn owned(plan: &Plan, app: Option<&ManagedApp>, verbose: bool) -> Vec<Problem> {
+fn refused_by_owner(plan: &Plan, app: Option<&ManagedApp>, verbose: bool) -> Vec<Problem> {
     let records = records::refused(plan, app.map(|managed| &managed.app));
     records.into_iter().chain(owner::refused(plan, verbose)).collect()
 }

@@ -12,7 +12,7 @@ use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
 use crate::cli::{AppFlags, ConfigFlags, InputArgs, KubeconfigArgs, TargetArgs};
 use gantry_cluster::{Connection, DesiredSource, Impersonate, Target};
-use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, shown};
+use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, shown_text};
 use gantry_core::options::TargetSpec;
 use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::{Error, Problem, Result};
@@ -31,7 +31,7 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
             let problem = Problem::new("standard input cannot be rendered: a program renders folders");
             return Err(Error::usage(problem.help("render it first: kustomize build DIR | gantry check -f -")));
         }
-        let from = shown(file);
+        let from = shown_text(file);
         let running = render.run(OsStr::new(file), &host.working_directory, &from);
         let made = tokio::select! {
             made = running => made,
@@ -42,7 +42,7 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(Input::made(files, sources)) } else { Err(Error::Failed(problems)) }
+    if problems.is_empty() { Ok(Input::rendered(files, sources)) } else { Err(Error::Failed(problems)) }
 }
 
 /// Reads the texts of the manifests on a separate thread: standard input may be a pipe that nobody writes to.

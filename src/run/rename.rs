@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
+use super::app::describe_this_run;
 use super::app::foreseen::listed;
-use super::app::last;
 use super::apps::{Consent, app_of, no_app, open};
 use super::host::Host;
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::write;
 use crate::cli::ClusterArgs;
 use futures::stream::{self, StreamExt};
@@ -70,14 +70,14 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         let live = members::find(&before, &target, members::KeptContent::NOTHING).await?;
         Ok(Some((before, after, new, live, locks)))
     };
-    let Some((before, after, new, live, locks)) = until(&stop, work).await? else {
+    let Some((before, after, new, live, locks)) = until_interrupted(&stop, work).await? else {
         return Ok(format!("Renamed the app {from} to {to}: an earlier run had already moved its members\n"));
     };
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }
     host.notices(&locks);
-    host.notices(&outside(&before, &live.found, to));
+    host.notices(&notice_outside_inventory(&before, &live.found, to));
     let objects = text::count(before.members.len(), "object");
     if !consent.confirmed {
         write::needs_terminal(host, "go on without confirmation: --yes")?;
@@ -93,7 +93,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         last_applied: None,
         may_split: false,
     };
-    let started = last(RunOutcome::Started, &target, host).await;
+    let started = describe_this_run(RunOutcome::Started, &target, host).await;
     // Lock the old name, so that no deploy of it begins meanwhile.
     let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), patience, &target);
     let locked = locked.await.map_err(|error| Error::failed(error.problem))?;
@@ -113,7 +113,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
 
 /// A notice about objects with the label of the app that its inventory does not have. They get the new label like
 /// members.
-fn outside(before: &Parent, found: &[AppObject], to: &str) -> Option<Problem> {
+fn notice_outside_inventory(before: &Parent, found: &[AppObject], to: &str) -> Option<Problem> {
     let (id, uids) = (before.app.id(), uids(before));
     let is_outside = |found: &&AppObject| {
         let facts = &found.facts;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use futures::{StreamExt, stream};
 
 use super::host::Host;
-use super::interrupt::until;
+use super::interrupt::until_interrupted;
 use super::prepare::{complete, connection, impersonate, loader, overrides_of_target, read_input};
 use crate::cli::SnapshotArgs;
 use gantry_cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
@@ -75,7 +75,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         let Taking { crds, unread, notices, .. } = taking;
         Ok((target.describe(), crds.len(), unread, notices))
     };
-    let (described, crds, mut unread, mut notices) = until(&stop, work).await?;
+    let (described, crds, mut unread, mut notices) = until_interrupted(&stop, work).await?;
     unread.sort();
     unread.dedup();
     if !unread.is_empty() && !args.skip_unreadable {
@@ -131,7 +131,7 @@ struct Custom {
 }
 
 impl Custom {
-    fn of(live: &LiveObject) -> std::result::Result<Self, Problem> {
+    fn read(live: &LiveObject) -> std::result::Result<Self, Problem> {
         let crd = Crd::read(&live.raw).map_err(|error| Problem::new(format!("a live CRD cannot be read: {error}")))?;
         let storage = crd.storage().filter(|version| version.served).map(|version| crd.resource(&version.name));
         let resource = storage.or_else(|| crd.resources().next());
@@ -143,7 +143,7 @@ impl Taking<'_> {
     /// Every CRD.
     async fn all_crds(&mut self) -> Result<()> {
         let resource = Resource::crd();
-        let take = |live: &LiveObject| Custom::of(live);
+        let take = |live: &LiveObject| Custom::read(live);
         // A snapshot without them would be useless, so --skip-unreadable does not apply.
         let listed = list(self.target, self.folder, &resource, &self.stage, take).await;
         let needs = "gantry permissions --for snapshot prints the rights that are needed";
@@ -190,7 +190,7 @@ impl Taking<'_> {
             match read {
                 Ok(Some(live)) => {
                     self.folder.add(&live).map_err(Error::failed)?;
-                    self.crds.push(Custom::of(&live).map_err(Error::failed)?);
+                    self.crds.push(Custom::read(&live).map_err(Error::failed)?);
                 }
                 Ok(None) => {}
                 Err(problem) => self.unread.push(problem),
@@ -264,8 +264,8 @@ enum UnlistedResource {
     Failed(Problem),
 }
 
-impl UnlistedResource {
-    fn of(error: &ListError) -> Self {
+impl From<&ListError> for UnlistedResource {
+    fn from(error: &ListError) -> Self {
         let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early"));
         match error {
             ListError::Forbidden { .. } | ListError::NotServed(_) | ListError::Conversion { .. } => {
@@ -284,7 +284,7 @@ async fn list<T>(
     stage: &ProgressStage,
     take: impl Fn(&LiveObject) -> std::result::Result<T, Problem>,
 ) -> std::result::Result<Vec<T>, UnlistedResource> {
-    let mut pages = target.list(&ListRequest::of(resource, PAGE));
+    let mut pages = target.list(&ListRequest::new(resource, PAGE));
     let (mut taken, mut names) = (Vec::new(), Vec::new());
     loop {
         match pages.next().await {
@@ -307,7 +307,7 @@ async fn list<T>(
             }
             Err(error) => {
                 folder.forget(&names);
-                return Err(UnlistedResource::of(&error));
+                return Err(UnlistedResource::from(&error));
             }
         }
     }

@@ -72,14 +72,14 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &DeployFore
         return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
     }
     // The preset of another tool may call it a warning; the server would still refuse the request.
-    let refused = foretold(checks);
+    let refused = foretold_refusals(checks);
     if !refused.is_empty() {
         let errors = hidden(refused.iter().map(ErrorEntry::from).collect(), terms.redact);
         return ends(Outcome::Blocked, Exit::Blocked, errors);
     }
     // A check may report the same as a warning only; the server would still refuse the request.
     let conflicts = if terms.force_conflicts { Vec::new() } else { conflicts::explain(&conflicts()) };
-    let not_served = plan.whole().err();
+    let not_served = plan.require_served_kinds().err();
     let (not_served, unanswered) = match &not_served {
         Some(Error::Blocked(problems)) => (&problems[..], &[][..]),
         Some(error) => (&[][..], error.problems()),
@@ -128,7 +128,7 @@ pub fn after_writing(applied: &Applied, removed: &DeletionResults, redact: bool)
 }
 
 /// The refusals that checks predict without an error, because they reproduce the verdict of another tool.
-fn foretold(checks: &[CheckReport]) -> Vec<Problem> {
+fn foretold_refusals(checks: &[CheckReport]) -> Vec<Problem> {
     let findings = checks.iter().flat_map(|check| &check.findings);
     let refused = findings.filter(|finding| finding.refused_by_server && finding.severity != Severity::Error);
     let problem = |finding: &Finding| {

@@ -92,7 +92,7 @@ pub async fn resume(
         if let ApplyEvent::Ready(waiting) = event {
             stage.set(waiting.ready, Some(waiting.total));
             let lines = lines(&waiting);
-            stage.below(lines.iter().map(String::as_str));
+            stage.show_below(lines.iter().map(String::as_str));
             log.update(waiting);
         }
     };
@@ -137,7 +137,7 @@ impl Board {
             true => String::new(),
             false => format!("waiting until objects are ready: {} of {}", sum(|wait| wait.0), sum(|wait| wait.1)),
         });
-        stage.below(waits.values().flat_map(|(_, _, lines)| lines).map(String::as_str).take(LINES));
+        stage.show_below(waits.values().flat_map(|(_, _, lines)| lines).map(String::as_str).take(LINES));
     }
 }
 

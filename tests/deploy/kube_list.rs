@@ -135,7 +135,7 @@ fn a_thousand_objects_are_listed_once_in_order_with_one_page_read_ahead() {
     proxy.before(When::new("GET", "/samples"), move || log.lock().unwrap().push(counter.load(Ordering::SeqCst)));
 
     let resource = resource(&names.group, "v2");
-    let mut pages = lister.target.list(&ListRequest::of(&resource, 50));
+    let mut pages = lister.target.list(&ListRequest::new(&resource, 50));
     assert!(proxy.requests().is_empty(), "nothing is sent before the first page is asked for");
     let mut listed = Vec::new();
     let mut remaining = Vec::new();
@@ -181,16 +181,16 @@ fn a_namespace_is_listed_alone_and_no_namespace_means_all() {
     let resource = resource(&names.group, "v1");
 
     let in_namespace = |namespace| {
-        let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, 3) };
+        let request = ListRequest { namespace: Some(namespace), ..ListRequest::new(&resource, 3) };
         lister.names(&request).unwrap()
     };
     let second_alone = expected(&second, 0..4);
     assert_eq!(in_namespace(&second), [&second_alone[..3], &second_alone[3..]]);
     assert_eq!(in_namespace("not-there").concat(), [""; 0]);
-    let both = lister.names(&ListRequest::of(&resource, 100)).unwrap();
+    let both = lister.names(&ListRequest::new(&resource, 100)).unwrap();
     assert_eq!(both, [[expected(&first, 0..7), second_alone].concat()]);
     // A page size of zero is a mistake, not a request for everything at once.
-    assert_eq!(lister.names(&ListRequest::of(&resource, 0)).unwrap().len(), 11);
+    assert_eq!(lister.names(&ListRequest::new(&resource, 0)).unwrap().len(), 11);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_folder_reads_label_selectors_as_the_server_does() {
         "app in (=)",
         ",app",
     ] {
-        let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, 2) };
+        let request = ListRequest { label_selector: Some(selector), ..ListRequest::new(&resource, 2) };
         match (server.names(&request), folder.names(&request)) {
             (Ok(server), Ok(folder)) => {
                 assert_eq!(server.concat(), folder.concat(), "{selector:?}");
@@ -292,7 +292,7 @@ fn a_user_who_may_not_list_sees_which_right_is_missing() {
         (None, "at the cluster scope".to_owned(), "ask for a ClusterRole".to_owned()),
         (Some("default"), "in namespace \"default\"".to_owned(), "ask for a Role in namespace \"default\"".to_owned()),
     ] {
-        let error = lister.names(&ListRequest { namespace, ..ListRequest::of(&resource, 10) }).unwrap_err();
+        let error = lister.names(&ListRequest { namespace, ..ListRequest::new(&resource, 10) }).unwrap_err();
         let ListError::Forbidden { right, problem } = error else { panic!("{error:?}") };
         let expected = MissingRight {
             verb: "list",
@@ -314,9 +314,9 @@ fn an_unserved_kind_is_not_taken_for_an_empty_list() {
     let (cp, names) = (control_plane(), isolated());
     serve(cp, &names.group);
     let lister = Lister::kube(&cp.kubeconfig("reader"));
-    assert_eq!(lister.names(&ListRequest::of(&resource(&names.group, "v1"), 10)).unwrap().concat(), [""; 0]);
+    assert_eq!(lister.names(&ListRequest::new(&resource(&names.group, "v1"), 10)).unwrap().concat(), [""; 0]);
     for (group, version) in [(names.group.as_str(), "v3"), ("nowhere.example.com", "v1")] {
-        let error = lister.names(&ListRequest::of(&resource(group, version), 10)).unwrap_err();
+        let error = lister.names(&ListRequest::new(&resource(group, version), 10)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
         let message = format!("the API server does not serve Sample of {group}/{version}, or no longer does");
         assert_eq!(problem.message, message);

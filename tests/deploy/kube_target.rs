@@ -39,7 +39,7 @@ impl Cluster {
     }
 
     fn read(&self, wanted: &[ObjectToRead]) -> Result<Vec<Option<LiveObject>>, Error> {
-        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry_cluster::all)
+        self.runtime.block_on(self.kube.read(wanted, &|_, _| ())).and_then(gantry_cluster::collect_reads)
     }
 
     fn live(&self, thing: &Thing) -> Option<LiveObject> {

@@ -67,7 +67,7 @@ fn changed_crds_are_validated_as_on_the_server() {
         // Some are refused because of the cost of their rules.
         let live = (0..5).find_map(|_| {
             let base = crds::crd(&mut random, &group, &format!("Old{at}"));
-            Live::of(&mut random, base, &mut oracle)
+            Live::create(&mut random, base, &mut oracle)
         });
         let Some(mut live) = live else { continue };
         for _ in 0..UPDATES {
@@ -92,7 +92,7 @@ struct Live {
 }
 
 impl Live {
-    fn of(random: &mut Random, base: Value, oracle: &mut Option<Oracle>) -> Option<Self> {
+    fn create(random: &mut Random, base: Value, oracle: &mut Option<Oracle>) -> Option<Self> {
         let path = format!("{CRDS}/{}", base["metadata"]["name"].as_str().expect("a name"));
         let mut live = match oracle {
             Some(oracle) => {

@@ -67,7 +67,7 @@ fn read_stream(megabytes: usize) {
     assert_eq!(last.object.name, format!("kind{}s.example.com", count - 1));
     assert_eq!(last.origin.document, count);
     let path: Vec<Step> = vec!["spec".into(), "versions".into(), 0.into(), "name".into()];
-    let found = Spans::of(&last.origin).locate(&path);
+    let found = Spans::parse(&last.origin).locate(&path);
     let line = last.origin.source.text().lines().nth(found.location.line - 1).unwrap();
     assert_eq!(line, "  - name: v1");
 }
@@ -96,7 +96,7 @@ fn a_list_of_ten_thousand_items_is_read_and_searched() {
     assert_eq!(loaded.manifests.len(), 10_000);
     // Finding the positions of many items must not read the whole list for each of them.
     for manifest in loaded.manifests.iter().step_by(10) {
-        let found = Spans::of(&manifest.origin).locate(&["metadata".into(), "name".into()]);
+        let found = Spans::parse(&manifest.origin).locate(&["metadata".into(), "name".into()]);
         assert_eq!((found.location.line, found.location.column), (manifest.origin.line + 3, 5));
     }
 }
@@ -194,7 +194,7 @@ fn long_lines_are_read() {
     let keys: String = (0..100_000).map(|key| format!("  key{key}: {key}\n")).collect();
     let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{keys}");
     let loaded = from_stdin(text.as_bytes()).unwrap();
-    let found = Spans::of(&loaded.manifests[0].origin).locate(&["data".into(), "key99999".into()]);
+    let found = Spans::parse(&loaded.manifests[0].origin).locate(&["data".into(), "key99999".into()]);
     assert_eq!(found.location.line, 100_004);
 }
 

@@ -20,7 +20,7 @@ struct Run {
 
 impl Run {
     /// A deploy of these manifests.
-    fn of(manifests: &str, plan: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> Self {
+    fn deploy(manifests: &str, plan: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> Self {
         let bed = Bed::new();
         bed.write("manifests.yaml", manifests);
         Run { bed, server: Mock::start(plan) }
@@ -29,7 +29,7 @@ impl Run {
     /// A deploy of one ConfigMap; the plan applies to the request that reads it.
     fn reading(does: impl Fn() -> Reply + Send + Sync + 'static) -> Self {
         let is_read = |asked: &Request| asked.method == "GET" && asked.path.ends_with("/configmaps/a");
-        Self::of(CONFIG_MAP, move |asked| is_read(asked).then(&does))
+        Self::deploy(CONFIG_MAP, move |asked| is_read(asked).then(&does))
     }
 
     fn gantry(&self) -> Gantry {
@@ -70,8 +70,9 @@ fn an_endless_body_is_an_error() {
     let url = run.server.url().to_owned();
     run.fails(run.gantry(), &format!("the response from {url} is larger than 4 MiB; gantry stopped reading it"));
     let first = |asked: &Request| asked.path == "/api/v1";
-    let run =
-        Run::of(CONFIG_MAP, move |asked| first(asked).then(|| endless(&format!("{HEAD}\r\n["), "0,".repeat(1 << 19))));
+    let run = Run::deploy(CONFIG_MAP, move |asked| {
+        first(asked).then(|| endless(&format!("{HEAD}\r\n["), "0,".repeat(1 << 19)))
+    });
     let url = run.server.url().to_owned();
     run.fails(run.gantry(), &format!("the response from {url} is larger than 64 MiB; gantry stopped reading it"));
 }
@@ -156,7 +157,7 @@ fn objects_that_cannot_be_parsed_are_an_error() {
 #[test]
 fn discovery_that_is_not_a_discovery_document_is_an_error() {
     for body in ["{}", "[]", r#"{"error": "login required"}"#, r#"{"kind": "Status", "status": "Success"}"#] {
-        let run = Run::of(CONFIG_MAP, move |asked| {
+        let run = Run::deploy(CONFIG_MAP, move |asked| {
             (asked.path == "/api/v1").then(|| Reply::Answer(200, "application/json", body.into()))
         });
         let url = run.server.url().to_owned();
@@ -169,7 +170,7 @@ fn discovery_that_is_not_a_discovery_document_is_an_error() {
 #[test]
 fn a_dry_run_with_a_nonsense_answer_is_an_error() {
     for body in ["", "garbage", "[1", r#"{"a": 1e999}"#] {
-        let run = Run::of(CONFIG_MAP, move |asked| {
+        let run = Run::deploy(CONFIG_MAP, move |asked| {
             asked.query.contains("dryRun=All").then(|| Reply::Answer(200, "application/json", body.into()))
         });
         run.server.put("/api/v1/namespaces/default", json!({"metadata": {"name": "default", "uid": "n"}}));
@@ -203,17 +204,17 @@ fn an_endless_list_of_crds_is_an_error() {
         let lists = run.server.requests().into_iter().filter(is_list).count();
         assert!(lists <= 103, "{lists}");
     };
-    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page("same")));
+    let run = Run::deploy(&manifests, move |asked| is_list(asked).then(|| page("same")));
     says(&run, "its continue token points back to an earlier page");
     let count = AtomicUsize::new(0);
     let turn = move || count.fetch_add(1, Ordering::Relaxed);
-    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(["a", "b"][turn() % 2])));
+    let run = Run::deploy(&manifests, move |asked| is_list(asked).then(|| page(["a", "b"][turn() % 2])));
     says(&run, "its continue token points back to an earlier page");
     let count = AtomicUsize::new(0);
     let next = move || count.fetch_add(1, Ordering::Relaxed).to_string();
-    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&next())));
+    let run = Run::deploy(&manifests, move |asked| is_list(asked).then(|| page(&next())));
     says(&run, "page after page is empty");
-    let run = Run::of(&manifests, move |asked| is_list(asked).then(|| page(&"x".repeat(1 << 20))));
+    let run = Run::deploy(&manifests, move |asked| is_list(asked).then(|| page(&"x".repeat(1 << 20))));
     says(&run, "its continue token is too long");
 }
 
@@ -235,7 +236,7 @@ fn an_endless_list_of_objects_is_an_error() {
         asked.query.split("continue=").nth(1).map_or(0, |token| token.parse::<u32>().unwrap_or(0)) + 1
     };
     let says = |plan: Plan, why: &str| {
-        let run = Run::of(&crd("sample", "{type: string, maxLength: 1}"), plan);
+        let run = Run::deploy(&crd("sample", "{type: string, maxLength: 1}"), plan);
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/samples.example.com";
         let live: serde_json::Value = serde_yaml::from_str(&crd("sample", "{type: string}")).expect("YAML");
         let mut live = live;
@@ -293,7 +294,7 @@ fn a_page_that_is_too_large_is_requested_again_smaller() {
         true => endless(&format!("{HEAD}\r\n{{\"a\": \""), "x".repeat(1 << 20)),
         false => Reply::json(200, json!({"kind": "List", "metadata": {}, "items": []})),
     };
-    let run = Run::of(&manifests.join("---\n"), move |asked| is_list(asked).then(|| large(asked)));
+    let run = Run::deploy(&manifests.join("---\n"), move |asked| is_list(asked).then(|| large(asked)));
     run.gantry().arg("--dry-run").run().code(0);
     let lists: Vec<String> = run.server.requests().into_iter().filter(is_list).map(|asked| asked.query).collect();
     assert_eq!(lists, ["limit=100", "limit=10"]);
@@ -305,7 +306,7 @@ fn a_server_that_stays_busy_is_an_error() {
     let manifests: Vec<String> =
         (0..100).map(|number| CONFIG_MAP.replace("name: a", &format!("name: a{number}"))).collect();
     let is_read = |asked: &Request| asked.method == "GET" && asked.path.contains("/configmaps/");
-    let run = Run::of(&manifests.join("---\n"), move |asked| {
+    let run = Run::deploy(&manifests.join("---\n"), move |asked| {
         is_read(asked).then(|| Reply::refuse(429, "TooManyRequests", "Too many requests, please try again later."))
     });
     let out = run.gantry().run();
@@ -372,7 +373,7 @@ fn is_hidden(run: &Output, text: &str, altered: &str) {
 fn messages_of_the_server_never_show_our_own_token() {
     for (words, secret) in altered(TOKEN) {
         let said = words.clone();
-        let run = Run::of(CONFIG_MAP, move |asked| {
+        let run = Run::deploy(CONFIG_MAP, move |asked| {
             assert!(!asked.path.starts_with('/') || asked.headers["authorization"] == format!("Bearer {TOKEN}"));
             asked.is_write().then(|| Reply::refuse(500, "InternalError", &format!("who is {said}?")))
         });
@@ -401,7 +402,7 @@ fn messages_of_the_server_never_show_values_of_secrets() {
     );
     for (words, secret) in altered(VALUE) {
         let said = words.clone();
-        let run = Run::of(&manifest, move |asked| {
+        let run = Run::deploy(&manifest, move |asked| {
             asked.is_write().then(|| Reply::refuse(422, "Invalid", &format!("the password is {said}, which is weak")))
         });
         is_hidden(run.gantry().run().code(1), VALUE, &secret);

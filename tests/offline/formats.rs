@@ -43,12 +43,12 @@ fn written(repository: &TempDir, arguments: &[&str], code: i32) -> Vec<(&'static
     FORMATS.iter().map(read).collect()
 }
 
-fn of<'a>(written: &'a [(&str, String)], format: &str) -> &'a str {
+fn report_in<'a>(written: &'a [(&str, String)], format: &str) -> &'a str {
     &written.iter().find(|(name, _)| *name == format).expect("a format").1
 }
 
 fn json(written: &[(&str, String)], format: &str) -> Value {
-    serde_json::from_str(of(written, format)).expect("JSON")
+    serde_json::from_str(report_in(written, format)).expect("JSON")
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn one_run_writes_every_format() {
         assert_eq!(entry["location"]["path"], "deploy/breaking/bakery.yaml");
         assert_eq!(entry["fingerprint"], result["partialFingerprints"]["gantryFinding/v1"]);
     }
-    let github = of(&written, "github");
+    let github = report_in(&written, "github");
     let place = "file=deploy/breaking/bakery.yaml,line=45,col=17";
     assert!(github.starts_with(&format!("::error {place},title=NoMinimumTightened::")), "{github}");
     assert!(
         github.ends_with("::notice title=gantry::Would be blocked: 11 errors in 3 objects. Nothing was written.\n")
     );
-    let junit = of(&written, "junit");
+    let junit = report_in(&written, "junit");
     let case = "<testcase name=\"customresourcedefinition/cakes.bakery.example.com\" classname=\"CRDUpgradeSafety\"";
     assert!(junit.contains(case) && junit.contains("tests=\"3\" skipped=\"0\" errors=\"0\" failures=\"3\""), "{junit}");
-    let html = of(&written, "html");
+    let html = report_in(&written, "html");
     for part in [
         "<h1 class=\"error\">Would be blocked: 11 errors in 3 objects. Nothing was written.</h1>",
         // The lines of the manifest, and the changed keywords of the schema node.
@@ -100,7 +100,7 @@ fn one_run_writes_every_format() {
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    let markdown = of(&written, "markdown");
+    let markdown = report_in(&written, "markdown");
     assert!(markdown.starts_with("### gantry: Would be blocked: 11 errors in 3 objects."), "{markdown}");
     assert!(
         markdown.contains("<details><summary>4 <code>NoMinimumTightened</code>: minimum of a field is added"),
@@ -174,11 +174,11 @@ fn unchecked_parts_are_in_every_format() {
     assert_eq!(invocation["executionSuccessful"], false);
     let told = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().expect("a message");
     assert!(told.contains("lost could not check"), "{told}");
-    assert!(of(&written, "junit").contains("<error message=\"could not check: "));
-    assert!(of(&written, "markdown").contains("#### Not checked\n\n- `lost`: `"));
-    assert!(of(&written, "github").starts_with("::error title=lost could not check::"));
+    assert!(report_in(&written, "junit").contains("<error message=\"could not check: "));
+    assert!(report_in(&written, "markdown").contains("#### Not checked\n\n- `lost`: `"));
+    assert!(report_in(&written, "github").starts_with("::error title=lost could not check::"));
     assert_eq!(json(&written, "gitlab")[0]["check_name"], "lost");
-    assert!(of(&written, "html").contains("Could not be checked</h2><ul><li><b>lost</b>: "));
+    assert!(report_in(&written, "html").contains("Could not be checked</h2><ul><li><b>lost</b>: "));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn chain<'a>(
         0 => Err(format!("no channel heads (entries not replaced by another entry) found in {place}")),
         1 => Ok(chains.remove(0)),
         count => {
-            let shown: Vec<String> = chains.iter().map(|chain| ends(chain)).collect();
+            let shown: Vec<String> = chains.iter().map(|chain| name_both_ends(chain)).collect();
             Err(format!(
                 "a unique replacement chain within a channel is required to determine the relative order between \
                  channel entries, but {count} replacement chains were found in {place}: {}",
@@ -164,7 +164,7 @@ fn chain<'a>(
 }
 
 /// The names at both ends of a chain: `p.v2.0.0...p.v1.0.0`.
-fn ends(chain: &[&ChannelEntry]) -> String {
+fn name_both_ends(chain: &[&ChannelEntry]) -> String {
     match chain {
         [] => String::new(),
         [one] => one.name.clone(),

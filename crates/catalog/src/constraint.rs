@@ -119,7 +119,7 @@ impl Constraint {
 impl ConstraintGroup {
     fn parse(text: &str) -> Result<ConstraintGroup, String> {
         if !GROUP.is_match(text) {
-            return Err(improper(text));
+            return Err(improper_constraint(text));
         }
         let comparisons: Vec<ConstraintComparison> = COMPARISONS
             .find_iter(text)
@@ -132,7 +132,7 @@ impl ConstraintGroup {
 
 impl ConstraintComparison {
     fn parse(text: &str) -> Result<ConstraintComparison, String> {
-        let found = COMPARISON.captures(text).ok_or_else(|| improper(text))?;
+        let found = COMPARISON.captures(text).ok_or_else(|| improper_constraint(text))?;
         let operator = match group(&found, 1) {
             "" | "=" => ConstraintOperator::Equal,
             "!=" => ConstraintOperator::NotEqual,
@@ -302,7 +302,7 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(&parts.collect::<String>()).expect("a pattern")
 }
 
-fn improper(text: &str) -> String {
+fn improper_constraint(text: &str) -> String {
     format!("improper constraint: {}", quote(text))
 }
 

@@ -72,17 +72,17 @@ impl Csv {
         let spec = object.spec.unwrap_or_default();
         let webhooks = Some(spec.webhooks.map_or(0, |webhooks| webhooks.len()));
         let whole = keeps_whole.then(|| ClusterServiceVersion::read(text).ok().map(Box::new)).flatten();
-        Ok(Some(Csv { version: spec.version, webhooks, whole, ..Csv::of(spec.metadata) }))
+        Ok(Some(Csv { version: spec.version, webhooks, whole, ..Csv::from_metadata(spec.metadata) }))
     }
 
     /// Reads the value of an `olm.csv.metadata`.
     pub(crate) fn of_metadata(value: &RawValue, keeps_whole: bool) -> Result<Csv, String> {
         let metadata = serde_json::from_str::<CatalogCsvMetadata>(value.get()).map_err(|error| explain_json(&error))?;
         let whole = || ClusterServiceVersion::read_metadata(value.get()).ok().map(Box::new);
-        Ok(Csv { whole: keeps_whole.then(whole).flatten(), ..Csv::of(metadata) })
+        Ok(Csv { whole: keeps_whole.then(whole).flatten(), ..Csv::from_metadata(metadata) })
     }
 
-    fn of(metadata: CatalogCsvMetadata) -> Csv {
+    fn from_metadata(metadata: CatalogCsvMetadata) -> Csv {
         let supported = metadata.install_modes.unwrap_or_default().into_iter().filter(|mode| mode.supported);
         Csv {
             version: String::new(),

@@ -93,19 +93,19 @@ impl BundleRequirement {
 
     /// Whether one of these operators meets the requirement; `None` if an expression would have to be evaluated.
     pub fn holds<'o>(&self, operators: impl IntoIterator<Item = &'o dyn InstalledOperator>) -> Option<bool> {
-        any(operators.into_iter().map(|operator| self.is_met_by(operator)))
+        any_holds(operators.into_iter().map(|operator| self.is_met_by(operator)))
     }
 
     /// As in OLM, a single operator must meet a whole constraint.
     fn is_met_by(&self, operator: &dyn InstalledOperator) -> Option<bool> {
         let not = |holds: Option<bool>| holds.map(|holds| !holds);
-        let one_of = |parts: &[BundleRequirement]| any(parts.iter().map(|part| part.is_met_by(operator)));
+        let one_of = |parts: &[BundleRequirement]| any_holds(parts.iter().map(|part| part.is_met_by(operator)));
         match self {
             BundleRequirement::Api(api) => Some(operator.provides(api)),
             BundleRequirement::Package { name, versions, .. } => {
                 Some(operator.is_of_package(name, &|version| versions.contains(version)))
             }
-            BundleRequirement::All(parts) => not(any(parts.iter().map(|part| not(part.is_met_by(operator))))),
+            BundleRequirement::All(parts) => not(any_holds(parts.iter().map(|part| not(part.is_met_by(operator))))),
             BundleRequirement::Any(parts) => one_of(parts),
             BundleRequirement::Not(parts) => not(one_of(parts)),
             BundleRequirement::Cel(_) => None,
@@ -130,7 +130,7 @@ impl BundleRequirement {
 }
 
 /// Whether one holds; `None` if none does, but at least one is unknown.
-fn any(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+fn any_holds(parts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut known = Some(false);
     for part in parts {
         match part {

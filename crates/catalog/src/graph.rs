@@ -137,7 +137,7 @@ impl<'a> UpgradeGraph<'a> {
     ///
     /// # Errors
     /// The search would take too long.
-    pub fn ways(&self, from: &InstalledBundleRef<'a>) -> Result<Ways<'a>, TooLarge> {
+    pub fn find_ways(&self, from: &InstalledBundleRef<'a>) -> Result<Ways<'a>, TooLarge> {
         let mut last: BTreeMap<&str, (Option<&str>, UpgradeEdge)> = BTreeMap::new();
         let mut order = Vec::new();
         let mut next = VecDeque::from([(None, from.clone(), 0)]);
@@ -169,7 +169,7 @@ pub struct Ways<'a> {
 
 impl<'a> Ways<'a> {
     /// The edges from the beginning to this bundle; `None` if there is no path.
-    pub fn to(&self, bundle: &str) -> Option<Vec<UpgradeEdge<'a>>> {
+    pub fn edges_to(&self, bundle: &str) -> Option<Vec<UpgradeEdge<'a>>> {
         let mut edges = Vec::new();
         let mut at = Some(bundle);
         while let Some(name) = at {
@@ -182,7 +182,7 @@ impl<'a> Ways<'a> {
     }
 
     /// Every reachable bundle and the length of its path in edges, nearest first.
-    pub fn reached(&self) -> &[(&'a str, usize)] {
+    pub fn reachable_bundles(&self) -> &[(&'a str, usize)] {
         &self.order
     }
 }

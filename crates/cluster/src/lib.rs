@@ -170,7 +170,7 @@ pub type OnRead<'a> = &'a (dyn Fn(usize, Option<usize>) + Sync);
 ///
 /// # Errors
 /// The reasons why some could not be read, without duplicates.
-pub fn all(read: Vec<ReadResult>) -> Result<Vec<Option<LiveObject>>> {
+pub fn collect_reads(read: Vec<ReadResult>) -> Result<Vec<Option<LiveObject>>> {
     let mut problems: Vec<Problem> = read.iter().filter_map(|read| read.as_ref().err().cloned()).collect();
     if problems.is_empty() {
         return Ok(read.into_iter().map(|read| read.unwrap_or_default()).collect());
@@ -305,7 +305,7 @@ impl Target {
     /// # Errors
     /// Some object cannot be read; all reasons, without duplicates.
     pub async fn read(&self, wanted: &[ObjectToRead], on_read: OnRead<'_>) -> Result<Vec<Option<LiveObject>>> {
-        all(self.read_each(wanted, on_read).await?)
+        collect_reads(self.read_each(wanted, on_read).await?)
     }
 
     /// Like [`Target::read`], but reports for each object whether it could be read; most often a permission is missing.

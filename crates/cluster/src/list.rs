@@ -27,7 +27,7 @@ pub struct ListRequest<'a> {
 
 impl<'a> ListRequest<'a> {
     /// A request for all objects of a resource, whole.
-    pub fn of(resource: &'a Resource, page_size: u32) -> Self {
+    pub fn new(resource: &'a Resource, page_size: u32) -> Self {
         ListRequest { resource, namespace: None, label_selector: None, page_size, metadata_only: false }
     }
 }
@@ -74,7 +74,7 @@ impl ListPage {
     }
 
     /// Builds a page from the JSON of its objects.
-    pub(super) fn of(objects: impl IntoIterator<Item = impl AsRef<str>>, remaining: Option<u64>) -> Self {
+    pub(super) fn new(objects: impl IntoIterator<Item = impl AsRef<str>>, remaining: Option<u64>) -> Self {
         let mut text = String::new();
         let mut items = Vec::new();
         for object in objects {

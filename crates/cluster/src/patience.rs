@@ -133,7 +133,7 @@ async fn configurations(webhook: &str, message: &str, target: &Target) -> Vec<St
     let mut found = Vec::new();
     for (kind, plural) in CONFIGURATIONS {
         let resource = Resource::built_in("admissionregistration.k8s.io", kind, plural, false);
-        let request = ListRequest::of(&resource, PAGE);
+        let request = ListRequest::new(&resource, PAGE);
         let gather = |names: &mut Vec<String>, json: &str| {
             let Ok(ListedWebhookConfig { metadata, webhooks }) = serde_json::from_str(json) else { return };
             let mut webhooks = webhooks.into_iter().flatten();

@@ -44,7 +44,7 @@ pub enum OutputSyntax {
 
 impl OutputSyntax {
     /// The syntax of the answer of a command: JSON, or text for people.
-    pub fn of(text: &str) -> Self {
+    pub fn detect(text: &str) -> Self {
         if text.starts_with(['{', '[']) { OutputSyntax::Json } else { OutputSyntax::Text }
     }
 

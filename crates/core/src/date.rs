@@ -17,9 +17,11 @@ impl Date {
         // jiff also accepts other forms of ISO 8601; comparing with the output excludes them.
         text.parse().ok().map(Date).filter(|date| date.0.year() >= 0 && date.to_string() == text)
     }
+}
 
+impl From<SystemTime> for Date {
     /// The day of a point in time, in UTC.
-    pub fn of(time: SystemTime) -> Self {
+    fn from(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let seconds = i64::try_from(since.as_secs()).ok();
         let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX);
@@ -73,7 +75,7 @@ mod tests {
             (4_102_444_799, "2099-12-31"),
         ] {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(Date::of(time).to_string(), day);
+            assert_eq!(Date::from(time).to_string(), day);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Mask {
             return words.to_owned();
         }
         let mut covered = vec![false; words.len()];
-        let mut reading = MessageBytes::of(words);
+        let mut reading = MessageBytes::new(words);
         for _ in 0..READINGS {
             self.cover(&reading, &mut covered);
             let decoded = reading.decoded();
@@ -136,7 +136,7 @@ impl Mask {
                 reading.cover(at..end, covered);
             }
         }
-        let kept = reading.kept();
+        let kept = reading.letters_and_digits();
         let mut found = vec![false; kept.bytes.len()];
         // The positions of all sequences of letters and digits of this length that may be in a piece.
         let index = |length: usize| {
@@ -209,7 +209,7 @@ struct MessageBytes {
 }
 
 impl MessageBytes {
-    fn of(words: &str) -> Self {
+    fn new(words: &str) -> Self {
         MessageBytes { bytes: words.as_bytes().to_vec(), places: (0..words.len()).map(|at| (at, at + 1)).collect() }
     }
 
@@ -229,7 +229,7 @@ impl MessageBytes {
     }
 
     /// Only the letters and digits.
-    fn kept(&self) -> Self {
+    fn letters_and_digits(&self) -> Self {
         let kept = self.bytes.iter().copied().zip(self.places.iter().copied()).filter(|(byte, _)| is_kept(byte));
         let (bytes, places) = kept.unzip();
         MessageBytes { bytes, places }

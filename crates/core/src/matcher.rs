@@ -164,17 +164,17 @@ impl<'a> MatchableObject<'a> {
 
     /// A live object as JSON text from the server.
     pub fn of_json(object: &'a ObjectRef, json: &'a str) -> Self {
-        Self::new(object, ObjectScope::of(object), MatcherContent::Json(json))
+        Self::new(object, ObjectScope::for_object(object), MatcherContent::Json(json))
     }
 
     /// A live object as a tree.
     pub fn of_live(object: &'a ObjectRef, tree: &'a Value) -> Self {
-        Self::new(object, ObjectScope::of(object), MatcherContent::Tree(tree))
+        Self::new(object, ObjectScope::for_object(object), MatcherContent::Tree(tree))
     }
 
     /// A live object of which only this metadata was read.
     pub fn of_metadata(object: &'a ObjectRef, metadata: &'a Value) -> Self {
-        Self::new(object, ObjectScope::of(object), MatcherContent::Metadata(metadata))
+        Self::new(object, ObjectScope::for_object(object), MatcherContent::Metadata(metadata))
     }
 
     fn content(&self) -> &Value {
@@ -188,7 +188,7 @@ impl<'a> MatchableObject<'a> {
 
 impl<'a> ObjectScope<'a> {
     /// The scope of an object whose namespace has been resolved.
-    pub fn of(object: &'a ObjectRef) -> Self {
+    pub fn for_object(object: &'a ObjectRef) -> Self {
         object.namespace.as_deref().map_or(ObjectScope::Cluster, ObjectScope::In)
     }
 }
@@ -199,7 +199,7 @@ pub fn is_custom(object: &ObjectRef) -> bool {
 }
 
 /// Whether one of the matchers matches; `None` if that is not known yet.
-pub fn any(matchers: &[Matcher], facts: &MatchableObject<'_>) -> Option<bool> {
+pub fn any_matches(matchers: &[Matcher], facts: &MatchableObject<'_>) -> Option<bool> {
     let mut answer = Some(false);
     for matcher in matchers {
         match matcher.matches(facts) {
@@ -217,7 +217,7 @@ impl Matcher {
         let object = facts.object;
         Some(match self {
             Matcher::All => true,
-            Matcher::Any(matchers) => return any(matchers, facts),
+            Matcher::Any(matchers) => return any_matches(matchers, facts),
             Matcher::And(matchers) => {
                 let mut answer = Some(true);
                 for matcher in matchers {

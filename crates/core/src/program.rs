@@ -140,7 +140,7 @@ pub async fn converse<'f>(
     let ended = match command.spawn().map(ProgramGroup) {
         Err(error) => Err(ProgramError::NotStarted(error)),
         Ok(group) => {
-            let work = attend(group, talk, &mut said);
+            let work = serve_program(group, talk, &mut said);
             tokio::time::timeout(timeout, work).await.unwrap_or(Err(ProgramError::TimedOut))
         }
     };
@@ -161,7 +161,7 @@ impl Drop for ProgramGroup {
     }
 }
 
-async fn attend<'f>(
+async fn serve_program<'f>(
     mut group: ProgramGroup,
     talk: impl FnOnce(Option<ChildStdin>, ChildStdout) -> Talk<'f>,
     said: &mut Vec<u8>,

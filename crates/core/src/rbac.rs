@@ -168,7 +168,7 @@ pub fn rules_for(atoms: &BTreeSet<Atom>) -> Vec<PolicyRule> {
         urls.entry(verbs).or_default().push(url);
     }
     rules.extend(urls.into_iter().map(|(verbs, urls)| PolicyRule {
-        non_resource_urls: owned(&urls),
+        non_resource_urls: to_strings(&urls),
         verbs: in_order(verbs),
         ..PolicyRule::default()
     }));
@@ -180,7 +180,7 @@ fn add(rules: &mut Vec<PolicyRule>, group: &str, resource: &str, names: &[&str],
     let rule = PolicyRule {
         api_groups: vec![group.to_owned()],
         resources: Vec::new(),
-        resource_names: owned(names),
+        resource_names: to_strings(names),
         verbs: in_order(verbs.iter().copied()),
         ..PolicyRule::default()
     };
@@ -191,7 +191,7 @@ fn add(rules: &mut Vec<PolicyRule>, group: &str, resource: &str, names: &[&str],
     }
 }
 
-fn owned(texts: &[&str]) -> Vec<String> {
+fn to_strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 

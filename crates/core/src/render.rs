@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use process_wrap::tokio::CommandWrap;
 
-use crate::manifest::{self, ManifestSource, shown};
+use crate::manifest::{self, ManifestSource, shown_text};
 use crate::options::InvalidOption;
 use crate::problem::Problem;
 use crate::program::{self, ProgramError};
@@ -66,7 +66,7 @@ impl Render {
     }
 
     fn failed(&self, failure: &ProgramError, said: &str, from: &str) -> Problem {
-        let program = format!("{:?}, which renders {from},", shown(self.words.first().map_or("", String::as_str)));
+        let program = format!("{:?}, which renders {from},", shown_text(self.words.first().map_or("", String::as_str)));
         // The reason for a failure is usually at the end.
         let start = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(start, _)| start);
         let lines: Vec<&str> = said[start..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -259,7 +259,7 @@ impl RawObject {
     }
 
     /// The text, if it is kept in memory.
-    pub fn held(&self) -> Option<&str> {
+    pub fn text_in_memory(&self) -> Option<&str> {
         match &self.0 {
             ObjectText::Held(json) => Some(json),
             ObjectText::Made(_) => None,

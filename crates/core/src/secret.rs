@@ -22,7 +22,7 @@ const SHORTEST_LINE: usize = 8;
 
 /// The message without the values of `data` and `stringData` of the manifest, whether unchanged, decoded or encoded.
 pub fn without_values(message: &str, manifest: &str) -> String {
-    SecretValues::of([manifest]).taken_out(message)
+    SecretValues::collect([manifest]).taken_out(message)
 }
 
 /// The values of objects, to remove from texts.
@@ -31,7 +31,7 @@ pub struct SecretValues(Mask);
 
 impl SecretValues {
     /// Collects the values of objects (JSON), except in the members that are not secret.
-    pub fn of(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn collect(objects: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let mut mask = Mask::default();
         for object in objects {
             let object: Value = serde_json::from_str(object.as_ref()).unwrap_or_default();

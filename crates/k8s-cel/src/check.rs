@@ -75,7 +75,7 @@ fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Expr
         formatted: BTreeMap::new(),
         named: Vec::new(),
     };
-    let checked = checker.whole(expr);
+    let checked = checker.check_expression(expr);
     match checker.bindings.is_exhausted() {
         true => Err(ExpressionError::limit("the types of the expression are too large".to_owned())),
         false => Ok((checked?, checker)),
@@ -103,7 +103,7 @@ pub(super) struct TypeChecker<'e> {
 }
 
 impl<'e> TypeChecker<'e> {
-    fn whole(&mut self, expr: &'e Expr) -> Result<Ty, String> {
+    fn check_expression(&mut self, expr: &'e Expr) -> Result<Ty, String> {
         let ty = self.expr(expr)?.ty;
         self.literals()?;
         self.formats()?;
@@ -208,7 +208,7 @@ impl<'e> TypeChecker<'e> {
         if self.in_format == 0 {
             self.literals.push(types);
         }
-        joined.unwrap_or_else(|| self.bindings.fresh())
+        joined.unwrap_or_else(|| self.bindings.new_variable())
     }
 
     /// Rejects literal templates with clauses that the types of the arguments do not allow.
@@ -383,7 +383,7 @@ impl<'e> TypeChecker<'e> {
             if signature.args.len() != types.len() {
                 continue;
             }
-            let variables: Vec<Ty> = (0..signature.variables).map(|_| self.bindings.fresh()).collect();
+            let variables: Vec<Ty> = (0..signature.variables).map(|_| self.bindings.new_variable()).collect();
             let wanted: Vec<Ty> = signature.args.iter().map(|arg| instance(arg, &variables)).collect();
             if self.bindings.assign(&types, &wanted) {
                 let of_this = self.bindings.resolve(&instance(&signature.result, &variables));

@@ -42,7 +42,7 @@ impl<'e> TypeChecker<'e> {
         self.scope.extend(variables.clone().zip([elements.0.clone(), elements.1]));
         let frame = match of.kind {
             MacroKind::All | MacroKind::Exists => self.quantified(of),
-            MacroKind::ExistsOne => self.counted(of),
+            MacroKind::ExistsOne => self.check_exists_one(of),
             _ => self.collected(of, elements.0),
         };
         self.scope.truncate(depth);
@@ -78,7 +78,7 @@ impl<'e> TypeChecker<'e> {
     }
 
     /// `exists_one`
-    fn counted(&mut self, of: &'e Macro) -> Result<Frame, String> {
+    fn check_exists_one(&mut self, of: &'e Macro) -> Result<Frame, String> {
         let start = self.literal(&Literal::Int(0));
         let condition = self.literal(&Literal::Bool(true)).id;
         let body = self.expr(&of.body)?;
@@ -95,11 +95,11 @@ impl<'e> TypeChecker<'e> {
     fn collected(&mut self, of: &'e Macro, first: Ty) -> Result<Frame, String> {
         let start = match of.kind {
             MacroKind::Map | MacroKind::MapEntry => {
-                let ty = Ty::map(self.bindings.fresh(), self.bindings.fresh());
+                let ty = Ty::map(self.bindings.new_variable(), self.bindings.new_variable());
                 self.part(ty, || Of::Map(Vec::new()))
             }
             _ => {
-                let ty = Ty::list(self.bindings.fresh());
+                let ty = Ty::list(self.bindings.new_variable());
                 self.part(ty, || Of::List(Vec::new()))
             }
         };

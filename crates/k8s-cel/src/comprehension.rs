@@ -30,11 +30,11 @@ impl<'a> Evaluation<'a, '_> {
             MacroKind::All => self.quantifier(of, elements, false),
             MacroKind::Exists => self.quantifier(of, elements, true),
             MacroKind::ExistsOne => {
-                let kept = self.kept(of, &of.body, elements)?;
+                let kept = self.filter_elements(of, &of.body, elements)?;
                 Ok(CelValue::Bool(kept.len() == 1))
             }
             MacroKind::Filter => {
-                let kept = self.kept(of, &of.body, elements)?;
+                let kept = self.filter_elements(of, &of.body, elements)?;
                 let kept = kept.into_iter().map(|(value, _)| value.and_then(|value| self.attribute(value)));
                 Ok(CelValue::List(CelList::new(kept.collect::<CelResult<_>>()?)))
             }
@@ -111,7 +111,7 @@ impl<'a> Evaluation<'a, '_> {
 
     /// The elements for which `filter` holds. A fault does not stop the loop; like the server, this reports the last
     /// fault.
-    fn kept(
+    fn filter_elements(
         &mut self,
         of: &'a Macro,
         filter: &'a Expr,
@@ -137,7 +137,7 @@ impl<'a> Evaluation<'a, '_> {
         elements: impl Iterator<Item = MacroElement<'a>>,
     ) -> CelResult<Vec<MacroElement<'a>>> {
         match &of.filter {
-            Some(filter) => self.kept(of, filter, elements),
+            Some(filter) => self.filter_elements(of, filter, elements),
             None => Ok(elements.collect()),
         }
     }

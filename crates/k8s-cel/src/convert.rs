@@ -132,7 +132,7 @@ pub(crate) fn unwrapped<'a>(value: &CelValue<'a>, budget: &mut CelBudget) -> Cel
                 CelValue::Unknown(json) => Ok(native(json)),
                 item => opened(item),
             };
-            CelValue::List(CelList::taken(items.iter().map(element).collect()))
+            CelValue::List(CelList::from_elements(items.iter().map(element).collect()))
         }
         // A concatenated list in the server keeps references to its parts.
         CelValue::List(CelList { items: CelListItems::Joined(items), .. }) => {
@@ -145,7 +145,7 @@ pub(crate) fn unwrapped<'a>(value: &CelValue<'a>, budget: &mut CelBudget) -> Cel
                     Err(fault) => Err(fault.clone()),
                 });
             }
-            CelValue::List(CelList::taken(out))
+            CelValue::List(CelList::from_elements(out))
         }
         CelValue::List(list) => {
             budget.take(list.len() as u64)?;

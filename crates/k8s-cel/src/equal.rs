@@ -327,7 +327,7 @@ pub(crate) fn find<'a>(map: &CelMap<'a>, key: &CelValue<'a>) -> CelResult<Option
             _ => None,
         }),
         CelMap::Values(entries) => {
-            let keys = std::iter::once(MapKey::of(key)).chain(MapKey::others(key));
+            let keys = std::iter::once(MapKey::from_value(key)).chain(MapKey::equal_keys(key));
             keys.flatten().find_map(|key| entries.get(&key)).map(|(_, value)| opened_misfit(value.clone())).transpose()
         }
         CelMap::Json { fields, of } => {

@@ -172,7 +172,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 (value, false) => value,
             };
             // The last of several entries with the same key wins.
-            match MapKey::of(&key) {
+            match MapKey::from_value(&key) {
                 Some(slot) => map.insert(slot, (key, value)),
                 None => return Err(invalid_key(&key)),
             };
@@ -398,7 +398,7 @@ pub(super) fn insert<'a>(
     key: CelValue<'a>,
     value: CelValue<'a>,
 ) -> CelResult<()> {
-    let Some(slot) = MapKey::of(&key) else { return Err(invalid_key(&key)) };
+    let Some(slot) = MapKey::from_value(&key) else { return Err(invalid_key(&key)) };
     match map.insert(slot, (key, value)) {
         None => Ok(()),
         Some((key, _)) => Err(EvaluationError::error(format!(

@@ -59,7 +59,7 @@ impl CelExpression {
     fn compile(source: &str, variables: &[&'static str], wanted: &Ty) -> Result<Self, ExpressionError> {
         let compiled = |source| -> ExpressionResult<(Expr, Ty)> {
             let mut expr = parse(source)?;
-            resolve_in(&mut expr, variables, &Patterns::default())?.working()?;
+            resolve_in(&mut expr, variables, &Patterns::default())?.require_program()?;
             let ty = check_in(&expr, variables.iter().map(|name| (*name, Ty::Dyn)).collect())?;
             Ok((expr, ty))
         };

@@ -65,20 +65,20 @@ fn with_exponent_outside(value: f64, plain: std::ops::Range<i32>, exponent_digit
 }
 
 /// `%v` of a JSON value as decoded by Go.
-pub fn plain(value: &Value) -> String {
+pub fn format_v(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(b) => b.to_string(),
-        Value::Number(n) => match Num::of(n) {
+        Value::Number(n) => match Num::from(n) {
             Num::Int(i) => i.to_string(),
             Num::Float(f) => float(f),
         },
         Value::String(s) => s.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!("[{}]", items.iter().map(format_v).collect::<Vec<_>>().join(" ")),
         Value::Object(map) => {
             let mut keys: Vec<_> = map.iter().collect();
             keys.sort_by(|a, b| a.0.cmp(b.0));
-            let entries: Vec<_> = keys.iter().map(|(k, v)| format!("{k}:{}", plain(v))).collect();
+            let entries: Vec<_> = keys.iter().map(|(k, v)| format!("{k}:{}", format_v(v))).collect();
             format!("map[{}]", entries.join(" "))
         }
     }
@@ -138,7 +138,7 @@ fn push_json(out: &mut String, value: &Value) {
 }
 
 fn json_number(number: &Number) -> String {
-    match Num::of(number) {
+    match Num::from(number) {
         Num::Int(i) => i.to_string(),
         Num::Float(f) => with_exponent_outside(f, -6..21, 1),
     }
@@ -200,6 +200,6 @@ mod tests {
     #[test]
     fn json_is_sorted_and_html_safe() {
         assert_eq!(json(&j!({"b": [1, 1.0, null], "a": "<&>"})), r#"{"a":"\u003c\u0026\u003e","b":[1,1,null]}"#);
-        assert_eq!(plain(&j!({"b": [1, "x"], "a": null})), "map[a:<nil> b:[1 x]]");
+        assert_eq!(format_v(&j!({"b": [1, "x"], "a": null})), "map[a:<nil> b:[1 x]]");
     }
 }

@@ -15,15 +15,15 @@ use super::value::{CelList, CelListItems, CelValue};
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("isSorted", 1, is_sorted),
     Function::member("sum", 1, sum),
-    Function::member("min", 1, |args, budget| extreme(args, budget, "min", Ordering::Greater)),
-    Function::member("max", 1, |args, budget| extreme(args, budget, "max", Ordering::Less)),
+    Function::member("min", 1, |args, budget| find_extreme(args, budget, "min", Ordering::Greater)),
+    Function::member("max", 1, |args, budget| find_extreme(args, budget, "max", Ordering::Less)),
     Function::member("indexOf", 2, |args, budget| position(args, budget, false)),
     Function::member("lastIndexOf", 2, |args, budget| position(args, budget, true)),
     Function::member("slice", 3, slice),
     Function::member("flatten", 1, flatten).or_one_more(),
     Function::member("sort", 1, sort),
     Function::member("reverse", 1, reverse),
-    Function::member("distinct", 1, distinct),
+    Function::member("distinct", 1, remove_duplicates),
     Function::global("lists.range", 1, range),
     Function::member("first", 1, first),
     Function::member("last", 1, last),
@@ -104,7 +104,12 @@ fn sum<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> 
     Some(done.map(|_| sum.unwrap_or(zero)))
 }
 
-fn extreme<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, name: &str, replace: Ordering) -> OverloadResult<'a> {
+fn find_extreme<'a>(
+    args: &[CelValue<'a>],
+    budget: &mut CelBudget,
+    name: &str,
+    replace: Ordering,
+) -> OverloadResult<'a> {
     let [CelValue::List(list)] = args else { return None };
     let mut best: Option<CelValue> = None;
     let done = in_order(list, (name, is_ordered), budget, |value, _| {
@@ -148,7 +153,7 @@ fn slice<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a
         return wrong(format!("list is length {}", list.len()));
     }
     let taken = budget.take(LIST_COST + (to - from) as u64).map(|()| (from..to).map(|index| list.get(index)).collect());
-    Some(taken.map(CelList::taken).map(CelValue::List))
+    Some(taken.map(CelList::from_elements).map(CelValue::List))
 }
 
 fn flatten<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
@@ -164,7 +169,7 @@ fn flatten<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<
     if let Err(fault) = budget.take(LIST_COST) {
         return Some(Err(fault));
     }
-    Some(flatten_into(list, depth, &mut out, budget).map(|()| CelValue::List(CelList::taken(out))))
+    Some(flatten_into(list, depth, &mut out, budget).map(|()| CelValue::List(CelList::from_elements(out))))
 }
 
 fn flatten_into<'a>(
@@ -216,7 +221,7 @@ pub(crate) fn sort_by_keys<'a>(
     budget: &mut CelBudget,
 ) -> CelResult<CelValue<'a>> {
     budget.take(quadratic(values.len()))?;
-    let Some(first) = keys.first() else { return Ok(CelValue::List(CelList::taken(values))) };
+    let Some(first) = keys.first() else { return Ok(CelValue::List(CelList::from_elements(values))) };
     if !is_ordered(first) {
         return Err(EvaluationError::error(NOT_COMPARABLE));
     }
@@ -225,14 +230,14 @@ pub(crate) fn sort_by_keys<'a>(
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(values).collect();
     pairs.sort_by(|(left, _), (right, _)| compare(left, right).unwrap_or(Ordering::Equal));
-    Ok(CelValue::List(CelList::taken(pairs.into_iter().map(|(_, value)| value).collect())))
+    Ok(CelValue::List(CelList::from_elements(pairs.into_iter().map(|(_, value)| value).collect())))
 }
 
 fn reverse<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::List(list)] = args else { return None };
     let cost = LIST_COST + list.len() as u64;
     let taken = budget.take(cost).map(|()| (0..list.len()).rev().map(|index| list.get(index)).collect());
-    Some(taken.map(CelList::taken).map(CelValue::List))
+    Some(taken.map(CelList::from_elements).map(CelValue::List))
 }
 
 /// The server's maximum cost of comparing the elements of a list with each other.
@@ -240,7 +245,7 @@ fn quadratic(length: usize) -> u64 {
     12 + (length as u64).saturating_mul(21 * length as u64).div_ceil(10)
 }
 
-fn distinct<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+fn remove_duplicates<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::List(list)] = args else { return None };
     let mut unique = || {
         budget.take((list.len() as u64).saturating_add(quadratic(list.len())))?;
@@ -261,7 +266,7 @@ fn distinct<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult
             }
             unique.push(value);
         }
-        Ok(CelValue::List(CelList::taken(unique)))
+        Ok(CelValue::List(CelList::from_elements(unique)))
     };
     Some(unique())
 }

@@ -8,8 +8,8 @@ use super::library::{Function, OverloadResult};
 use super::value::{CelList, CelMap, CelValue};
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function::global("optional.of", 1, of),
-    Function::global("optional.ofNonZeroValue", 1, of_non_zero),
+    Function::global("optional.of", 1, wrap_value),
+    Function::global("optional.ofNonZeroValue", 1, wrap_non_zero_value),
     Function::global("optional.none", 0, none),
     Function::member("value", 1, value),
     Function::member("hasValue", 1, has_value),
@@ -22,12 +22,12 @@ fn lazy<'a>(_: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     None
 }
 
-fn of<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+fn wrap_value<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     let [value] = args else { return None };
     Some(Ok(CelValue::some(value.clone())))
 }
 
-fn of_non_zero<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
+fn wrap_non_zero_value<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     let [value] = args else { return None };
     let is_zero = match value {
         CelValue::Null => true,

@@ -81,7 +81,7 @@ fn as_integer<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a
 fn arithmetic<'a>(args: &[CelValue<'a>], sign: i64) -> OverloadResult<'a> {
     let (left, right) = match args {
         [CelValue::Quantity(left), CelValue::Quantity(right)] => (left, right.exact),
-        [CelValue::Quantity(left), CelValue::Int(right)] => (left, quantity::Quantity::whole(*right)),
+        [CelValue::Quantity(left), CelValue::Int(right)] => (left, quantity::Quantity::from_integer(*right)),
         _ => return None,
     };
     let sum = left.exact.plus(&right, sign).ok_or_else(too_large);

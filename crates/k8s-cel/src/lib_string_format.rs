@@ -42,7 +42,7 @@ fn fill(template: &str, list: &CelList, budget: &mut CelBudget) -> CelResult<Str
         let (precision, clause, tail) = clause(rest)?;
         rest = tail;
         let written = match clause {
-            's' => whole(&value),
+            's' => format_string(&value),
             'd' => decimal(&value),
             'f' => fixed(&value, precision),
             'e' => scientific(&value, precision),
@@ -171,12 +171,12 @@ fn precision(rest: &str) -> CelResult<(usize, &str)> {
     }
 }
 
-fn wrong(clause: &str, value: &CelValue) -> EvaluationError {
+fn wrong_argument(clause: &str, value: &CelValue) -> EvaluationError {
     EvaluationError::error(format!("{clause}, was given {}", value.type_name()))
 }
 
 /// `%s`
-fn whole(value: &CelValue) -> CelResult<String> {
+fn format_string(value: &CelValue) -> CelResult<String> {
     match value {
         CelValue::Null => Ok("null".to_owned()),
         CelValue::Type(name) => Ok((*name).to_owned()),
@@ -190,7 +190,7 @@ fn whole(value: &CelValue) -> CelResult<String> {
         | CelValue::String(_)
         | CelValue::Duration(_)
         | CelValue::Timestamp(_) => Ok(text(value).unwrap_or_default()),
-        _ => Err(wrong(
+        _ => Err(wrong_argument(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
              and timestamps",
             value,
@@ -211,15 +211,15 @@ fn inner(value: &CelValue) -> CelResult<String> {
         CelValue::Bytes(bytes) => Ok(format!("b{}", quote(&bytes_text(bytes)?))),
         CelValue::Double(value) if value.is_finite() => Ok(format!("{value:.DEFAULT_PRECISION$}")),
         CelValue::Double(value) => Ok(quote(&go_double(*value))),
-        CelValue::Duration(_) => Ok(format!("duration({})", quote(&whole(value)?))),
-        CelValue::Timestamp(_) => Ok(format!("timestamp({})", quote(&whole(value)?))),
+        CelValue::Duration(_) => Ok(format!("duration({})", quote(&format_string(value)?))),
+        CelValue::Timestamp(_) => Ok(format!("timestamp({})", quote(&format_string(value)?))),
         CelValue::Null
         | CelValue::Type(_)
         | CelValue::Bool(_)
         | CelValue::Int(_)
         | CelValue::Uint(_)
         | CelValue::List(_)
-        | CelValue::Map(_) => whole(value),
+        | CelValue::Map(_) => format_string(value),
         _ => Err(EvaluationError::error(format!("no formatting function for {}", value.type_name()))),
     }
 }
@@ -254,7 +254,7 @@ fn map_text(map: &CelMap) -> CelResult<String> {
 fn decimal(value: &CelValue) -> CelResult<String> {
     match value {
         CelValue::Int(_) | CelValue::Uint(_) => Ok(text(value).unwrap_or_default()),
-        _ => Err(wrong("decimal clause can only be used on integers", value)),
+        _ => Err(wrong_argument("decimal clause can only be used on integers", value)),
     }
 }
 
@@ -265,7 +265,7 @@ fn number(value: &CelValue, clause: &str) -> CelResult<f64> {
         CelValue::String(text) if &**text == "NaN" => Ok(f64::NAN),
         CelValue::String(text) if &**text == "Infinity" => Ok(f64::INFINITY),
         CelValue::String(text) if &**text == "-Infinity" => Ok(f64::NEG_INFINITY),
-        _ => Err(wrong(&format!("{clause} clause can only be used on doubles"), value)),
+        _ => Err(wrong_argument(&format!("{clause} clause can only be used on doubles"), value)),
     }
 }
 
@@ -329,7 +329,7 @@ fn binary(value: &CelValue) -> CelResult<String> {
         CelValue::Int(value) => Ok(based(*value, |value| format!("{value:b}"))),
         CelValue::Uint(value) => Ok(format!("{value:b}")),
         CelValue::Bool(value) => Ok(u8::from(*value).to_string()),
-        _ => Err(wrong("only integers and bools can be formatted as binary", value)),
+        _ => Err(wrong_argument("only integers and bools can be formatted as binary", value)),
     }
 }
 
@@ -341,7 +341,7 @@ fn hex(value: &CelValue, upper: bool) -> CelResult<String> {
         CelValue::Uint(value) => format!("{value:x}"),
         CelValue::String(text) => bytes(text.as_bytes()),
         CelValue::Bytes(value) => bytes(value),
-        _ => return Err(wrong("only integers, byte buffers, and strings can be formatted as hex", value)),
+        _ => return Err(wrong_argument("only integers, byte buffers, and strings can be formatted as hex", value)),
     };
     Ok(if upper { written.to_uppercase() } else { written })
 }
@@ -351,6 +351,6 @@ fn octal(value: &CelValue) -> CelResult<String> {
     match value {
         CelValue::Int(value) => Ok(based(*value, |value| format!("{value:o}"))),
         CelValue::Uint(value) => Ok(format!("{value:o}")),
-        _ => Err(wrong("octal clause can only be used on integers", value)),
+        _ => Err(wrong_argument("octal clause can only be used on integers", value)),
     }
 }

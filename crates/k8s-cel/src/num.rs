@@ -11,15 +11,17 @@ pub enum Num {
     Float(f64),
 }
 
-impl Num {
+impl From<&Number> for Num {
     /// The number that the server decodes.
-    pub fn of(number: &Number) -> Self {
+    fn from(number: &Number) -> Self {
         match number.as_i64() {
             Some(i) => Self::Int(i),
             None => Self::Float(number.as_f64().unwrap_or(0.0)),
         }
     }
+}
 
+impl Num {
     /// As a float64.
     pub fn as_f64(self) -> f64 {
         match self {

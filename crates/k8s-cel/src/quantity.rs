@@ -110,7 +110,7 @@ impl Quantity {
     }
 
     /// The quantity of a whole number.
-    pub fn whole(number: i64) -> Self {
+    pub fn from_integer(number: i64) -> Self {
         Quantity { nanos: i128::from(number) * 1_000_000_000, small: Some((number, 0)) }
     }
 

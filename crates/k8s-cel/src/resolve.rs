@@ -69,7 +69,7 @@ pub(crate) fn resolve_in<'v>(
 
 impl ResolvedNames<'_> {
     /// `self`, or the reason why the server cannot compile the expression to a program.
-    pub(crate) fn working(self) -> ExpressionResult<Self> {
+    pub(crate) fn require_program(self) -> ExpressionResult<Self> {
         match self.program_error {
             Some(problem) => Err(problem.into()),
             None => Ok(self),

@@ -160,7 +160,7 @@ pub fn parse_rule(source: &str) -> Result<Option<Expr>, ExpressionError> {
     }
     let resolved = |source| -> ExpressionResult<Expr> {
         let mut expr = parse(source)?;
-        resolve(&mut expr, &Patterns::default())?.working()?;
+        resolve(&mut expr, &Patterns::default())?.require_program()?;
         Ok(expr)
     };
     resolved(source).map(Some)
@@ -208,7 +208,7 @@ fn expression(
 ) -> Result<(Expr, bool), String> {
     let checked = || -> ExpressionResult<(Expr, Ty, bool)> {
         let mut expr = parse(source)?;
-        let uses_old = resolve(&mut expr, patterns)?.working()?.uses_old;
+        let uses_old = resolve(&mut expr, patterns)?.require_program()?.uses_old;
         let ty = check(&expr, of, optional_old)?;
         Ok((expr, ty, uses_old))
     };

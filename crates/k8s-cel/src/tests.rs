@@ -77,7 +77,8 @@ fn go_quote(text: &str) -> String {
 /// Our result for an expression, the number of steps, and the estimated maximum cost.
 fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
     let of = CelType::compile(schema, false);
-    let parsed = parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.working().map(|_| expr));
+    let parsed =
+        parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.require_program().map(|_| expr));
     let checked = parsed.and_then(|expr| analyze(&expr, &of, optional_old).map(|analysis| (expr, analysis)));
     let (expr, estimate) = match checked {
         Ok((_, Analysis { program_error: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),

@@ -82,7 +82,7 @@ impl CelType {
                 _ => CelTypeKind::Untyped,
             }
         };
-        let extent = Extent::of(&kind, schema, implied);
+        let extent = Extent::from_schema(&kind, schema, implied);
         Arc::new(CelType { kind, nullable: flag("nullable"), name, extent })
     }
 

@@ -65,7 +65,7 @@ pub(crate) const INT: Ty = Ty::Scalar("int");
 pub(crate) const STRING: Ty = Ty::Scalar("string");
 
 impl Ty {
-    pub(crate) fn plain(name: &'static str) -> Ty {
+    pub(crate) fn without_parameters(name: &'static str) -> Ty {
         Ty::Of(name, Arc::new([]))
     }
 
@@ -76,7 +76,7 @@ impl Ty {
             "null_type" => Ty::Null,
             "list" => Ty::list(Ty::Dyn),
             "map" => Ty::map(Ty::Dyn, Ty::Dyn),
-            name => Ty::plain(name),
+            name => Ty::without_parameters(name),
         };
         Ty::Of("type", Arc::new([of]))
     }
@@ -109,8 +109,10 @@ impl Ty {
             types::CelTypeKind::Double => Ty::Scalar("double"),
             types::CelTypeKind::String => STRING,
             types::CelTypeKind::Bytes => Ty::Scalar("bytes"),
-            types::CelTypeKind::Duration => Ty::plain("google.protobuf.Duration"),
-            types::CelTypeKind::Date | types::CelTypeKind::DateTime => Ty::plain("google.protobuf.Timestamp"),
+            types::CelTypeKind::Duration => Ty::without_parameters("google.protobuf.Duration"),
+            types::CelTypeKind::Date | types::CelTypeKind::DateTime => {
+                Ty::without_parameters("google.protobuf.Timestamp")
+            }
             types::CelTypeKind::List { items, .. } => Ty::list(Ty::of_schema(items)),
             types::CelTypeKind::Map(values) => Ty::map(STRING, Ty::of_schema(values)),
             types::CelTypeKind::Object(_) => Ty::Object(Arc::clone(of)),
@@ -139,7 +141,7 @@ pub(crate) struct TypeBindings {
 
 impl TypeBindings {
     /// A new type variable.
-    pub(crate) fn fresh(&mut self) -> Ty {
+    pub(crate) fn new_variable(&mut self) -> Ty {
         self.bound.push(None);
         Ty::Variable(self.bound.len() - 1)
     }
@@ -172,10 +174,10 @@ impl TypeBindings {
     }
 
     fn all(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
-        given.len() == wanted.len() && given.iter().zip(wanted).all(|(given, wanted)| self.one(given, wanted))
+        given.len() == wanted.len() && given.iter().zip(wanted).all(|(given, wanted)| self.unify(given, wanted))
     }
 
-    fn one(&mut self, given: &Ty, wanted: &Ty) -> bool {
+    fn unify(&mut self, given: &Ty, wanted: &Ty) -> bool {
         self.steps += 1;
         if self.is_exhausted() {
             return false;
@@ -211,7 +213,7 @@ impl TypeBindings {
         if *ty == known {
             return (true, true);
         }
-        if !self.one(ty, &known) {
+        if !self.unify(ty, &known) {
             return (false, true);
         }
         let general = if is_no_more_specific(ty, &known) { ty.clone() } else { known };

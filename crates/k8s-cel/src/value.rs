@@ -100,7 +100,7 @@ impl<'a> CelList<'a> {
     }
 
     /// A list of elements of other lists.
-    pub(crate) fn taken(items: Vec<CelResult<CelValue<'a>>>) -> Self {
+    pub(crate) fn from_elements(items: Vec<CelResult<CelValue<'a>>>) -> Self {
         CelList { items: CelListItems::Taken(Rc::new(items)), kind: None }
     }
 
@@ -170,7 +170,7 @@ pub(crate) enum MapKey {
 
 impl MapKey {
     /// The key for `value`, if its type can be a key.
-    pub(crate) fn of(value: &CelValue) -> Option<MapKey> {
+    pub(crate) fn from_value(value: &CelValue) -> Option<MapKey> {
         Some(match value {
             CelValue::Bool(value) => MapKey::Bool(*value),
             CelValue::Int(value) => MapKey::Int(*value),
@@ -184,7 +184,7 @@ impl MapKey {
     }
 
     /// The other keys that match a number, in order: integers with the same value. An integer does not match a double.
-    pub(crate) fn others(value: &CelValue) -> [Option<MapKey>; 2] {
+    pub(crate) fn equal_keys(value: &CelValue) -> [Option<MapKey>; 2] {
         match value {
             CelValue::Int(value) => [u64::try_from(*value).ok().map(MapKey::Uint), None],
             CelValue::Uint(value) => [i64::try_from(*value).ok().map(MapKey::Int), None],

@@ -65,7 +65,7 @@ pub enum Serving {
 
 impl ClusterCatalog {
     /// Parses a ClusterCatalog; `None` for an object of another kind, or without a name.
-    pub fn of(json: &str) -> Option<ClusterCatalog> {
+    pub fn parse(json: &str) -> Option<ClusterCatalog> {
         let object: Value = serde_json::from_str(json).ok()?;
         let group = object["apiVersion"].as_str()?.split_once('/')?.0;
         if (group, object["kind"].as_str()?) != (GROUP, KIND) {
@@ -165,7 +165,7 @@ fn harmless(said: &str) -> String {
 /// They cannot be listed, usually because permission is missing.
 pub async fn list(target: &Target) -> Result<Option<Vec<ClusterCatalog>>> {
     let add = |catalogs: &mut BTreeMap<String, ClusterCatalog>, json: &str| {
-        let Some(mut catalog) = ClusterCatalog::of(json) else { return };
+        let Some(mut catalog) = ClusterCatalog::parse(json) else { return };
         if target.is_server() && matches!(catalog.serving, Serving::Unknown) {
             catalog.serving = Serving::No { since: None, why: NOT_SEEN.to_owned() };
         }
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use gantry_cluster::dir::DirTarget;
 
-    fn of(object: &Value) -> ClusterCatalog {
-        ClusterCatalog::of(&object.to_string()).expect("a ClusterCatalog")
+    fn parse_catalog(object: &Value) -> ClusterCatalog {
+        ClusterCatalog::parse(&object.to_string()).expect("a ClusterCatalog")
     }
 
     fn with_status(status: Value) -> ClusterCatalog {
@@ -196,12 +196,12 @@ mod tests {
         if !status.is_null() {
             object["status"] = status;
         }
-        of(&object)
+        parse_catalog(&object)
     }
 
     #[test]
     fn a_catalog_with_a_serving_condition_is_served() {
-        let found = of(&json!({
+        let found = parse_catalog(&json!({
             "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
             "metadata": {"name": "operatorhubio", "labels": {"tier": "gold", (NAME_LABEL): "wrong"}},
             "spec": {"priority": -100, "availabilityMode": "Available"},
@@ -244,11 +244,11 @@ mod tests {
                 "conditions": [{"type": "Unpacked", "status": "True", "reason": "UnpackSuccessful"}],
             },
         });
-        let found = of(&object);
+        let found = parse_catalog(&object);
         let url = "http://catalogd-catalogserver.olmv1-system.svc/catalogs/a/all.json";
         assert_eq!((found.available, found.url.as_deref(), found.serving), (false, Some(url), Serving::Yes));
         object["status"]["conditions"][0] = json!({"type": "Unpacked", "status": "False", "reason": "UnpackFailed"});
-        assert_eq!(of(&object).serving, Serving::No { since: None, why: "UnpackFailed".into() });
+        assert_eq!(parse_catalog(&object).serving, Serving::No { since: None, why: "UnpackFailed".into() });
     }
 
     #[test]
@@ -277,11 +277,11 @@ mod tests {
             r#"{"apiVersion":"example.com/v1","kind":"ClusterCatalog","metadata":{"name":"a"}}"#,
             r#"{"apiVersion":"olm.operatorframework.io/v1","kind":"ClusterCatalog","metadata":{}}"#,
         ] {
-            assert_eq!(ClusterCatalog::of(text), None, "{text}");
+            assert_eq!(ClusterCatalog::parse(text), None, "{text}");
         }
         let odd = json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
             "metadata": {"name": "a", "labels": [1]}, "spec": {"priority": 1e40}, "status": {"urls": 7, "conditions": "x"}});
-        assert_eq!((of(&odd).priority, of(&odd).url), (0, None));
+        assert_eq!((parse_catalog(&odd).priority, parse_catalog(&odd).url), (0, None));
     }
 
     const CRD: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\

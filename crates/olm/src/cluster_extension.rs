@@ -54,7 +54,7 @@ pub enum SafetyOff {
 }
 
 impl SafetyOff {
-    fn of(json: &Value) -> Option<SafetyOff> {
+    fn find(json: &Value) -> Option<SafetyOff> {
         let at = |of: SafetyOff| of.keys().iter().try_fold(json, |value, key| value.get(key));
         match () {
             () if at(SafetyOff::Enforcement).is_some_and(|value| value == "None") => Some(SafetyOff::Enforcement),
@@ -76,7 +76,7 @@ impl SafetyOff {
     }
 
     /// The field and its value as text, such as `enforcement: None`.
-    pub fn shown(self) -> &'static str {
+    pub fn to_text(self) -> &'static str {
         match self {
             SafetyOff::Enforcement => "enforcement: None",
             SafetyOff::Disabled => "disabled: true",
@@ -94,44 +94,44 @@ pub enum ExtensionFieldPaths {
 }
 
 impl ExtensionFieldPaths {
-    fn of(self, v1: &[&str], v1alpha1: &[&str]) -> Vec<Step> {
+    fn select(self, v1: &[&str], v1alpha1: &[&str]) -> Vec<Step> {
         let steps = if self == ExtensionFieldPaths::V1 { v1 } else { v1alpha1 };
         ["spec"].iter().chain(steps).map(|key| Step::from(*key)).collect()
     }
 
     /// The name of the package.
     pub fn package(self) -> Vec<Step> {
-        self.of(&["source", "catalog", "packageName"], &["packageName"])
+        self.select(&["source", "catalog", "packageName"], &["packageName"])
     }
 
     /// The version range.
     pub fn version(self) -> Vec<Step> {
-        self.of(&["source", "catalog", "version"], &["version"])
+        self.select(&["source", "catalog", "version"], &["version"])
     }
 
     /// The channels.
     pub fn channels(self) -> Vec<Step> {
-        self.of(&["source", "catalog", "channels"], &["channel"])
+        self.select(&["source", "catalog", "channels"], &["channel"])
     }
 
     /// The upgrade constraint policy.
     pub fn policy(self) -> Vec<Step> {
-        self.of(&["source", "catalog", "upgradeConstraintPolicy"], &["upgradeConstraintPolicy"])
+        self.select(&["source", "catalog", "upgradeConstraintPolicy"], &["upgradeConstraintPolicy"])
     }
 
     /// The catalog selector.
     pub fn selector(self) -> Vec<Step> {
-        self.of(&["source", "catalog", "selector"], &["packageName"])
+        self.select(&["source", "catalog", "selector"], &["packageName"])
     }
 
     /// The name of the ServiceAccount.
     pub fn service_account(self) -> Vec<Step> {
-        self.of(&["serviceAccount", "name"], &["serviceAccount", "name"])
+        self.select(&["serviceAccount", "name"], &["serviceAccount", "name"])
     }
 
     /// The namespace to install into.
     pub fn namespace(self) -> Vec<Step> {
-        self.of(&["namespace"], &["installNamespace"])
+        self.select(&["namespace"], &["installNamespace"])
     }
 }
 
@@ -178,7 +178,7 @@ pub fn resource(version: &str) -> Resource {
 
 impl Extension {
     /// Parses a ClusterExtension; `None` for another kind, and for an extension that is not from a catalog.
-    pub fn of(object: &ObjectRef, json: &Value) -> Option<Extension> {
+    pub fn parse(object: &ObjectRef, json: &Value) -> Option<Extension> {
         if !is_one(object) {
             return None;
         }
@@ -207,7 +207,7 @@ impl Extension {
             namespace: text(namespace),
             service_account: text(&spec["serviceAccount"]["name"]),
             config: spec["config"]["inline"].clone(),
-            safety_off: SafetyOff::of(json),
+            safety_off: SafetyOff::find(json),
             places,
         })
     }
@@ -221,7 +221,7 @@ impl Extension {
             namespace: None,
             name: Some(text("/metadata/name")).filter(|name| !name.is_empty())?,
         };
-        Extension::of(&object, json)
+        Extension::parse(&object, json)
     }
 
     /// The namespace that the operator is installed into; `None` if the extension names none.
@@ -238,7 +238,7 @@ impl Extension {
 
 /// The invalid fields of a ClusterExtension: the steps to each and a message. With an API server, the CRD's schema
 /// refuses most of them; a target without one has no other validation.
-pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
+pub fn invalid_fields(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     let is_v1 = match (json["spec"]["source"].is_null(), json["spec"]["packageName"].is_null()) {
         (true, false) => false,
         (false, _) => true,
@@ -257,26 +257,26 @@ pub fn wrong(object: &ObjectRef, json: &Value) -> Vec<(Vec<Step>, String)> {
     let named = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     // The CRD requires these fields, but a missing one is not misread here.
     let perhaps_named = |value: &Value| value.is_null() || named(value);
-    let of = |name: &'static str| [source, &[name]].concat();
+    let field = |name: &'static str| [source, &[name]].concat();
     look(&["spec"], &Value::is_object, "must be an object");
     if is_v1 {
         look(&["spec", "source", "sourceType"], &|value| value.is_null() || value == "Catalog", "must be Catalog");
         look(source, &Value::is_object, "must be an object");
         let texts =
             |value: &Value| value.is_null() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
-        look(&of("channels"), &texts, "must be a list of strings");
-        look(&of("selector"), &is_selector, "must be a label selector: matchLabels with strings, matchExpressions");
+        look(&field("channels"), &texts, "must be a list of strings");
+        look(&field("selector"), &is_selector, "must be a label selector: matchLabels with strings, matchExpressions");
         let policy = |value: &Value| value.is_null() || value == "CatalogProvided" || value == "SelfCertified";
-        look(&of("upgradeConstraintPolicy"), &policy, "must be CatalogProvided or SelfCertified");
+        look(&field("upgradeConstraintPolicy"), &policy, "must be CatalogProvided or SelfCertified");
         look(&["spec", "namespace"], &perhaps_named, "must be the name of a namespace");
     } else {
-        look(&of("channel"), &text, "must be a string");
+        look(&field("channel"), &text, "must be a string");
         let policy = |value: &Value| value.is_null() || value == "Enforce" || value == "Ignore";
-        look(&of("upgradeConstraintPolicy"), &policy, "must be Enforce or Ignore");
+        look(&field("upgradeConstraintPolicy"), &policy, "must be Enforce or Ignore");
         look(&["spec", "installNamespace"], &perhaps_named, "must be the name of a namespace");
     }
-    look(&of("packageName"), &named, "must be the name of a package");
-    look(&of("version"), &text, "must be a string: in YAML, a version like 3.10 needs quotes");
+    look(&field("packageName"), &named, "must be the name of a package");
+    look(&field("version"), &text, "must be a string: in YAML, a version like 3.10 needs quotes");
     found
 }
 
@@ -310,26 +310,26 @@ mod tests {
 
     use super::*;
 
-    fn of(version: &str, spec: Value) -> Option<Extension> {
+    fn parse_extension(version: &str, spec: Value) -> Option<Extension> {
         let api_version = format!("{GROUP}/{version}");
         let object = ObjectRef { api_version, kind: KIND.into(), namespace: None, name: "e".into() };
-        Extension::of(&object, &json!({"spec": spec}))
+        Extension::parse(&object, &json!({"spec": spec}))
     }
 
     #[test]
     fn both_versions_have_the_same_fields_under_other_names() {
-        let v1 = of(
+        let v1 = parse_extension(
             "v1",
             json!({"namespace": "ns", "source": {"sourceType": "Catalog", "catalog": {
                 "packageName": "p", "version": "1.x", "channels": ["a"], "upgradeConstraintPolicy": "SelfCertified"}}}),
         );
-        let v1alpha1 = of(
+        let v1alpha1 = parse_extension(
             "v1alpha1",
             json!({"installNamespace": "ns", "packageName": "p", "version": "1.x", "channel": "a",
                 "upgradeConstraintPolicy": "Ignore"}),
         );
         let (v1, v1alpha1) = (v1.expect("one"), v1alpha1.expect("one"));
-        let relabelled = of("v1", json!({"packageName": "p", "version": "1.x"})).expect("one");
+        let relabelled = parse_extension("v1", json!({"packageName": "p", "version": "1.x"})).expect("one");
         assert_eq!((relabelled.wanted.version.as_str(), relabelled.places), ("1.x", ExtensionFieldPaths::V1alpha1));
         assert_eq!(v1.wanted.constraints, UpgradeConstraints::Any);
         assert_eq!((&v1.wanted, &v1.namespace), (&v1alpha1.wanted, &v1alpha1.namespace));
@@ -339,9 +339,9 @@ mod tests {
 
     #[test]
     fn a_cluster_extension_without_a_catalog_source_is_ignored() {
-        assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}})), None);
-        assert_eq!(of("v1", json!({"source": {"catalog": {}}})), None);
-        assert_eq!(of("v1", json!({"source": {"sourceType": "Bundle"}, "packageName": "p"})), None);
+        assert_eq!(parse_extension("v1", json!({"source": {"sourceType": "Bundle"}})), None);
+        assert_eq!(parse_extension("v1", json!({"source": {"catalog": {}}})), None);
+        assert_eq!(parse_extension("v1", json!({"source": {"sourceType": "Bundle"}, "packageName": "p"})), None);
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
                 namespace: None,
                 name: "e".into(),
             };
-            wrong(&object, &json!({"spec": spec})).into_iter().map(|(_, message)| message).collect()
+            invalid_fields(&object, &json!({"spec": spec})).into_iter().map(|(_, message)| message).collect()
         };
         let v1 = |catalog: Value| json!({"namespace": "ns", "source": {"sourceType": "Catalog", "catalog": catalog}});
         assert_eq!(

@@ -50,7 +50,7 @@ pub fn check(sources: &[CatalogSource], working_directory: &Path) -> Result<()> 
                 io::ErrorKind::NotFound => "no such file or folder".to_owned(),
                 _ => error.to_string(),
             };
-            Some(placed(
+            Some(with_place(
                 source,
                 Problem::new(format!("the catalog {} cannot be read: {}: {why}", source.name, path.display())),
             ))
@@ -77,14 +77,14 @@ pub async fn read<T: Send + 'static>(
             });
             match read.await {
                 Some((state, read)) => (Some(state), read.map_err(|problem| of_catalog(&source.name, problem))),
-                None => (None, Err(ended())),
+                None => (None, Err(interrupted())),
             }
         }
         CatalogContent::Url { url, ca_file } => {
             let ca_file = ca_file.as_ref().map(|path| working_directory.join(path));
             let (state, read) = streamed(state, each, |send| download(url, ca_file.as_deref(), timeout, send)).await;
             let read = read.map_err(|unread| match unread {
-                IncompleteCatalog::Download(problem) => placed(source, of_catalog(&source.name, problem)),
+                IncompleteCatalog::Download(problem) => with_place(source, of_catalog(&source.name, problem)),
                 IncompleteCatalog::Content(problem) => of_catalog(&source.name, problem),
             });
             (state, read)
@@ -134,7 +134,7 @@ async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), 
     });
     let (read, sent) = tokio::join!(reading, send(sender));
     match (read, sent) {
-        (None, _) => (None, Err(IncompleteCatalog::Content(ended()))),
+        (None, _) => (None, Err(IncompleteCatalog::Content(interrupted()))),
         // The download error is more useful than the error about truncated content.
         (Some((state, _)), Err(problem)) => (Some(state), Err(IncompleteCatalog::Download(problem))),
         (Some((state, read)), Ok(())) => {
@@ -145,7 +145,7 @@ async fn streamed<T: Send + 'static, S: Future<Output = std::result::Result<(), 
     }
 }
 
-fn ended() -> Problem {
+fn interrupted() -> Problem {
     Problem::new("interrupted while reading a catalog")
 }
 
@@ -180,7 +180,7 @@ fn of_catalog(name: &str, problem: Problem) -> Problem {
     Problem { message: format!("the catalog {name} cannot be read: {}", problem.message), ..problem }
 }
 
-fn placed(source: &CatalogSource, problem: Problem) -> Problem {
+fn with_place(source: &CatalogSource, problem: Problem) -> Problem {
     match &source.at {
         Some(at) if problem.at.is_none() => problem.at(at.clone()),
         _ => problem,

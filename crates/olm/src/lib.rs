@@ -34,7 +34,7 @@ pub async fn gather<T: Default>(
     let Some(resource) = versions.iter().find_map(|version| served.get(version)) else {
         return found.unanswered.into_values().next().map_or(Ok(None), Err);
     };
-    match target.list(&ListRequest::of(resource, PAGE)).gather(look).await {
+    match target.list(&ListRequest::new(resource, PAGE)).gather(look).await {
         Ok(gathered) => Ok(Some(gathered)),
         Err(ListError::NotServed(_)) => Ok(None),
         Err(error) => {

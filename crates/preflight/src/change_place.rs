@@ -34,14 +34,14 @@ impl<'a> RemovedPartLocator<'a> {
             Some([live, self.change.desired.raw.value()])
         });
         let [live, desired] = sides.as_ref()?;
-        let beside = neighbour(live, desired, path)?;
+        let beside = neighbour_path(live, desired, path)?;
         let place = spans.locate(&beside);
         (place.depth == beside.len()).then_some(place)
     }
 }
 
 /// The path of the part that followed the missing one, or else the end of the one before it.
-fn neighbour(live: &Value, desired: &Value, path: &[Step]) -> Option<Vec<Step>> {
+fn neighbour_path(live: &Value, desired: &Value, path: &[Step]) -> Option<Vec<Step>> {
     let (mut live, mut desired) = (live, desired);
     for (depth, step) in path.iter().enumerate() {
         let of_live = counterpart(path, depth, live, desired)?;
@@ -112,7 +112,7 @@ mod tests {
             vec!["spec".into(), "versions".into(), Step::Index(0), "schema".into(), key.into()]
         };
         let at = |desired: Value, key: &str| {
-            let found = neighbour(&live, &crd("v1", desired), &path(key))?;
+            let found = neighbour_path(&live, &crd("v1", desired), &path(key))?;
             Some(found[4..].iter().map(|step| format!("{step:?}")).collect::<Vec<_>>().join(" "))
         };
         let key = |name: &str| format!("{:?}", Step::from(name));
@@ -122,6 +122,6 @@ mod tests {
         assert_eq!(at(json!({"a": {}, "c": {"y": {"z": [1, 2]}}}), "d"), Some(end));
         assert_eq!(at(json!({"a": {}, "b": {}}), "a"), None);
         assert_eq!(at(json!({}), "a"), None);
-        assert_eq!(neighbour(&live, &crd("v2", json!({})), &path("a")), None);
+        assert_eq!(neighbour_path(&live, &crd("v2", json!({})), &path("a")), None);
     }
 }

@@ -53,7 +53,7 @@ impl<'a> ContextForTests<'a> {
             objects: Arc::clone(&self.objects),
             catalogs: Catalogs::none(),
             olm: &self.olm,
-            today: Date::of(std::time::SystemTime::UNIX_EPOCH),
+            today: Date::from(std::time::SystemTime::UNIX_EPOCH),
             by_default: false,
             stage: &self.stage,
             notices: &self.notices,

@@ -64,7 +64,7 @@ pub struct RuleExplanation {
 impl RuleExplanation {
     /// One line.
     pub fn summary(&self) -> &'static str {
-        bare(self.rule)
+        bare_name(self.rule)
     }
 
     /// What is reported, exactly.
@@ -160,7 +160,7 @@ fn key_text(key: &KeyDescription) -> String {
 }
 
 fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
-    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity()), bare(rule));
+    let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity()), bare_name(rule));
     let mut section = |title: &str, body: &str| {
         line(&mut text, &format!("\n{title}"));
         for body_line in body.lines() {
@@ -243,7 +243,7 @@ pub(crate) fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         name = rule.name,
         check = format_args!("[{}](../checks/{}.md)", check.name, check.name),
         severity = severity(rule.severity()),
-        summary = bare(rule),
+        summary = bare_name(rule),
         reports = rule.reports(),
         why = rule.why(),
         who = rule.affected(),
@@ -268,7 +268,7 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 /// The summary without its severity in brackets, for texts that show the severity elsewhere.
-fn bare(rule: &RuleDoc) -> &'static str {
+fn bare_name(rule: &RuleDoc) -> &'static str {
     let summary = rule.summary();
     let bare = summary.split_once(" (warning)").or_else(|| summary.split_once(" (note)"));
     bare.map_or(summary, |(bare, _)| bare)
@@ -312,7 +312,7 @@ mod tests {
             for rule in (check.rules)() {
                 assert!(list.contains(rule.name));
                 let text = explain(rule.name).unwrap();
-                for part in [bare(rule), rule.reports(), rule.why(), rule.what_to_do()] {
+                for part in [bare_name(rule), rule.reports(), rule.why(), rule.what_to_do()] {
                     assert!(text.contains(part), "{text}");
                 }
             }

@@ -289,14 +289,14 @@ fn locate(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]
         let (object, spans) = match subject {
             ViolationSubject::Change(index) => {
                 let desired = &plan.changes[*index].desired;
-                (Some(&*desired.object), Some(Spans::of(&desired.origin)))
+                (Some(&*desired.object), Some(Spans::parse(&desired.origin)))
             }
             ViolationSubject::Unplaced(index) => {
                 let manifest = &plan.unplaced[*index].manifest;
-                (Some(&*manifest.object), Some(Spans::of(&manifest.origin)))
+                (Some(&*manifest.object), Some(Spans::parse(&manifest.origin)))
             }
             ViolationSubject::Bundle(index) => match &plan.bundles[*index].csv {
-                Some(csv) => (Some(&*csv.object), Some(Spans::of(&csv.origin))),
+                Some(csv) => (Some(&*csv.object), Some(Spans::parse(&csv.origin))),
                 None => (None, None),
             },
             ViolationSubject::Object(object) => (Some(object), None),
@@ -423,7 +423,7 @@ mod tests {
         let options = RunOptions {
             warn_only: false,
             redact: false,
-            waivers: Waivers { list: &[], today: gantry_core::date::Date::of(std::time::SystemTime::UNIX_EPOCH) },
+            waivers: Waivers { list: &[], today: gantry_core::date::Date::from(std::time::SystemTime::UNIX_EPOCH) },
             baseline: None,
             catalogs: Catalogs::none(),
             custom_checks: &[],

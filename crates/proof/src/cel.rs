@@ -63,7 +63,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &RuleProofResources<'_>) 
     let mut why = String::new();
     let mut node = None;
     for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
-        let node = node.get_or_insert_with(|| RuleNode::of(live, desired, means.patterns));
+        let node = node.get_or_insert_with(|| RuleNode::new(live, desired, means.patterns));
         let answer = match node {
             Ok(node) => node.decide(rule, means),
             Err(reason) => Implied::Unknown(reason.clone()),
@@ -93,7 +93,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &RuleProofResources<'_>) 
         |value: &Value| structure.accepts_value(value) == Some(true) && holds(&before, value, None) == Some(true);
     let texts: Vec<&str> =
         live.rules.iter().chain(&new).filter_map(|rule| rule.get("rule").and_then(Value::as_str)).collect();
-    let mut tried = variants(live.schema, &Constants::of(&texts), 4, means.patterns);
+    let mut tried = variants(live.schema, &Constants::from_rules(&texts), 4, means.patterns);
     tried.retain(|value| takes(value));
     tried.sort_by_key(|value| value.to_string().len());
     let mut found: Vec<Counterexample> = tried
@@ -277,23 +277,23 @@ pub fn same_type(a: &Value, b: &Value) -> bool {
 /// Whether the places that the rule looks at have the same types and defaults on both sides. False if it is not known
 /// what the rule looks at.
 fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
-    fn same(view: &RuleView, a: &Value, b: &Value) -> bool {
+    fn is_same_in_view(view: &RuleView, a: &Value, b: &Value) -> bool {
         let below = |view: &Option<Box<RuleView>>, keyword: &str| match (view, a.get(keyword), b.get(keyword)) {
             (None, ..) => true,
-            (Some(view), Some(a), Some(b)) => same(view, a, b),
+            (Some(view), Some(a), Some(b)) => is_same_in_view(view, a, b),
             _ => false,
         };
         same_type(a, b)
             && below(&view.items, "items")
             && below(&view.values, "additionalProperties")
             && view.fields.iter().all(|(name, view)| match (kw::property(a, name), kw::property(b, name)) {
-                (Some(a), Some(b)) => same_default(Some(a), Some(b)) && same(view, a, b),
+                (Some(a), Some(b)) => same_default(Some(a), Some(b)) && is_same_in_view(view, a, b),
                 _ => false,
             })
     }
     let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
     rules::footprint(text, a, b, false, false)
-        .is_ok_and(|footprint| footprint.has_every_place() && same(&footprint.view, a, b))
+        .is_ok_and(|footprint| footprint.has_every_place() && is_same_in_view(&footprint.view, a, b))
 }
 
 fn is_typing_format(schema: &Value) -> bool {
@@ -309,7 +309,7 @@ struct Constants {
 }
 
 impl Constants {
-    fn of(rules: &[&str]) -> Self {
+    fn from_rules(rules: &[&str]) -> Self {
         let mut constants = Self::default();
         for rule in rules {
             let mut rest = *rule;

@@ -32,30 +32,30 @@ impl Deref for SharedSchema<'_> {
 }
 
 impl<'s> SharedSchema<'s> {
-    pub fn own(schema: Value) -> Self {
+    pub fn owned(schema: Value) -> Self {
         Self::Own(Rc::new(schema))
     }
 
     /// A schema inside of this one.
-    pub fn inside(&self, get: impl for<'v> Fn(&'v Value) -> Option<&'v Value>) -> Option<SharedSchema<'s>> {
+    pub fn inner_schema(&self, get: impl for<'v> Fn(&'v Value) -> Option<&'v Value>) -> Option<SharedSchema<'s>> {
         match self {
             Self::Ref(schema) => get(schema).map(SharedSchema::Ref),
-            Self::Own(schema) => get(schema).map(|inner| SharedSchema::own(inner.clone())),
+            Self::Own(schema) => get(schema).map(|inner| SharedSchema::owned(inner.clone())),
         }
     }
 
     pub fn keyword(&self, keyword: &str) -> Option<SharedSchema<'s>> {
-        self.inside(|schema| kw::get(schema, keyword))
+        self.inner_schema(|schema| kw::get(schema, keyword))
     }
 
     pub fn property(&self, name: &str) -> Option<SharedSchema<'s>> {
-        self.inside(|schema| kw::property(schema, name))
+        self.inner_schema(|schema| kw::property(schema, name))
     }
 
     pub fn branches(&self, keyword: &str) -> Vec<SharedSchema<'s>> {
         match self {
             Self::Ref(schema) => kw::list(schema, keyword).iter().map(SharedSchema::Ref).collect(),
-            Self::Own(schema) => kw::list(schema, keyword).iter().cloned().map(SharedSchema::own).collect(),
+            Self::Own(schema) => kw::list(schema, keyword).iter().cloned().map(SharedSchema::owned).collect(),
         }
     }
 }
@@ -259,7 +259,7 @@ pub fn disjuncts<'s>(
         if seen > MAX_BRANCHES {
             return Err("too many combinations of allOf, anyOf, oneOf and not");
         }
-        if !state.settle(kind, spend)? {
+        if !state.apply_forced(kind, spend)? {
             continue;
         }
         // The choice with the fewest alternatives goes first: it forks least.
@@ -282,7 +282,7 @@ pub fn disjuncts<'s>(
 impl<'s> PartialDisjunct<'s> {
     /// Applies the constraints that leave no choice. False if the constraints contradict each other; an error if no
     /// steps are left.
-    fn settle(&mut self, kind: JsonTypeSet, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
+    fn apply_forced(&mut self, kind: JsonTypeSet, spend: &dyn Fn(u64) -> bool) -> Result<bool, &'static str> {
         let mut done = 0;
         while let Some((takes, part)) = self.todo.pop() {
             done += 1;

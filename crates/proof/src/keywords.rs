@@ -86,17 +86,17 @@ impl BitAnd for JsonTypeSet {
 }
 
 /// The keyword's value, even if it is null.
-fn written<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
+fn written_value<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
     schema::get_member(schema.as_object()?, keyword)
 }
 
 /// The keyword's value, if it is present and not null.
 pub fn get<'s>(schema: &'s Value, keyword: &str) -> Option<&'s Value> {
-    written(schema, keyword).filter(|value| !value.is_null())
+    written_value(schema, keyword).filter(|value| !value.is_null())
 }
 
 pub fn flag(schema: &Value, keyword: &str) -> bool {
-    written(schema, keyword) == Some(&Value::Bool(true))
+    written_value(schema, keyword) == Some(&Value::Bool(true))
 }
 
 pub fn preserves(schema: &Value) -> bool {
@@ -108,7 +108,7 @@ pub fn embedded(schema: &Value) -> bool {
 }
 
 pub fn list<'s>(schema: &'s Value, keyword: &str) -> &'s [Value] {
-    written(schema, keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    written_value(schema, keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s str> {
@@ -116,7 +116,7 @@ pub fn names<'s>(schema: &'s Value, keyword: &str) -> impl Iterator<Item = &'s s
 }
 
 pub fn properties(schema: &Value) -> Option<&Map<String, Value>> {
-    written(schema, "properties").and_then(Value::as_object)
+    written_value(schema, "properties").and_then(Value::as_object)
 }
 
 /// Whether this is a field that every resource has and that no schema has to describe.
@@ -146,7 +146,7 @@ pub fn count(schema: &Value, keyword: &str) -> Option<i64> {
 
 /// The schema that `additionalProperties` gives to keys without a property, if it allows them.
 pub fn additional(schema: &Value) -> Option<&Value> {
-    match written(schema, "additionalProperties") {
+    match written_value(schema, "additionalProperties") {
         // The server keeps the entry and prunes everything inside it.
         Some(Value::Bool(true)) => Some(&EMPTY),
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -156,14 +156,14 @@ pub fn additional(schema: &Value) -> Option<&Value> {
 
 /// The name of the string format that the server enforces on this node, if any.
 pub fn string_format(schema: &Value) -> Option<&str> {
-    let name = written(schema, "format").and_then(Value::as_str)?;
+    let name = written_value(schema, "format").and_then(Value::as_str)?;
     let is_for_strings =
         flag(schema, "x-kubernetes-int-or-string") || matches!(type_name(schema), None | Some("string"));
     (is_for_strings && enforced_format_accepts(name, "").is_some()).then_some(name)
 }
 
 pub fn type_name(schema: &Value) -> Option<&str> {
-    written(schema, "type").and_then(Value::as_str).filter(|name| !name.is_empty())
+    written_value(schema, "type").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
 /// The kinds of values that the node's type allows; null only if it is `nullable`.
@@ -201,25 +201,25 @@ pub fn type_keywords(schema: &Value) -> Map<String, Value> {
 }
 
 /// Whether two nodes, with everything below them, treat all objects in the same way.
-pub fn same(a: &Value, b: &Value) -> bool {
+pub fn is_same_node(a: &Value, b: &Value) -> bool {
     schema::same_schema(a, b, Sense::Objects)
 }
 
 /// Whether a keyword means the same on both sides.
 pub fn same_keyword(keyword: &str, a: Option<&Value>, b: Option<&Value>) -> bool {
-    schema::same(keyword, a, b, Sense::Objects)
+    schema::is_same_keyword(keyword, a, b, Sense::Objects)
 }
 
 /// The keywords of the two nodes that differ in meaning, sorted. The nodes below are not compared.
 pub fn differing<'s>(a: &'s Value, b: &'s Value) -> Vec<&'s str> {
     let (Some(a_map), Some(b_map)) = (a.as_object(), b.as_object()) else { return Vec::new() };
-    let added = b_map.keys().filter(|keyword| written(a, keyword).is_none());
+    let added = b_map.keys().filter(|keyword| written_value(a, keyword).is_none());
     let differs = |keyword: &&str| match *keyword {
         "properties" | "items" => false,
         "additionalProperties" => additional(a).is_some() != additional(b).is_some(),
         keyword => {
             !schema::is_left_out(keyword, Sense::Objects)
-                && !same_keyword(keyword, written(a, keyword), written(b, keyword))
+                && !same_keyword(keyword, written_value(a, keyword), written_value(b, keyword))
         }
     };
     let mut keywords: Vec<&str> = a_map.keys().chain(added).map(String::as_str).filter(differs).collect();

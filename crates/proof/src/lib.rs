@@ -228,12 +228,12 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
     if [live, desired].iter().any(|version| keywords::is_deeper_than(version.schema, MAX_DEPTH)) {
         return undecided("the schema is nested too deeply".to_owned());
     }
-    let is_same = keywords::same(live.schema, desired.schema);
+    let is_same = keywords::is_same_node(live.schema, desired.schema);
     if is_same && live.status_subresource == desired.status_subresource {
         return Proof { verdict: SchemaRelation::Equal, is_complete: true, ..undecided(String::new()) };
     }
     // Building a state of a pattern's automaton takes about as long as a step.
-    let patterns = Patterns::within(limits.steps.min(MAX_PATTERNS_WEIGHT));
+    let patterns = Patterns::with_limit(limits.steps.min(MAX_PATTERNS_WEIGHT));
     let compiled = |version: &VersionSchema| Schema::compile_sharing(version.schema, &patterns);
     let (live_schema, desired_schema) = match (compiled(live), compiled(desired)) {
         (Ok(live), Ok(desired)) => (live, desired),

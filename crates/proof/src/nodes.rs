@@ -45,7 +45,7 @@ struct ConfirmedWitness {
 }
 
 /// Whether there is room to show the witness. A witness that is not shown is emptied.
-fn shown(witness: &mut ProofWitness, together: &mut u64) -> bool {
+fn has_room_to_show(witness: &mut ProofWitness, together: &mut u64) -> bool {
     if let Some((end, _)) = witness.message.char_indices().nth(MAX_MESSAGE) {
         witness.message.truncate(end);
         witness.message.push('…');
@@ -103,14 +103,14 @@ impl NodeStates {
                 if known.witnesses.iter().filter(|found| found.origin == obligation.origin).count() >= MAX_WITNESSES {
                     continue;
                 }
-                match sides.settle(solver, &obligation) {
+                match sides.build_witness(solver, &obligation) {
                     Settled::Confirmed(mut witness) => {
                         let is_lost = witness.is_lost_to_another_change;
                         if is_lost {
                             witness.desired = Difference::Refused;
                         }
                         witness.refused_updates = sides.refused_updates(solver, &witness);
-                        let is_shown = !is_lost && shown(&mut witness, &mut self.shown);
+                        let is_shown = !is_lost && has_room_to_show(&mut witness, &mut self.shown);
                         known.witnesses.push(ConfirmedWitness {
                             witness: *witness,
                             reason: obligation.reason,
@@ -170,10 +170,10 @@ impl NodeStates {
                 known.backward_open.push(obligation.origin);
                 continue;
             }
-            match sides.settle(solver, &obligation) {
+            match sides.build_witness(solver, &obligation) {
                 Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open.push(obligation.origin.clone());
-                    let is_kept = shown(&mut witness, &mut self.shown);
+                    let is_kept = has_room_to_show(&mut witness, &mut self.shown);
                     known.reverse.push(ConfirmedWitness {
                         witness: *witness,
                         reason: obligation.reason,

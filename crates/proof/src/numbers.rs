@@ -116,7 +116,7 @@ fn fractions(cuts: &Cuts) -> NumberRepresentatives {
 }
 
 /// The same constraints without `multipleOf`, which are weaker. None if removing it would not weaken them.
-pub fn relaxed<'s>(constraints: &ValueConstraints<'s>) -> Option<ValueConstraints<'s>> {
+pub fn without_factors<'s>(constraints: &ValueConstraints<'s>) -> Option<ValueConstraints<'s>> {
     let has_factors = |part: &SharedSchema| {
         let mut cuts = Cuts::default();
         cuts.read(part);
@@ -125,20 +125,20 @@ pub fn relaxed<'s>(constraints: &ValueConstraints<'s>) -> Option<ValueConstraint
     let holds = constraints
         .holds
         .iter()
-        .map(|part| without_factors(part).map(SharedSchema::own))
+        .map(|part| without_multiple_of(part).map(SharedSchema::owned))
         .collect::<Option<Vec<_>>>()?;
     let fails = constraints.fails.iter().filter(|part| !has_factors(part)).cloned().collect();
     Some(ValueConstraints { holds, fails, ..constraints.clone() })
 }
 
-fn without_factors(part: &Value) -> Option<Value> {
+fn without_multiple_of(part: &Value) -> Option<Value> {
     let mut part = part.clone();
     let map = part.as_object_mut()?;
     map.remove("multipleOf");
     for keyword in ["allOf", "anyOf"] {
         if let Some(Value::Array(branches)) = map.get_mut(keyword) {
             for branch in branches {
-                *branch = without_factors(branch)?;
+                *branch = without_multiple_of(branch)?;
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
-use super::text::short;
+use super::text::shorten;
 use gantry_k8s_cel::re2::Patterns;
 use gantry_schema::enforced_format_accepts;
 
@@ -79,7 +79,10 @@ impl StringSet {
         }
         for pattern in &self.patterns {
             let pattern = patterns.get(pattern);
-            if !pattern.is_match(text).map_err(|reason| format!("the pattern {}: {reason}", short(pattern.source())))? {
+            if !pattern
+                .is_match(text)
+                .map_err(|reason| format!("the pattern {}: {reason}", shorten(pattern.source())))?
+            {
                 return Ok(false);
             }
         }
@@ -141,7 +144,7 @@ pub(crate) fn example_but(
         }
         return Ok(None);
     }
-    set.among(&set.query(), others, budget, |_| Ok(true))
+    set.find_member(&set.query(), others, budget, |_| Ok(true))
 }
 
 /// A member that is not in `others`, and for each pattern matches it or not, as the flag beside the pattern says.
@@ -210,7 +213,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> R
     let patterns = budget.patterns();
     if let Some(allowed) = &live.enumeration {
         // Looked up in a hash set: neither side has to be scanned for each value.
-        let (live, desired) = (StringLookup::of(live, true), StringLookup::of(desired, false));
+        let (live, desired) = (StringLookup::new(live, true), StringLookup::new(desired, false));
         for text in allowed {
             if live.contains(text, &patterns)? && !desired.contains(text, &patterns)? {
                 return Ok(Subset::No(text.clone()));
@@ -238,7 +241,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> R
     let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
         let is_refused = |text: &str| Ok(!desired.contains_by(text, &patterns)?);
-        if let Some(found) = live.among(&query, &[], budget, is_refused)? {
+        if let Some(found) = live.find_member(&query, &[], budget, is_refused)? {
             return Ok(Subset::No(found));
         }
     }
@@ -258,7 +261,7 @@ struct StringLookup<'a> {
 
 impl<'a> StringLookup<'a> {
     /// `is_own`: the strings to look up are those of the set's own `enumeration`.
-    fn of(set: &'a StringSet, is_own: bool) -> Self {
+    fn new(set: &'a StringSet, is_own: bool) -> Self {
         let allowed = set.enumeration.as_ref().filter(|_| !is_own);
         StringLookup {
             allowed: allowed.map(|allowed| allowed.iter().map(String::as_str).collect()),
@@ -296,7 +299,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut SearchBudget) -> 
     {
         // First, strings that do not even match the format's pattern. If that takes too long, other strings may do.
         let query = StringQuery { none: vec![pattern], ..live.query() };
-        match live.among(&query, &[], budget, is_outside) {
+        match live.find_member(&query, &[], budget, is_outside) {
             Ok(Some(text)) => return Ok(Some(text)),
             Ok(None) if formats::is_exact(format) => return Ok(None),
             Ok(None) | Err(_) => {}
@@ -372,7 +375,7 @@ impl StringSet {
     /// the set, apart from the set's formats. An error means that there may be such a member.
     ///
     /// Formats are code, not patterns: some answers of the query are tried, then typical strings of formats.
-    fn among(
+    fn find_member(
         &self,
         query: &StringQuery<'_>,
         others: &[&str],

@@ -12,9 +12,9 @@ pub fn own_changes(differing: &[&str], a: &Value, b: &Value) -> Option<String> {
 
 pub fn changed_words(keyword: &str, a: &Value, b: &Value) -> String {
     match (kw::get(a, keyword), kw::get(b, keyword)) {
-        (None, Some(after)) => format!("{keyword}: {} added", shown(after)),
-        (Some(before), None) => format!("{keyword}: {} removed", shown(before)),
-        (Some(before), Some(after)) => format!("{keyword}: {} → {}", shown(before), shown(after)),
+        (None, Some(after)) => format!("{keyword}: {} added", shown_value(after)),
+        (Some(before), None) => format!("{keyword}: {} removed", shown_value(before)),
+        (Some(before), Some(after)) => format!("{keyword}: {} → {}", shown_value(before), shown_value(after)),
         (None, None) => keyword.to_owned(),
     }
 }
@@ -27,12 +27,12 @@ pub fn kind_words(schema: &Value) -> String {
     format!("{own}{}", if kw::flag(schema, "nullable") { " or null" } else { "" })
 }
 
-pub fn shown(value: &Value) -> String {
-    short(&value.to_string())
+pub fn shown_value(value: &Value) -> String {
+    shorten(&value.to_string())
 }
 
 /// Shortens text of a schema for use in a sentence.
-pub fn short(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     const LONGEST: usize = 120;
     match text.char_indices().nth(LONGEST) {
         None => text.to_owned(),

@@ -43,7 +43,7 @@ impl ReportList {
                     checks.len() - 1
                 });
                 let (known, findings, unchecked) = &mut checks[at];
-                known.status = worse(known.status, check.status);
+                known.status = worse_status(known.status, check.status);
                 let key = |finding: &Finding| (Fingerprint::new(finding), finding.severity);
                 check.findings.iter().for_each(|finding| findings.add(key(finding), finding, name));
                 check.unchecked.iter().for_each(|entry| unchecked.add(&entry.message, entry, name));
@@ -54,7 +54,7 @@ impl ReportList {
         report.extensions = extensions.all.into_iter().map(|(extension, _)| extension).collect();
         let named = |entries: Together<ErrorEntry>| {
             let of = |(entry, clusters): (ErrorEntry, Vec<String>)| ErrorEntry {
-                message: before(&entry.message, &clusters, checked),
+                message: prefix_clusters(&entry.message, &clusters, checked),
                 ..entry
             };
             entries.all.into_iter().map(of).collect::<Vec<_>>()
@@ -70,7 +70,7 @@ impl ReportList {
                     .all
                     .into_iter()
                     .map(|(entry, clusters)| CouldNotCheck {
-                        message: before(&entry.message, &clusters, checked),
+                        message: prefix_clusters(&entry.message, &clusters, checked),
                         ..entry
                     })
                     .collect(),
@@ -114,7 +114,7 @@ impl<T: Clone + PartialEq> Together<T> {
 }
 
 /// The rank of a status: not checked is worse than passed, and blocked is worst.
-fn worse(one: CheckStatus, other: CheckStatus) -> CheckStatus {
+fn worse_status(one: CheckStatus, other: CheckStatus) -> CheckStatus {
     let weight = |status: CheckStatus| match status {
         CheckStatus::Passed => 0,
         CheckStatus::Skipped => 1,
@@ -125,17 +125,17 @@ fn worse(one: CheckStatus, other: CheckStatus) -> CheckStatus {
     if weight(other) > weight(one) { other } else { one }
 }
 
-fn shown(clusters: &[String]) -> String {
+fn list_clusters(clusters: &[String]) -> String {
     list_names(clusters.iter().map(String::as_str), NAMED)
 }
 
-fn before(message: &str, clusters: &[String], all: usize) -> String {
-    if clusters.len() == all { message.to_owned() } else { format!("{}: {message}", shown(clusters)) }
+fn prefix_clusters(message: &str, clusters: &[String], all: usize) -> String {
+    if clusters.len() == all { message.to_owned() } else { format!("{}: {message}", list_clusters(clusters)) }
 }
 
 /// The finding, with the clusters in its message. Its fingerprint stays the same.
 fn of_clusters(mut finding: Finding, clusters: &[String]) -> Finding {
-    let place = format!(" [{}]", shown(clusters));
+    let place = format!(" [{}]", list_clusters(clusters));
     finding.body.message.push_str(&place);
     if let Some(wording) = &mut finding.body.wording {
         wording.message = wording.message.clone().then(place);

@@ -54,7 +54,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
 }
 
 fn message(finding: &Finding) -> String {
-    let inside = words::inside(finding);
+    let inside = words::version_and_path(finding);
     let inside = if inside.is_empty() { inside } else { format!(" ({inside})") };
     let steps = words::steps(finding).join("\n");
     let next = if steps.is_empty() { steps } else { format!("\nNext: {steps}") };
@@ -95,11 +95,11 @@ fn property(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::samples;
-    use crate::surroundings::tests::written;
+    use crate::surroundings::tests::write_to_text;
 
     #[test]
     fn a_finding_is_a_command_for_its_line() {
-        let text = written(&samples::blocked(), write);
+        let text = write_to_text(&samples::blocked(), write);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn unchecked_parts_come_first_and_without_a_file() {
-        let text = written(&samples::could_not_check(), write);
+        let text = write_to_text(&samples::could_not_check(), write);
         assert!(text.starts_with("::error title=PermissionValidation could not check::cannot ask"), "{text}");
         assert!(text.contains("\n::warning title=WebhookReadiness was skipped::needs a live API server"), "{text}");
     }
@@ -125,7 +125,7 @@ mod tests {
         finding.rule = "a,line=7:b".into();
         finding.source = Some(samples::source("a,b:c%.yaml", 1, 0));
         finding.body.help = "::stop-commands::x\n::add-mask::y".into();
-        let text = written(&report, write);
+        let text = write_to_text(&report, write);
         assert!(
             text.lines().all(|line| ["::error ", "::notice "].iter().any(|start| line.starts_with(start))),
             "{text}"
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn every_sample_is_nothing_but_commands() {
         for (name, report) in samples::all() {
-            let text = written(&report, write);
+            let text = write_to_text(&report, write);
             assert!(text.lines().all(|line| line.starts_with("::")), "{name}: {text}");
             assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)), "{name}: {text:?}");
         }

@@ -45,7 +45,7 @@ pub const WRITER: FormatWriter = FormatWriter {
 /// Writes the report.
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut entries: Vec<CodeQualityEntry> = Vec::new();
-    let somewhere = || location(around.places.somewhere(report));
+    let somewhere = || location(around.places.first_place(report));
     for (check, message, _) in words::unchecked(report) {
         let name = words::line(&check.name, 100);
         let description = format!("{name} could not check: {message}");
@@ -78,7 +78,7 @@ fn stopped(description: String, check_name: String, location: GitlabLocation) ->
 }
 
 fn description(finding: &Finding) -> String {
-    let inside = words::inside(finding);
+    let inside = words::version_and_path(finding);
     let inside = if inside.is_empty() { inside } else { format!(" ({inside})") };
     let parent = words::parent_place(finding).map(|place| format!(" {place}")).unwrap_or_default();
     format!("{}{inside}: {}{parent}", words::object(finding), words::message(finding))
@@ -108,10 +108,10 @@ mod tests {
 
     use super::*;
     use crate::samples;
-    use crate::surroundings::tests::written;
+    use crate::surroundings::tests::write_to_text;
 
     fn entries(report: &Report) -> Vec<Value> {
-        serde_json::from_str(&written(report, write)).expect("a list")
+        serde_json::from_str(&write_to_text(report, write)).expect("a list")
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn suite(prefix: &str, check: &CheckReport, places: &ReportPaths) -> TestSuite {
     if check.status == CheckStatus::Skipped {
         let mut skipped = TestCaseStatus::skipped();
         skipped.set_message(xml(check.message.as_deref().unwrap_or("no reason given")));
-        suite.add_test_case(case(&name, &name, skipped));
+        suite.add_test_case(test_case(&name, &name, skipped));
         return suite;
     }
     for (object, findings) in by_object(check) {
@@ -71,11 +71,11 @@ fn suite(prefix: &str, check: &CheckReport, places: &ReportPaths) -> TestSuite {
         if let Some(help) = &unchecked.help {
             error.set_description(xml(help));
         }
-        suite.add_test_case(case(&name, &format!("could not check {}", number + 1), error));
+        suite.add_test_case(test_case(&name, &format!("could not check {}", number + 1), error));
     }
     // Viewers leave out a suite without cases.
     if suite.test_cases.is_empty() {
-        suite.add_test_case(case(&name, &name, TestCaseStatus::success()));
+        suite.add_test_case(test_case(&name, &name, TestCaseStatus::success()));
     }
     suite
 }
@@ -107,13 +107,13 @@ fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], pla
             let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
             let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
             failure.set_message(xml(&format!("{}{more}", words::message(first))));
-            failure.set_type(xml(&first.rule)).set_description(xml(&written(&errors)));
+            failure.set_type(xml(&first.rule)).set_description(xml(&join_findings(&errors)));
             failure
         }
     };
-    let mut case = case(check, &name, status);
+    let mut case = test_case(check, &name, status);
     if !others.is_empty() {
-        case.set_system_out(xml(&written(&others)));
+        case.set_system_out(xml(&join_findings(&others)));
     }
     let source = errors.iter().chain(&others).find_map(|finding| finding.source.as_ref());
     if let Some(source) = source {
@@ -123,8 +123,8 @@ fn of_object(check: &str, object: Option<&ObjectRef>, findings: &[&Finding], pla
     case
 }
 
-fn written(findings: &[&Finding]) -> String {
-    let mut texts: Vec<String> = findings.iter().take(WRITTEN).map(|finding| words::plain(finding)).collect();
+fn join_findings(findings: &[&Finding]) -> String {
+    let mut texts: Vec<String> = findings.iter().take(WRITTEN).map(|finding| words::plain_text(finding)).collect();
     if findings.len() > WRITTEN {
         texts.push(format!("and {} more: -o json has them all", findings.len() - WRITTEN));
     }
@@ -141,7 +141,7 @@ fn stopped(name: &str, errors: &[ErrorEntry], places: &ReportPaths) -> TestSuite
         let at = error.source.as_ref().map(|source| format!("{}\n", words::place(source))).unwrap_or_default();
         let help = error.help.as_ref().map(|help| format!("\n{help}")).unwrap_or_default();
         status.set_description(xml(&format!("{at}{}{help}", error.message)));
-        let mut case = case(name, &format!("error {}", number + 1), status);
+        let mut case = test_case(name, &format!("error {}", number + 1), status);
         if let Some(source) = &error.source {
             case.extra.insert("file".into(), xml(&places.position_of(source).path));
         }
@@ -150,7 +150,7 @@ fn stopped(name: &str, errors: &[ErrorEntry], places: &ReportPaths) -> TestSuite
     suite
 }
 
-fn case(check: &str, name: &str, status: TestCaseStatus) -> TestCase {
+fn test_case(check: &str, name: &str, status: TestCaseStatus) -> TestCase {
     let mut case = TestCase::new(xml(&words::line(name, 300)), status);
     case.set_classname(xml(check));
     case
@@ -165,7 +165,7 @@ fn xml(text: &str) -> XmlString {
 mod tests {
     use super::*;
     use crate::samples;
-    use crate::surroundings::tests::written as as_text;
+    use crate::surroundings::tests::write_to_text as as_text;
 
     fn suites(report: &Report) -> Suites {
         Suites::deserialize_from_str(&as_text(report, write)).expect("JUnit")

@@ -169,7 +169,7 @@ impl ReportList {
     }
 
     /// Groups the clusters that fit by equal reports, apart from the target. In the order of the first of each.
-    pub fn alike(&self, fits: impl Fn(&ClusterReport) -> bool) -> Vec<Vec<&ClusterReport>> {
+    pub fn group_equal(&self, fits: impl Fn(&ClusterReport) -> bool) -> Vec<Vec<&ClusterReport>> {
         let mut groups: Vec<Vec<&ClusterReport>> = Vec::new();
         let mut group_of: BTreeMap<u128, usize> = BTreeMap::new();
         for cluster in self.clusters.iter().filter(|cluster| fits(cluster)) {
@@ -361,7 +361,7 @@ mod tests {
     fn reports_that_differ_only_in_their_target_are_grouped() {
         let list = samples::list();
         let groups: Vec<Vec<&str>> = list
-            .alike(|_| true)
+            .group_equal(|_| true)
             .into_iter()
             .map(|group| group.into_iter().map(|cluster| cluster.name.as_str()).collect())
             .collect();

@@ -65,12 +65,12 @@ impl ReportPaths {
         };
         match finding.change_source.as_ref().or(finding.source.as_ref()).or_else(manifest) {
             Some(source) => self.position_of(source),
-            None => self.somewhere(report),
+            None => self.first_place(report),
         }
     }
 
     /// The first file that the report names.
-    pub fn somewhere(&self, report: &Report) -> CodePosition {
+    pub fn first_place(&self, report: &Report) -> CodePosition {
         let changes = report.changes.iter().filter_map(|change| change.source.as_ref());
         let findings = report.checks.iter().flat_map(|check| &check.findings).filter_map(|found| found.source.as_ref());
         let first = changes.chain(findings).next();

@@ -24,7 +24,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("evidence", evidence()),
         ("partial_failure", partial_failure()),
         ("hostile", hostile()),
-        ("wide", wide()),
+        ("wide", wide_report()),
         ("deployed", deployed()),
         ("unchanged", unchanged()),
         ("not_written", not_written()),
@@ -194,7 +194,7 @@ pub fn hostile() -> Report {
     report
 }
 
-pub fn wide() -> Report {
+pub fn wide_report() -> Report {
     let finding = Finding {
         source: Some(source("wide.yaml", 2, 9)),
         ..finding("NoTypeChanged", Severity::Error, crd("wides.test.example.com"), "the type of spec.名前 changed")

@@ -84,7 +84,7 @@ pub mod tests {
     }
 
     /// Writes a report in a format as text.
-    pub fn written(
+    pub fn write_to_text(
         report: &crate::Report,
         write: fn(&crate::Report, ReportContext<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
     ) -> String {

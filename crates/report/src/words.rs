@@ -108,7 +108,7 @@ pub fn object(finding: &Finding) -> String {
 }
 
 /// The version and the path: `v1, ^.spec.x`. Empty if a finding concerns the whole object.
-pub fn inside(finding: &Finding) -> String {
+pub fn version_and_path(finding: &Finding) -> String {
     let parts: Vec<String> = [&finding.body.version, &finding.body.path]
         .into_iter()
         .flatten()
@@ -144,7 +144,7 @@ pub fn steps(finding: &Finding) -> Vec<String> {
 }
 
 /// What happens to a witness.
-pub fn fate(witness: &Witness) -> String {
+pub fn describe_fate(witness: &Witness) -> String {
     text::cut(&witness_fate(witness), LONGEST_MESSAGE).into_owned()
 }
 
@@ -173,7 +173,7 @@ pub fn accepted(finding: &Finding) -> Option<String> {
 }
 
 /// A finding as plain text, for formats without markup.
-pub fn plain(finding: &Finding) -> String {
+pub fn plain_text(finding: &Finding) -> String {
     let mut lines = vec![format!("{}[{}] {}", severity(finding.severity), line(&finding.rule, 100), message(finding))];
     let mut note = |label: &str, texts: &[String]| {
         for (at, text) in texts.iter().filter(|text| !text.is_empty()).enumerate() {
@@ -181,10 +181,10 @@ pub fn plain(finding: &Finding) -> String {
         }
     };
     note("at", &finding.source.iter().map(place).collect::<Vec<_>>());
-    note("in", &[inside(finding)]);
+    note("in", &[version_and_path(finding)]);
     note("breaks", &breaks(finding));
     for witness in finding.body.witnesses.iter().take(1) {
-        let mut proof = vec![fate(witness)];
+        let mut proof = vec![describe_fate(witness)];
         proof.extend(witness.old_object.iter().map(|old| format!("before: {}", yaml(old))));
         proof.push(yaml(&witness.object));
         note("proof", &proof);

@@ -41,7 +41,7 @@ fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
         Value::Null => return None,
         Value::Bool(_) => (JsonType::Boolean, ""),
         Value::String(_) => (JsonType::String, ""),
-        Value::Number(n) => match Num::of(n) {
+        Value::Number(n) => match Num::from(n) {
             Num::Int(_) => (JsonType::Integer, "int64"),
             Num::Float(_) => (JsonType::Number, "float64"),
         },
@@ -118,7 +118,7 @@ impl ValueChecker {
             }
             Value::Number(number) => {
                 if let Some(rules) = &node.number {
-                    rules.check(Num::of(number), path, &mut found);
+                    rules.check(Num::from(number), path, &mut found);
                 }
                 found.matches += 2;
             }
@@ -435,7 +435,7 @@ struct Mismatch<'n> {
 }
 
 fn type_mismatch<'n>(node: &'n SchemaNode, value: &Value, kind: JsonType, implied: &'n str) -> Option<Mismatch<'n>> {
-    let integral = matches!(value, Value::Number(n) if matches!(Num::of(n), Num::Float(f) if is_integral(f)));
+    let integral = matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f)));
     let fits = node.types.contains(kind)
         || integral && node.types.contains(JsonType::Integer)
         || kind == JsonType::Integer && node.types.contains(JsonType::Number);

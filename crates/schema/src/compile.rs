@@ -47,7 +47,7 @@ impl Spine<'_> {
         Self { schema: schema.unwrap_or(&Value::Null), is_root: false }
     }
 
-    fn below(self, keyword: &str) -> Self {
+    fn child(self, keyword: &str) -> Self {
         Self { schema: self.schema.get(keyword).unwrap_or(&Value::Null), is_root: false }
     }
 }
@@ -132,7 +132,7 @@ impl<'a> Compiler<'a> {
         }
         let format = self.text(map, "format")?;
         let format_of =
-            if self.of_defaults { formats::EnforcedFormat::of_default } else { formats::EnforcedFormat::of };
+            if self.of_defaults { formats::EnforcedFormat::of_default } else { formats::EnforcedFormat::find };
         node.format = format.and_then(|name| format_of(name, node.types));
         node.number = self.number_rules(map, node.types, format)?;
         node.string = self.string_rules(map)?;
@@ -169,7 +169,7 @@ impl<'a> Compiler<'a> {
             Some(Value::Bool(true)) => AdditionalKeys::Any,
             Some(Value::Bool(false)) => AdditionalKeys::Forbidden,
             Some(schema) => {
-                let spine = spine.below("additionalProperties");
+                let spine = spine.child("additionalProperties");
                 let values = self.below(".additionalProperties".to_owned(), |c| c.node(schema, spine))?;
                 AdditionalKeys::Schema(Box::new(values))
             }
@@ -180,7 +180,7 @@ impl<'a> Compiler<'a> {
             Some(Value::Array(_)) => {
                 return self.fail("items", "a list of schemas is not allowed in a structural schema");
             }
-            Some(schema) => Some(Box::new(self.below(".items".to_owned(), |c| c.node(schema, spine.below("items")))?)),
+            Some(schema) => Some(Box::new(self.below(".items".to_owned(), |c| c.node(schema, spine.child("items")))?)),
         };
         Ok(())
     }
@@ -250,8 +250,8 @@ impl<'a> Compiler<'a> {
     ) -> Result<Option<Box<NumberRules>>, CompileError> {
         let rules = NumberRules {
             range: match types {
-                Types::One(JsonType::Integer) => NumberRange::of(Some("integer"), format),
-                Types::One(JsonType::Number) => NumberRange::of(Some("number"), format),
+                Types::One(JsonType::Integer) => NumberRange::for_type(Some("integer"), format),
+                Types::One(JsonType::Number) => NumberRange::for_type(Some("number"), format),
                 _ => NumberRange::Any,
             },
             multiple_of: self.float(map, "multipleOf")?,

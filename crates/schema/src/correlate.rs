@@ -71,31 +71,31 @@ impl<'a> Correlated<'a> {
     /// Whether the new value equals the old one, as far as the two can be correlated.
     pub fn is_unchanged(&self) -> bool {
         match (self.new, self.old) {
-            (new, old) if self.node.has_only_defaults => same(new, old),
+            (new, old) if self.node.has_only_defaults => is_equal(new, old),
             (Value::Array(new), Value::Array(old)) => {
                 new.len() == old.len()
                     && if self.node.list_type == ListType::Map {
                         (0..new.len()).all(|at| self.index(at).is_some_and(|pair| pair.is_unchanged()))
                     } else {
-                        same(self.new, self.old)
+                        is_equal(self.new, self.old)
                     }
             }
             (Value::Object(new), Value::Object(old)) => {
                 new.len() == old.len() && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_unchanged()))
             }
-            (new, old) => same(new, old),
+            (new, old) => is_equal(new, old),
         }
     }
 }
 
 /// Equality of decoded values, in which an integer differs from the equal float. This is how the server compares
 /// values of objects; [`mod@crate::same`] compares the values in schemas.
-pub fn same(a: &Value, b: &Value) -> bool {
+pub fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Number(a), Value::Number(b)) => Num::from(a) == Num::from(b),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b)),
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_equal(a, b)))
         }
         _ => a == b,
     }
@@ -111,7 +111,7 @@ fn key_of(item: &Value, keys: &[String]) -> Option<Vec<ItemKeyPart>> {
         .map(|key| match map.get(key)? {
             Value::Bool(b) => Some(ItemKeyPart::Bool(*b)),
             Value::String(s) => Some(ItemKeyPart::Text(s.clone())),
-            Value::Number(n) => Some(match Num::of(n) {
+            Value::Number(n) => Some(match Num::from(n) {
                 Num::Int(i) => ItemKeyPart::Int(i),
                 // The server joins several parts as text, in which a float has six decimals.
                 Num::Float(f) if keys.len() > 1 => ItemKeyPart::Rounded(format!("{f:.6}")),

@@ -32,7 +32,7 @@ impl Enumeration {
             return Self { values, known: EnumerationIndex::Few };
         }
         let integer = |value: &Value| match value {
-            Value::Number(number) => match Num::of(number) {
+            Value::Number(number) => match Num::from(number) {
                 Num::Int(int) => Some(int),
                 Num::Float(_) => None,
             },
@@ -68,7 +68,7 @@ impl Enumeration {
                 (places.binary_search_by(|place| of(place).cmp(text)).is_ok(), 1)
             }
             (EnumerationIndex::Integers(integers), Value::Number(number)) => {
-                let wanted = match Num::of(number) {
+                let wanted = match Num::from(number) {
                     Num::Int(int) => int,
                     Num::Float(float) => number::to_int(float),
                 };
@@ -84,20 +84,20 @@ impl Enumeration {
 fn is_allowed(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
-        (Value::Number(a), Value::Number(b)) => match (Num::of(a), Num::of(b)) {
+        (Value::Number(a), Value::Number(b)) => match (Num::from(a), Num::from(b)) {
             (Num::Int(a), Num::Int(b)) => a == b,
             (Num::Float(a), Num::Float(b)) => a == b,
             (Num::Int(a), Num::Float(b)) => a as f64 == b,
             (Num::Float(a), Num::Int(b)) => number::to_int(a) == b,
         },
-        (Value::Number(a), Value::String(b)) => match Num::of(a) {
+        (Value::Number(a), Value::String(b)) => match Num::from(a) {
             Num::Int(i) => {
                 let c = u32::try_from(i).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
                 b.chars().eq([c])
             }
             Num::Float(_) => false,
         },
-        _ => super::correlate::same(value, allowed),
+        _ => super::correlate::is_equal(value, allowed),
     }
 }
 

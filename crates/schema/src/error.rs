@@ -164,7 +164,7 @@ impl FieldError {
             text.push_str(": ");
             match value {
                 Value::String(s) => text.push_str(&gotext::quote(s)),
-                Value::Number(_) | Value::Bool(_) => text.push_str(&gotext::plain(value)),
+                Value::Number(_) | Value::Bool(_) => text.push_str(&gotext::format_v(value)),
                 other => text.push_str(&gotext::json(other)),
             }
         }

@@ -14,7 +14,7 @@ pub struct EnforcedFormat {
 
 impl EnforcedFormat {
     /// The format `name` on a schema of these types, if the server enforces it there.
-    pub fn of(name: &str, types: Types) -> Option<Self> {
+    pub fn find(name: &str, types: Types) -> Option<Self> {
         let check = match types {
             Types::Any | Types::Unknown | Types::IntOrString | Types::One(JsonType::String) => Some(check_of(name)?),
             Types::One(JsonType::Integer) if matches!(name, "int32" | "int64") => None,
@@ -27,7 +27,7 @@ impl EnforcedFormat {
     /// The format for a default in a schema: here the server also considers names that it ignores for objects.
     pub fn of_default(name: &str, types: Types) -> Option<Self> {
         let kept = || Self { name: name.into(), check: check_of(name) };
-        (!name.is_empty()).then(|| Self::of(name, types).unwrap_or_else(kept))
+        (!name.is_empty()).then(|| Self::find(name, types).unwrap_or_else(kept))
     }
 
     pub fn name(&self) -> &str {
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn a_format_is_enforced_only_on_its_type() {
-        assert!(EnforcedFormat::of("email", Types::One(JsonType::String)).is_some());
-        assert!(EnforcedFormat::of("quantity", Types::One(JsonType::String)).is_none());
-        assert!(EnforcedFormat::of("email", Types::One(JsonType::Object)).is_none());
-        assert!(EnforcedFormat::of("int32", Types::One(JsonType::Number)).is_none());
+        assert!(EnforcedFormat::find("email", Types::One(JsonType::String)).is_some());
+        assert!(EnforcedFormat::find("quantity", Types::One(JsonType::String)).is_none());
+        assert!(EnforcedFormat::find("email", Types::One(JsonType::Object)).is_none());
+        assert!(EnforcedFormat::find("int32", Types::One(JsonType::Number)).is_none());
     }
 }

@@ -72,7 +72,7 @@ pub use number::{as_stored, can_be_bound};
 pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};
 pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};
-pub use same::{Sense, is_left_out, meaning_of_rule, same, same_schema, without_spaces};
+pub use same::{Sense, is_left_out, is_same_keyword, meaning_of_rule, same_schema, without_spaces};
 pub use scale::ScalePaths;
 pub use schema::{ObjectValidationResult, Processed, Schema};
 pub use step::Step;
@@ -81,7 +81,7 @@ pub use tree::{Tree, ValueView, get as get_member, same_value};
 /// Whether `format`, on a schema of type string, accepts `text`. `None` if the server does not enforce the format
 /// there.
 pub fn enforced_format_accepts(format: &str, text: &str) -> Option<bool> {
-    formats::EnforcedFormat::of(format, node::Types::One(node::JsonType::String)).map(|format| format.accepts(text))
+    formats::EnforcedFormat::find(format, node::Types::One(node::JsonType::String)).map(|format| format.accepts(text))
 }
 
 /// The examples of the README.

@@ -94,7 +94,7 @@ fn of_item(list: &LinkedPath, at: usize, kind: FieldErrorKind, value: Value, det
 /// integer equals the same float.
 fn identity(value: &Value) -> String {
     match value {
-        Value::Number(n) => match Num::of(n) {
+        Value::Number(n) => match Num::from(n) {
             Num::Int(i) => format!("i{i}"),
             Num::Float(f) => format!("f{}", if f == 0.0 { 0.0 } else { f }),
         },

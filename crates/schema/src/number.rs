@@ -27,7 +27,7 @@ pub enum NumberRange {
 
 impl NumberRange {
     /// The range of a node with this type and format.
-    pub fn of(kind: Option<&str>, format: Option<&str>) -> Self {
+    pub fn for_type(kind: Option<&str>, format: Option<&str>) -> Self {
         match (kind, format) {
             (Some("integer"), Some("int32")) => Self::Int32,
             (Some("integer"), Some("int64")) => Self::Int64,
@@ -75,7 +75,7 @@ pub struct NumberRules {
 /// Whether a value of this type and format can equal a bound (`minimum`, `maximum` or `multipleOf`). If not, the server
 /// refuses every number there, whatever the bound is.
 pub fn can_be_bound(kind: Option<&str>, format: Option<&str>, bound: f64) -> bool {
-    NumberRange::of(kind, format).contains(Num::Float(bound))
+    NumberRange::for_type(kind, format).contains(Num::Float(bound))
 }
 
 /// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
@@ -96,7 +96,7 @@ pub fn is_integral(f: f64) -> bool {
 pub fn as_stored(value: &mut Value) {
     match value {
         Value::Number(n) => {
-            if let Num::Float(f) = Num::of(n)
+            if let Num::Float(f) = Num::from(&*n)
                 && f.fract() == 0.0
                 && let Ok(i) = gotext::json(value).parse::<i64>()
             {
@@ -256,7 +256,7 @@ mod tests {
         ] {
             assert_eq!(can_be_bound(Some(kind), format, bound), fits, "{kind} {format:?} {bound}");
             let rules = NumberRules {
-                range: NumberRange::of(Some(kind), format),
+                range: NumberRange::for_type(Some(kind), format),
                 maximum: Some(bound),
                 ..NumberRules::default()
             };

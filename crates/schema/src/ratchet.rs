@@ -168,7 +168,7 @@ fn change_around(object: &mut Value, at: &[Step], depth: usize) -> bool {
             true
         }
         Some(Value::Array(items)) => {
-            items.push(unlike(items));
+            items.push(unlike_all(items));
             true
         }
         _ => false,
@@ -185,14 +185,14 @@ fn change_value(object: &mut Value, at: &[Step]) -> bool {
             *value = number.as_i64().map_or(json!(0.5), |number| json!(number.wrapping_add(1)));
         }
         Value::String(text) => text.push('-'),
-        Value::Array(items) => items.push(unlike(items)),
+        Value::Array(items) => items.push(unlike_all(items)),
         Value::Object(fields) => drop(fields.insert(MARK.to_owned(), json!(""))),
     }
     true
 }
 
 /// An item of the same type as these that is none of them.
-fn unlike(items: &[Value]) -> Value {
+fn unlike_all(items: &[Value]) -> Value {
     match items.first() {
         Some(Value::Object(_)) => json!({ MARK: "" }),
         Some(Value::Array(_)) => json!([MARK]),

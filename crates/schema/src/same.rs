@@ -29,8 +29,9 @@ pub fn same_schema<T: Tree>(a: &T, b: &T, sense: Sense) -> bool {
     if !matches!((a.view(), b.view()), (ValueView::Map(_), ValueView::Map(_))) {
         return a.same_value(b);
     }
-    let is_in_both =
-        |keyword: &str, value: &T| is_left_out(keyword, sense) || same(keyword, Some(value), b.member(keyword), sense);
+    let is_in_both = |keyword: &str, value: &T| {
+        is_left_out(keyword, sense) || is_same_keyword(keyword, Some(value), b.member(keyword), sense)
+    };
     let is_known = |keyword: &str, value: &T| {
         is_left_out(keyword, sense) || a.member(keyword).is_some() || is_nothing(keyword, value)
     };
@@ -40,7 +41,7 @@ pub fn same_schema<T: Tree>(a: &T, b: &T, sense: Sense) -> bool {
 
 /// Whether a keyword has the same meaning on both sides. Values that the server drops, and values that are equivalent
 /// to omitting the keyword, such as `minLength: 0`, count as missing.
-pub fn same<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) -> bool {
+pub fn is_same_keyword<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) -> bool {
     let said = |value: Option<&'_ T>| value.is_some_and(|value| !is_nothing(keyword, value));
     match (a, b) {
         (Some(a), Some(b)) if said(Some(a)) && said(Some(b)) => same_content(keywords::shape(keyword), a, b, sense),
@@ -51,7 +52,7 @@ pub fn same<T: Tree>(keyword: &str, a: Option<&T>, b: Option<&T>, sense: Sense) 
 fn same_content<T: Tree>(shape: Option<KeywordShape>, a: &T, b: &T, sense: Sense) -> bool {
     match (shape, a.view(), b.view()) {
         (Some(KeywordShape::Set), ValueView::List(a), ValueView::List(b)) => {
-            same_items(a, b, true, T::same_value, T::written)
+            same_items(a, b, true, T::same_value, T::canonical_text)
         }
         (Some(shape @ (KeywordShape::Schemas | KeywordShape::Choice)), ValueView::List(a), ValueView::List(b)) => {
             let same = |a: &T, b: &T| same_schema(a, b, sense);
@@ -105,7 +106,7 @@ fn in_order<T>(items: &[T], is_set: bool, meaning: &impl Fn(&T) -> String) -> Ve
 /// A canonical text of a schema: equal exactly for schemas that [`same_schema`] considers the same.
 fn meaning_of_schema<T: Tree>(schema: &T, sense: Sense) -> String {
     if !matches!(schema.view(), ValueView::Map(_)) {
-        return schema.written();
+        return schema.canonical_text();
     }
     let mut said = Vec::new();
     schema.all_members(&mut |keyword, value| {
@@ -122,7 +123,7 @@ fn meaning<T: Tree>(shape: Option<KeywordShape>, value: &T, sense: Sense) -> Str
     let listed = |items: Vec<String>| format!("[{}]", items.join(","));
     let of_schema = |schema: &T| meaning_of_schema(schema, sense);
     match (shape, value.view()) {
-        (Some(KeywordShape::Set), ValueView::List(list)) => listed(in_order(list, true, &T::written)),
+        (Some(KeywordShape::Set), ValueView::List(list)) => listed(in_order(list, true, &T::canonical_text)),
         (Some(shape @ (KeywordShape::Schemas | KeywordShape::Choice)), ValueView::List(list)) => {
             listed(in_order(list, shape == KeywordShape::Schemas, &of_schema))
         }
@@ -143,14 +144,14 @@ fn meaning<T: Tree>(shape: Option<KeywordShape>, value: &T, sense: Sense) -> Str
             named.sort_unstable();
             format!("{{{}}}", named.join(","))
         }
-        _ => value.written(),
+        _ => value.canonical_text(),
     }
 }
 
 /// A canonical text of a CEL rule: equal for rules with the same meaning.
 pub fn meaning_of_rule<T: Tree>(rule: &T, sense: Sense) -> String {
     if !matches!(rule.view(), ValueView::Map(_)) {
-        return rule.written();
+        return rule.canonical_text();
     }
     if sense == Sense::Objects {
         let text = match rule.member("rule").map(Tree::view) {
@@ -165,7 +166,7 @@ pub fn meaning_of_rule<T: Tree>(rule: &T, sense: Sense) -> String {
     let mut said = Vec::new();
     rule.all_members(&mut |key, value| {
         if !matches!(value.view(), ValueView::Null | ValueView::Bool(false) | ValueView::Text("")) {
-            said.push(format!("{key:?}:{}", value.written()));
+            said.push(format!("{key:?}:{}", value.canonical_text()));
         }
         true
     });

@@ -20,7 +20,7 @@ pub struct ScalePaths {
 
 impl ScalePaths {
     /// Reads `subresources.scale` of a version.
-    pub fn of(subresource: &Value) -> Self {
+    pub fn from_subresource(subresource: &Value) -> Self {
         Self::with_paths(|name| subresource.get(name).and_then(Value::as_str))
     }
 
@@ -35,7 +35,7 @@ impl ScalePaths {
     }
 
     /// The paths that `other` does not have in the same role.
-    pub fn beside(&self, other: &ScalePaths) -> Self {
+    pub fn without_paths_of(&self, other: &ScalePaths) -> Self {
         let new = |own: &Option<String>, other: &Option<String>| own.clone().filter(|_| own != other);
         Self {
             spec_replicas: new(&self.spec_replicas, &other.spec_replicas),
@@ -70,8 +70,8 @@ impl ScalePaths {
 
     /// Restricts the declared fields of a schema to the values that the scale subresource accepts, as far as keywords
     /// can say it. Every object that can be written satisfies this anyway.
-    pub fn tighten(&self, schema: &mut Value) {
-        for (path, wanted) in self.wanted() {
+    pub fn restrict_schema(&self, schema: &mut Value) {
+        for (path, wanted) in self.expected_types() {
             let node = steps(path).try_fold(&mut *schema, |node, step| node.get_mut("properties")?.get_mut(step));
             if let Some(node) = node.and_then(Value::as_object_mut)
                 && !restrict(node, wanted)
@@ -82,16 +82,16 @@ impl ScalePaths {
     }
 
     /// The paths, each with the type that its value must have.
-    fn wanted(&self) -> impl Iterator<Item = (&str, &'static str)> {
+    fn expected_types(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let paths =
             [(&self.spec_replicas, "integer"), (&self.status_replicas, "integer"), (&self.label_selector, "string")];
         paths.into_iter().filter_map(|(path, wanted)| Some((path.as_deref()?, wanted)))
     }
 
-    /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`ScalePaths::tighten`], for
+    /// Restricts a schema to the values that the scale subresource accepts, of any type: unlike [`ScalePaths::restrict_schema`], for
     /// a subresource that objects did not have to satisfy until now.
     pub fn require(&self, schema: &mut Value) {
-        for (path, wanted) in self.wanted() {
+        for (path, wanted) in self.expected_types() {
             let Some(node) = schema.as_object_mut() else { return };
             let steps: Vec<&str> = steps(path).collect();
             if let Some((first, rest)) = steps.split_first() {
@@ -130,9 +130,9 @@ impl ScalePaths {
         let replicas = [&self.spec_replicas, &self.status_replicas].into_iter().flatten();
         let mut errors: Vec<FieldError> = replicas.filter_map(|path| check_replicas(object, path)).collect();
         if let Some(path) = &self.label_selector {
-            let wrong = match reach(object, path) {
+            let wrong = match value_at(object, path) {
                 Ok(None | Some(Value::String(_))) => None,
-                Ok(Some(other)) => Some((STRING, mistyped(path, other, "string"))),
+                Ok(Some(other)) => Some((STRING, type_error(path, other, "string"))),
                 Err(detail) => Some((WITHIN, detail)),
             };
             errors.extend(wrong.map(|(wanted, detail)| invalid(path, wanted, Value::String(String::new()), detail)));
@@ -278,10 +278,10 @@ fn unbounded_at(schema: &Value, path: &str, wanted: &str) -> Option<Vec<Step>> {
 }
 
 fn check_replicas(object: &Value, path: &str) -> Option<FieldError> {
-    let replicas = match reach(object, path) {
+    let replicas = match value_at(object, path) {
         Ok(None) => return None,
-        Ok(Some(Value::Number(n))) if matches!(Num::of(n), Num::Int(_)) => n.as_i64()?,
-        Ok(Some(other)) => return Some(invalid(path, INTEGER, 0.into(), mistyped(path, other, "int64"))),
+        Ok(Some(Value::Number(n))) if matches!(Num::from(n), Num::Int(_)) => n.as_i64()?,
+        Ok(Some(other)) => return Some(invalid(path, INTEGER, 0.into(), type_error(path, other, "int64"))),
         Err(detail) => return Some(invalid(path, WITHIN, 0.into(), detail)),
     };
     let detail = match replicas {
@@ -297,7 +297,7 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The value at `path`, if there is one. The error is the server's text for a value on the way that is not an object.
-fn reach<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
+fn value_at<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
     let mut value = object;
     let mut done = String::new();
     for step in steps(path) {
@@ -309,17 +309,17 @@ fn reach<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String>
                 Some(value) => value,
                 None => return Ok(None),
             },
-            other => return Err(mistyped(&done, other, "map[string]interface{}")),
+            other => return Err(type_error(&done, other, "map[string]interface{}")),
         };
     }
     Ok(Some(value))
 }
 
-fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
+fn type_error(path: &str, value: &Value, wanted: &str) -> String {
     let own = match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
-        Value::Number(n) => match Num::of(n) {
+        Value::Number(n) => match Num::from(n) {
             Num::Int(_) => "int64",
             Num::Float(_) => "float64",
         },
@@ -328,7 +328,7 @@ fn mistyped(path: &str, value: &Value, wanted: &str) -> String {
         Value::Object(_) => "map[string]interface {}",
     };
     let dot = if path.starts_with('.') { "" } else { "." };
-    format!("{dot}{path} accessor error: {} is of the type {own}, expected {wanted}", gotext::plain(value))
+    format!("{dot}{path} accessor error: {} is of the type {own}, expected {wanted}", gotext::format_v(value))
 }
 
 /// The requirements on a value.
@@ -347,8 +347,10 @@ mod tests {
     use super::*;
 
     fn scale() -> ScalePaths {
-        ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.selector"}))
+        ScalePaths::from_subresource(
+            &json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.selector"}),
+        )
     }
 
     /// Each message comes from a real server.
@@ -430,12 +432,16 @@ mod tests {
             ),
         ] {
             let mut schema_of_given = schema(given);
-            scale().tighten(&mut schema_of_given);
+            scale().restrict_schema(&mut schema_of_given);
             assert_eq!(schema_of_given, schema(tight));
         }
-        let other =
-            ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}));
-        assert_eq!(scale().common(&other), ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas"})));
+        let other = ScalePaths::from_subresource(
+            &json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.size"}),
+        );
+        assert_eq!(
+            scale().common(&other),
+            ScalePaths::from_subresource(&json!({"specReplicasPath": ".spec.replicas"}))
+        );
     }
 
     #[test]
@@ -448,10 +454,10 @@ mod tests {
         assert_eq!(scaled.validate(&object, Some(&object)).errors.len(), 1);
 
         let beside = |other: &ScalePaths| {
-            Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().beside(other))
+            Schema::compile_beside(&kept, &kept).expect("a schema").with_scale(scale().without_paths_of(other))
         };
         assert!(beside(&scale()).validate(&object, None).is_accepted());
-        let again = beside(&ScalePaths::of(&json!({"specReplicasPath": ".spec.size"})));
+        let again = beside(&ScalePaths::from_subresource(&json!({"specReplicasPath": ".spec.size"})));
         assert!(again.looks_at("spec") && again.looks_at("status"));
         assert_eq!(again.validate(&object, None).errors.len(), 1);
     }

@@ -30,7 +30,7 @@ pub trait Tree: Sized {
     fn same_value(&self, other: &Self) -> bool;
 
     /// A canonical text: equal for equal values.
-    fn written(&self) -> String;
+    fn canonical_text(&self) -> String;
 }
 
 /// The type and content of a value.
@@ -74,7 +74,7 @@ impl Tree for Json<'_> {
         self == other
     }
 
-    fn written(&self) -> String {
+    fn canonical_text(&self) -> String {
         self.to_string()
     }
 }
@@ -103,19 +103,19 @@ impl Tree for Value {
         same_value(self, other)
     }
 
-    fn written(&self) -> String {
+    fn canonical_text(&self) -> String {
         match self {
             Value::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e15 => (float as i64).to_string(),
                 _ => number.to_string(),
             },
             Value::Array(items) => {
-                let items: Vec<String> = items.iter().map(Tree::written).collect();
+                let items: Vec<String> = items.iter().map(Tree::canonical_text).collect();
                 format!("[{}]", items.join(","))
             }
             Value::Object(map) => {
                 let mut members: Vec<String> =
-                    map.iter().map(|(key, value)| format!("{key:?}:{}", value.written())).collect();
+                    map.iter().map(|(key, value)| format!("{key:?}:{}", value.canonical_text())).collect();
                 members.sort_unstable();
                 format!("{{{}}}", members.join(","))
             }

@@ -68,7 +68,7 @@ impl Composer {
                 _ => self.node(event, text)?,
             }
         }
-        Ok(YamlDocument::of(self.nodes))
+        Ok(YamlDocument::from_nodes(self.nodes))
     }
 
     fn node(&mut self, event: Event, text: &str) -> Result<(), YamlError> {
@@ -91,10 +91,13 @@ impl Composer {
             }
             EventData::Alias { anchor } => {
                 let Some(&target) = self.anchors.get(&anchor) else {
-                    return Err(error_at(at, format!("the alias *{0} has no anchor &{0} before it", short(&anchor))));
+                    return Err(error_at(
+                        at,
+                        format!("the alias *{0} has no anchor &{0} before it", shorten_anchor(&anchor)),
+                    ));
                 };
                 if self.open.contains(&target) {
-                    return Err(error_at(at, format!("the anchor &{} contains itself", short(&anchor))));
+                    return Err(error_at(at, format!("the anchor &{} contains itself", shorten_anchor(&anchor))));
                 }
                 self.last_end = end;
                 self.nodes.push(RawYamlNode { kind: YamlNodeKind::Alias { target }, at, end });
@@ -141,6 +144,6 @@ impl Composer {
 }
 
 /// A shortened anchor name: it consists of letters and digits, but its length is unlimited.
-fn short(anchor: &str) -> &str {
+fn shorten_anchor(anchor: &str) -> &str {
     anchor.get(..60).unwrap_or(anchor)
 }

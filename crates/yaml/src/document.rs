@@ -68,7 +68,7 @@ impl<'t> RawYamlNode<'t> {
 
 impl<'t> YamlDocument<'t> {
     /// `None` if there are no nodes.
-    pub(super) fn of(nodes: Vec<RawYamlNode<'t>>) -> Option<Self> {
+    pub(super) fn from_nodes(nodes: Vec<RawYamlNode<'t>>) -> Option<Self> {
         let written = nodes.iter().map(|raw| raw.text().len()).sum();
         (!nodes.is_empty()).then_some(YamlDocument { nodes, written })
     }

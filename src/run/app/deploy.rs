@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::ManagedApp;
-use super::record::last;
+use super::record::describe_this_run;
 use crate::run::host::Host;
 use crate::run::wait_log::WaitLog;
 use gantry_cluster::Target;
@@ -53,7 +53,7 @@ pub async fn deploy(
         ..DeletionResults::default()
     };
     let failed = |problem: Problem, written: Option<&(usize, resource::LiveObject)>| {
-        let applied = Applied { problems: vec![problem], ..Applied::begun(plan, written) };
+        let applied = Applied { problems: vec![problem], ..Applied::with_step_started(plan, written) };
         DeployedApp { applied, removed: not_removed() }
     };
     let writes = Arc::clone(&host.writes);
@@ -62,18 +62,18 @@ pub async fn deploy(
         Ok(written) => written,
         Err(problem) => return failed(problem, None),
     };
-    let (kinds, namespaces) = managed.reach(plan);
+    let (kinds, namespaces) = managed.kinds_and_namespaces(plan);
     let started = AppRecordContent {
         kinds,
         namespaces,
         members: managed.intended(plan),
-        last: last(RunOutcome::Started, target, host).await,
+        last: describe_this_run(RunOutcome::Started, target, host).await,
         last_applied: None,
         may_split: plan.needs_parts,
     };
     let stop = host.stop.clone();
     let patience = Patience { limit: settings.timeouts.apply, stop: &stop };
-    let mut parent = match begin(managed, plan, started, patience, target, settings).await {
+    let mut parent = match write_first_record(managed, plan, started, patience, target, settings).await {
         Ok(parent) => parent,
         Err(problem) => return failed(problem, written.as_ref()),
     };
@@ -114,7 +114,7 @@ pub async fn deploy(
         match parent::write(&managed.app, Some(&parent), content, patience, target).await {
             Ok(now) => {
                 parent = now;
-                removed.problems.extend(kapp.end(plan, target).await.err().into_iter().flatten());
+                removed.problems.extend(kapp.finish_takeover(plan, target).await.err().into_iter().flatten());
             }
             Err(error) => removed.problems.push(error.problem),
         }
@@ -136,13 +136,13 @@ pub async fn deploy(
     // After a failure, the user has waited long enough.
     let limit = if outcome == RunOutcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
     let patience = Patience { limit, ..patience };
-    let mut answer = managed.end(Some(&parent), content.clone(), patience, target).await;
+    let mut answer = managed.write_final_record(Some(&parent), content.clone(), patience, target).await;
     if answer.is_err()
         && let Ok(Some(now)) = Parent::read(&managed.app, target).await
         && now.last == parent.last
     {
         parent = now;
-        answer = managed.end(Some(&parent), content, patience, target).await;
+        answer = managed.write_final_record(Some(&parent), content, patience, target).await;
     }
     if let Err(problem) = answer {
         removed.problems.push(problem);
@@ -153,7 +153,7 @@ pub async fn deploy(
 /// Records that the run has begun, and what it is going to write.
 ///
 /// If a webhook of an app that is deleted stands in the way, its configuration is deleted before.
-async fn begin(
+async fn write_first_record(
     managed: &ManagedApp,
     plan: &Plan,
     started: AppRecordContent,

@@ -34,7 +34,7 @@ use crate::run::before::{self, RecordedApp};
 use crate::run::from_kapp::FromKapp;
 
 pub use deploy::{DeployedApp, deploy, deploy_policy, options, shows_logs, waits};
-pub(super) use record::{last, needs_parts};
+pub(super) use record::{describe_this_run, needs_parts};
 
 /// What to do without a right to find or to delete members.
 const WITHOUT_PRUNING: &str = "deploy without pruning: --prune=no";
@@ -104,7 +104,7 @@ pub async fn open(
         return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
-    label::put(manifests, &app.id())?;
+    label::put_label(manifests, &app.id())?;
     let AppBeforeRun { before, input } = known;
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
     let as_applied = before.as_ref().and_then(|before| before::as_applied(before, manifests, settings, namespace));
@@ -367,7 +367,7 @@ impl ManagedApp {
         let members: BTreeSet<_> = parent.members.iter().map(AppMember::identity).collect();
         let is_left = |change: &&Change| {
             change.action == Action::Skip
-                && strategy::of(&change.desired) == Some(DeployStrategy::LeaveAlone)
+                && strategy::read_strategy(&change.desired) == Some(DeployStrategy::LeaveAlone)
                 && change.live.is_some()
                 && members.contains(&change.desired.object.identity())
         };

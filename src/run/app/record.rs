@@ -18,7 +18,7 @@ use gantry_core::resource::{LiveObject, ObjectRef};
 use gantry_deploy::app::inventory::{self, Inventory, group_kind};
 use gantry_deploy::app::last_applied::LastApplied;
 use gantry_deploy::app::members::AppObject;
-use gantry_deploy::app::parent::{self, AppRecordContent, LastRun, reach};
+use gantry_deploy::app::parent::{self, AppRecordContent, LastRun, kinds_and_namespaces};
 use gantry_deploy::app::{AppMember, Parent, RunOutcome};
 use gantry_deploy::apply::Applied;
 use gantry_deploy::apply::delete::DeletionResults;
@@ -26,7 +26,7 @@ use gantry_deploy::plan::strategy::{self, DeployStrategy};
 use gantry_deploy::plan::{Change, Plan, managed, removal};
 
 /// The changes that become members of the app: all but those of bundles.
-pub(super) fn ours(plan: &Plan) -> impl Iterator<Item = &Change> {
+pub(super) fn planned_members(plan: &Plan) -> impl Iterator<Item = &Change> {
     plan.changes.iter().filter(|change| change.desired.bundle.is_none())
 }
 
@@ -43,9 +43,9 @@ fn to_come(plan: &Plan) -> BTreeSet<AppMember> {
     let member = |change: &Change| {
         let object = &change.desired.object;
         let live = change.live.as_ref().map(|live| live.uid.clone());
-        AppMember::of(object, &live.unwrap_or_else(|| uid(object)), false)
+        AppMember::new(object, &live.unwrap_or_else(|| uid(object)), false)
     };
-    ours(plan).map(member).collect()
+    planned_members(plan).map(member).collect()
 }
 
 /// Whether the record of the app will need several objects.
@@ -68,22 +68,28 @@ impl ManagedApp {
     ///
     /// # Errors
     /// It cannot be written.
-    pub async fn settle(&self, plan: &Plan, target: &Target, limit: Duration, host: &Host) -> Result<()> {
+    pub async fn write_record_if_stale(
+        &self,
+        plan: &Plan,
+        target: &Target,
+        limit: Duration,
+        host: &Host,
+    ) -> Result<()> {
         let mut content = self.record(plan, &Applied::not_reached(plan), &DeletionResults::default());
         if self.is_stale(&content) {
-            content.last = last(RunOutcome::Applied, target, host).await;
+            content.last = describe_this_run(RunOutcome::Applied, target, host).await;
             content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
             let patience = Patience { limit, stop: &host.stop };
-            self.end(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
+            self.write_final_record(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
         }
         match &self.kapp {
-            Some(kapp) => kapp.end(plan, target).await.map_err(Error::Failed),
+            Some(kapp) => kapp.finish_takeover(plan, target).await.map_err(Error::Failed),
             None => Ok(()),
         }
     }
 
     /// Writes the record as it is after the run, or deletes it once the last member of a deleted app is gone.
-    pub(super) async fn end(
+    pub(super) async fn write_final_record(
         &self,
         parent: Option<&Parent>,
         content: AppRecordContent,
@@ -118,7 +124,7 @@ impl ManagedApp {
     pub(super) fn intended(&self, plan: &Plan) -> BTreeSet<AppMember> {
         let mut inventory: BTreeSet<AppMember> = self.parent.iter().flat_map(Parent::inventory).cloned().collect();
         let known: BTreeSet<String> = inventory.iter().map(|member| member.uid.clone()).collect();
-        for change in ours(plan).filter(|change| change.is_written()) {
+        for change in planned_members(plan).filter(|change| change.is_written()) {
             let live = change.live.as_ref().filter(|_| change.replaces.is_none());
             let uid = live.map(|live| live.uid.as_str()).unwrap_or_default();
             if uid.is_empty() || !known.contains(uid) {
@@ -133,7 +139,7 @@ impl ManagedApp {
         // It may be an object of somebody else by then.
         let joins = uid.is_empty() && strategy::joins_created(&change.desired);
         let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
-        AppMember { keep, ..AppMember::of(&change.desired.object, uid, joins || self.existed(change, false)) }
+        AppMember { keep, ..AppMember::new(&change.desired.object, uid, joins || self.existed(change, false)) }
     }
 
     /// The content of the record after the run, without the entry about the run itself.
@@ -156,7 +162,9 @@ impl ManagedApp {
                 content.members.extend(before.cloned());
                 continue;
             }
-            if change.action == Action::Skip && strategy::of(&change.desired) == Some(DeployStrategy::LeaveAlone) {
+            if change.action == Action::Skip
+                && strategy::read_strategy(&change.desired) == Some(DeployStrategy::LeaveAlone)
+            {
                 continue;
             }
             let uid = match applied.results[index] {
@@ -172,7 +180,7 @@ impl ManagedApp {
                     let was_there = applied.were_there.contains(&index);
                     let adopted = known.map_or_else(|| self.existed(change, was_there), |member| member.adopted);
                     let keep = removal::keep_annotation(&change.desired).map(str::to_owned);
-                    content.members.insert(AppMember { keep, ..AppMember::of(object, uid, adopted) });
+                    content.members.insert(AppMember { keep, ..AppMember::new(object, uid, adopted) });
                 }
                 None => {
                     content.members.extend(before.cloned());
@@ -212,7 +220,7 @@ impl ManagedApp {
                 content.members.insert(member.clone());
             }
         }
-        (content.kinds, content.namespaces) = reach(&content.members);
+        (content.kinds, content.namespaces) = kinds_and_namespaces(&content.members);
         for AppObject { object, .. } in self.labelled_only() {
             content.kinds.insert(group_kind(object.group(), &object.kind));
             content.namespaces.extend(object.namespace.clone());
@@ -226,7 +234,7 @@ impl ManagedApp {
             && removed.stuck.is_empty()
             && self.live.unread.is_empty();
         if !is_whole {
-            let (kinds, namespaces) = self.reach(plan);
+            let (kinds, namespaces) = self.kinds_and_namespaces(plan);
             content.kinds.extend(kinds);
             content.namespaces.extend(namespaces);
         }
@@ -253,14 +261,14 @@ impl ManagedApp {
     }
 
     /// The kinds and namespaces of the current members and of the planned ones.
-    pub(super) fn reach(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
+    pub(super) fn kinds_and_namespaces(&self, plan: &Plan) -> (BTreeSet<String>, BTreeSet<String>) {
         let planned: Vec<AppMember> =
-            ours(plan).map(|change| AppMember::of(&change.desired.object, "", false)).collect();
-        let (mut kinds, mut namespaces) = reach(&planned);
+            planned_members(plan).map(|change| AppMember::new(&change.desired.object, "", false)).collect();
+        let (mut kinds, mut namespaces) = kinds_and_namespaces(&planned);
         if let Some(parent) = &self.parent {
             kinds.extend(parent.kinds.iter().cloned());
             namespaces.extend(parent.namespaces.iter().cloned());
-            let (of_members, in_namespaces) = reach(&parent.members);
+            let (of_members, in_namespaces) = kinds_and_namespaces(&parent.members);
             kinds.extend(of_members);
             namespaces.extend(in_namespaces);
         }
@@ -269,7 +277,7 @@ impl ManagedApp {
 }
 
 /// The record's entry about this run.
-pub(in crate::run) async fn last(outcome: RunOutcome, target: &Target, host: &Host) -> LastRun {
+pub(in crate::run) async fn describe_this_run(outcome: RunOutcome, target: &Target, host: &Host) -> LastRun {
     let user = match target.user().await {
         Some(Ok(user)) => user,
         _ => String::new(),

@@ -127,7 +127,7 @@ fn select(wanted: &[RequestedContext], known: &[&str]) -> std::result::Result<Ve
     let (mut names, mut seen, mut problems) = (Vec::new(), BTreeSet::new(), Vec::new());
     let exact: BTreeSet<&str> = known.iter().copied().collect();
     for one in wanted {
-        let shown = manifest::shown(&one.text);
+        let shown = manifest::shown_text(&one.text);
         let mut found: Vec<&str> = exact.get(one.text.as_str()).into_iter().copied().collect();
         if found.is_empty() && one.is_pattern() {
             let pattern = WildMatch::new(&one.text);
@@ -135,7 +135,7 @@ fn select(wanted: &[RequestedContext], known: &[&str]) -> std::result::Result<Ve
         }
         if found.is_empty() {
             let near = did_you_mean(&one.text, known.iter().copied());
-            let near = near.map(|near| format!(", did you mean {:?}?", manifest::shown(near))).unwrap_or_default();
+            let near = near.map(|near| format!(", did you mean {:?}?", manifest::shown_text(near))).unwrap_or_default();
             let message = match one.is_pattern() {
                 true => format!("no context of the kubeconfig matches {shown:?}"),
                 false => format!("the kubeconfig has no context {shown:?}{near}"),
@@ -148,7 +148,7 @@ fn select(wanted: &[RequestedContext], known: &[&str]) -> std::result::Result<Ve
 }
 
 fn listed(known: &[&str]) -> String {
-    let mut names: Vec<String> = known.iter().map(|name| manifest::shown(name)).collect();
+    let mut names: Vec<String> = known.iter().map(|name| manifest::shown_text(name)).collect();
     names.sort();
     let more = names.len().saturating_sub(LISTED);
     names.truncate(LISTED);

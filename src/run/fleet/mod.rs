@@ -18,7 +18,7 @@ use super::before;
 use super::flow::configured::ConfiguredRun;
 use super::flow::target::{OpenedTarget, detailed, on_target};
 use super::host::{Exit, Host};
-use super::interrupt::{interrupt, interrupted, until};
+use super::interrupt::{interrupt, interrupted, until_interrupted};
 use super::output::Output;
 use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
 use super::write;
@@ -83,7 +83,7 @@ pub async fn run(
     let waves = sizes(run.waves(), run.writes, names.len())?;
     let connection = connection(&run.settings, impersonate(&run.settings)?);
     let connection = Connection { read: Some(kubeconfig), ..connection };
-    let mut loaded = until(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
+    let mut loaded = until_interrupted(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
     run.check_manifests(&mut loaded)?;
     run.known = Some(Arc::default());
     let progress = std::mem::replace(&mut run.progress, ProgressDisplay::Hidden);
@@ -101,11 +101,11 @@ pub async fn run(
         true => fleet.deploy(&mut state, host, output).await,
         false => Ok(()),
     };
-    let mut exit = state.worst();
+    let mut exit = state.worst_exit();
     let mut list = ReportList::new(state.clusters);
     let stopped = goes_on.err().or_else(|| host.stop.borrow().then(interrupted));
     if let Some(error) = stopped {
-        exit = worst([exit, Exit::from(&error)].into_iter());
+        exit = worst_exit([exit, Exit::from(&error)].into_iter());
         list.stop(error.problems().iter().map(ErrorEntry::from));
     }
     Ok(FleetOutcome { list, exit, fresh: writes.then_some(state.fresh) })
@@ -188,8 +188,8 @@ impl FleetState {
         matches!(self.exits[index], Exit::Success | Exit::Changes)
     }
 
-    fn worst(&self) -> Exit {
-        worst(self.exits.iter().copied())
+    fn worst_exit(&self) -> Exit {
+        worst_exit(self.exits.iter().copied())
     }
 }
 
@@ -202,7 +202,7 @@ fn add<T: PartialEq + Clone>(said: &mut Vec<(T, Vec<String>)>, what: &T, by: &st
 }
 
 /// The exit code of a run with these results. As with one cluster, blocked takes precedence over failed.
-pub fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
+pub fn worst_exit(exits: impl Iterator<Item = Exit>) -> Exit {
     let weight = |exit: &Exit| match exit {
         Exit::Success => 0,
         Exit::Changes => 1,
@@ -278,7 +278,7 @@ impl Fleet<'_> {
         let connection = Connection { context: Some(cluster.name.clone()), ..self.connection.clone() };
         let opening = async {
             let target = Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await?;
-            let before = match self.run.last() {
+            let before = match self.run.last_deploy() {
                 Some(LastDeployInput { flags, input }) => {
                     before::look_ahead(&self.run.settings, flags, input, &target).await?
                 }
@@ -286,9 +286,9 @@ impl Fleet<'_> {
             };
             Ok((target, before))
         };
-        let (target, before) = until(&stop, opening).await?;
+        let (target, before) = until_interrupted(&stop, opening).await?;
         cluster.server = target.address().map(str::to_owned);
-        let baseline = self.run.baselines.as_ref().map(|all| all.of(&cluster.name));
+        let baseline = self.run.baselines.as_ref().map(|all| all.for_cluster(&cluster.name));
         let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));

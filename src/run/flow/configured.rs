@@ -54,7 +54,7 @@ impl ConfiguredRun<'_> {
     }
 
     /// What the app was last deployed with, if not all of its objects have to be read.
-    pub fn last(&self) -> Option<LastDeployInput<'_>> {
+    pub fn last_deploy(&self) -> Option<LastDeployInput<'_>> {
         // Custom checks get the live objects, so these are read.
         let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
         self.enabled.iter().all(is_known).then_some(LastDeployInput { flags: &self.args.app, input: &self.sum })
@@ -160,7 +160,7 @@ fn configure(
     }
     let mut read = read_files(&loader, &settings, &input, host);
     read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
-    output.spare(&read, &settings.target, host)?;
+    output.refuse_to_overwrite(&read, &settings.target, host)?;
     for source in input.sources() {
         output.add_source(source.clone());
     }

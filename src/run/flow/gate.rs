@@ -13,7 +13,7 @@ use gantry_deploy::config::{Loader, weaker};
 use gantry_preflight::registry;
 
 /// What the configuration and the baseline let pass, and those of the commit did not.
-pub async fn weakened(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, target: &Target) -> Vec<Problem> {
+pub async fn find_weakenings(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, target: &Target) -> Vec<Problem> {
     let Target::Git(commit) = target else { return Vec::new() };
     let found = match of_configuration(run, loaded, commit).await {
         Ok(found) => found.into_iter().chain(of_baseline(run, commit).await).collect(),
@@ -81,9 +81,9 @@ async fn of_baseline(run: &ConfiguredRun<'_>, commit: &GitTarget) -> Option<Prob
         Ok(Some(Some(_))) => Problem::new("the baseline is different"),
         Err(problem) => return Some(problem),
     };
-    Some(problem.at(Location { file: shown(name), line: 1, column: 1 }))
+    Some(problem.at(Location { file: display_path(name), line: 1, column: 1 }))
 }
 
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.display().to_string()
 }

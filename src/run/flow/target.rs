@@ -7,7 +7,7 @@ use super::gate;
 use crate::run::app::{self, DeployedApp};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
-use crate::run::interrupt::until;
+use crate::run::interrupt::until_interrupted;
 use crate::run::output::Output;
 use crate::run::plan_and_check::{Checking, Showing, plan_and_check};
 use crate::run::verdict::{self, Terms};
@@ -66,12 +66,12 @@ pub async fn on_target(
     // Boxed, because the future is large and the caller's thread may have little stack.
     let before = app::AppBeforeRun { before, input: sum.clone() };
     let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
-    let managed = until(&stop, opened).await?;
+    let managed = until_interrupted(&stop, opened).await?;
     if deletes && writes && !confirmed {
         write::needs_terminal(host, "delete without confirmation: --yes")?;
     }
     report.target = target.describe();
-    let weaker = gate::weakened(run, &loaded, &target).await;
+    let weaker = gate::find_weakenings(run, &loaded, &target).await;
     let checking = Checking {
         enabled,
         waivers: Waivers { list: &settings.waivers, today: host.today },
@@ -91,7 +91,7 @@ pub async fn on_target(
         },
     };
     let looked_at = Box::pin(plan_and_check(settings, loaded.into(), ahead, &target, checking, progress, report));
-    let (plan, foreseen, notices) = until(&stop, looked_at).await?;
+    let (plan, foreseen, notices) = until_interrupted(&stop, looked_at).await?;
     on_plan(&plan);
     output.add_notices(host, &notices, report);
     add_warnings(host, output, &target, settings.is_on(&key::REDACT));
@@ -134,7 +134,7 @@ pub async fn on_target(
             }
         }
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            Box::pin(managed.settle(&plan, &target, settings.timeouts.apply, host)).await?;
+            Box::pin(managed.write_record_if_stale(&plan, &target, settings.timeouts.apply, host)).await?;
         }
         return Ok(verdict.exit);
     }

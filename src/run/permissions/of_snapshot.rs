@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{name_of, named_user, need, subjects};
+use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
-use crate::run::interrupt::until;
+use crate::run::interrupt::until_interrupted;
 use crate::run::prepare::{complete, connection, loader, overrides, read_input};
 use crate::run::snapshot;
 use gantry_cluster::{DesiredSource, ListError, ListRequest, Target};
@@ -70,7 +70,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         let yaml = Grants::for_all(&plan, &needs).yaml(name_of(args), &subjects);
         Ok((format!("# Minimal RBAC for a snapshot {what}.\n{yaml}"), notices))
     };
-    let (text, notices) = until(&stop, work).await?;
+    let (text, notices) = until_interrupted(&stop, work).await?;
     host.notices(&notices);
     Ok(text)
 }
@@ -90,9 +90,9 @@ fn of_manifests(plan: &Plan, objects: bool) -> Vec<Need> {
         }
         // The server judges a request for a Namespace as one in it.
         let namespace = if object.is_namespace() { Some(object.name.as_str()) } else { object.namespace.as_deref() };
-        needs.push(need(index, namespace, &change.resource, Some(&object.name), "get"));
+        needs.push(needed_right(index, namespace, &change.resource, Some(&object.name), "get"));
     }
-    needs.extend(crds.iter().map(|name| need(0, None, &Resource::crd(), Some(name), "get")));
+    needs.extend(crds.iter().map(|name| needed_right(0, None, &Resource::crd(), Some(name), "get")));
     if objects {
         needs.extend(crds.iter().filter_map(|name| of_custom_resources(name)));
     }
@@ -102,11 +102,11 @@ fn of_manifests(plan: &Plan, objects: bool) -> Vec<Need> {
 /// To list every CRD, and the custom resources of those that there are.
 async fn of_all(target: &Target, objects: bool) -> Result<Vec<Need>> {
     let crd = Resource::crd();
-    let mut needs = vec![need(0, None, &crd, None, "list")];
+    let mut needs = vec![needed_right(0, None, &crd, None, "list")];
     if !objects {
         return Ok(needs);
     }
-    let request = ListRequest { metadata_only: true, ..ListRequest::of(&crd, PAGE) };
+    let request = ListRequest { metadata_only: true, ..ListRequest::new(&crd, PAGE) };
     let gather = |names: &mut BTreeSet<String>, json: &str| {
         let metadata = serde_json::from_str::<serde_json::Value>(json).ok();
         names.extend(metadata.and_then(|object| object["metadata"]["name"].as_str().map(str::to_owned)));
@@ -123,5 +123,5 @@ async fn of_all(target: &Target, objects: bool) -> Result<Vec<Need>> {
 fn of_custom_resources(crd: &str) -> Option<Need> {
     let (plural, group) = crd.split_once('.')?;
     let resource = Resource { group: group.to_owned(), plural: plural.to_owned(), ..Resource::crd() };
-    Some(need(0, None, &resource, None, "list"))
+    Some(needed_right(0, None, &resource, None, "list"))
 }

@@ -24,7 +24,7 @@ fn an_expired_list_is_restarted_once() {
         for nth in [2, 4].into_iter().take(expiries) {
             proxy.answer(When::new("GET", "/samples").query("continue=").nth(nth), 410, gone(None));
         }
-        let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
+        let mut pages = lister.target.list(&ListRequest::new(&resource, 10));
         let mut listed = Vec::new();
         let mut restarts = 0;
         let end = loop {
@@ -62,7 +62,7 @@ fn a_snapshot_that_etcd_compacted_away_is_left_for_a_newer_one() {
     let proxy = Proxy::start(&cp);
     let lister = Lister::kube(&proxy.kubeconfig("reader"));
     let resource = resource(&names.group, "v1");
-    let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
+    let mut pages = lister.target.list(&ListRequest::new(&resource, 10));
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     proxy.before(When::new("GET", "/samples").query("continue=").nth(1), move || {
@@ -105,7 +105,7 @@ fn a_broken_connection_is_not_the_end_of_the_list() {
         } else {
             proxy.lose_answer(third)
         }
-        let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
+        let mut pages = lister.target.list(&ListRequest::new(&resource, 10));
         assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 0..10));
         assert_eq!(names_of(&lister.next(&mut pages).unwrap().unwrap()), expected(&names.namespace, 10..20));
         let error = lister.next(&mut pages).unwrap_err();
@@ -133,7 +133,7 @@ fn an_interrupt_ends_a_list_at_once() {
     });
 
     let resource = resource(&names.group, "v1");
-    let mut pages = lister.target.list(&ListRequest::of(&resource, 10));
+    let mut pages = lister.target.list(&ListRequest::new(&resource, 10));
     assert_eq!(lister.next(&mut pages).unwrap().unwrap().len(), 10);
     arrivals.recv().unwrap();
     let (stop, mut stopped) = watch::channel(false);
@@ -151,7 +151,7 @@ fn an_interrupt_ends_a_list_at_once() {
 
     // The target still works, and the third page was not requested.
     let again =
-        lister.names(&ListRequest { namespace: Some(&names.namespace), ..ListRequest::of(&resource, 30) }).unwrap();
+        lister.names(&ListRequest { namespace: Some(&names.namespace), ..ListRequest::new(&resource, 30) }).unwrap();
     assert_eq!(again, [expected(&names.namespace, 0..30)]);
     let paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(
@@ -175,12 +175,12 @@ fn a_conversion_webhook_that_does_not_answer_is_named() {
     let lister = Lister::kube(&cp.kubeconfig("reader"));
     let (stored, other) = (resource(&names.group, "v1"), resource(&names.group, "v2"));
     // The server needs a moment to notice the new conversion.
-    let error = eventually("the list needs the webhook", || lister.names(&ListRequest::of(&other, 10)).err());
+    let error = eventually("the list needs the webhook", || lister.names(&ListRequest::new(&other, 10)).err());
     let ListError::Conversion { said, problem } = error else { panic!("{error:?}") };
     let start =
         format!("conversion webhook for {}/v1, Kind=Sample failed: Post \"https://127.0.0.1:1/convert", names.group);
     assert!(said.starts_with(&start), "{said}");
     assert!(problem.message.contains(&said), "{problem}");
     // If no conversion is needed, the webhook is not called.
-    assert_eq!(lister.names(&ListRequest::of(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
+    assert_eq!(lister.names(&ListRequest::new(&stored, 10)).unwrap(), [expected(&names.namespace, 0..3)]);
 }

@@ -38,7 +38,7 @@ fn objects_are_listed_as_a_server_would_list_them() {
     let target = open(&folder);
     let resource = samples("v2");
 
-    let pages = list(&target, &ListRequest::of(&resource, 3)).unwrap();
+    let pages = list(&target, &ListRequest::new(&resource, 3)).unwrap();
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1]);
     let listed: Vec<Value> = pages.into_iter().flatten().collect();
     let names: Vec<String> =
@@ -49,14 +49,14 @@ fn objects_are_listed_as_a_server_would_list_them() {
         assert_eq!(object["spec"], json!({"size": 1}));
     }
 
-    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..ListRequest::of(&resource, 9) }).unwrap();
+    let of_b = list(&target, &ListRequest { namespace: Some("b"), ..ListRequest::new(&resource, 9) }).unwrap();
     assert_eq!(of_b[0].len(), 2);
     let labelled =
-        list(&target, &ListRequest { label_selector: Some("a in (b)"), ..ListRequest::of(&resource, 9) }).unwrap();
+        list(&target, &ListRequest { label_selector: Some("a in (b)"), ..ListRequest::new(&resource, 9) }).unwrap();
     assert_eq!(labelled[0][0]["metadata"]["name"], "four");
     assert_eq!(labelled.concat().len(), 1);
 
-    let mut pages = target.list(&ListRequest::of(&resource, 3));
+    let mut pages = target.list(&ListRequest::new(&resource, 3));
     assert_eq!(pages.next_page().unwrap().unwrap().remaining(), Some(1));
     // Objects that are written during a list are not part of it.
     apply(&target, &crd(&["v1", "v2", "v3"])).unwrap();
@@ -73,9 +73,9 @@ fn objects_that_a_folder_cannot_list_are_an_error_and_not_an_empty_list() {
     let target = open(&folder);
 
     // Nothing needs a conversion.
-    assert_eq!(list(&target, &ListRequest::of(&samples("v1"), 9)).unwrap().concat().len(), 1);
+    assert_eq!(list(&target, &ListRequest::new(&samples("v1"), 9)).unwrap().concat().len(), 1);
     let resource = samples("v2");
-    let mut pages = target.list(&ListRequest::of(&resource, 9));
+    let mut pages = target.list(&ListRequest::new(&resource, 9));
     let error = pages.next_page().unwrap_err();
     let ListError::Conversion { problem, .. } = &error else { panic!("{error:?}") };
     assert_eq!(
@@ -90,12 +90,12 @@ fn objects_that_a_folder_cannot_list_are_an_error_and_not_an_empty_list() {
 
     for (group, version) in [("test.example.com", "v9"), ("nowhere.example.com", "v1")] {
         let resource = Resource { group: group.into(), ..samples(version) };
-        let error = list(&target, &ListRequest::of(&resource, 9)).unwrap_err();
+        let error = list(&target, &ListRequest::new(&resource, 9)).unwrap_err();
         let ListError::NotServed(problem) = error else { panic!("{error:?}") };
         assert_eq!(problem.message, format!("the folder does not serve kind Sample at {group}/{version}"));
     }
 
-    let request = ListRequest { label_selector: Some("a=b=c"), ..ListRequest::of(&resource, 9) };
+    let request = ListRequest { label_selector: Some("a=b=c"), ..ListRequest::new(&resource, 9) };
     let ListError::Other(problem) = list(&target, &request).unwrap_err() else { panic!() };
     assert_eq!(problem.message, "\"a=b=c\" is not a label selector: found '=', expected: ',' or 'end of string'");
 }

@@ -93,7 +93,7 @@ fn at_webhook(index: usize, rest: &[CsvStep]) -> Option<ValidationPlace> {
 }
 
 /// The duplicate keys, sorted, each with the index of its second occurrence.
-fn again<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
+fn duplicate_keys<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
     let (mut seen, mut again) = (BTreeSet::new(), BTreeMap::new());
     for (index, key) in keys.enumerate() {
         if seen.contains(&key) {
@@ -106,7 +106,7 @@ fn again<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, usize> {
 }
 
 fn duplicate_deployments(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
-    let duplicates = again(csv.deployments.iter().map(|deployment| &deployment.name)).into_iter();
+    let duplicates = duplicate_keys(csv.deployments.iter().map(|deployment| &deployment.name)).into_iter();
     let complaint = |(name, index)| BundleViolation {
         text: format!("cluster service version contains duplicate strategy deployment spec '{name}'"),
         at: at_deployment(index),
@@ -136,7 +136,7 @@ fn name_complaints(name: &str) -> Vec<String> {
 }
 
 fn duplicate_crds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<BundleViolation> {
-    let duplicates = again(bundle.crds.iter().map(|crd| &crd.name)).into_iter();
+    let duplicates = duplicate_keys(bundle.crds.iter().map(|crd| &crd.name)).into_iter();
     let complaint = |(name, index): (&String, usize)| BundleViolation {
         text: format!("bundle contains duplicate custom resource definition '{name}'"),
         at: Some(ValidationPlace::Object {
@@ -216,7 +216,8 @@ fn webhooks_without_deployment(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<B
 }
 
 fn duplicate_webhooks(_: &Bundle, csv: &ClusterServiceVersion) -> Vec<BundleViolation> {
-    let duplicates = again(csv.webhooks.iter().map(|webhook| (&webhook.kind, &webhook.generate_name))).into_iter();
+    let duplicates =
+        duplicate_keys(csv.webhooks.iter().map(|webhook| (&webhook.kind, &webhook.generate_name))).into_iter();
     let complaint = |((kind, name), index): ((&String, &String), usize)| BundleViolation {
         text: format!("duplicate webhook '{name}' of type '{kind}'"),
         at: at_webhook(index, &[CsvStep::Key("generateName")]),

@@ -330,11 +330,11 @@ fn the_shortest_upgrade_path_is_found_without_a_replaces_chain() {
     let from = graph.installed("p.v1");
     let names = |bundles: Vec<&PackageBundle>| bundles.iter().map(|bundle| bundle.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(graph.successors(&from)), ["p.v2"]);
-    let ways = graph.ways(&from).unwrap();
-    let way: Vec<(&str, graph::By)> = ways.to("p.v3").unwrap().iter().map(|edge| (edge.to, edge.by)).collect();
+    let ways = graph.find_ways(&from).unwrap();
+    let way: Vec<(&str, graph::By)> = ways.edges_to("p.v3").unwrap().iter().map(|edge| (edge.to, edge.by)).collect();
     assert_eq!(way, [("p.v2", graph::By::SkipRange), ("p.v3", graph::By::Skips)]);
-    assert_eq!(ways.reached(), [("p.v2", 1), ("p.v3", 2)]);
-    assert!(ways.to("alone").is_none() && ways.to("gone").is_none());
+    assert_eq!(ways.reachable_bundles(), [("p.v2", 1), ("p.v3", 2)]);
+    assert!(ways.edges_to("alone").is_none() && ways.edges_to("gone").is_none());
     // For a version that the catalog does not contain, only ranges make edges.
     let unknown = graph::InstalledBundleRef { name: None, version: SemanticVersion::parse("1.5.0").ok() };
     assert_eq!(names(graph.successors(&unknown)), ["p.v2"]);

@@ -51,7 +51,7 @@ fn source<'a>(name: &'a str, priority: i32, catalog: &'a Catalog) -> ServedCatal
     ServedCatalog { name, priority, package: catalog.packages.get("p") }
 }
 
-fn of<'a>(
+fn resolve_in<'a>(
     wanted: &ExtensionRequest,
     from: Option<&str>,
     catalog: &'a Catalog,
@@ -92,7 +92,7 @@ fn a_first_install_resolves_to_the_highest_version() {
         ("3", &["beta", "alpha"], "no bundles found for package \"p\" matching version \"3\" in channels [beta alpha]"),
         ("foobar", &[], "desired version range \"foobar\" is invalid: improper constraint: \"foobar\""),
     ] {
-        assert_eq!(said(of(&wanted(version, channels), None, &catalog)), expected, "{version} {channels:?}");
+        assert_eq!(said(resolve_in(&wanted(version, channels), None, &catalog)), expected, "{version} {channels:?}");
     }
 }
 
@@ -125,13 +125,13 @@ fn an_update_needs_an_edge_of_the_channels_that_are_named() {
         ),
     ] {
         assert_eq!(
-            said(of(&wanted(version, channels), Some(from), &catalog)),
+            said(resolve_in(&wanted(version, channels), Some(from), &catalog)),
             expected,
             "{from} {version} {channels:?}"
         );
     }
     let any = ExtensionRequest { constraints: UpgradeConstraints::Any, ..wanted("0.1.0", &[]) };
-    assert_eq!(said(of(&any, Some("1.0.2"), &catalog)), "c 0.1.0");
+    assert_eq!(said(resolve_in(&any, Some("1.0.2"), &catalog)), "c 0.1.0");
     let other_name = InstalledBundle { name: "other".into(), ..installed("2.0.0") };
     assert_eq!(said(resolve(&wanted("", &["alpha"]), Some(&other_name), &[source("c", 0, &catalog)])), "c 2.0.0");
     let no_version = InstalledBundle { version: "two".into(), ..installed("2.0.0") };
@@ -149,17 +149,17 @@ fn an_edge_of_another_channel_does_not_count() {
         "beta": [{"name": "p.v1.0.0"}, {"name": "p.v2.0.0"}],
     });
     let catalog = catalog(channels, &["1.0.0", "2.0.0"], &[], &[]);
-    assert_eq!(said(of(&wanted("", &["beta"]), Some("1.0.0"), &catalog)), "c 1.0.0");
-    assert_eq!(said(of(&wanted("", &["beta", "alpha"]), Some("1.0.0"), &catalog)), "c 2.0.0");
-    assert_eq!(said(of(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
+    assert_eq!(said(resolve_in(&wanted("", &["beta"]), Some("1.0.0"), &catalog)), "c 1.0.0");
+    assert_eq!(said(resolve_in(&wanted("", &["beta", "alpha"]), Some("1.0.0"), &catalog)), "c 2.0.0");
+    assert_eq!(said(resolve_in(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
 }
 
 #[test]
 fn the_upgrade_of_the_documented_example_takes_two_steps() {
     let channels = json!({"stable": [{"name": "p.v3.0.0", "skips": ["p.v2.0.0"]}, {"name": "p.v2.0.0", "skipRange": ">=1.0.0 <2.0.0"}, {"name": "p.v1.0.0"}]});
     let catalog = catalog(channels, &["1.0.0", "2.0.0", "3.0.0"], &[], &[]);
-    assert_eq!(said(of(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
-    let failure = of(&wanted("3.0.0", &[]), Some("1.0.0"), &catalog).unwrap_err();
+    assert_eq!(said(resolve_in(&wanted("", &[]), Some("1.0.0"), &catalog)), "c 2.0.0");
+    let failure = resolve_in(&wanted("3.0.0", &[]), Some("1.0.0"), &catalog).unwrap_err();
     let NoCandidateReason::NoEdge(there) = failure.reason else { panic!("{failure:?}") };
     assert_eq!(there.iter().map(|(_, bundle)| bundle.version.as_str()).collect::<Vec<_>>(), ["3.0.0"]);
 }
@@ -168,8 +168,8 @@ fn the_upgrade_of_the_documented_example_takes_two_steps() {
 fn releases_are_read_from_bundle_names_and_decide_between_equal_versions() {
     let channels = json!({"stable": [{"name": "p.v2.0.0+1"}, {"name": "p.v2.1.0", "replaces": "p.v2.0.0"}, {"name": "p.v2.2.0", "skips": ["p.v2.0.0+1"]}]});
     let catalog = catalog(channels, &["2.0.0+1", "2.1.0", "2.2.0"], &[], &[]);
-    assert_eq!(said(of(&wanted("", &[]), Some("2.0.0+1"), &catalog)), "c 2.2.0");
-    assert_eq!(said(of(&wanted("2.0.0", &[]), Some("2.0.0+1"), &catalog)), "c 2.0.0+1");
+    assert_eq!(said(resolve_in(&wanted("", &[]), Some("2.0.0+1"), &catalog)), "c 2.2.0");
+    assert_eq!(said(resolve_in(&wanted("2.0.0", &[]), Some("2.0.0+1"), &catalog)), "c 2.0.0+1");
     let split = InstalledBundle { release: Some("1".into()), ..installed("2.0.0") };
     assert_eq!(said(resolve(&wanted("2.0.0", &[]), Some(&split), &[source("c", 0, &catalog)])), "c 2.0.0+1");
     let other = InstalledBundle { release: Some("2".into()), ..split };
@@ -202,25 +202,28 @@ fn dependencies_are_refused_and_the_next_one_is_not_tried() {
     let catalog =
         catalog(json!({"a": [{"name": "p.v1.0.0"}, {"name": "p.v1.1.0"}]}), &["1.0.0", "1.1.0"], &[], &["1.1.0"]);
     assert_eq!(
-        said(of(&wanted("", &[]), None, &catalog)),
+        said(resolve_in(&wanted("", &[]), None, &catalog)),
         "validating bundle \"p.v1.1.0\": bundle \"p.v1.1.0\" has a dependency declared via property \"olm.gvk.required\" \
          which is currently not supported"
     );
-    assert_eq!(said(of(&wanted("<1.1", &[]), None, &catalog)), "c 1.0.0");
+    assert_eq!(said(resolve_in(&wanted("<1.1", &[]), None, &catalog)), "c 1.0.0");
 }
 
 #[test]
 fn a_version_that_cannot_be_parsed_is_no_candidate_and_an_error_without_a_range() {
     let channels = json!({"a": [{"name": "p.vlatest"}]});
     let odd = catalog(channels, &["latest"], &[], &[]);
-    assert_eq!(said(of(&wanted("*", &[]), None, &odd)), "no bundles found for package \"p\" matching version \"*\"");
     assert_eq!(
-        said(of(&wanted("", &[]), None, &odd)),
+        said(resolve_in(&wanted("*", &[]), None, &odd)),
+        "no bundles found for package \"p\" matching version \"*\""
+    );
+    assert_eq!(
+        said(resolve_in(&wanted("", &[]), None, &odd)),
         "error getting resolved bundle version for bundle \"p.vlatest\": No Major.Minor.Patch elements found"
     );
     let broken = load(&[json!({"package": "p", "name": "x"})]);
     assert_eq!(
-        said(of(&wanted("", &[]), None, &broken)),
+        said(resolve_in(&wanted("", &[]), None, &broken)),
         "error walking catalogs: error getting package \"p\" from catalog \"c\": error loading package \"p\": object \
          '{\"package\":\"p\",\"name\":\"x\"}' is missing root schema field"
     );
@@ -229,7 +232,7 @@ fn a_version_that_cannot_be_parsed_is_no_candidate_and_an_error_without_a_range(
 #[test]
 fn the_reason_names_the_constraint_that_excluded_the_last_candidate() {
     let pre = catalog(json!({"a": [{"name": "p.v0.10.0-mas"}]}), &["0.10.0-mas"], &[], &[]);
-    let reason = |wanted: &ExtensionRequest, catalog| of(wanted, None, catalog).unwrap_err().reason.clone();
+    let reason = |wanted: &ExtensionRequest, catalog| resolve_in(wanted, None, catalog).unwrap_err().reason.clone();
     let versions = vec!["0.10.0-mas"];
     assert_eq!(reason(&wanted(">=0.10.0-0", &["b"]), &pre), NoCandidateReason::NoChannel(vec!["a"]));
     let expected = NoCandidateReason::NoVersion { versions: versions.clone(), pre_releases: Vec::new() };
@@ -242,7 +245,7 @@ fn the_reason_names_the_constraint_that_excluded_the_last_candidate() {
     let package = tied.packages.get_mut("p").expect("a package");
     let again = crate::PackageBundle { name: "again".into(), ..package.bundles["p.v1.0.0"].clone() };
     package.bundles.insert("again".into(), again);
-    let resolved = of(&wanted("", &[]), None, &tied).unwrap();
+    let resolved = resolve_in(&wanted("", &[]), None, &tied).unwrap();
     assert_eq!((resolved.bundle.name.as_str(), resolved.tied), ("again", vec!["p.v1.0.0"]));
 }
 
@@ -264,9 +267,9 @@ fn updates_by_semantic_versions_stay_within_a_major_version() {
     }
     let catalog = usual();
     let semver = |version: &str| ExtensionRequest { constraints: UpgradeConstraints::Semver, ..wanted(version, &[]) };
-    assert_eq!(said(of(&semver(""), Some("1.0.0"), &catalog)), "c 1.0.2");
-    assert!(of(&semver("2.0.0"), Some("1.0.0"), &catalog).is_err());
-    assert_eq!(said(of(&semver(""), Some("3.0.0"), &catalog)), "c 3.0.0");
+    assert_eq!(said(resolve_in(&semver(""), Some("1.0.0"), &catalog)), "c 1.0.2");
+    assert!(resolve_in(&semver("2.0.0"), Some("1.0.0"), &catalog).is_err());
+    assert_eq!(said(resolve_in(&semver(""), Some("3.0.0"), &catalog)), "c 3.0.0");
 }
 
 /// Runs the cases in a file that is not part of this repository, with `Name`, `Ext`, `Installed`, `Catalogs` and

@@ -52,7 +52,7 @@ fn default_spec(spec: &mut Map<String, Value>) {
 /// Turns `crd` into what the server would store, or returns every reason why it would refuse it.
 ///
 /// `crd` is the merged object. Its status is taken from `live`, because a manifest cannot set it.
-pub(super) fn admit(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<String>> {
+pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<String>> {
     if let Some(object) = crd.as_object_mut() {
         match live.and_then(|live| live.get("status")) {
             Some(status) => object.insert("status".into(), status.clone()),
@@ -131,7 +131,7 @@ mod tests {
 
     /// What is stored after `desired` replaces `live`.
     fn stored(live: Option<&Value>, mut desired: Value) -> Result<Value, Vec<String>> {
-        admit(live, &mut desired).map(|()| desired)
+        admit_crd(live, &mut desired).map(|()| desired)
     }
 
     #[test]

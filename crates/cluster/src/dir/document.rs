@@ -60,7 +60,7 @@ pub(super) fn replaced(file: &[Manifest], old: usize, object: &Value) -> Result<
 }
 
 /// The text of a new file that contains only this object.
-pub(super) fn alone(name: &str, object: &Value) -> Result<String, Problem> {
+pub(super) fn render_new_file(name: &str, object: &Value) -> Result<String, Problem> {
     first_that_reads_back(name, object, false, std::slice::from_ref(object), str::to_owned)
 }
 

@@ -85,7 +85,7 @@ pub(super) enum Lock {
 }
 
 impl Lock {
-    pub fn held(self) -> Option<File> {
+    pub fn into_file(self) -> Option<File> {
         match self {
             Lock::Held(folder) => Some(folder),
             Lock::Taken | Lock::Unknown => None,

@@ -17,7 +17,7 @@ pub(super) struct DirIndex {
 
 impl DirIndex {
     /// Builds the index of all files. Fails if two documents define the same object.
-    pub fn of(files: &DirFiles, holder: FileContainer) -> Result<Self, Vec<Problem>> {
+    pub fn build(files: &DirFiles, holder: FileContainer) -> Result<Self, Vec<Problem>> {
         let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
         let mut index = DirIndex { holder, custom, places: BTreeMap::new() };
         let mut first: BTreeMap<FolderObjectKey, &Manifest> = BTreeMap::new();
@@ -42,7 +42,7 @@ impl DirIndex {
     /// Updates the index after the file at `path` changed from `before` to `after`; `files` still holds the old state.
     /// On error (another document defines the object, too), nothing changes.
     ///
-    /// Returns false if only [`DirIndex::of`] can decide: the CRDs in the file can change the scope of a kind, and with it
+    /// Returns false if only [`DirIndex::build`] can decide: the CRDs in the file can change the scope of a kind, and with it
     /// the identity of objects in other files.
     pub fn update(
         &mut self,
@@ -132,5 +132,5 @@ fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a Cus
             }
         },
     };
-    FolderObjectKey::of(object, namespaced)
+    FolderObjectKey::new(object, namespaced)
 }

@@ -113,7 +113,7 @@ impl DirPages {
         }
         // Like a server, which does not count ahead how many objects a selector matches.
         let remaining = self.selector.is_none().then_some(objects.len() as u64).filter(|left| *left > 0);
-        Ok(Some(ListPage::of(page, remaining)))
+        Ok(Some(ListPage::new(page, remaining)))
     }
 }
 

@@ -26,7 +26,7 @@ impl DirManagerEntry {
         ManagerEntry::new(&self.value)
     }
 
-    fn written(&self) -> Value {
+    fn to_json(&self) -> Value {
         self.entry().with_fields(&self.fields)
     }
 }
@@ -114,7 +114,7 @@ fn take_over(live: &Value, intent: &Value, manager: &str) -> Option<Value> {
 fn with_entries(live: &Value, others: &[DirManagerEntry], before: Option<&DirManagerEntry>) -> Value {
     let mut live = live.clone();
     if let Some(entries) = live.pointer_mut("/metadata/managedFields") {
-        *entries = others.iter().chain(before).map(DirManagerEntry::written).collect();
+        *entries = others.iter().chain(before).map(DirManagerEntry::to_json).collect();
     }
     live
 }
@@ -138,7 +138,7 @@ fn record(
     manager: &str,
 ) {
     let fields = applied_fields(intent);
-    let mut entries: Vec<Value> = others.into_iter().map(|other| other.written()).collect();
+    let mut entries: Vec<Value> = others.into_iter().map(|other| other.to_json()).collect();
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
     match before {
         // If nothing changed, the entry keeps the time that a server wrote into it.

@@ -66,7 +66,7 @@ impl DirTarget {
             ));
         }
         let state = FolderState::open(path)?;
-        let notice = |link: &PathBuf| unfollowed(gantry_core::manifest::shown(&link.to_string_lossy()));
+        let notice = |link: &PathBuf| unfollowed(gantry_core::manifest::shown_text(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
     }
@@ -120,7 +120,7 @@ impl DirTarget {
                 let Some(texts) = object["metadata"][name].as_object_mut() else { continue };
                 keys.iter().for_each(|key| drop(texts.remove(*key)));
             }
-            stamp(&mut object, Some(&old), Some(before), identity);
+            set_server_metadata(&mut object, Some(&old), Some(before), identity);
             Ok(object)
         })
     }
@@ -135,7 +135,7 @@ impl DirTarget {
     ) -> std::result::Result<LiveObject, ApplyError> {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
-        let identity = FolderObjectKey::of(object, resource.namespaced);
+        let identity = FolderObjectKey::new(object, resource.namespaced);
         state.refresh_for(&self.root, &identity).map_err(first_refusal)?;
         remove_leftovers(&mut state);
 
@@ -154,7 +154,7 @@ impl DirTarget {
             return Ok(before);
         }
         let path = self.write(&mut state, &identity, object, &new)?;
-        state.written(&self.root, &path).map_err(first_refusal)?;
+        state.update_written_file(&self.root, &path).map_err(first_refusal)?;
         match state.manifest(&identity) {
             Some(manifest) => Ok(live(manifest)),
             // Removed after the write.
@@ -195,7 +195,7 @@ impl DirTarget {
         let readers = if object.is_secret() { Readers::Owner } else { Readers::Usual };
         loop {
             let path = self.root.join(free_name(state, &names::file_name(&object)));
-            let text = document::alone(&path.display().to_string(), value).map_err(ApplyError::Refused)?;
+            let text = document::render_new_file(&path.display().to_string(), value).map_err(ApplyError::Refused)?;
             match files::create(&path, &text, readers) {
                 Ok(()) => return Ok(path),
                 // Another process has created that file since the last scan. It may even contain this object.
@@ -274,19 +274,24 @@ fn stored(
     let empty = Value::Object(serde_json::Map::new());
     let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply).map_err(ApplyError::Conflict)?;
     if apply.object.is_crd() {
-        crd::admit(old.as_ref(), &mut object)
+        crd::admit_crd(old.as_ref(), &mut object)
             .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;
     }
     if apply.object.is_secret() {
         gantry_core::secret::fold_string_data(&mut object);
     }
-    stamp(&mut object, old.as_ref(), before, identity);
+    set_server_metadata(&mut object, old.as_ref(), before, identity);
     Ok(object)
 }
 
 /// Sets the server's metadata of an object that is written: a uid that never changes, a generation that counts changes
 /// of `spec`, and a resourceVersion that counts all changes.
-fn stamp(object: &mut Value, old: Option<&Value>, before: Option<&LiveObject>, identity: &FolderObjectKey) {
+fn set_server_metadata(
+    object: &mut Value,
+    old: Option<&Value>,
+    before: Option<&LiveObject>,
+    identity: &FolderObjectKey,
+) {
     if old == Some(&*object) {
         return;
     }

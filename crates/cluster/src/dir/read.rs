@@ -43,7 +43,7 @@ pub(crate) struct FolderObjectKey {
 
 impl FolderObjectKey {
     /// An object of a namespaced kind without a namespace is in `default`; a cluster-scoped one has no namespace.
-    pub fn of(object: &ObjectRef, namespaced: bool) -> Self {
+    pub fn new(object: &ObjectRef, namespaced: bool) -> Self {
         let (group, kind, namespace, name) = object.identity();
         FolderObjectKey {
             group: group.to_owned(),
@@ -66,7 +66,7 @@ pub(crate) struct CustomKind {
 }
 
 impl CustomKind {
-    fn of(crd: &Crd) -> (KindKey, Self) {
+    fn from_crd(crd: &Crd) -> (KindKey, Self) {
         let served = crd.served_versions().map(|version| (version.name.to_string(), version.status_subresource));
         let custom = CustomKind {
             plural: crd.names.plural.clone(),
@@ -114,7 +114,7 @@ impl ReadFile {
         let mut problems = Vec::new();
         for manifest in manifests.iter().filter(|manifest| manifest.object.is_crd()) {
             match Crd::read(&manifest.raw) {
-                Ok(crd) => custom.push(CustomKind::of(&crd)),
+                Ok(crd) => custom.push(CustomKind::from_crd(&crd)),
                 Err(error) => problems.push(unreadable_crd(manifest, &error)),
             }
         }

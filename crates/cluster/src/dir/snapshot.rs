@@ -64,7 +64,7 @@ impl SnapshotFolder {
             Error::usage(Problem::new(format!("cannot write to {shown}: {error}")).help("name another folder: -o DIR"))
         };
         let (before, exists) = match fs::read_dir(folder) {
-            Ok(entries) => (before(folder, entries)?, true),
+            Ok(entries) => (existing_files(folder, entries)?, true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => (BTreeSet::new(), false),
             Err(error) => return Err(unwritable(error)),
         };
@@ -100,7 +100,7 @@ impl SnapshotFolder {
         }
         value.sort_all_objects();
         let name = names::file_name(&object);
-        let text = document::alone(&name, &value)?;
+        let text = document::render_new_file(&name, &value)?;
         let path = self.staged.path().join(&name);
         fs::write(&path, text).map_err(|error| self.cannot_write(&error))?;
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
@@ -136,11 +136,11 @@ impl SnapshotFolder {
         }
         // Whenever this is interrupted, the next run recognizes all of these files as its own.
         let all: BTreeSet<String> = names.union(&before).cloned().collect();
-        put(&folder, MARKER, &marker(&all)).map_err(failed)?;
+        write_file(&folder, MARKER, &marker(&all)).map_err(failed)?;
         for name in &names {
             let (from, to) = (staged.path().join(name), folder.join(name));
             let is_file = to.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-            if is_file && same(&from, &to).map_err(failed)? {
+            if is_file && have_same_content(&from, &to).map_err(failed)? {
                 written.unchanged += 1;
                 continue;
             }
@@ -154,7 +154,7 @@ impl SnapshotFolder {
                 Err(error) => return Err(failed(error)),
             }
         }
-        put(&folder, MARKER, &marker(&names)).map_err(failed)?;
+        write_file(&folder, MARKER, &marker(&names)).map_err(failed)?;
         Ok(written)
     }
 
@@ -179,7 +179,7 @@ fn stage(parent: &Path) -> io::Result<(TempDir, Option<File>)> {
         let lock = files::try_lock(staged.path());
         // Another process can have removed it as a leftover before it was locked.
         if staged.path().exists() && !matches!(lock, Lock::Taken) {
-            return Ok((staged, lock.held()));
+            return Ok((staged, lock.into_file()));
         }
     }
 }
@@ -231,7 +231,7 @@ pub(crate) fn missing(folder: &Path, has_object: impl Fn(&Path) -> bool) -> Vec<
 }
 
 /// The files of the existing snapshot in the folder.
-fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
+fn existing_files(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
     let shown = folder.display();
     let marked = listed(folder).map_err(Error::usage)?;
     let is_snapshot = marked.is_some();
@@ -245,12 +245,15 @@ fn before(folder: &Path, entries: fs::ReadDir) -> Result<BTreeSet<String>> {
             false => {
                 format!(
                     "{shown} is not empty and is not a snapshot: it contains {}",
-                    gantry_core::manifest::shown(&name)
+                    gantry_core::manifest::shown_text(&name)
                 )
             }
             // It would be part of the cluster that the folder represents.
             true if (is_folder || is_manifest) && !listed.contains(&name) => {
-                format!("{shown} contains {}, which is not part of its snapshot", gantry_core::manifest::shown(&name))
+                format!(
+                    "{shown} contains {}, which is not part of its snapshot",
+                    gantry_core::manifest::shown_text(&name)
+                )
             }
             true => continue,
         };
@@ -275,7 +278,7 @@ fn marker(names: &BTreeSet<String>) -> String {
 }
 
 /// Replaces a file atomically. A link itself is replaced, not its destination.
-fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+fn write_file(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let temporary = tempfile::Builder::new()
         .prefix(".gantry-")
         .suffix(".tmp")
@@ -285,7 +288,7 @@ fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn same(one: &Path, other: &Path) -> io::Result<bool> {
+fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(fs::metadata(one)?.len() == fs::metadata(other)?.len() && fs::read(one)? == fs::read(other)?)
 }
 

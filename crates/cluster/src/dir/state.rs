@@ -53,7 +53,7 @@ impl FolderState {
             }
         }
         if problems.is_empty() {
-            state.index = DirIndex::of(&state.files, state.holder).map_err(Error::Failed)?;
+            state.index = DirIndex::build(&state.files, state.holder).map_err(Error::Failed)?;
             return Ok(state);
         }
         problems.sort();
@@ -110,7 +110,7 @@ impl FolderState {
         let mut problems = Vec::new();
         for path in listing.manifests {
             let known = self.files.get(&path);
-            match look(&path, known, surely == Some(path.as_path())) {
+            match check_file(&path, known, surely == Some(path.as_path())) {
                 Ok((stamp, FileFreshness::Known(file))) => drop(files.insert(path, (stamp, file))),
                 Ok((stamp, FileFreshness::Fresh(source))) => fresh.push((path, stamp, source)),
                 Err(problem) => problems.push(problem),
@@ -129,7 +129,7 @@ impl FolderState {
             return Err(Error::Failed(problems));
         }
         if differs {
-            self.index = DirIndex::of(&files, self.holder).map_err(Error::Failed)?;
+            self.index = DirIndex::build(&files, self.holder).map_err(Error::Failed)?;
         }
         self.files = files;
         self.leftovers = listing.leftovers;
@@ -145,7 +145,7 @@ impl FolderState {
     }
 
     /// Updates the state after one file was written.
-    pub fn written(&mut self, root: &Path, path: &Path) -> Result<()> {
+    pub fn update_written_file(&mut self, root: &Path, path: &Path) -> Result<()> {
         self.read_one(path, false)?;
         if let Some(name) = path.file_name().filter(|_| path.parent() == Some(root)) {
             self.names.insert(name.to_string_lossy().to_lowercase());
@@ -157,14 +157,14 @@ impl FolderState {
     /// Reads one file again. If `known` is set, a file whose text is unchanged keeps its parsed content.
     fn read_one(&mut self, path: &Path, known: bool) -> Result<()> {
         let before = self.files.get(path);
-        let (stamp, look) = look(path, before.filter(|_| known), true).map_err(Error::failed)?;
+        let (stamp, look) = check_file(path, before.filter(|_| known), true).map_err(Error::failed)?;
         let FileFreshness::Fresh(source) = look else { return Ok(()) };
         let file = Arc::new(ReadFile::read(&source, None).map_err(Error::Failed)?);
         let before = before.map(|(_, file)| file.clone());
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
         let replaced = self.files.insert(path.to_owned(), (stamp, file));
         if !updated {
-            match DirIndex::of(&self.files, self.holder) {
+            match DirIndex::build(&self.files, self.holder) {
                 Ok(index) => self.index = index,
                 Err(problems) => {
                     match replaced {
@@ -254,7 +254,7 @@ enum FileFreshness {
 }
 
 /// Whether the file is unchanged, or its new text.
-fn look(
+fn check_file(
     path: &Path,
     known: Option<&(Stamp, Arc<ReadFile>)>,
     surely: bool,
@@ -305,7 +305,7 @@ mod tests {
             state.refresh_for(root, &identity).unwrap();
             let path = root.join(format!("{number}.yaml"));
             fs::write(&path, text).unwrap();
-            state.written(root, &path).unwrap();
+            state.update_written_file(root, &path).unwrap();
             assert!(state.manifest(&identity).is_some());
         }
         // At the start, before the first write, and each time the number of files has doubled.
@@ -327,7 +327,7 @@ mod tests {
                     metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Namespaced, \
                     names: {kind: X, plural: xs}, versions: [{name: v1, served: true, storage: true}]}}";
         fs::write(&crd, text).unwrap();
-        state.written(root, &crd).unwrap();
+        state.update_written_file(root, &crd).unwrap();
         assert_eq!(namespaces(&state), [Some("default".to_owned())]);
         assert!(state.custom("x.example.com", "X").is_some());
     }
@@ -346,7 +346,7 @@ mod tests {
                     metadata: {name: xs.x.example.com}, spec: {group: x.example.com, scope: Cluster, \
                     names: {kind: X, plural: xs}, versions: [{name: v1, served: true, storage: true}]}}";
         fs::write(&crd, text).unwrap();
-        let error = state.written(root, &crd).unwrap_err().to_string();
+        let error = state.update_written_file(root, &crd).unwrap_err().to_string();
         assert!(error.contains("is defined twice in this folder"), "{error}");
         assert_eq!(state.files.len(), 2);
         assert_eq!(state.of_kind("x.example.com", "X").count(), 2);
@@ -360,7 +360,7 @@ mod tests {
         fs::write(root.join("a.yaml"), &text).unwrap();
         let mut state = FolderState::open(root).unwrap();
         fs::write(root.join("b.yaml"), &text).unwrap();
-        let error = state.written(root, &root.join("b.yaml")).unwrap_err().to_string();
+        let error = state.update_written_file(root, &root.join("b.yaml")).unwrap_err().to_string();
         assert!(error.contains("configmap/a is defined twice in this folder"), "{error}");
         assert_eq!(state.find(&identity).map(|(path, ..)| path.to_owned()), Some(root.join("a.yaml")));
     }

@@ -115,7 +115,8 @@ async fn content(
 ) -> io::Result<GitObjectContent> {
     let mut line = Vec::new();
     (&mut *from).take(1 << 16).read_until(b'\n', &mut line).await?;
-    let line = String::from_utf8_lossy(line.strip_suffix(b"\n").ok_or_else(|| wrong("it exited early"))?).into_owned();
+    let line = String::from_utf8_lossy(line.strip_suffix(b"\n").ok_or_else(|| invalid_answer("it exited early"))?)
+        .into_owned();
     if line.ends_with(" missing") {
         return Ok(if matches!(request, BlobRequest::Hash(_)) {
             GitObjectContent::Missing
@@ -126,8 +127,8 @@ async fn content(
     if line.ends_with(" submodule") {
         return Ok(GitObjectContent::Nothing);
     }
-    let (head, size) = line.rsplit_once(' ').ok_or_else(|| wrong("its output cannot be parsed"))?;
-    let size: u64 = size.parse().map_err(|_| wrong("its output cannot be parsed"))?;
+    let (head, size) = line.rsplit_once(' ').ok_or_else(|| invalid_answer("its output cannot be parsed"))?;
+    let size: u64 = size.parse().map_err(|_| invalid_answer("its output cannot be parsed"))?;
     let content = match head {
         "symlink" => {
             GitObjectContent::Outside(String::from_utf8_lossy(&bytes(from, size.min(4096)).await?).into_owned())
@@ -138,7 +139,7 @@ async fn content(
             Some((_, "blob")) if size > max_bytes as u64 => GitObjectContent::TooLong,
             Some((_, "blob")) if size > left => GitObjectContent::TooMuch,
             Some((_, "blob")) => GitObjectContent::File(bytes(from, size).await?),
-            _ => return Err(wrong("it returned neither a file nor a folder")),
+            _ => return Err(invalid_answer("it returned neither a file nor a folder")),
         },
     };
     let left = match &content {
@@ -149,17 +150,17 @@ async fn content(
     tokio::io::copy(&mut (&mut *from).take(left), &mut tokio::io::sink()).await?;
     match from.read_u8().await? {
         b'\n' => Ok(content),
-        _ => Err(wrong("its output cannot be parsed")),
+        _ => Err(invalid_answer("its output cannot be parsed")),
     }
 }
 
 async fn bytes(from: &mut (impl AsyncRead + Unpin), size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     from.take(size).read_to_end(&mut bytes).await?;
-    if bytes.len() as u64 == size { Ok(bytes) } else { Err(wrong("it exited early")) }
+    if bytes.len() as u64 == size { Ok(bytes) } else { Err(invalid_answer("it exited early")) }
 }
 
-fn wrong(message: &str) -> io::Error {
+fn invalid_answer(message: &str) -> io::Error {
     io::Error::other(message.to_owned())
 }
 

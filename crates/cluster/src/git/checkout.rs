@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::blobs::{BlobRequest, Blobs, GitObjectContent};
 use super::command;
 use super::tree::{GitFileMode, GitTreeEntry};
-use gantry_core::manifest::shown;
+use gantry_core::manifest::shown_text;
 use gantry_core::problem::Problem;
 use gantry_core::program::ProgramError;
 
@@ -71,7 +71,7 @@ pub async fn write(entries: &[GitTreeEntry], blobs: &mut Blobs, root: &Path) -> 
 }
 
 fn problem(entry: &GitTreeEntry, message: &str) -> Problem {
-    Problem::new(format!("{} at the commit: {message}", shown(&String::from_utf8_lossy(&entry.path))))
+    Problem::new(format!("{} at the commit: {message}", shown_text(&String::from_utf8_lossy(&entry.path))))
 }
 
 fn file(path: &Path, bytes: &[u8], is_executable: bool) -> io::Result<()> {

@@ -39,7 +39,7 @@ impl GitTarget {
     /// there are looked up in the rest of the commit.
     pub async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<Self> {
         let repository = Repository::find().await.map_err(Error::failed)?;
-        let wanted = paths::wanted(spec, desired.files, repository.work_tree.as_deref())?;
+        let wanted = paths::requested_paths(spec, desired.files, repository.work_tree.as_deref())?;
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
         // A program that renders manifests can read any file.
         let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
@@ -75,7 +75,7 @@ impl GitTarget {
             for path in present {
                 let folder = checkout.path().join(command::os(&path));
                 match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
-                    Ok(source) => gathering.made(&path, source),
+                    Ok(source) => gathering.add_rendered(&path, source),
                     Err(problem) => gathering.problems.push(problem),
                 }
             }
@@ -93,8 +93,8 @@ impl GitTarget {
     /// `git: main (1a2b3c4d5e6f)`
     pub fn describe(&self) -> String {
         let spec = self.spec.to_string();
-        let spec = gantry_core::manifest::shown(spec.strip_prefix("git:").unwrap_or(&spec));
-        format!("git: {spec} ({})", self.commit.short())
+        let spec = gantry_core::manifest::shown_text(spec.strip_prefix("git:").unwrap_or(&spec));
+        format!("git: {spec} ({})", self.commit.short_hash())
     }
 
     /// The name of the commit for messages.

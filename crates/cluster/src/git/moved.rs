@@ -16,7 +16,7 @@ use super::command;
 use super::paths::{self, RepositoryPath};
 use super::tree::{Depth, Gathering, GitFileMode, GitTreeEntry, is_within, list, too_much};
 use crate::dir::CommitFile;
-use gantry_core::manifest::{self, ESCAPES, LoadedManifests, Manifest, ManifestSource, is_manifest_file, shown};
+use gantry_core::manifest::{self, ESCAPES, LoadedManifests, Manifest, ManifestSource, is_manifest_file, shown_text};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::program::ProgramError;
@@ -87,16 +87,16 @@ impl Gathering<'_> {
         for sought in &mut sought {
             sought.objects.retain(|identity, _| !live.contains(identity));
         }
-        self.lacking(wanted, loaded, &live, &mut sought);
-        let found = self.elsewhere(&sought, blobs).await?;
+        self.add_missing(wanted, loaded, &live, &mut sought);
+        let found = self.find_in_other_files(&sought, blobs).await?;
         for sought in &sought {
-            self.adopt(sought, &found);
+            self.use_as_live(sought, &found);
         }
         Ok(())
     }
 
     /// Adds the manifests that are at none of the paths of the commit.
-    fn lacking(
+    fn add_missing(
         &self,
         wanted: &[RepositoryPath],
         loaded: Option<&LoadedManifests>,
@@ -113,7 +113,7 @@ impl Gathering<'_> {
             }
             let name: &str = &manifest.origin.source.name;
             let wanted = *paths.entry(name).or_insert_with(|| {
-                let path = paths::within(name, self.repository.work_tree.as_deref()).unwrap_or_default();
+                let path = paths::path_in_repository(name, self.repository.work_tree.as_deref()).unwrap_or_default();
                 let path = command::bytes(path.as_os_str());
                 wanted.iter().find(|wanted| is_within(&path, &wanted.path)).unwrap_or(first)
             });
@@ -138,13 +138,13 @@ impl Gathering<'_> {
     }
 
     /// The files of the commit that have some of the objects, except files that were already read.
-    async fn elsewhere(
+    async fn find_in_other_files(
         &mut self,
         sought: &[Sought],
         blobs: &mut Blobs,
     ) -> Result<BTreeMap<CommitObjectKey, Vec<MovedObject>>, ProgramError> {
         let mut found: BTreeMap<CommitObjectKey, Vec<MovedObject>> = BTreeMap::new();
-        let Some(words) = Words::of(sought.iter().flat_map(|sought| sought.objects.keys())) else {
+        let Some(words) = Words::from_objects(sought.iter().flat_map(|sought| sought.objects.keys())) else {
             return Ok(found);
         };
         let entries = match list(&self.commit.hash, &[], Depth::Files, b"").await {
@@ -204,7 +204,11 @@ impl Gathering<'_> {
     }
 
     /// Uses the objects found for a path as live.
-    fn adopt(&mut self, Sought { path, lacks, objects }: &Sought, found: &BTreeMap<CommitObjectKey, Vec<MovedObject>>) {
+    fn use_as_live(
+        &mut self,
+        Sought { path, lacks, objects }: &Sought,
+        found: &BTreeMap<CommitObjectKey, Vec<MovedObject>>,
+    ) {
         let target = |path: &[u8]| format!("--target git:{}:{}", self.commit.name, text_of(path));
         let mut moved: BTreeMap<&[u8], Vec<&MovedObject>> = BTreeMap::new();
         let mut new: Vec<(&ObjectRef, &[u8])> = Vec::new();
@@ -217,7 +221,8 @@ impl Gathering<'_> {
                 [one] => moved.entry(&one.path).or_default().push(one),
                 [first, others @ ..] => {
                     let others: Vec<String> = others.iter().map(|place| text_of(&place.path)).collect();
-                    let (object, first, others) = (shown(&object.to_string()), &first.path, others.join(" and in "));
+                    let (object, first, others) =
+                        (shown_text(&object.to_string()), &first.path, others.join(" and in "));
                     let message = match lacks {
                         Lacks::All => {
                             format!("does not exist at this commit; {object} is in {} and in {others}", text_of(first))
@@ -237,7 +242,7 @@ impl Gathering<'_> {
         }
         let new = new.first().map(|(object, from)| {
             let more = if new.len() > 1 { format!(" and {} more", new.len() - 1) } else { String::new() };
-            (shown(&object.to_string()), more, *from)
+            (shown_text(&object.to_string()), more, *from)
         });
         match (lacks, new) {
             (Lacks::All, new) if moved.is_empty() => {
@@ -301,7 +306,7 @@ struct Words {
 
 impl Words {
     /// `None` if there is nothing to look for.
-    fn of<'a>(objects: impl Iterator<Item = &'a CommitObjectKey>) -> Option<Self> {
+    fn from_objects<'a>(objects: impl Iterator<Item = &'a CommitObjectKey>) -> Option<Self> {
         let mut words: Vec<&str> = ESCAPES.to_vec();
         let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
         let mut number = |word: &'a str| {
@@ -336,5 +341,5 @@ fn objects_of(source: &Arc<ManifestSource>) -> Vec<Manifest> {
 
 /// A path for messages.
 fn text_of(path: &[u8]) -> String {
-    shown(&String::from_utf8_lossy(path))
+    shown_text(&String::from_utf8_lossy(path))
 }

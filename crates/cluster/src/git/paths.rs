@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::command;
-use gantry_core::manifest::shown;
+use gantry_core::manifest::shown_text;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
 
@@ -19,7 +19,7 @@ pub struct RepositoryPath {
 ///
 /// # Errors
 /// A manifest has no path in the repository, or nothing says what to read.
-pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<RepositoryPath>> {
+pub fn requested_paths(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<RepositoryPath>> {
     if let Some(path) = &spec.path {
         return Ok(vec![RepositoryPath { path: path.clone().into_bytes(), is_written_out: true }]);
     }
@@ -30,7 +30,7 @@ pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) ->
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
     for argument in manifests {
-        match within(argument, work_tree) {
+        match path_in_repository(argument, work_tree) {
             Ok(path) => wanted.push(RepositoryPath { path: command::bytes(path.as_os_str()), is_written_out: false }),
             Err(why) => problems.push(Problem::new(why).help(help.clone())),
         }
@@ -41,14 +41,14 @@ pub fn wanted(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) ->
 }
 
 /// The path in the repository of an argument of `-f`, or of a file below one.
-pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
+pub(super) fn path_in_repository(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
     if argument == "-" {
         return Err("standard input has no path at a commit".to_owned());
     }
     let Some(work_tree) = work_tree else {
         return Err(format!(
             "{} has no path at a commit: the repository is bare, or the working directory is in its .git",
-            shown(argument)
+            shown_text(argument)
         ));
     };
     let path = Path::new(argument);
@@ -60,9 +60,9 @@ pub(super) fn within(argument: &str, work_tree: Option<&Path>) -> std::result::R
         }
         _ => path.canonicalize(),
     };
-    let real = real.map_err(|error| format!("cannot read {}: {error}", shown(argument)))?;
+    let real = real.map_err(|error| format!("cannot read {}: {error}", shown_text(argument)))?;
     let path = real.strip_prefix(work_tree).map(Path::to_owned);
     path.map_err(|_| {
-        format!("{} is not in the git repository {}", shown(argument), shown(&work_tree.to_string_lossy()))
+        format!("{} is not in the git repository {}", shown_text(argument), shown_text(&work_tree.to_string_lossy()))
     })
 }

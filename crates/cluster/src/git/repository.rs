@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::command::{self, Failed};
-use gantry_core::manifest::shown;
+use gantry_core::manifest::shown_text;
 use gantry_core::options::GitRevision;
 use gantry_core::problem::{Problem, did_you_mean};
 
@@ -28,7 +28,7 @@ pub struct Commit {
 
 impl Commit {
     /// A prefix of the hash that identifies the commit.
-    pub fn short(&self) -> &str {
+    pub fn short_hash(&self) -> &str {
         self.hash.get(..12).unwrap_or(&self.hash)
     }
 }
@@ -66,7 +66,7 @@ impl Repository {
         match revision {
             GitRevision::Commit(revision) => {
                 let ResolvedCommit { hash, notice } = self.hash(revision, History::NotNeeded).await?;
-                Ok(Commit { hash, name: shown(revision), notices: notice.into_iter().collect() })
+                Ok(Commit { hash, name: shown_text(revision), notices: notice.into_iter().collect() })
             }
             GitRevision::MergeBase(one, other) => {
                 let (left, right) = (self.hash(one, History::Needed).await?, self.hash(other, History::Needed).await?);
@@ -130,7 +130,7 @@ impl Repository {
                 "this clone is shallow: its history ends before that commit; fetch more of it: git fetch --deepen=50, \
                  or git fetch --unshallow",
             ),
-            (false, ..) => match similar(revision).await {
+            (false, ..) => match similar_revision(revision).await {
                 Some(name) => problem.help(format!("did you mean {name:?}?")),
                 None => problem.help("git branch --all and git tag list the available names"),
             },
@@ -193,12 +193,12 @@ async fn ambiguity(name: &str) -> Option<Problem> {
     let message = format!(
         "{} is ambiguous: {} and {}; git uses the first",
         quoted(name),
-        shown(taken),
-        shown(&others.join(" and "))
+        shown_text(taken),
+        shown_text(&others.join(" and "))
     );
     Some(
         Problem::new(message)
-            .help(format!("to compare with the other, use its full name: --target git:{}", shown(other))),
+            .help(format!("to compare with the other, use its full name: --target git:{}", shown_text(other))),
     )
 }
 
@@ -209,10 +209,10 @@ fn dereferenced(said: &str) -> Option<&str> {
 }
 
 /// The branch or tag with the most similar name.
-async fn similar(revision: &str) -> Option<String> {
+async fn similar_revision(revision: &str) -> Option<String> {
     let names = command::run(&["for-each-ref", "--format=%(refname:short)"]).await.ok()?;
     let names = String::from_utf8_lossy(&names).into_owned();
-    did_you_mean(revision, names.lines()).map(shown)
+    did_you_mean(revision, names.lines()).map(shown_text)
 }
 
 fn is_hash(text: &str) -> bool {
@@ -220,5 +220,5 @@ fn is_hash(text: &str) -> bool {
 }
 
 fn quoted(revision: &str) -> String {
-    format!("{:?}", shown(revision))
+    format!("{:?}", shown_text(revision))
 }

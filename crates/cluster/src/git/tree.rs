@@ -13,7 +13,7 @@ use super::command;
 use super::paths::RepositoryPath;
 use super::repository::{Commit, Repository};
 use crate::dir::{CommitFile, unfollowed};
-use gantry_core::manifest::{ANNOTATIONS, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown, text};
+use gantry_core::manifest::{ANNOTATIONS, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown_text, text};
 use gantry_core::problem::{Location, Problem, did_you_mean};
 use gantry_core::program::ProgramError;
 
@@ -116,7 +116,7 @@ impl<'a> Gathering<'a> {
 
     /// A path of the commit, as shown in messages and reports and accepted by `git show`.
     pub fn name(&self, path: &[u8]) -> String {
-        shown(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
+        shown_text(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(path)))
     }
 
     pub(super) fn at(&self, path: &[u8]) -> Location {
@@ -139,7 +139,7 @@ impl<'a> Gathering<'a> {
         for wanted in wanted {
             match entries.iter().any(|entry| is_within(&entry.path, &wanted.path)) {
                 true => present.push(wanted.path.clone()),
-                false => self.absent(wanted, blobs).await?,
+                false => self.handle_missing_path(wanted, blobs).await?,
             }
         }
         for path in std::mem::take(&mut self.absent) {
@@ -149,7 +149,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Adds a text that was rendered from the files at a path.
-    pub fn made(&mut self, path: &[u8], source: ManifestSource) {
+    pub fn add_rendered(&mut self, path: &[u8], source: ManifestSource) {
         self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
     }
 
@@ -181,12 +181,12 @@ impl<'a> Gathering<'a> {
             self.problems.push(Problem::new("a path with a line break cannot be looked up").at(self.at(path)));
             return Ok(());
         }
-        match one(blobs, self.request(path)).await? {
+        match read_blob(blobs, self.request(path)).await? {
             GitObjectContent::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
                 Ok(entries) => self.folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
                 Err(problem) => self.problems.push(problem),
             },
-            GitObjectContent::Nothing => self.absent(wanted, blobs).await?,
+            GitObjectContent::Nothing => self.handle_missing_path(wanted, blobs).await?,
             // Read together with the other files, where all remaining errors are reported.
             _ => drop(self.requests.insert(path.clone(), self.request(path))),
         }
@@ -239,7 +239,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Handles a path that the commit does not have.
-    async fn absent(&mut self, wanted: &RepositoryPath, blobs: &mut Blobs) -> Result<(), ProgramError> {
+    async fn handle_missing_path(&mut self, wanted: &RepositoryPath, blobs: &mut Blobs) -> Result<(), ProgramError> {
         let path = &wanted.path;
         let ancestors: Vec<&[u8]> = ancestors(path).collect();
         let mut known = match list(&self.commit.hash, &ancestors, Depth::Folders, b"").await {
@@ -263,7 +263,7 @@ impl<'a> Gathering<'a> {
             self.absent.push(path.clone());
             return Ok(());
         }
-        if !matches!(one(blobs, head).await?, GitObjectContent::Nothing) {
+        if !matches!(read_blob(blobs, head).await?, GitObjectContent::Nothing) {
             self.notices.push(self.not_there(path));
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl<'a> Gathering<'a> {
         self.problems.push(match did_you_mean(&step, names.iter().map(String::as_str)) {
             Some(name) => {
                 let path = join(parent, name.as_bytes());
-                problem.help(format!("did you mean {}?", shown(&String::from_utf8_lossy(&path))))
+                problem.help(format!("did you mean {}?", shown_text(&String::from_utf8_lossy(&path))))
             }
             None => problem.help("PATH is relative to the root of the repository"),
         });
@@ -294,7 +294,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn submodule(&mut self, path: &[u8], submodule: &[u8]) {
-        let shown = shown(&String::from_utf8_lossy(submodule));
+        let shown = shown_text(&String::from_utf8_lossy(submodule));
         let problem = Problem::new(format!("{shown} is a submodule: its files are in another repository"));
         self.problems.push(problem.at(self.at(path)).help(format!("run gantry in {shown}")));
     }
@@ -342,7 +342,7 @@ impl<'a> Gathering<'a> {
             }
             GitObjectContent::Outside(to) => {
                 let message =
-                    format!("a link out of the repository, to {}, which the commit does not contain", shown(&to));
+                    format!("a link out of the repository, to {}, which the commit does not contain", shown_text(&to));
                 let help = "name a path without the link: --target git:REV:PATH";
                 return self.problems.push(problem(message).help(help));
             }
@@ -373,7 +373,7 @@ pub(super) fn too_much() -> Problem {
         .help("name the folders to compare with: --target git:REV:PATH")
 }
 
-async fn one(blobs: &mut Blobs, request: BlobRequest) -> Result<GitObjectContent, ProgramError> {
+async fn read_blob(blobs: &mut Blobs, request: BlobRequest) -> Result<GitObjectContent, ProgramError> {
     let mut answer = GitObjectContent::Nothing;
     blobs.read(&[request], |_, content| answer = content).await?;
     Ok(answer)

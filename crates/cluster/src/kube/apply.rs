@@ -46,7 +46,7 @@ impl FreshSchemas {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Instant::now() + SCHEMA_LAG);
     }
 
-    fn until(&self, group: &str) -> Option<Instant> {
+    fn fresh_until(&self, group: &str) -> Option<Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).copied()
     }
 }
@@ -63,7 +63,7 @@ pub(super) async fn write(
     apply: &Apply<'_>,
 ) -> Result<LiveObject, ApplyError> {
     let Apply { resource, object, pin, .. } = apply;
-    let request = ApplyRequest::of(apply, default_namespace).map_err(ApplyError::Refused)?;
+    let request = ApplyRequest::new(apply, default_namespace).map_err(ApplyError::Refused)?;
     let call = request.call(apply);
 
     let started = Instant::now();
@@ -82,7 +82,7 @@ pub(super) async fn write(
         };
         if matches!(failure, RequestError::TimedOut(_)) && timeouts < MAX_TIMEOUTS {
             timeouts += 1;
-            match unanswered::look(transport, apply, &request).await {
+            match unanswered::check_if_applied(transport, apply, &request).await {
                 Unanswered::AsBefore => continue,
                 Unanswered::Written(live) => break (live, true),
                 Unanswered::Changed => return Err(ApplyError::Changed),
@@ -93,7 +93,7 @@ pub(super) async fn write(
             RequestError::Refused(status) if is_unknown_resource(status) => Some(started + SCHEMA_LAG),
             // The schema also says which parts of an object are fields of their own, and so what is in conflict.
             RequestError::Refused(status) if matches!(status.code, 400 | 409 | 422 | 500) => {
-                fresh.until(&resource.group)
+                fresh.fresh_until(&resource.group)
             }
             _ => None,
         };
@@ -101,7 +101,7 @@ pub(super) async fn write(
         // The request that got no response may have been carried out after the object was read.
         if error == ApplyError::Changed
             && timeouts > 0
-            && let Unanswered::Written(live) = unanswered::look(transport, apply, &request).await
+            && let Unanswered::Written(live) = unanswered::check_if_applied(transport, apply, &request).await
         {
             break (live, true);
         }
@@ -134,7 +134,7 @@ pub(super) struct ApplyRequest<'a> {
 }
 
 impl<'a> ApplyRequest<'a> {
-    pub fn of(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
+    pub fn new(apply: &Apply<'a>, default_namespace: &'a str) -> Result<Self, Problem> {
         let Apply { resource, object, pin, .. } = apply;
         let namespace = namespace_of(apply, default_namespace);
         let body = body(apply, namespace, Some(pin))?;
@@ -226,7 +226,7 @@ fn is_unknown_resource(status: &Status) -> bool {
 fn explain(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {
     // A webhook's message can look like anything.
     if let RequestError::Refused(status) = &failure
-        && Denier::of(&status.message).is_none()
+        && Denier::parse(&status.message).is_none()
     {
         let conflicts = conflicts(status);
         if !conflicts.is_empty() {
@@ -242,7 +242,7 @@ fn explain(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, tran
             return ApplyError::Changed;
         }
     }
-    let lacking = if let RequestError::Refused(status) = &failure { lacking(status) } else { None };
+    let lacking = if let RequestError::Refused(status) = &failure { what_server_lacks(status) } else { None };
     let unsure =
         matches!(failure, RequestError::Lost { sent: true, .. } | RequestError::TimedOut(_) | RequestError::TooLong(_));
     let mut problem = failure.into_problem(call, transport.peer());
@@ -257,9 +257,9 @@ fn explain(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, tran
 }
 
 /// What the server lacks to accept the request, as opposed to a webhook or quota that denies it.
-pub(super) fn lacking(status: &Status) -> Option<Lacking> {
+pub(super) fn what_server_lacks(status: &Status) -> Option<Lacking> {
     let said = |words: &str| status.message.contains(words);
-    if Denier::of(&status.message).is_some() {
+    if Denier::parse(&status.message).is_some() {
         None
     } else if said("failed calling webhook") || status.code >= 500 && said("conversion webhook for ") {
         Some(Lacking::Webhook)
@@ -457,7 +457,7 @@ mod tests {
     async fn a_resource_that_is_not_served_yet_is_waited_for_and_a_missing_namespace_is_not() {
         let tries = AtomicUsize::new(0);
         let (target, seen) = fake_server::target(move |_| match tries.fetch_add(1, Ordering::Relaxed) {
-            0 => fake_server::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            0 => fake_server::text_reply(404, "text/plain; charset=utf-8", "404 page not found\n"),
             1 => status(404, "NotFound", "the server could not find the requested resource", json!({})),
             _ => fake_server::json(201, LIVE),
         });
@@ -472,7 +472,7 @@ mod tests {
         assert_eq!(problem.message, "there is no namespace \"n\" for configmaps \"c\" in namespace \"n\"");
         assert_eq!(seen.lock().unwrap().len(), 1);
 
-        let unserved = answered(&at(), || fake_server::plain(404, "text/plain", "404 page not found")).await;
+        let unserved = answered(&at(), || fake_server::text_reply(404, "text/plain", "404 page not found")).await;
         let Err(ApplyError::Refused(problem)) = unserved else { panic!("{unserved:?}") };
         assert_eq!(problem.message, "the API server does not serve ConfigMap of v1, or no longer does");
     }
@@ -512,7 +512,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_error_of_a_write_without_a_response_says_that_it_may_have_happened() {
-        let refused = answered(&at(), fake_server::never).await;
+        let refused = answered(&at(), fake_server::no_reply).await;
         let Err(ApplyError::Unknown(problem)) = refused else { panic!("{refused:?}") };
         assert_eq!(
             problem.message,

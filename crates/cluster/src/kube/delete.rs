@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::apply::lacking;
+use super::apply::what_server_lacks;
 use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
 use crate::{Delete, DeleteError, Lacking};
@@ -30,7 +30,7 @@ pub async fn delete(transport: &Transport, default_namespace: &str, delete: &Del
         Err(RequestError::Refused(status)) if status.code == 409 && is_precondition(&status.message) => {
             Err(DeleteError::Changed)
         }
-        Err(RequestError::Refused(status)) if lacking(&status) == Some(Lacking::Webhook) => {
+        Err(RequestError::Refused(status)) if what_server_lacks(&status) == Some(Lacking::Webhook) => {
             Err(DeleteError::NotYet(RequestError::Refused(status).into_problem(&call, transport.peer())))
         }
         Err(failure) => Err(DeleteError::Refused(failure.into_problem(&call, transport.peer()))),

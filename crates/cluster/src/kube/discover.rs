@@ -243,7 +243,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::fake_server::{self, plain, status};
+    use super::super::fake_server::{self, status, text_reply};
     use super::*;
     use gantry_core::crd::builder::CrdBuilder;
 
@@ -266,7 +266,7 @@ mod tests {
                 {"name": "pods", "kind": "Pod", "namespaced": true},
                 {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}),
             ),
-            "/apis/old.example.com/v1" => plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            "/apis/old.example.com/v1" => text_reply(404, "text/plain; charset=utf-8", "404 page not found\n"),
             _ => status(404, "NotFound", "the server could not find the requested resource", json!({})),
         });
         let kinds = BTreeSet::from([
@@ -288,7 +288,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_api_that_is_down_is_reported_and_not_taken_for_absent() {
         let (target, _) = fake_server::target(|seen| match seen.uri.as_str() {
-            "/apis/metrics.k8s.io/v1" => plain(503, "text/plain; charset=utf-8", "service unavailable\n"),
+            "/apis/metrics.k8s.io/v1" => text_reply(503, "text/plain; charset=utf-8", "service unavailable\n"),
             _ => fake_server::json(200, json!({"resources": []})),
         });
         let kinds = BTreeSet::from([kind("metrics.k8s.io/v1", "X"), kind("v1", "Y")]);
@@ -325,7 +325,7 @@ mod tests {
         let asked = AtomicUsize::new(0);
         let (target, _) = fake_server::target(move |seen| match seen.uri.as_str() {
             "/apis/test.example.com/v1" if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
-                plain(404, "text/plain", "404 page not found")
+                text_reply(404, "text/plain", "404 page not found")
             }
             "/apis/test.example.com/v1" => fake_server::json(
                 200,

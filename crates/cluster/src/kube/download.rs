@@ -67,11 +67,11 @@ pub async fn download(
             .body(Body::empty())
             .map_err(|_| Problem::new(format!("cannot request {url:?}")))?;
         let answer = tokio::time::timeout(timeout, client.send(request)).await.map_err(|_| limit())?;
-        let answer = answer.map_err(|error| lost(&error, &server, ca_file.is_some()))?;
+        let answer = answer.map_err(|error| no_response(&error, &server, ca_file.is_some()))?;
         let status = answer.status();
         if status.is_redirection() {
             let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            uri = moved(&uri, location).ok_or_else(|| {
+            uri = redirect_target(&uri, location).ok_or_else(|| {
                 Problem::new(format!("{server} redirects the catalog to another server: {}", words(location)))
                     .help("if you trust that server, use its URL")
             })?;
@@ -89,7 +89,7 @@ pub async fn download(
                     format!("{server} sent nothing for {} s", timeout.as_secs_f32()),
                 )),
                 Ok(None) => return Ok(()),
-                Ok(Some(Err(error))) => Err(io::Error::other(lost(&error, &server, false).message)),
+                Ok(Some(Err(error))) => Err(io::Error::other(no_response(&error, &server, false).message)),
                 Ok(Some(Ok(frame))) => Ok(frame),
             };
             let part = frame.map(|frame| frame.into_data().map(|data| data.to_vec()).unwrap_or_default());
@@ -111,7 +111,7 @@ fn origin(uri: &Uri) -> Option<Uri> {
 
 /// The target of a redirect on the same server. Redirects to another server are not followed, because its content is
 /// not what the user asked for.
-fn moved(from: &Uri, location: &str) -> Option<Uri> {
+fn redirect_target(from: &Uri, location: &str) -> Option<Uri> {
     let to: Uri = location.parse().ok()?;
     match to.authority() {
         None if location.starts_with('/') => Uri::builder()
@@ -132,7 +132,7 @@ fn address(uri: &Uri) -> String {
 }
 
 /// The problem if there was no response at all.
-fn lost(error: &kube::Error, server: &str, has_ca_file: bool) -> Problem {
+fn no_response(error: &kube::Error, server: &str, has_ca_file: bool) -> Problem {
     let chain = chain(error);
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<rustls::Error>()) {
         let help = match has_ca_file {

@@ -27,7 +27,7 @@ pub async fn dry_run(
     default_namespace: &str,
     apply: &Apply<'_>,
 ) -> Result<RawObject, DryRunError> {
-    let mut request = ApplyRequest::of(apply, default_namespace)
+    let mut request = ApplyRequest::new(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
     let answer = send(transport, &request.call(apply), apply).await;
@@ -165,7 +165,7 @@ fn error_of(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, tra
     };
     let status = refusals::harmless(call, &status);
     // A webhook's message can look like anything.
-    if Denier::of(&status.message).is_none() {
+    if Denier::parse(&status.message).is_none() {
         let conflicts = apply::conflicts(&status);
         if !conflicts.is_empty() {
             return if *apply.pin == WritePrecondition::Absent {
@@ -218,7 +218,7 @@ fn is_of_managed_fields(message: &str) -> bool {
 /// `None` if the server gives no verdict.
 fn refuser(status: &Status) -> Option<Refuser> {
     let said = |words: &str| status.message.contains(words);
-    let by = if Denier::of(&status.message).is_some() {
+    let by = if Denier::parse(&status.message).is_some() {
         Refuser::Policy
     } else if said("failed calling webhook") {
         Refuser::FailedWebhook
@@ -250,7 +250,7 @@ fn causes(status: &Status, call: &ApiRequest<'_>) -> Vec<RefusalCause> {
         .filter(|cause| !cause.message.is_empty())
         .map(|cause| RefusalCause { field: words(&cause.field), message: words_of_field(&cause.message) })
         .collect();
-    if let Some(Denier::Webhook(webhook)) = Denier::of(&status.message) {
+    if let Some(Denier::Webhook(webhook)) = Denier::parse(&status.message) {
         for RefusalCause { field, message } in &mut causes {
             let colon = if field.is_empty() { "" } else { ": " };
             *message = denied_by(webhook, &with_reason(&status.message, &format!("{field}{colon}{message}")));
@@ -310,7 +310,7 @@ fn of_strict_decoding(message: &str) -> impl Iterator<Item = RefusalCause> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake_server::{self, Reply, plain, status};
+    use super::super::fake_server::{self, Reply, status, text_reply};
     use super::*;
     use gantry_core::resource::{ObjectRef, Resource};
 
@@ -355,9 +355,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_request_of_the_apply_is_sent_dry() {
-        let uri = answered("ConfigMap", &WritePrecondition::Absent, || plain(404, "text/plain", "404 page not found"))
-            .await
-            .1;
+        let uri =
+            answered("ConfigMap", &WritePrecondition::Absent, || text_reply(404, "text/plain", "404 page not found"))
+                .await
+                .1;
         let query = "fieldManager=gantry&force=true&fieldValidation=Strict&dryRun=All";
         assert_eq!(uri, format!("/api/v1/namespaces/n/configmaps/c?{query}"));
     }

@@ -85,7 +85,7 @@ pub fn too_long(peer: &Peer, limit: usize) -> Problem {
 }
 
 pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
-    Problem::new(format!("no answer from {} within {} s", via(peer), limit.as_secs_f32()))
+    Problem::new(format!("no answer from {} within {} s", describe_route(peer), limit.as_secs_f32()))
         .help(
             "is the cluster reachable from here (VPN, firewall, proxy), or just slow? To wait longer: timeouts.request in the \
              configuration, or GANTRY_TIMEOUTS__REQUEST=2m",
@@ -93,15 +93,15 @@ pub fn timed_out(peer: &Peer, limit: Duration) -> Problem {
 }
 
 /// A response that has started and does not continue.
-pub fn stalled(peer: &Peer, limit: Duration) -> Problem {
-    Problem::new(format!("{} sent nothing for {} s", via(peer), limit.as_secs_f32()))
+pub fn stalled_response(peer: &Peer, limit: Duration) -> Problem {
+    Problem::new(format!("{} sent nothing for {} s", describe_route(peer), limit.as_secs_f32()))
         .help("is the cluster reachable from here (VPN, firewall, proxy), or just slow?")
 }
 
 const CHECK_PROXY: &str = "check proxy-url of the kubeconfig's cluster, HTTPS_PROXY and NO_PROXY";
 
 /// No response at all.
-pub fn lost(error: &kube::Error, peer: &Peer) -> RequestError {
+pub fn no_response(error: &kube::Error, peer: &Peer) -> RequestError {
     let chain = chain(error);
     let not_sent = |problem: Problem| RequestError::Lost { problem, sent: false };
     if let Some(error) = chain.iter().find_map(|error| error.downcast_ref::<AuthError>()) {
@@ -124,8 +124,8 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> RequestError {
         let ends_here = !chain.iter().any(|error| error.is::<io::Error>());
         if !is_unreachable || ends_here {
             let message = match is_unreachable {
-                true => format!("{} cannot be reached", via(peer)),
-                false => format!("{} refused to connect to {}: {}", via(peer), peer.address, words(&reason)),
+                true => format!("{} cannot be reached", describe_route(peer)),
+                false => format!("{} refused to connect to {}: {}", describe_route(peer), peer.address, words(&reason)),
             };
             return not_sent(Problem::new(message).help(CHECK_PROXY));
         }
@@ -142,7 +142,7 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> RequestError {
     let number = chain.iter().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
     if cfg!(unix) && matches!(number, Some(23 | 24)) {
         return not_sent(
-            Problem::new(format!("cannot connect to {}: this process has too many open files", via(peer)))
+            Problem::new(format!("cannot connect to {}: this process has too many open files", describe_route(peer)))
                 .help("raise the limit: ulimit -n"),
         );
     }
@@ -150,16 +150,16 @@ pub fn lost(error: &kube::Error, peer: &Peer) -> RequestError {
         // A chunked body that is malformed, or a compressed one that cannot be decompressed.
         Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => RequestError::sent(no_http(peer)),
         Some(io::ErrorKind::ConnectionRefused) => {
-            not_sent(Problem::new(format!("{} refused the connection", via(peer))).help(match peer.proxy {
+            not_sent(Problem::new(format!("{} refused the connection", describe_route(peer))).help(match peer.proxy {
                 Some(_) => CHECK_PROXY.to_owned(),
                 None => format!("is the cluster of context {:?} running, and is its server URL correct?", peer.context),
             }))
         }
-        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
-            not_sent(Problem::new(format!("no route to {}", via(peer))).help("is the network or the VPN up?"))
-        }
+        Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => not_sent(
+            Problem::new(format!("no route to {}", describe_route(peer))).help("is the network or the VPN up?"),
+        ),
         Some(io::ErrorKind::TimedOut) => RequestError::sent(
-            Problem::new(format!("timed out connecting to {}", via(peer)))
+            Problem::new(format!("timed out connecting to {}", describe_route(peer)))
                 .help("is the cluster reachable from here (VPN, firewall, proxy)?"),
         ),
         _ => RequestError::sent(broken(peer)),
@@ -172,12 +172,12 @@ fn no_http(peer: &Peer) -> Problem {
 }
 
 fn broken(peer: &Peer) -> Problem {
-    Problem::new(format!("{} closed the connection before the response was complete", via(peer)))
+    Problem::new(format!("{} closed the connection before the response was complete", describe_route(peer)))
         .help("did the API server stop, or does it use TLS although the kubeconfig says http? Run again")
 }
 
 /// `10.0.0.1:6443`, `the proxy proxy.local:3128`.
-pub fn via(peer: &Peer) -> String {
+pub fn describe_route(peer: &Peer) -> String {
     match &peer.proxy {
         Some(proxy) => format!("the proxy {proxy}"),
         None => peer.address.clone(),
@@ -327,7 +327,8 @@ mod tests {
     }
 
     fn lost_to(error: impl StdError + Send + Sync + 'static) -> String {
-        let RequestError::Lost { problem, .. } = lost(&kube::Error::Service(Box::new(error)), &fake_server::peer())
+        let RequestError::Lost { problem, .. } =
+            no_response(&kube::Error::Service(Box::new(error)), &fake_server::peer())
         else {
             panic!("a lost connection is no refusal")
         };

@@ -38,15 +38,15 @@ pub fn json(code: u16, body: impl ToString) -> Reply {
     }
 }
 
-pub fn plain(code: u16, content_type: &str, body: &str) -> Reply {
+pub fn text_reply(code: u16, content_type: &str, body: &str) -> Reply {
     Reply { code, headers: vec![("content-type", content_type.into())], body: body.into(), hangs: false }
 }
 
 pub fn protobuf(code: u16, body: Vec<u8>) -> Reply {
-    Reply { body, ..plain(code, super::protobuf::MEDIA_TYPE, "") }
+    Reply { body, ..text_reply(code, super::protobuf::MEDIA_TYPE, "") }
 }
 
-pub fn never() -> Reply {
+pub fn no_reply() -> Reply {
     Reply { hangs: true, ..json(200, "") }
 }
 

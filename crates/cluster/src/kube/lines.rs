@@ -31,7 +31,7 @@ impl ResponseLines {
                     .map_err(|_| RequestError::sent(errors::unexpected_response(peer, 200, "text that is not UTF-8")));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
-            let frame = frame.map_err(|error| errors::lost(&error, peer))?;
+            let frame = frame.map_err(|error| errors::no_response(&error, peer))?;
             let Some(data) = frame.data_ref() else { continue };
             if !self.take(data, limit) {
                 return Err(RequestError::TooLong(errors::too_long(peer, limit)));

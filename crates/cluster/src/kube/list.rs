@@ -63,7 +63,7 @@ impl ListStallDetector {
 }
 
 /// The problem with a list that makes no progress.
-pub(super) fn endless(transport: &Transport, resource: &Resource, why: &str) -> Problem {
+pub(super) fn endless_list(transport: &Transport, resource: &Resource, why: &str) -> Problem {
     let Resource { plural, group, .. } = resource;
     let dot = if group.is_empty() { "" } else { "." };
     Problem::new(format!("{} sends an endless list of {plural}{dot}{group}: {why}", transport.peer().server))
@@ -168,7 +168,7 @@ impl KubePages {
                 _ => Ok(()),
             };
             if let Err(why) = progress {
-                let problem = endless(&self.transport, &self.query.resource, why);
+                let problem = endless_list(&self.transport, &self.query.resource, why);
                 return Err(self.fail(ListError::Other(problem)));
             }
             match answer {
@@ -178,7 +178,7 @@ impl KubePages {
                 }
                 Ok((page, token)) => {
                     self.state = PagingState::Going { is_second_try, token_was_renewed: false };
-                    self.limit = fitting(self.page_size, &page);
+                    self.limit = objects_per_page(self.page_size, &page);
                     self.fetch(token);
                     return Ok(Some(page));
                 }
@@ -238,7 +238,7 @@ impl KubePages {
         let (code, said) = failure.code_and_words();
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {
-            403 => ListError::Forbidden { right: Box::new(self.query.right()), problem },
+            403 => ListError::Forbidden { right: Box::new(self.query.missing_right()), problem },
             404 => ListError::NotServed(problem),
             500 if said.contains("conversion webhook for ") => {
                 ListError::Conversion { said, problem: Box::new(problem) }
@@ -257,7 +257,7 @@ impl KubePages {
 }
 
 /// How many objects of the size of those on `page` fit on one page, with a maximum of `max`.
-fn fitting(max: u32, page: &ListPage) -> u32 {
+fn objects_per_page(max: u32, page: &ListPage) -> u32 {
     let one = page.bytes() / page.len().max(1);
     u32::try_from(TARGET_PAGE_BYTES / one.max(1)).unwrap_or(u32::MAX).clamp(1, max)
 }
@@ -273,7 +273,7 @@ impl ListQuery {
         }
     }
 
-    fn right(&self) -> MissingRight {
+    fn missing_right(&self) -> MissingRight {
         MissingRight {
             verb: "list",
             group: self.resource.group.clone(),
@@ -301,7 +301,7 @@ mod tests {
             fake_server::json(200, json!({"metadata": {"continue": token}, "items": [item]}))
         });
         let resource = Resource::crd();
-        let request = ListRequest { label_selector: Some("a=b"), ..ListRequest::of(&resource, 500) };
+        let request = ListRequest { label_selector: Some("a=b"), ..ListRequest::new(&resource, 500) };
         let mut pages = target.list(&request);
         let mut count = 0;
         while let Some(page) = pages.next().await.unwrap() {

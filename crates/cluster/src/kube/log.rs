@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 1 << 20;
 
 /// The last lines, as bytes: a log is not necessarily text.
-pub async fn tail(
+pub async fn read_tail(
     transport: &Transport,
     namespace: &str,
     pod: &str,

@@ -225,7 +225,7 @@ impl KubeTarget {
         container: &str,
         lines: usize,
     ) -> std::result::Result<Vec<u8>, Problem> {
-        log::tail(&self.transport, namespace, pod, container, lines).await
+        log::read_tail(&self.transport, namespace, pod, container, lines).await
     }
 
     /// Whether the conditions of the CRD say that it is served.

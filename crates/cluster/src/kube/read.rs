@@ -88,7 +88,7 @@ impl ObjectReader<'_> {
     /// Sends one `GET` for each. A refusal can concern only one kind or namespace; a lost connection ends it
     /// immediately.
     async fn by_name(&self, indices: Vec<usize>) -> Result<ObjectsOnPage> {
-        let mut answers = stream::iter(indices).map(|index| self.one(index)).buffer_unordered(CONCURRENCY);
+        let mut answers = stream::iter(indices).map(|index| self.read_one(index)).buffer_unordered(CONCURRENCY);
         let mut found = ObjectsOnPage::new();
         while let Some((index, answer)) = answers.next().await {
             match answer {
@@ -103,7 +103,10 @@ impl ObjectReader<'_> {
         Ok(found)
     }
 
-    async fn one(&self, index: usize) -> (usize, std::result::Result<Option<LiveObject>, (Problem, ReadFailureScope)>) {
+    async fn read_one(
+        &self,
+        index: usize,
+    ) -> (usize, std::result::Result<Option<LiveObject>, (Problem, ReadFailureScope)>) {
         let ObjectToRead { resource, object } = &self.wanted[index];
         let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(self.default_namespace));
         let call = ApiRequest::get(resource, namespace, &object.name);
@@ -141,7 +144,7 @@ impl ObjectReader<'_> {
         let crd = Resource::crd();
         let call = ApiRequest { verb: "list", resource: Some(&crd), ..ApiRequest::default() };
         let mut counted = 0;
-        match tokio::time::timeout(self.transport.timeout(), self.whole(&by_name, &mut counted)).await {
+        match tokio::time::timeout(self.transport.timeout(), self.read_all_crds(&by_name, &mut counted)).await {
             Ok(Ok(Some(found))) => {
                 self.count(indices.len().saturating_sub(counted));
                 return Ok(Some(found));
@@ -176,7 +179,7 @@ impl ObjectReader<'_> {
     /// Buffers, or something that gantry does not know: in JSON nothing is lost.
     ///
     /// `counted` is how many of the wanted objects have been reported as read, including by an earlier attempt.
-    async fn whole(
+    async fn read_all_crds(
         &self,
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
@@ -220,7 +223,7 @@ impl ObjectReader<'_> {
         by_name: &Arc<BTreeMap<String, Vec<usize>>>,
         counted: &mut usize,
     ) -> std::result::Result<ObjectsOnPage, RequestError> {
-        let endless = |why| RequestError::sent(list::endless(self.transport, &Resource::crd(), why));
+        let endless = |why| RequestError::sent(list::endless_list(self.transport, &Resource::crd(), why));
         let mut progress = ListStallDetector::default();
         let mut found = ObjectsOnPage::new();
         let mut page = Some(self.page(None).await?);
@@ -299,7 +302,7 @@ mod tests {
 
     use super::super::fake_server::{self, ReceivedRequest, Reply, status};
     use super::*;
-    use crate::all;
+    use crate::collect_reads;
     use gantry_core::resource::ObjectRef;
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -360,7 +363,7 @@ mod tests {
     async fn answers_are_in_the_order_of_the_question() {
         let (target, seen) = fake_server::target(|seen| match seen.uri.rsplit('/').next().unwrap() {
             "gone" => status(404, "NotFound", "pods \"gone\" not found", json!({"name": "gone", "kind": "pods"})),
-            "unrouted" => fake_server::plain(404, "text/plain; charset=utf-8", "404 page not found\n"),
+            "unrouted" => fake_server::text_reply(404, "text/plain; charset=utf-8", "404 page not found\n"),
             name => fake_server::json(200, item(name)),
         });
         let wanted = [
@@ -373,7 +376,7 @@ mod tests {
         ];
         let counts = Mutex::new(Vec::new());
         let on_read = |done: usize, total: Option<usize>| counts.lock().unwrap().push((done, total));
-        let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
+        let answers = target.read(&wanted, &on_read).await.and_then(collect_reads).unwrap();
         assert_eq!(names(&answers), ["z", "x", "-", "-", "b", "x"]);
         assert!(
             answers[1].as_ref().unwrap().raw.json().starts_with(r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"#)
@@ -397,7 +400,7 @@ mod tests {
         wanted.push(ObjectToRead::crd("c007"));
         let last = AtomicUsize::new(0);
         let on_read = |done: usize, _: Option<usize>| last.store(done, Ordering::Relaxed);
-        let answers = target.read(&wanted, &on_read).await.and_then(all).unwrap();
+        let answers = target.read(&wanted, &on_read).await.and_then(collect_reads).unwrap();
         let mut expected: Vec<String> = (0..=FEW_CRDS).rev().map(|number| format!("c{number:03}")).collect();
         expected.extend(["p", "-", "c007"].map(String::from));
         assert_eq!(names(&answers), expected);
@@ -415,7 +418,7 @@ mod tests {
             0 => fake_server::protobuf(200, b"k8s\0\xff\x01".to_vec()),
             _ => list(seen, FEW_CRDS + 1, 500),
         });
-        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(collect_reads).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
         let accepted: Vec<String> = seen.lock().unwrap().iter().map(|seen| seen.accept.clone()).collect();
         assert_eq!(accepted, ["application/vnd.kubernetes.protobuf,application/json", "application/json"]);
@@ -425,9 +428,9 @@ mod tests {
     async fn pages_are_read_if_the_whole_list_takes_too_long() {
         let (target, seen) = fake_server::target(|seen| match seen.uri.contains('?') {
             true => list(seen, FEW_CRDS + 1, 100),
-            false => fake_server::never(),
+            false => fake_server::no_reply(),
         });
-        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(collect_reads).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
         assert_eq!(seen.lock().unwrap().len(), 3);
     }
@@ -440,7 +443,7 @@ mod tests {
             true => fake_server::protobuf(403, status.clone()),
             false => fake_server::json(200, item(seen.uri.rsplit('/').next().unwrap())),
         });
-        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(collect_reads).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
     }
 
@@ -454,7 +457,7 @@ mod tests {
                 }
                 list(seen, FEW_CRDS + 1, 50)
             });
-            match target.read(&many(), &|_, _| ()).await.and_then(all) {
+            match target.read(&many(), &|_, _| ()).await.and_then(collect_reads) {
                 Ok(answers) => {
                     assert!(is_read);
                     assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
@@ -476,7 +479,7 @@ mod tests {
             true => status(403, "Forbidden", "no", json!({})),
             false => fake_server::json(200, item(seen.uri.rsplit('/').next().unwrap())),
         });
-        let answers = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap();
+        let answers = target.read(&many(), &|_, _| ()).await.and_then(collect_reads).unwrap();
         assert_eq!(answers.iter().flatten().count(), FEW_CRDS + 1);
     }
 
@@ -492,7 +495,7 @@ mod tests {
         let error = target
             .read(&[pod(None, "a"), ObjectToRead::crd("a"), pod(None, "b"), ObjectToRead::crd("b")], &|_, _| ())
             .await
-            .and_then(all)
+            .and_then(collect_reads)
             .unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -510,7 +513,7 @@ mod tests {
             r#"{"metadata":{},"items":["#,
         ] {
             let (target, _) = fake_server::target(move |_| fake_server::json(200, body));
-            let error = target.read(&many(), &|_, _| ()).await.and_then(all).unwrap_err();
+            let error = target.read(&many(), &|_, _| ()).await.and_then(collect_reads).unwrap_err();
             assert!(error.to_string().contains("does not answer like a Kubernetes API server"), "{body}: {error}");
         }
     }

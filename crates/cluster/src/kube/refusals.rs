@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use kube::core::Status;
 
-use super::errors::{via, words, words_of_field};
+use super::errors::{describe_route, words, words_of_field};
 use super::request::{ApiRequest, Peer, RequestError};
 use crate::Impersonate;
 use gantry_core::problem::Problem;
@@ -70,7 +70,7 @@ pub fn harmless<'s>(call: &ApiRequest<'_>, status: &'s Status) -> Cow<'s, Status
 /// The values of the Secret that a call is about, both as sent and as live.
 fn values(call: &ApiRequest<'_>) -> SecretValues {
     let sent = call.body.map(|body| Cow::Borrowed(body.text()));
-    SecretValues::of(sent.into_iter().chain(call.live.map(RawObject::json)))
+    SecretValues::collect(sent.into_iter().chain(call.live.map(RawObject::json)))
 }
 
 fn is_secret(call: &ApiRequest<'_>) -> bool {
@@ -87,7 +87,7 @@ pub(super) enum Denier<'a> {
 }
 
 impl<'a> Denier<'a> {
-    pub(super) fn of(message: &'a str) -> Option<Self> {
+    pub(super) fn parse(message: &'a str) -> Option<Self> {
         if let Some(rest) = message.strip_prefix("admission webhook \"") {
             let (webhook, rest) = rest.split_once('"')?;
             return rest.starts_with(" denied the request").then_some(Denier::Webhook(webhook));
@@ -98,26 +98,31 @@ impl<'a> Denier<'a> {
 }
 
 fn explain(call: &ApiRequest<'_>, status: &Status, peer: &Peer) -> Problem {
-    if Denier::of(&status.message).is_some() {
+    if Denier::parse(&status.message).is_some() {
         return Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)));
     }
     match status.code {
         401 => unauthorized(peer),
         403 => forbidden(call, status, peer),
         404 => not_found(call, status),
-        407 => Problem::new(format!("{} requires a user name and password", via(peer)))
+        407 => Problem::new(format!("{} requires a user name and password", describe_route(peer)))
             .help("put them into proxy-url of the kubeconfig's cluster or into HTTPS_PROXY"),
-        413 => Problem::new(format!("{} is too large for the API server", what(call))).help(
+        413 => Problem::new(format!("{} is too large for the API server", describe_call(call))).help(
             "an API server accepts requests of up to 3 MB and objects of up to 1.5 MB: split the object or make \
                 it smaller",
         ),
         429 => {
             let message = format!("the API server {} is overloaded (429); gave up after several attempts", peer.server);
-            let reason = if status.message.is_empty() { String::new() } else { format!(": {}", said(status)) };
+            let reason = if status.message.is_empty() { String::new() } else { format!(": {}", quote_message(status)) };
             Problem::new(message + &reason).help("run again later")
         }
-        503 | 504 => Problem::new(format!("{} is not available ({}): {}", what(call), status.code, said(status)))
-            .help("`kubectl get apiservices` shows which API is down; run again when it is up"),
+        503 | 504 => Problem::new(format!(
+            "{} is not available ({}): {}",
+            describe_call(call),
+            status.code,
+            quote_message(status)
+        ))
+        .help("`kubectl get apiservices` shows which API is down; run again when it is up"),
         422 if is_immutable(status) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
                 .help("revert the change; `gantry check` with the same flags says how to recreate the object")
@@ -255,7 +260,7 @@ fn not_found(call: &ApiRequest<'_>, status: &Status) -> Problem {
     let details = status.details.as_ref();
     match (details.filter(|details| details.kind == "namespaces"), call.resource) {
         (Some(details), Some(resource)) if resource.plural != "namespaces" => {
-            Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), what(call)))
+            Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), describe_call(call)))
                 .help("add the namespace to the manifests, or create it first")
         }
         (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
@@ -266,7 +271,7 @@ fn not_found(call: &ApiRequest<'_>, status: &Status) -> Problem {
             Problem::new(format!("the API server does not serve {} of {version}, or no longer does", resource.kind))
                 .help("was its CustomResourceDefinition deleted, or is the version no longer served? Run again")
         }
-        _ => Problem::new(format!("the API server cannot find {}: {}", what(call), said(status))),
+        _ => Problem::new(format!("the API server cannot find {}: {}", describe_call(call), quote_message(status))),
     }
 }
 
@@ -284,8 +289,8 @@ fn causes(status: &Status) -> String {
     }
     // The message must be one line. A line break would be shown as `\n`, because it could be used to fake lines of
     // gantry's output.
-    match Denier::of(&status.message) {
-        _ if lines.is_empty() => said(status),
+    match Denier::parse(&status.message) {
+        _ if lines.is_empty() => quote_message(status),
         Some(Denier::Webhook(webhook)) => denied_by(webhook, &with_reason(&status.message, &lines.join("; "))),
         _ => lines.join("; "),
     }
@@ -306,7 +311,7 @@ pub(super) fn denied_by(webhook: &str, said: &str) -> String {
     format!("admission webhook {:?} denied the request: {said}", words(webhook))
 }
 
-fn said(status: &Status) -> String {
+fn quote_message(status: &Status) -> String {
     // `failed to create typed patch object (ns/name; v1, Kind=K): .spec.x: field not declared in schema`
     let message = status.message.strip_prefix("failed to create typed patch object (");
     let message = message.and_then(|rest| Some(rest.split_once("): ")?.1)).unwrap_or(&status.message);
@@ -318,7 +323,7 @@ fn said(status: &Status) -> String {
 }
 
 /// `customresourcedefinitions.apiextensions.k8s.io "x"`, `/apis/apps/v1`.
-fn what(call: &ApiRequest<'_>) -> String {
+fn describe_call(call: &ApiRequest<'_>) -> String {
     let Some(resource) = call.resource else { return call.uri.clone() };
     let mut what = resource.plural.clone();
     if !resource.group.is_empty() {
@@ -337,8 +342,8 @@ fn to_do(call: &ApiRequest<'_>) -> String {
     match call.verb {
         // The caller of an apply names the object itself.
         "patch" => "it".to_owned(),
-        "" => format!("to answer {}", what(call)),
-        verb => format!("to {verb} {}", what(call)),
+        "" => format!("to answer {}", describe_call(call)),
+        verb => format!("to {verb} {}", describe_call(call)),
     }
 }
 

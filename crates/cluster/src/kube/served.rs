@@ -162,7 +162,7 @@ pub async fn release(transport: &Transport) -> Option<Release> {
 mod tests {
     use serde_json::json;
 
-    use super::super::fake_server::{self, plain};
+    use super::super::fake_server::{self, text_reply};
     use super::*;
 
     fn names(resources: &[Resource]) -> Vec<String> {
@@ -207,7 +207,7 @@ mod tests {
             }
             "/api/v1" => fake_server::json(200, list("pods", "Pod")),
             "/apis/apps/v1" => fake_server::json(200, list("deployments", "Deployment")),
-            _ => plain(503, "text/plain", "service unavailable"),
+            _ => text_reply(503, "text/plain", "service unavailable"),
         });
         let served = target.served().await.unwrap();
         assert_eq!(names(&served), ["/v1 Pod pods true", "apps/v1 Deployment deployments true"]);

@@ -103,7 +103,7 @@ fn refused_by_proxy(status: &Status, url: &ServiceUrl) -> Option<Problem> {
 mod tests {
     use serde_json::json;
 
-    use super::super::fake_server::{self, Reply, plain, status};
+    use super::super::fake_server::{self, Reply, status, text_reply};
     use super::*;
 
     /// The outcome of a request that gets this response: the content, or why there is none.
@@ -124,7 +124,7 @@ mod tests {
     #[tokio::test]
     async fn content_of_a_service_is_returned_as_it_is() {
         for (kind, content) in [("application/jsonl", "{}\n{}\n"), ("text/plain; charset=utf-8", "a: b")] {
-            assert_eq!(asked(move || plain(200, kind, content)).await, Ok(content.as_bytes().to_vec()));
+            assert_eq!(asked(move || text_reply(200, kind, content)).await, Ok(content.as_bytes().to_vec()));
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
                     .to_owned(),
             ),
         ] {
-            assert_eq!(asked(move || plain(code, kind, body)).await, Err(expected));
+            assert_eq!(asked(move || text_reply(code, kind, body)).await, Err(expected));
         }
         let expired = "https://10.0.0.1:6443 does not accept the credentials of user \"dev\" (context \"staging\"): \
             expired or invalid";
@@ -154,6 +154,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_answer_within_the_limit_is_a_problem() {
-        assert_eq!(asked(fake_server::never).await, Err("no answer from 10.0.0.1:6443 within 60 s".to_owned()));
+        assert_eq!(asked(fake_server::no_reply).await, Err("no answer from 10.0.0.1:6443 within 60 s".to_owned()));
     }
 }

@@ -152,7 +152,7 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
     let read = ApiRequest::get(resource, namespace, &object.name);
     if live["metadata"]["resourceVersion"] != **resource_version {
         // Its status was written since it was read, and its managers may have been, too.
-        let now = again(transport, &read, resource).await.ok_or(ApplyError::Changed)?;
+        let now = read_again(transport, &read, resource).await.ok_or(ApplyError::Changed)?;
         if now.uid != *uid || now.resource_version != *resource_version {
             return Err(ApplyError::Changed);
         }
@@ -181,7 +181,7 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
                 return Err(ApplyError::Refused(problem));
             }
             // A test of the patch that fails has the same code as a refusal of the content.
-            let now = again(transport, &read, resource).await;
+            let now = read_again(transport, &read, resource).await;
             let is_as_before = now.is_some_and(|now| now.uid == *uid && now.resource_version == *resource_version);
             if is_as_before { Ok(Handover::Refused(problem)) } else { Err(ApplyError::Changed) }
         }
@@ -204,7 +204,7 @@ impl HandedOver {
                 Err(RequestError::Refused(status)) if matches!(status.code, 409 | 422) => {}
                 _ => return,
             }
-            let Some(now) = again(transport, &read, resource).await.filter(|now| now.uid == uid) else { return };
+            let Some(now) = read_again(transport, &read, resource).await.filter(|now| now.uid == uid) else { return };
             let Some(given) = given_back(&entries, &now, apply) else { return };
             (entries, resource_version) = (given, now.resource_version);
         }
@@ -257,7 +257,7 @@ async fn release_unrecorded(
             Err(RequestError::Refused(status)) if matches!(status.code, 409 | 422) => {}
             Err(_) => break,
         }
-        match again(transport, &read, resource).await {
+        match read_again(transport, &read, resource).await {
             Some(now) if now.uid == live.uid => live = now,
             _ => break,
         }
@@ -269,7 +269,7 @@ async fn release_unrecorded(
     live
 }
 
-async fn again(transport: &Transport, read: &ApiRequest<'_>, resource: &Resource) -> Option<LiveObject> {
+async fn read_again(transport: &Transport, read: &ApiRequest<'_>, resource: &Resource) -> Option<LiveObject> {
     json::live(&transport.send(read).await.ok()?.body, resource)
 }
 

@@ -172,10 +172,12 @@ impl Transport {
     pub async fn next_part(&self, body: &mut Body) -> Result<Option<Vec<u8>>, RequestError> {
         loop {
             let frame = tokio::time::timeout(self.timeout, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| RequestError::sent(errors::stalled(&self.peer, self.timeout)))? else {
+            let Some(frame) =
+                frame.map_err(|_| RequestError::sent(errors::stalled_response(&self.peer, self.timeout)))?
+            else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
+            let frame = frame.map_err(|error| errors::no_response(&error, &self.peer))?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data.to_vec()));
             }
@@ -214,7 +216,7 @@ impl Transport {
         {
             request = request.header(AUTHORIZATION, credentials);
         }
-        let lost = |error: &kube::Error| errors::lost(error, &self.peer);
+        let lost = |error: &kube::Error| errors::no_response(error, &self.peer);
         let request = request.body(body).map_err(|error| lost(&kube::Error::HttpError(error)))?;
         Ok(self.client.send(request).await.map_err(|error| lost(&error))?.into_parts())
     }
@@ -224,7 +226,7 @@ impl Transport {
     async fn collect(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, RequestError> {
         let (mut bytes, mut alone) = (Vec::new(), None);
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| errors::lost(&error, &self.peer))?;
+            let frame = frame.map_err(|error| errors::no_response(&error, &self.peer))?;
             let Some(data) = frame.data_ref() else { continue };
             let length = bytes.len() + data.len();
             if length > limit {
@@ -342,7 +344,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::fake_server::{self, Reply, plain, status};
+    use super::super::fake_server::{self, Reply, status, text_reply};
     use super::super::request::Payload;
     use super::*;
 
@@ -390,7 +392,7 @@ mod tests {
     async fn a_write_is_retried_only_if_the_server_did_not_process_it() {
         let write = ApiRequest { body: Some(Payload::Apply("{}")), ..CALL };
         let tries = |code, retry_after: bool, call: ApiRequest<'static>| async move {
-            let reply = move || plain(code, "text/plain", "no");
+            let reply = move || text_reply(code, "text/plain", "no");
             ask(call, move |_| if retry_after { reply().header("retry-after", "999999") } else { reply() }).await.1
         };
         for (code, retry_after, expected) in
@@ -407,7 +409,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn no_answer_within_the_limit_is_a_problem() {
         assert_eq!(
-            ask(CALL, |_| fake_server::never()).await.0.unwrap_err(),
+            ask(CALL, |_| fake_server::no_reply()).await.0.unwrap_err(),
             "no answer from 10.0.0.1:6443 within 60 s"
         );
     }
@@ -422,7 +424,7 @@ mod tests {
             (500, "application/json", "\"no\""),
             (200, "text/plain", "{}"),
         ] {
-            let message = ask(CALL, move |_| plain(code, content_type, body)).await.0.unwrap_err();
+            let message = ask(CALL, move |_| text_reply(code, content_type, body)).await.0.unwrap_err();
             let expected =
                 format!("https://10.0.0.1:6443 does not answer like a Kubernetes API server ({code}, {content_type})");
             assert_eq!(message, expected);

@@ -24,7 +24,7 @@ pub enum Unanswered {
 }
 
 /// Reads the object again. If it is no longer at its pin, a dry run of the same apply shows whether it has the content.
-pub async fn look(transport: &Transport, apply: &Apply<'_>, request: &ApplyRequest<'_>) -> Unanswered {
+pub async fn check_if_applied(transport: &Transport, apply: &Apply<'_>, request: &ApplyRequest<'_>) -> Unanswered {
     let Apply { resource, object, pin, .. } = apply;
     let read = ApiRequest::get(resource, request.namespace(), &object.name);
     let live = match transport.send(&read).await {
@@ -46,7 +46,7 @@ pub async fn look(transport: &Transport, apply: &Apply<'_>, request: &ApplyReque
     }
     let now = WritePrecondition::At { uid: live.uid.clone(), resource_version: live.resource_version.clone() };
     let again = Apply { pin: &now, live: Some(&live.raw), ..*apply };
-    let Ok(request) = ApplyRequest::of(&again, request.namespace().unwrap_or_default()) else {
+    let Ok(request) = ApplyRequest::new(&again, request.namespace().unwrap_or_default()) else {
         return Unanswered::Unknown;
     };
     let call = request.call(&again);

@@ -117,7 +117,7 @@ async fn list(
     let list = ListRequest {
         namespace: namespace.as_deref(),
         label_selector: label_selector.as_deref(),
-        ..ListRequest::of(resource, PAGE)
+        ..ListRequest::new(resource, PAGE)
     };
     let mut pages = KubePages::of_name(transport, &list, only_name(request));
     let (mut objects, mut version) = (Vec::new(), String::new());
@@ -129,7 +129,7 @@ async fn list(
                 if version.is_empty() {
                     page.resource_version().clone_into(&mut version);
                 }
-                objects.extend(page.items().filter_map(|item| wanted(item, resource, names).ok()?));
+                objects.extend(page.items().filter_map(|item| parse_followed(item, resource, names).ok()?));
             }
             // Without a version a watch cannot start.
             Ok(None) if version.is_empty() => return Err(End::Never),
@@ -262,7 +262,7 @@ fn read(line: &str, request: &FollowRequest) -> Option<WatchLineEvent> {
     let WatchLine { kind, object } = serde_json::from_str(line).ok()?;
     let object = object.get();
     Some(match &*kind {
-        "ADDED" | "MODIFIED" | "DELETED" => match wanted(object, &request.resource, &request.names).ok()? {
+        "ADDED" | "MODIFIED" | "DELETED" => match parse_followed(object, &request.resource, &request.names).ok()? {
             Some((name, live)) if kind == "DELETED" => WatchLineEvent::Gone(name, live.resource_version),
             Some((name, live)) => WatchLineEvent::Is(name, live),
             None => {
@@ -280,7 +280,7 @@ fn read(line: &str, request: &FollowRequest) -> Option<WatchLineEvent> {
 ///
 /// # Errors
 /// It is not an object.
-fn wanted(
+fn parse_followed(
     json: &str,
     resource: &Resource,
     names: &BTreeSet<String>,

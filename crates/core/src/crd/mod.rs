@@ -178,7 +178,7 @@ struct SharedSlice {
 
 impl SharedSlice {
     /// `part` must be a slice of `whole`.
-    fn of(whole: &Arc<str>, part: &str) -> Self {
+    fn new(whole: &Arc<str>, part: &str) -> Self {
         let start = part.as_ptr().addr() - whole.as_ptr().addr();
         SharedSlice { whole: Arc::clone(whole), range: start..start + part.len() }
     }

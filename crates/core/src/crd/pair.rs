@@ -100,7 +100,10 @@ impl CrdSides {
     /// The texts of live and desired with an empty list in place of the versions, if both have versions.
     pub fn without_versions(&self) -> Option<(String, String)> {
         let VersionsIn { live, desired, .. } = self.versions()?;
-        Some((without(&self.live_object.as_ref()?.json(), live), without(&self.desired_object.json(), desired)))
+        Some((
+            blank_versions(&self.live_object.as_ref()?.json(), live),
+            blank_versions(&self.desired_object.json(), desired),
+        ))
     }
 
     fn versions(&self) -> Option<&VersionsIn> {
@@ -189,7 +192,7 @@ fn versions_in(crd: &str) -> Option<Range<usize>> {
     Some(start..start + versions.len())
 }
 
-fn without(crd: &str, versions: &Range<usize>) -> String {
+fn blank_versions(crd: &str, versions: &Range<usize>) -> String {
     [&crd[..versions.start], "[]", &crd[versions.end..]].concat()
 }
 

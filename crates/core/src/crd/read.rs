@@ -157,7 +157,7 @@ pub(super) fn read(text: Arc<str>) -> Result<Crd, CrdReadError> {
         }
         Err(_) => {
             let head = serde_json::from_str::<CrdHead<'_>>(&text).ok().and_then(|head| head.api_version);
-            Err((head.unwrap_or_default().into_owned(), mistyped(&text)))
+            Err((head.unwrap_or_default().into_owned(), find_type_error(&text)))
         }
     };
     // Report a wrong API version first: a CRD at another version has other fields, so an error about them would
@@ -220,7 +220,7 @@ fn version(index: usize, raw: RawVersion<'_>, text: &Arc<str>) -> Result<CrdVers
         }),
         selectable_fields: raw.selectable_fields.into_iter().flatten().filter_map(|field| field.json_path).collect(),
         printer_columns: raw.additional_printer_columns.into_iter().flatten().filter_map(|c| c.name).collect(),
-        schema: schema.map(|schema| SharedSlice::of(text, schema.get())),
+        schema: schema.map(|schema| SharedSlice::new(text, schema.get())),
     })
 }
 
@@ -256,7 +256,7 @@ fn service(raw: RawService) -> Result<ServiceReference, CrdReadError> {
 }
 
 /// Finds the value that has the wrong type by parsing the text again. Only an invalid CRD needs this.
-fn mistyped(text: &str) -> CrdReadError {
+fn find_type_error(text: &str) -> CrdReadError {
     let mut reader = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, RawCrd<'_>>(&mut reader) {
         Ok(_) => CrdReadError { fault: CrdReadErrorKind::Type("it is not a JSON object".to_owned()), at: Vec::new() },

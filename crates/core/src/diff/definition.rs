@@ -58,7 +58,7 @@ impl ShownChanges {
     }
 
     /// Records that the change last passed to [`ShownChanges::is_again`] is now on the page.
-    pub fn shown(&mut self, depth: usize, page: &DiffPage) {
+    pub fn record_shown(&mut self, depth: usize, page: &DiffPage) {
         self.known.insert(std::mem::take(&mut self.current), self.shown.len());
         self.shown.push(ShownDefinitionChange { end: page.len(), depth, others: 0, named: Vec::new() });
     }
@@ -105,7 +105,7 @@ pub fn field(page: &mut DiffPage, kind: LineKind, lead: Lead, path: &str, node: 
     }
     if lines.len() < all {
         let more = text::count(all - lines.len(), "more line");
-        lines.push(lead.inside().line(&format!("# … {more}")));
+        lines.push(lead.for_members().line(&format!("# … {more}")));
     }
     page.change_as_it_is(kind, lines);
 }
@@ -146,14 +146,14 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
     };
     let head = |lead: Lead, key: &str| lead.line(&format!("{}:", yaml::scalar(key)));
     let mut lines = vec![head(lead, key)];
-    let inside = lead.inside();
+    let inside = lead.for_members();
     for (key, value) in yaml::ordered(map) {
         match (key, value) {
             ("properties", Value::Object(fields)) if !fields.is_empty() => {
                 lines.push(head(inside, key));
                 let of_field = |(name, node): (&str, &Value)| {
                     let (kind, is_all) = kind_of(node);
-                    let line = yaml::summary(inside.inside(), Some(name), &kind);
+                    let line = yaml::summary(inside.for_members(), Some(name), &kind);
                     match line.strip_suffix('}').filter(|_| !is_all) {
                         Some(start) => format!("{start}, …}}"),
                         None => line,
@@ -162,7 +162,7 @@ fn outline(lead: Lead, key: &str, node: &Value, depth: usize) -> Vec<String> {
                 lines.extend(yaml::ordered(fields).into_iter().take(MOST_FIELDS).map(of_field));
                 if fields.len() > MOST_FIELDS {
                     let more = text::count(fields.len() - MOST_FIELDS, "more field");
-                    lines.push(inside.inside().line(&format!("# … {more}")));
+                    lines.push(inside.for_members().line(&format!("# … {more}")));
                 }
             }
             ("items" | "additionalProperties", Value::Object(_)) => {

@@ -30,7 +30,7 @@ impl HiddenValueMarks {
         match hiding {
             Hiding::Nothing => {}
             Hiding::Secret => {
-                let values = SecretValues::of(objects.iter().map(|object| object.to_string()));
+                let values = SecretValues::collect(objects.iter().map(|object| object.to_string()));
                 objects.iter_mut().for_each(|object| self.secret(object, &values));
             }
             Hiding::All => objects.iter_mut().for_each(|object| self.object(object)),

@@ -38,13 +38,13 @@ pub struct Matched {
 impl Matched {
     /// Matches by the merge keys of the schema, or else by [`KEYS`]. `None` if items lack the keys or two have the
     /// same.
-    pub fn of(live: &[Value], next: &[Value], shape: &MergeShape<'_, Value>) -> Option<Self> {
+    pub fn match_items(live: &[Value], next: &[Value], shape: &MergeShape<'_, Value>) -> Option<Self> {
         if let MergeShape::Keyed(keyed) = shape {
             let key = |item: &Value| match keyed.key(item)? {
                 ListItemKey::Keys(keys) => Some(keys.values().map(|value| unquoted(value)).collect()),
                 _ => None,
             };
-            if let Some(matched) = Self::by(live, next, key) {
+            if let Some(matched) = Self::match_by(live, next, key) {
                 return Some(matched);
             }
         }
@@ -57,11 +57,11 @@ impl Matched {
                 let values = keys.iter().filter_map(|key| item.get(key));
                 Some(values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect())
             };
-            Self::by(live, next, key)
+            Self::match_by(live, next, key)
         })
     }
 
-    fn by(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<Vec<String>>) -> Option<Self> {
+    fn match_by(live: &[Value], next: &[Value], key: impl Fn(&Value) -> Option<Vec<String>>) -> Option<Self> {
         let (live_keys, live) = index(live, &key)?;
         let (next_keys, _) = index(next, &key)?;
         let labels = |keys: &[Vec<String>]| keys.iter().map(|key| path::label(key)).collect();

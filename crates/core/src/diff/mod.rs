@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use hide::{HiddenValueMarks, Hiding};
-pub use shown::shown;
+pub use shown::without_server_fields;
 
 use crate::merge::MergeSchema;
 
@@ -89,8 +89,8 @@ pub fn compare(live: &Value, next: &Value, schema: MergeSchema<'_, Value>, is_cr
 }
 
 /// The diff of an object that is created.
-pub fn whole(next: &Value, all: bool) -> Diff {
-    finish(walk::whole(next, all), all)
+pub fn diff_created(next: &Value, all: bool) -> Diff {
+    finish(walk::added_lines(next, all), all)
 }
 
 /// A line about an object.

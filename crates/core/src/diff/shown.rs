@@ -10,7 +10,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 
 /// The object without server metadata, status and nulls.
-pub fn shown(mut object: Value) -> Value {
+pub fn without_server_fields(mut object: Value) -> Value {
     without_nulls(&mut object);
     let Some(members) = object.as_object_mut() else { return object };
     members.shift_remove("status");

@@ -296,7 +296,7 @@ fn a_diff_leaves_out_fields_that_the_server_maintains() {
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
             "labels": {"applyset.kubernetes.io/part-of": "x", "app": "web"}},
         "status": {"ready": true}, "spec": {"none": null}});
-    assert_eq!(shown(object), json!({"metadata": {"name": "a", "labels": {"app": "web"}}, "spec": {}}));
+    assert_eq!(without_server_fields(object), json!({"metadata": {"name": "a", "labels": {"app": "web"}}, "spec": {}}));
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_created_object_is_shown_whole() {
     let object =
         json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"b": "1\n2", "l": [{"x": 1, "y": 2}]}});
     assert_eq!(
-        text(&whole(&object, false)),
+        text(&diff_created(&object, false)),
         "+ kind: ConfigMap\n+ metadata:\n+   name: a\n+ data:\n+   b: |-\n+     1\n+     2\n+   l:\n+   - x: 1\n+     \"y\": 2\n"
     );
 }

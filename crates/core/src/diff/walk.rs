@@ -82,7 +82,7 @@ fn have_parts(live: &Value, next: &Value) -> bool {
 }
 
 /// The whole object as added lines. Only long texts are folded.
-pub fn whole(next: &Value, all: bool) -> Vec<Line> {
+pub fn added_lines(next: &Value, all: bool) -> Vec<Line> {
     let mut page = DiffPage::new(all);
     added(&mut page, Lead::default(), None, next);
     page.close()
@@ -97,11 +97,11 @@ fn added(page: &mut DiffPage, lead: Lead, key: Option<&str>, value: &Value) {
             let mut inside = lead;
             if let Some(key) = key {
                 head(page, key);
-                inside = lead.inside();
+                inside = lead.for_members();
             }
             for (key, value) in yaml::ordered(map) {
                 added(page, inside, Some(key), value);
-                inside = inside.rest();
+                inside = inside.without_dashes();
             }
         }
         (Value::Array(items), Some(key)) if !items.is_empty() => {
@@ -130,7 +130,7 @@ impl DiffWalk {
             self.members(live, next, schema, place);
         }
         if let (Value::Array(live), Value::Array(items)) = (live, next) {
-            match Matched::of(live, items, &schema.shape(next)) {
+            match Matched::match_items(live, items, &schema.shape(next)) {
                 Some(matched) => self.keyed(live, items, &matched, schema.items(), place),
                 None => self.listed(live, items, schema.items(), place),
             }
@@ -178,7 +178,7 @@ impl DiffWalk {
             self.value(live, next, schema, place.member(key));
             self.path.leave(steps);
             if is_keyword {
-                self.seen.shown(depth, &self.page);
+                self.seen.record_shown(depth, &self.page);
             }
         }
     }
@@ -211,7 +211,7 @@ impl DiffWalk {
                 let Some(node) = node else { continue };
                 definition::field(&mut self.page, kind, lead, &path, node);
             }
-            self.seen.shown(lead.depth, &self.page);
+            self.seen.record_shown(lead.depth, &self.page);
             return;
         }
         let lead = Lead { depth: self.path.heading(&mut self.page), dashes: 0 };
@@ -226,7 +226,7 @@ impl DiffWalk {
             }
         }
         if place.is_schema() {
-            self.seen.shown(lead.depth, &self.page);
+            self.seen.record_shown(lead.depth, &self.page);
         }
     }
 
@@ -275,7 +275,7 @@ impl DiffWalk {
                 self.one_sided(LineKind::Removed, item);
             }
             if live[index] != *item {
-                self.both(label, &live[index], item, schema, place);
+                self.diff_item(label, &live[index], item, schema, place);
             }
         }
         gone.for_each(|(_, item)| self.one_sided(LineKind::Removed, item));
@@ -308,7 +308,7 @@ impl DiffWalk {
                     let (before, after) = (&live[before], &next[after]);
                     let both = compared(before, after);
                     for (index, (before, after)) in before.iter().zip(after).take(both).enumerate() {
-                        self.both(&(start + index).to_string(), before, after, schema, place);
+                        self.diff_item(&(start + index).to_string(), before, after, schema, place);
                     }
                     before[both..].iter().for_each(|item| self.one_sided(LineKind::Removed, item));
                     after[both..].iter().for_each(|item| self.one_sided(LineKind::Added, item));
@@ -319,7 +319,7 @@ impl DiffWalk {
     }
 
     /// An item that exists on both sides.
-    fn both(&mut self, label: &str, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
+    fn diff_item(&mut self, label: &str, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
         // Of the lists in a CRD outside of its schemas, only `versions` has maps as items.
         let is_version = place == CrdRegion::Crd && self.has_versions;
         if is_version {
@@ -355,7 +355,7 @@ impl DiffWalk {
             self.page.change(LineKind::Removed, vec![line(marks[0])]);
             self.page.change(LineKind::Added, vec![line(marks[1])]);
         }
-        let inside = lead.inside();
+        let inside = lead.for_members();
         let [live, next] = [live, next].map(|text| text.lines().collect::<Vec<_>>());
         for part in lines::parts(&live, &next) {
             match part {

@@ -23,12 +23,12 @@ impl Lead {
     }
 
     /// For the lines after the one with the dashes.
-    pub fn rest(self) -> Self {
+    pub fn without_dashes(self) -> Self {
         Lead { dashes: 0, ..self }
     }
 
     /// For the members of a map.
-    pub fn inside(self) -> Self {
+    pub fn for_members(self) -> Self {
         Lead { depth: self.depth + 1, dashes: 0 }
     }
 }
@@ -47,7 +47,7 @@ fn push(out: &mut Vec<String>, lead: Lead, key: Option<&str>, value: &Value) {
             let mut lead = lead;
             for (key, value) in ordered(map) {
                 push(out, lead, Some(key), value);
-                lead = lead.rest();
+                lead = lead.without_dashes();
             }
         }
         (Value::Array(items), None) if !items.is_empty() => {
@@ -59,7 +59,7 @@ fn push(out: &mut Vec<String>, lead: Lead, key: Option<&str>, value: &Value) {
         }
         (Value::Object(map), Some(key)) if !map.is_empty() => {
             out.push(lead.line(&key));
-            ordered(map).into_iter().for_each(|(key, value)| push(out, lead.inside(), Some(key), value));
+            ordered(map).into_iter().for_each(|(key, value)| push(out, lead.for_members(), Some(key), value));
         }
         (Value::Array(items), Some(key)) if !items.is_empty() => {
             out.push(lead.line(&key));
@@ -67,15 +67,15 @@ fn push(out: &mut Vec<String>, lead: Lead, key: Option<&str>, value: &Value) {
             items.iter().for_each(|item| push(out, lead, None, item));
         }
         (Value::String(text), key) if text.contains('\n') => {
-            out.push(lead.line(&with(key, block_mark(text))));
-            out.extend(text.lines().map(|line| lead.inside().line(line)));
+            out.push(lead.line(&with_key(key, block_mark(text))));
+            out.extend(text.lines().map(|line| lead.for_members().line(line)));
         }
-        (value, key) => out.push(lead.line(&with(key, &short(value, usize::MAX)))),
+        (value, key) => out.push(lead.line(&with_key(key, &shorten(value, usize::MAX)))),
     }
 }
 
 /// `key: value`
-pub fn with(key: Option<String>, value: &str) -> String {
+pub fn with_key(key: Option<String>, value: &str) -> String {
     key.map_or_else(|| value.to_owned(), |key| format!("{key} {value}"))
 }
 
@@ -107,28 +107,28 @@ pub fn one_line(value: &Value, max: usize, deepest: usize) -> Option<String> {
 /// One line that represents a whole value.
 pub fn summary(lead: Lead, key: Option<&str>, value: &Value) -> String {
     let value = match value {
-        Value::Object(map) if key.is_none() && map.len() > 1 && short(value, SHORT).len() > SHORT => {
+        Value::Object(map) if key.is_none() && map.len() > 1 && shorten(value, SHORT).len() > SHORT => {
             // The name identifies the item.
             let name = map.get("name").and_then(Value::as_str).filter(|name| name.len() <= SHORT);
             let name = name.map(|name| format!("name: {}, ", in_flow(name))).unwrap_or_default();
             format!("{{{name}…}} # {}", text::count(map.len(), "field"))
         }
-        Value::Object(map) if !map.is_empty() && short(value, SHORT).len() > SHORT => {
+        Value::Object(map) if !map.is_empty() && shorten(value, SHORT).len() > SHORT => {
             format!("{{…}} # {}", text::count(map.len(), "field"))
         }
-        Value::Array(items) if !items.is_empty() && short(value, SHORT).len() > SHORT => {
+        Value::Array(items) if !items.is_empty() && shorten(value, SHORT).len() > SHORT => {
             format!("[…] # {}", text::count(items.len(), "item"))
         }
         Value::String(text) if text.contains('\n') => {
             format!("{} # {}", block_mark(text), text::count(text.lines().count(), "line"))
         }
-        value => short(value, usize::MAX),
+        value => shorten(value, usize::MAX),
     };
-    lead.line(&with(key.map(|key| format!("{}:", scalar(key))), &value))
+    lead.line(&with_key(key.map(|key| format!("{}:", scalar(key))), &value))
 }
 
 /// Flow YAML; ends soon after `max` bytes.
-fn short(value: &Value, max: usize) -> String {
+fn shorten(value: &Value, max: usize) -> String {
     let mut out = String::new();
     push_flow(&mut out, value, max, usize::MAX);
     out

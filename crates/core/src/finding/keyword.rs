@@ -26,12 +26,12 @@ pub struct KeywordChange {
 impl KeywordChange {
     /// The change of a keyword, from values that are displayed as JSON.
     pub fn new(keyword: &str, live: Option<impl Display>, desired: Option<impl Display>) -> Self {
-        KeywordChange { keyword: keyword.to_owned(), live: live.map(short), desired: desired.map(short) }
+        KeywordChange { keyword: keyword.to_owned(), live: live.map(shorten), desired: desired.map(shorten) }
     }
 }
 
 /// The value as JSON. Formatting stops at the maximum length.
-fn short(value: impl Display) -> String {
+fn shorten(value: impl Display) -> String {
     let mut short = Short { text: String::new(), room: LONGEST };
     if write!(short, "{value}").is_err() {
         short.text.push('…');

@@ -21,7 +21,7 @@ pub enum MergePathStep {
     Item(ListItemKey),
 }
 
-/// Identifies an item of a list. Values have the text form of [`Tree::written`].
+/// Identifies an item of a list. Values have the text form of [`Tree::canonical_text`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListItemKey {
     /// The item with these keys.
@@ -55,12 +55,12 @@ impl ListItemKey {
         let json = |text| serde_json::from_str::<Value>(text).ok();
         let read = match step.split_once(':') {
             Some(("k", keys)) => match json(keys) {
-                Some(Value::Object(keys)) => {
-                    Some(ListItemKey::Keys(keys.iter().map(|(name, value)| (name.clone(), value.written())).collect()))
-                }
+                Some(Value::Object(keys)) => Some(ListItemKey::Keys(
+                    keys.iter().map(|(name, value)| (name.clone(), value.canonical_text())).collect(),
+                )),
                 _ => None,
             },
-            Some(("v", value)) => json(value).map(|value| ListItemKey::Value(value.written())),
+            Some(("v", value)) => json(value).map(|value| ListItemKey::Value(value.canonical_text())),
             Some(("i", index)) => index.parse().ok().map(ListItemKey::Index),
             _ => None,
         };
@@ -71,9 +71,9 @@ impl ListItemKey {
     pub fn is_of<T: Tree>(&self, value: &T) -> bool {
         match self {
             ListItemKey::Keys(keys) => {
-                keys.iter().all(|(name, key)| value.member(name).is_some_and(|value| value.written() == *key))
+                keys.iter().all(|(name, key)| value.member(name).is_some_and(|value| value.canonical_text() == *key))
             }
-            ListItemKey::Value(text) => value.written() == *text,
+            ListItemKey::Value(text) => value.canonical_text() == *text,
             ListItemKey::Index(_) | ListItemKey::Other(_) => false,
         }
     }
@@ -86,7 +86,7 @@ impl ListItemKey {
         }
     }
 
-    fn written(&self) -> String {
+    fn to_text(&self) -> String {
         match self {
             ListItemKey::Keys(keys) => {
                 let keys: Vec<String> =
@@ -157,7 +157,7 @@ impl FieldSet {
             map.insert(".".into(), Value::Object(Map::new()));
         }
         map.extend(self.fields.iter().map(|(name, below)| (format!("f:{name}"), below.to_json())));
-        map.extend(self.items.iter().map(|(item, below)| (item.written(), below.to_json())));
+        map.extend(self.items.iter().map(|(item, below)| (item.to_text(), below.to_json())));
         Value::Object(map)
     }
 

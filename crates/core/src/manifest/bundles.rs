@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use gantry_catalog::bundle::{self, BundleReadError, BundleTexts, MEDIA_TYPE};
 
-use super::{Manifest, shown};
+use super::{Manifest, shown_text};
 use crate::problem::{Location, Problem};
 
 /// The folder of a bundle that holds its objects.
@@ -56,7 +56,7 @@ impl Folder {
     ///
     /// # Errors
     /// The directory is a bundle, but its annotations cannot be parsed.
-    pub fn of(directory: &Path) -> Result<Option<Folder>, Problem> {
+    pub fn read(directory: &Path) -> Result<Option<Folder>, Problem> {
         let file = directory.join(METADATA).join("annotations.yaml");
         let Ok(Some(annotations)) = text(&file) else { return Ok(None) };
         // Any other file of this name is read as a manifest.
@@ -84,7 +84,7 @@ impl Folder {
             let message = format!(
                 "subdirectories are not allowed within the \"manifests\" directory of the bundle image filesystem: found \
                  {:?}",
-                format!("{MANIFESTS}/{}", shown(&name))
+                format!("{MANIFESTS}/{}", shown_text(&name))
             );
             return Err(Problem::new(message).at(place(folder, 0)).help("move its files up into manifests/"));
         }
@@ -97,13 +97,13 @@ impl Folder {
     }
 
     /// The names of files next to the two folders that look like manifests.
-    pub fn others(&self) -> Vec<String> {
+    pub fn other_manifests(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let is_manifest = |path: &PathBuf| super::is_manifest_file(path) && path.is_file();
         let mut names: Vec<String> = entries
             .map(|entry| entry.path())
             .filter(is_manifest)
-            .map(|path| shown(&path.file_name().unwrap_or_default().to_string_lossy()))
+            .map(|path| shown_text(&path.file_name().unwrap_or_default().to_string_lossy()))
             .collect();
         names.sort();
         names
@@ -136,7 +136,7 @@ impl Folder {
             let csv =
                 manifests.iter().find(|manifest| is_csv(manifest) && *manifest.origin.source.name == *unreadable.file);
             match csv {
-                Some(csv) => Problem::new(format!("{}: {}", csv.object, shown(&unreadable.message)))
+                Some(csv) => Problem::new(format!("{}: {}", csv.object, shown_text(&unreadable.message)))
                     .at(csv.origin.location())
                     .help("OLM cannot read it either: fix the type of the field"),
                 None => problem(&self.path, unreadable),
@@ -144,7 +144,7 @@ impl Folder {
         })?;
         // If there are several, OLM uses the last one.
         let csv = manifests.extract_if(.., |manifest| is_csv(manifest)).last();
-        Ok(ManifestBundle { directory: shown(&self.path.to_string_lossy()), content, csv, manifests })
+        Ok(ManifestBundle { directory: shown_text(&self.path.to_string_lossy()), content, csv, manifests })
     }
 }
 
@@ -174,9 +174,9 @@ fn text(file: &Path) -> io::Result<Option<String>> {
 }
 
 fn problem(directory: &Path, BundleReadError { file, line, message, .. }: BundleReadError) -> Problem {
-    Problem::new(shown(&message)).at(place(&directory.join(file), line)).help("OLM cannot read it either")
+    Problem::new(shown_text(&message)).at(place(&directory.join(file), line)).help("OLM cannot read it either")
 }
 
 fn place(path: &Path, line: usize) -> Location {
-    Location { file: shown(&path.to_string_lossy()), line, column: 0 }
+    Location { file: shown_text(&path.to_string_lossy()), line, column: 0 }
 }

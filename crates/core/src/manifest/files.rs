@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::bundles::Folder;
 use super::objects::LARGE;
-use super::{ManifestSource, shown};
+use super::{ManifestSource, shown_text};
 use crate::parallel::in_parallel;
 use crate::problem::{Location, Problem};
 
@@ -57,7 +57,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
         match input.as_str() {
             "-" => gathered.standard_input(stdin.take()),
             url if url.starts_with("http://") || url.starts_with("https://") => {
-                let message = format!("{}: -f does not accept URLs", shown(url));
+                let message = format!("{}: -f does not accept URLs", shown_text(url));
                 let help = "download the manifest, review it, and pass the file";
                 gathered.problems.push(Problem::new(message).help(help));
             }
@@ -70,7 +70,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
 
 impl GatheredSources {
     /// Sources that are already in memory.
-    pub fn of(sources: Vec<Arc<ManifestSource>>) -> Self {
+    pub fn from_sources(sources: Vec<Arc<ManifestSource>>) -> Self {
         let texts = sources.iter().map(|source| source.shared_text().clone()).collect();
         GatheredSources { sources, texts, ..GatheredSources::default() }
     }
@@ -78,7 +78,8 @@ impl GatheredSources {
     /// Standard input can be read once; a second `-` adds nothing.
     fn standard_input(&mut self, stdin: Option<impl Read>) {
         if let Some(stdin) = stdin {
-            self.standard_input = Some((self.files.len(), taken("-".into(), read(stdin, 0, self.most), self.most)));
+            self.standard_input =
+                Some((self.files.len(), source_from_bytes("-".into(), read(stdin, 0, self.most), self.most)));
         }
     }
 
@@ -98,7 +99,8 @@ impl GatheredSources {
             self.walk(directory, &mut files);
         }
         if files.is_empty() && self.problems.len() == problems_before {
-            let problem = Problem::new("the directory has no .yaml, .yml or .json file").at(whole(&name(directory)));
+            let problem =
+                Problem::new("the directory has no .yaml, .yml or .json file").at(whole_file(&name(directory)));
             self.empty.push(problem.help("pass files with other extensions by name"));
         }
         for found in files {
@@ -111,7 +113,7 @@ impl GatheredSources {
 
     /// Whether a directory is a bundle. Adds the bundle to `files`, or reports its problem.
     fn is_bundle(&mut self, directory: &Path, files: &mut Vec<InputEntry>) -> bool {
-        match Folder::of(directory) {
+        match Folder::read(directory) {
             Ok(None) => return false,
             Ok(Some(folder)) => files.push(InputEntry::Bundle(folder)),
             Err(problem) => self.problems.push(problem),
@@ -133,10 +135,10 @@ impl GatheredSources {
         files.into_iter().for_each(|file| self.file(file));
         let of_bundle = self.files[before..].iter().map(|file| (name(file), self.bundles.len()));
         self.bundle_of.extend(of_bundle);
-        if let [first, more @ ..] = &folder.others()[..] {
+        if let [first, more @ ..] = &folder.other_manifests()[..] {
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             let message = format!("gantry reads only manifests/ of a bundle, not {first}{more} next to it");
-            let notice = Problem::new(message).at(whole(&name(&folder.path)));
+            let notice = Problem::new(message).at(whole_file(&name(&folder.path)));
             self.notices.push(notice.help("pass it with its own -f to deploy it"));
         }
         self.bundles.push(folder);
@@ -161,11 +163,11 @@ impl GatheredSources {
             }
             match fs::metadata(&path) {
                 Ok(target) if target.is_dir() => {
-                    let problem = Problem::new("a link to a directory, not followed").at(whole(&name(&path)));
+                    let problem = Problem::new("a link to a directory, not followed").at(whole_file(&name(&path)));
                     self.notices.push(problem.help("pass it with its own -f to deploy it"));
                 }
                 Ok(target) if is_manifest && !target.is_file() => {
-                    self.notices.push(Problem::new("not a regular file, not read").at(whole(&name(&path))));
+                    self.notices.push(Problem::new("not a regular file, not read").at(whole_file(&name(&path))));
                 }
                 // This includes broken links, which are reported when they are read.
                 _ if is_manifest => files.push(InputEntry::File(path)),
@@ -179,7 +181,7 @@ impl GatheredSources {
             let message = format!("a link that leads out of the repository, to {}", name(&to));
             let help = "manifests of others must not name your files: replace the link by the file, or pass the file \
                         itself with -f";
-            return self.problems.push(Problem::new(message).at(whole(&name(&path))).help(help));
+            return self.problems.push(Problem::new(message).at(whole_file(&name(&path))).help(help));
         }
         let identity = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.seen.insert(identity) {
@@ -195,13 +197,13 @@ impl GatheredSources {
                 let metadata = file.metadata().ok().filter(Metadata::is_file);
                 // Without a size hint, the buffer can grow to twice the size of the file.
                 let size = metadata.as_ref().map_or(0, Metadata::len);
-                let taken = taken(name(path), read(file, size, most), most)?;
+                let taken = source_from_bytes(name(path), read(file, size, most), most)?;
                 // OLM reads a bundle, and skips such files.
                 let is_of_bundle = || bundle_of.contains_key(&name(path));
                 if metadata.is_some() && taken.text.is_empty() && !is_of_bundle() {
                     // What is left of a copy that broke off. With --prune, its objects would be deleted.
                     let help = "restore it; if it has no objects on purpose, remove it or write a comment into it";
-                    return Err(Problem::new("the file is empty").at(whole(&name(path))).help(help));
+                    return Err(Problem::new("the file is empty").at(whole_file(&name(path))).help(help));
                 }
                 Ok(ReadSource { file: metadata.map(|_| path.clone()), ..taken })
             }
@@ -255,7 +257,7 @@ struct ReadSource {
     file: Option<PathBuf>,
 }
 
-/// Reads up to one byte more than `most`, so [`taken`] can detect a source that is too large. `size` is the initial
+/// Reads up to one byte more than `most`, so [`source_from_bytes`] can detect a source that is too large. `size` is the initial
 /// capacity.
 fn read(reader: impl Read, size: u64, most: usize) -> io::Result<Vec<u8>> {
     let most = most as u64 + 1;
@@ -265,12 +267,12 @@ fn read(reader: impl Read, size: u64, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// The source of this name and content.
-fn taken(name: String, bytes: io::Result<Vec<u8>>, most: usize) -> Result<ReadSource, Problem> {
+fn source_from_bytes(name: String, bytes: io::Result<Vec<u8>>, most: usize) -> Result<ReadSource, Problem> {
     match bytes {
-        Err(error) => Err(Problem::new(explain(&error)).at(whole(&name))),
+        Err(error) => Err(Problem::new(explain(&error)).at(whole_file(&name))),
         Ok(bytes) if bytes.len() > most => {
             let message = format!("larger than the limit of {} MiB per source", most >> 20);
-            Err(Problem::new(message).at(whole(&name)).help("split it into several files"))
+            Err(Problem::new(message).at(whole_file(&name)).help("split it into several files"))
         }
         Ok(bytes) => text_of(&name, bytes).map(|text| ReadSource { name, text, file: None }),
     }
@@ -349,9 +351,9 @@ fn unreadable(path: &Path, error: &io::Error) -> Problem {
         && let Ok(leads_to) = fs::read_link(path)
     {
         let message = format!("broken symbolic link: {} does not exist", name(&leads_to));
-        return Problem::new(message).at(whole(&name(path))).help("remove the link, or restore what it links to");
+        return Problem::new(message).at(whole_file(&name(path))).help("remove the link, or restore what it links to");
     }
-    Problem::new(explain(error)).at(whole(&name(path)))
+    Problem::new(explain(error)).at(whole_file(&name(path)))
 }
 
 fn explain(error: &io::Error) -> String {
@@ -364,10 +366,10 @@ fn explain(error: &io::Error) -> String {
 
 /// A path for messages and reports.
 fn name(path: &Path) -> String {
-    shown(&path.to_string_lossy())
+    shown_text(&path.to_string_lossy())
 }
 
-fn whole(file: &str) -> Location {
+fn whole_file(file: &str) -> Location {
     Location { file: file.to_owned(), line: 0, column: 0 }
 }
 

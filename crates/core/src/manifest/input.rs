@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::documents::{self, Piece};
 use super::files::{self, GatheredSources};
 use super::objects::{self, ManifestReading};
-use super::{LoadedManifests, MAX_SOURCE_BYTES, Manifest, ManifestOrigin, ManifestSource, foresight, shown};
+use super::{LoadedManifests, MAX_SOURCE_BYTES, Manifest, ManifestOrigin, ManifestSource, foresight, shown_text};
 use crate::parallel::in_parallel;
 use crate::problem::{Error, Location, Problem};
 
@@ -60,15 +60,15 @@ impl Input {
     /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns the
     /// problems together with its own.
     pub fn open(arguments: &[String], stdin: &mut Option<impl Read>) -> Input {
-        Self::of(arguments, files::gather(arguments, stdin, MAX_SOURCE_BYTES))
+        Self::from_sources(arguments, files::gather(arguments, stdin, MAX_SOURCE_BYTES))
     }
 
     /// Texts that a program rendered from the arguments.
-    pub fn made(arguments: &[String], sources: Vec<Arc<ManifestSource>>) -> Input {
-        Self::of(arguments, GatheredSources::of(sources))
+    pub fn rendered(arguments: &[String], sources: Vec<Arc<ManifestSource>>) -> Input {
+        Self::from_sources(arguments, GatheredSources::from_sources(sources))
     }
 
-    fn of(arguments: &[String], mut gathered: GatheredSources) -> Input {
+    fn from_sources(arguments: &[String], mut gathered: GatheredSources) -> Input {
         let texts = std::mem::take(&mut gathered.texts);
         let cut = in_parallel(&texts, |text| {
             let pieces = documents::split(text, MAX_DOCUMENTS)?;
@@ -150,7 +150,7 @@ impl Input {
         let is_empty = problems.is_empty() && loaded.is_empty();
         problems.extend(empty);
         if problems.is_empty() && is_empty {
-            let names: Vec<String> = arguments.iter().map(|argument| shown(argument)).collect();
+            let names: Vec<String> = arguments.iter().map(|argument| shown_text(argument)).collect();
             let problem = Problem::new(format!("no objects found in {}", names.join(", ")));
             problems.push(problem.help("the files are empty or contain only comments"));
         }
@@ -249,7 +249,7 @@ fn too_many(source: &ManifestSource) -> Problem {
 impl From<Arc<ManifestSource>> for Input {
     /// An input of one text that is already in memory.
     fn from(source: Arc<ManifestSource>) -> Input {
-        let mut gathered = GatheredSources::of(vec![source.clone()]);
+        let mut gathered = GatheredSources::from_sources(vec![source.clone()]);
         let whole = source.shared_text();
         let pieces = documents::split(whole, MAX_DOCUMENTS);
         if pieces.is_none() {

@@ -82,14 +82,14 @@ impl Manifest {
 
     /// Like [`Manifest::may_contain`], for words in the labels and annotations. It reads no further than the metadata.
     pub fn metadata_may_contain(&self, words: &[&str]) -> bool {
-        let Some(json) = self.raw.held() else { return self.may_contain(words) };
+        let Some(json) = self.raw.text_in_memory() else { return self.may_contain(words) };
         has_any(scan::member(json, "metadata").unwrap_or_default(), words)
     }
 
     /// Whether one of these words may be in the object, as a key or in a value. This is fast: it builds no JSON and no
     /// tree. The words must consist of plain letters, digits, dots and dashes.
     pub fn may_contain(&self, words: &[&str]) -> bool {
-        match self.raw.held() {
+        match self.raw.text_in_memory() {
             Some(json) => has_any(json, words),
             None => {
                 let text = &self.origin.source.text()[self.origin.bytes.clone()];
@@ -145,8 +145,8 @@ impl LoadedManifests {
                 }
                 Entry::Occupied(entry) => entry.into_mut(),
             };
-            let object = shown(&manifest.object.to_string());
-            let (here, there) = (Spans::of(&manifest.origin).locate(&[]).location, known.origin.location());
+            let object = shown_text(&manifest.object.to_string());
+            let (here, there) = (Spans::parse(&manifest.origin).locate(&[]).location, known.origin.location());
             if manifest.bundle.is_none() && manifest.is_repetition_of(known) {
                 notice.get_or_insert((object, here, there));
                 repeated.insert(number);
@@ -195,6 +195,6 @@ pub fn read(source: &Arc<ManifestSource>) -> Result<LoadedManifests, Vec<Problem
 }
 
 /// Text from a manifest as part of a message: safe for a terminal, on one line, and not too long.
-pub fn shown(text: &str) -> String {
+pub fn shown_text(text: &str) -> String {
     crate::text::sanitize(&crate::text::cut(text, 120)).into_owned()
 }

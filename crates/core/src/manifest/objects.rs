@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::documents::Piece;
 use super::spans::steps;
-use super::{ConfigDocument, Manifest, ManifestOrigin, ManifestSource, hints, shown};
+use super::{ConfigDocument, Manifest, ManifestOrigin, ManifestSource, hints, shown_text};
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use gantry_yaml as yaml;
@@ -98,8 +98,8 @@ impl ManifestReader<'_> {
     fn broken(&mut self, text: &str, error: &yaml::YamlError) {
         let at = self.location(error.line, error.column);
         let problem = match hints::for_broken(text) {
-            Some(hint) => Problem::new(format!("{} ({})", hint.message, shown(&error.message))).help(hint.help),
-            None => Problem::new(format!("not valid YAML: {}", shown(&error.message))),
+            Some(hint) => Problem::new(format!("{} ({})", hint.message, shown_text(&error.message))).help(hint.help),
+            None => Problem::new(format!("not valid YAML: {}", shown_text(&error.message))),
         };
         self.reading.problems.push(problem.at(at));
     }
@@ -107,7 +107,7 @@ impl ManifestReader<'_> {
     fn duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
         for duplicate in duplicates {
             let first = self.location(duplicate.first.line, duplicate.first.column);
-            let message = format!("duplicate key {:?}; the last value wins", shown(&duplicate.key));
+            let message = format!("duplicate key {:?}; the last value wins", shown_text(&duplicate.key));
             let notice = Problem::new(message).at(self.location(duplicate.again.line, duplicate.again.column));
             self.reading.notices.push(notice.help(format!("remove one of them; the first is at {first}")));
         }
@@ -274,7 +274,7 @@ impl ManifestReader<'_> {
             ("kind", &kind, is_kind as fn(&str) -> bool),
         ] {
             if !fits(value) {
-                let message = format!("{:?} is not a valid {field}", shown(value));
+                let message = format!("{:?} is not a valid {field}", shown_text(value));
                 return Err(Problem::new(message).at(place(&[field.into()])));
             }
         }
@@ -310,7 +310,7 @@ impl ManifestReader<'_> {
         let namespace = field("namespace")?;
         for (field, value) in [("name", Some(&name)), ("namespace", namespace.as_ref())] {
             if let Some(value) = value.filter(|value| !is_path_segment(value)) {
-                let message = format!("{:?} is not a valid metadata.{field}", shown(value));
+                let message = format!("{:?} is not a valid metadata.{field}", shown_text(value));
                 let problem = Problem::new(message).at(place(&["metadata".into(), field.into()]));
                 return Err(problem.help("'.', '..', and names with '/', '%' or control characters are not allowed"));
             }

@@ -37,7 +37,7 @@ pub struct ValueLocation {
 
 impl<'a> Spans<'a> {
     /// Parses the object again: only its own text if that is known, otherwise its whole document.
-    pub fn of(origin: &'a ManifestOrigin) -> Spans<'a> {
+    pub fn parse(origin: &'a ManifestOrigin) -> Spans<'a> {
         let read = if origin.within.is_empty() { None } else { ParsedManifest::item(origin) };
         Spans { origin, read: read.or_else(|| ParsedManifest::document(origin)) }
     }

@@ -82,7 +82,7 @@ fn an_object_has_its_file_line_and_document() {
 fn positions_are_found_on_demand() {
     let text = format!("{}---\n{CRD}", config_map("a"));
     let loaded = from_text(&text).unwrap();
-    let spans = Spans::of(&loaded.manifests[1].origin);
+    let spans = Spans::parse(&loaded.manifests[1].origin);
     let locate = |path: &[Step]| {
         let found = spans.locate(path);
         (found.location.line, found.location.column, found.length, found.depth)
@@ -112,7 +112,7 @@ fn positions_inside_lists_are_those_of_the_file() {
     for text in [block, json, &one_line, anchored, &format!("a: 1\n---\n{block}")[5..]] {
         let loaded = from_text(text).unwrap();
         let origin = &loaded.manifests[1].origin;
-        let found = Spans::of(origin).locate(&["metadata".into(), "name".into()]);
+        let found = Spans::parse(origin).locate(&["metadata".into(), "name".into()]);
         let line = text.lines().nth(found.location.line - 1).unwrap();
         let key: String = line.chars().skip(found.location.column - 1).take(found.length).collect();
         assert_eq!((key.trim_matches('"'), found.depth), ("name", 2), "{text}");
@@ -165,12 +165,12 @@ fn json_values_are_read_alone_and_one_after_another() {
     let emoji = object("a").replace("\"a\"", "\"a\",\"x\":\"\\ud83d\\ude00\"");
     let loaded = from_text(&format!("\n{emoji}")).unwrap();
     assert_eq!(loaded.manifests[0].raw.value()["metadata"]["x"], "😀");
-    let place = Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]);
+    let place = Spans::parse(&loaded.manifests[0].origin).locate(&["metadata".into()]);
     assert_eq!((place.depth, place.location.line), (1, 2));
     // This key is too long for YAML.
     let long = object("a").replace("\"a\"", &format!("\"a\",\"{}\":1", "k".repeat(1100)));
     let loaded = from_text(&format!("\n{long}")).unwrap();
-    assert_eq!(Spans::of(&loaded.manifests[0].origin).locate(&["metadata".into()]).depth, 0);
+    assert_eq!(Spans::parse(&loaded.manifests[0].origin).locate(&["metadata".into()]).depth, 0);
     assert_eq!(problems(&format!("{}\n{{\"a\": }}x", object("a"))).len(), 1);
 }
 
@@ -401,7 +401,7 @@ proptest::proptest! {
         }
         if let Ok(loaded) = from_text(&text) {
             for manifest in &loaded.manifests {
-                let found = Spans::of(&manifest.origin).locate(&["metadata".into(), "name".into()]);
+                let found = Spans::parse(&manifest.origin).locate(&["metadata".into(), "name".into()]);
                 assert!(found.location.line <= text.lines().count());
             }
         }

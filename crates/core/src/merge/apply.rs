@@ -93,7 +93,7 @@ fn write(live: &mut Value, intent: &Value, schema: MergeSchema<'_, Value>) {
         // A null leaves existing parts alone.
         (live, Value::Null, _) if schema.merges(live) => {}
         (Value::Array(live), Value::Array(intent), MergeShape::Set) => {
-            write_items(live, intent, MergeSchema::Scalar, |item| Some(ListItemKey::Value(item.written())));
+            write_items(live, intent, MergeSchema::Scalar, |item| Some(ListItemKey::Value(item.canonical_text())));
         }
         (Value::Array(live), Value::Array(intent), MergeShape::Keyed(keyed)) => {
             write_items(live, intent, keyed.items, |item| keyed.key(item));
@@ -120,7 +120,7 @@ fn write_items(
     }
     let of_live: Vec<Option<usize>> = live.iter().map(|item| index.get(&key(item)).copied()).collect();
     let mut old = std::mem::take(live);
-    live.extend(order::places(&of_live, wanted.len()).into_iter().map(|place| {
+    live.extend(order::merged_order(&of_live, wanted.len()).into_iter().map(|place| {
         let mut item = place.live.map(|at| old[at].take());
         if let Some(at) = place.intent {
             match &mut item {
@@ -221,7 +221,7 @@ impl FieldRemoval {
                     }
                 }
                 (ListItemKey::Value(text), _) => {
-                    let is_it = |known: &Value| known.written() == *text;
+                    let is_it = |known: &Value| known.canonical_text() == *text;
                     if !wanted.iter().any(is_it) && others.is_empty() {
                         let length = list.len();
                         list.retain(|known| !is_it(known));

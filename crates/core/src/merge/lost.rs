@@ -31,7 +31,7 @@ impl Owned<'_> {
     }
 
     /// Whether the node itself is owned, not only nodes below it.
-    fn itself(self) -> bool {
+    fn owns_itself(self) -> bool {
         match self {
             Owned::AllLive => true,
             Owned::Fields(fields) => fields.has_itself(),
@@ -72,20 +72,20 @@ pub fn lost_fields_below<V: Tree, S: Tree>(
 
 /// Whether `desired` may change an owned field; `false` means that nothing is lost under any schema.
 pub fn overlaps<V: Tree>(desired: &V, live: &V, owned: Owned<'_>) -> bool {
-    fn below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
+    fn loses_below<V: Tree>(desired: &V, live: Option<&V>, owned: Owned<'_>) -> bool {
         let is_map = |value: &V| matches!(value.view(), ValueView::Map(_));
         match (live, owned) {
             (None, Owned::AllLive) => false,
             (Some(live), Owned::Fields(fields)) if fields.has_below() && is_map(desired) && is_map(live) => {
                 any_member(desired, |key, value| {
-                    owned.field(key).is_some_and(|owned| below(value, live.member(key), owned))
+                    owned.field(key).is_some_and(|owned| loses_below(value, live.member(key), owned))
                 })
             }
             _ => !live.is_some_and(|live| live.same_value(desired)),
         }
     }
     any_member(desired, |key, value| {
-        can_change(key) && owned.field(key).is_some_and(|owned| below(value, live.member(key), owned))
+        can_change(key) && owned.field(key).is_some_and(|owned| loses_below(value, live.member(key), owned))
     })
 }
 
@@ -121,7 +121,7 @@ fn walk<V: Tree, S: Tree>(
             let live = live.map_or(&[][..], items);
             for item in items(desired) {
                 let is_repeated = live.iter().filter(|live| live.same_value(item)).nth(1).is_some();
-                let item = ListItemKey::Value(item.written());
+                let item = ListItemKey::Value(item.canonical_text());
                 if is_repeated && owned.item(&item).is_some() {
                     let mut path = path.clone();
                     path.push(MergePathStep::Item(item));
@@ -130,7 +130,7 @@ fn walk<V: Tree, S: Tree>(
             }
         }
         MergeShape::Map if live.is_none_or(is_map) => {
-            if live.is_none() && owned.itself() {
+            if live.is_none() && owned.owns_itself() {
                 found.push(path.clone());
             }
             desired.all_members(&mut |key, value| {
@@ -153,7 +153,7 @@ fn walk<V: Tree, S: Tree>(
                 match is_repeated {
                     // Items with the same keys are one field together. The apply replaces all of them by the one of the
                     // manifest, even if it equals one of them.
-                    true if owned.itself() => found.push(path.clone()),
+                    true if owned.owns_itself() => found.push(path.clone()),
                     true => walk(item, None, owned, keyed.items, path, found),
                     false => walk(item, first, owned, keyed.items, path, found),
                 }
@@ -165,7 +165,7 @@ fn walk<V: Tree, S: Tree>(
             if matches!(desired.view(), ValueView::Null) && live.is_some_and(|live| schema.merges(live)) => {}
         // If an atomic value was merged before, the server treats its recorded parts as the whole value.
         MergeShape::Atomic if !is_same() => found.push(path.clone()),
-        MergeShape::Leaf | MergeShape::Map if !is_same() && owned.itself() => found.push(path.clone()),
+        MergeShape::Leaf | MergeShape::Map if !is_same() && owned.owns_itself() => found.push(path.clone()),
         _ => {}
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct MergedItem {
 /// The order after an apply. `live` has an element for each item of the live list: the index of the same item in the
 /// manifest, or `None` if the manifest does not contain it. The manifest has `intent` items, without duplicates. Of
 /// duplicates in the live list that are also in the manifest, one remains, with the content of the manifest.
-pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<MergedItem> {
+pub(super) fn merged_order(live: &[Option<usize>], intent: usize) -> Vec<MergedItem> {
     let mut live_of = vec![None; intent];
     let mut is_double = vec![false; intent];
     for (at, item) in live.iter().enumerate() {
@@ -62,9 +62,9 @@ pub(super) fn places(live: &[Option<usize>], intent: usize) -> Vec<MergedItem> {
     places
 }
 
-/// Whether an apply keeps the order of the live list; the parameters are those of [`places`].
+/// Whether an apply keeps the order of the live list; the parameters are those of [`merged_order`].
 pub fn keeps_order(live: &[Option<usize>], intent: usize) -> bool {
-    let places = places(live, intent);
+    let places = merged_order(live, intent);
     places.len() == live.len() && places.iter().enumerate().all(|(at, place)| place.live == Some(at))
 }
 
@@ -77,7 +77,7 @@ mod tests {
         let chars = |text: &str| text.chars().collect::<Vec<char>>();
         let (live, wanted) = (chars(live), chars(intent));
         let name = |place: MergedItem| place.intent.map_or_else(|| live[place.live.unwrap()], |item| wanted[item]);
-        places(&of_live, wanted.len()).into_iter().map(name).collect()
+        merged_order(&of_live, wanted.len()).into_iter().map(name).collect()
     }
 
     #[test]

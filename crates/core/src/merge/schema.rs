@@ -199,9 +199,9 @@ impl<S: Tree> Keyed<'_, S> {
             MergeSchema::Node(MergeNode { node, .. }) => node.member("properties"),
             _ => None,
         };
-        let default = |key: &str| Some(properties?.member(key)?.member("default")?.written());
+        let default = |key: &str| Some(properties?.member(key)?.member("default")?.canonical_text());
         let part = |key: &&str| {
-            let value = item.member(key).map(Tree::written).or_else(|| default(key))?;
+            let value = item.member(key).map(Tree::canonical_text).or_else(|| default(key))?;
             Some(((*key).to_owned(), value))
         };
         let parts: BTreeMap<String, String> = self.keys.iter().filter_map(part).collect();

@@ -54,7 +54,7 @@ enum Upto {
 }
 
 impl Upto {
-    fn of(self, clusters: usize) -> usize {
+    fn clusters_reached(self, clusters: usize) -> usize {
         match self {
             Upto::Number(number) => number.min(clusters),
             Upto::Share(share) => clusters.saturating_mul(share).div_ceil(100),
@@ -97,7 +97,7 @@ impl Waves {
         let mut reached = 0;
         let mut sizes = Vec::new();
         for wave in &self.0 {
-            let upto = wave.of(clusters);
+            let upto = wave.clusters_reached(clusters);
             if upto > reached {
                 sizes.push(upto - reached);
                 reached = upto;

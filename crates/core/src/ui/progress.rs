@@ -119,7 +119,7 @@ impl ProgressStage {
     }
 
     /// Shows other running items below, one per line; an empty list removes the lines.
-    pub fn below<'l>(&self, lines: impl IntoIterator<Item = &'l str>) {
+    pub fn show_below<'l>(&self, lines: impl IntoIterator<Item = &'l str>) {
         if self.bar.is_none() {
             return;
         }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn lines_below_a_stage_are_escaped_and_fit_the_width() {
         let stage = hidden(Some(1));
-        stage.below(["a\u{1b}[2Jb", &"ä".repeat(500)]);
+        stage.show_below(["a\u{1b}[2Jb", &"ä".repeat(500)]);
         let lines = stage.below.lock().unwrap().clone();
         assert_eq!(lines[0], "a\\u{1b}[2Jb");
         assert!(text::width(&lines[1]) < super::super::width(true, None) && lines[1].ends_with('…'), "{lines:?}");

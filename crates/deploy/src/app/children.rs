@@ -60,7 +60,7 @@ pub async fn find(members: &[AppObject], target: &Target, rules: &[WaitRule]) ->
             namespaces.into_iter().map(move |namespace| (resource.clone(), namespace))
         });
         let list = async |(resource, namespace): (Arc<Resource>, &str)| {
-            let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
+            let request = ListRequest { namespace: Some(namespace), ..ListRequest::new(&resource, PAGE) };
             let gather = |all: &mut Vec<AppObject>, json: &str| {
                 let found = read_with_readiness(json, &resource, rules);
                 let is_owned = |found: &AppObject| {
@@ -105,13 +105,13 @@ fn place(found: &AppObject) -> Option<(String, String)> {
 }
 
 impl Children {
-    fn of(&self, uid: &str) -> &[AppObject] {
+    fn owned_by(&self, uid: &str) -> &[AppObject] {
         self.by_owner.get(uid).map_or(&[], Vec::as_slice)
     }
 
     /// The objects that the object with this uid owns, each followed by what it owns itself.
     pub fn each_below(&self, uid: &str, depth: usize, visit: &mut impl FnMut(usize, &AppObject)) {
-        for child in self.of(uid) {
+        for child in self.owned_by(uid) {
             visit(depth, child);
             // Objects found on the last level own nothing, so there are no cycles.
             self.each_below(&child.facts.uid, depth + 1, visit);
@@ -133,7 +133,7 @@ impl Children {
     }
 
     fn each_found_below<'a>(&'a self, uid: &str, all: &mut Vec<&'a AppObject>) {
-        for child in self.of(uid) {
+        for child in self.owned_by(uid) {
             all.push(child);
             self.each_found_below(&child.facts.uid, all);
         }
@@ -145,6 +145,6 @@ impl Children {
             json!({"object": child.object, "uid": child.facts.uid, "created": child.facts.created,
                 "readiness": child.facts.readiness.as_ref().map(Readiness::json), "owned": self.json(&child.facts.uid)})
         };
-        self.of(uid).iter().map(entry).collect()
+        self.owned_by(uid).iter().map(entry).collect()
     }
 }

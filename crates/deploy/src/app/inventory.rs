@@ -49,7 +49,7 @@ pub struct AppMember {
 
 impl AppMember {
     /// The member that this object is.
-    pub fn of(object: &ObjectRef, uid: &str, adopted: bool) -> Self {
+    pub fn new(object: &ObjectRef, uid: &str, adopted: bool) -> Self {
         AppMember {
             group: object.group().to_owned(),
             kind: object.kind.clone(),
@@ -159,7 +159,7 @@ impl MemberLines {
     }
 
     /// The text in a ConfigMap; `None` if it has none.
-    pub fn of(config_map: &ConfigMap) -> Option<Self> {
+    pub fn read(config_map: &ConfigMap) -> Option<Self> {
         let packed = config_map.value(PACKED_KEY).filter(|text| !text.is_empty());
         let text = packed.or_else(|| config_map.value(PLAIN_KEY))?.to_owned();
         Some(MemberLines { text, packed: packed.is_some() })

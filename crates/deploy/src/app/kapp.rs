@@ -121,10 +121,10 @@ impl KappAppRecord {
             .collect();
         let read = target.read(&wanted, &|_, _| ()).await?;
         let live = objects.into_iter().zip(read).find_map(|(object, live)| Some((object, live?)));
-        live.map(|(object, live)| Self::of(object, live).map_err(Error::failed)).transpose()
+        live.map(|(object, live)| Self::parse(object, live).map_err(Error::failed)).transpose()
     }
 
-    fn of(object: ObjectRef, live: LiveObject) -> std::result::Result<Self, Problem> {
+    fn parse(object: ObjectRef, live: LiveObject) -> std::result::Result<Self, Problem> {
         let wrong = |why: String| {
             Problem::new(format!("{object} is not the record of a kapp app: {why}"))
                 .help("name the app as kapp ls does: --from-kapp=NAME, in the namespace of -n")
@@ -237,7 +237,7 @@ impl KappAppRecord {
         let selector = format!("{KAPP_APP}={}", self.id);
         let list = async |namespace: Option<&str>| {
             let request =
-                ListRequest { namespace, label_selector: Some(&selector), ..ListRequest::of(&resource, PAGE) };
+                ListRequest { namespace, label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
             let gather = |all: &mut Vec<AppObject>, json: &str| all.extend(read(json, &resource));
             target.list(&request).gather(gather).await
         };
@@ -290,7 +290,7 @@ impl KappAppRecord {
             let request = ListRequest {
                 namespace: self.object.namespace.as_deref(),
                 label_selector: Some(&selector),
-                ..ListRequest::of(&resource, PAGE)
+                ..ListRequest::new(&resource, PAGE)
             };
             let gather = |all: &mut Vec<AppObject>, json: &str| all.extend(read(json, &resource));
             let found = self.listed(target.list(&request).gather(gather).await)?.unwrap_or_default();
@@ -385,7 +385,7 @@ mod tests {
             name: "shop.apps.k14s.io".into(),
         };
         let live = LiveObject { raw: RawObject::from_value(&json), uid: "u".into(), resource_version: "1".into() };
-        KappAppRecord::of(object, live).map_err(|problem| problem.message)
+        KappAppRecord::parse(object, live).map_err(|problem| problem.message)
     }
 
     #[test]

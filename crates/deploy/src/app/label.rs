@@ -32,16 +32,16 @@ fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Resul
 /// # Errors
 /// Manifests that already have such a label: it says which set an object belongs to, and only the tool that keeps the
 /// set may write it.
-pub fn put(manifests: &mut [Manifest], id: &str) -> Result<()> {
+pub fn put_label(manifests: &mut [Manifest], id: &str) -> Result<()> {
     let mut problems = Vec::new();
     for manifest in manifests {
         if manifest.metadata_may_contain(&["applyset.kubernetes.io"]) && has_label(&manifest.raw.json()) {
-            let at = Spans::of(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
+            let at = Spans::parse(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
             let message = format!("{}: the label {PART_OF} is set by the tool that keeps an ApplySet", manifest.object);
             problems.push(Problem::new(message).at(at.location).help("remove the label from the manifest"));
             continue;
         }
-        manifest.raw = match manifest.raw.held() {
+        manifest.raw = match manifest.raw.text_in_memory() {
             Some(json) => RawObject::new(labelled(json, id)),
             None => {
                 let (raw, id) = (manifest.raw.clone(), id.to_owned());
@@ -72,7 +72,7 @@ pub fn add(manifests: &mut [Manifest], labels: &BTreeMap<String, String>) {
                 object.to_string()
             }
         };
-        manifest.raw = match manifest.raw.held() {
+        manifest.raw = match manifest.raw.text_in_memory() {
             Some(_) => RawObject::new(with(&manifest.raw)),
             None => {
                 let raw = manifest.raw.clone();

@@ -85,7 +85,7 @@ fn is_written_by_others(object: &ObjectRef, manifest: &str) -> bool {
 impl Mark {
     /// The mark of an object that matches its manifest, from the JSON of the live object or of its metadata alone.
     /// `None` if its metadata cannot show whether it stays so.
-    pub fn of(object: &ObjectRef, manifest: &RawObject, live: &str, field_manager: &str) -> Option<Self> {
+    pub fn compute(object: &ObjectRef, manifest: &RawObject, live: &str, field_manager: &str) -> Option<Self> {
         let manifest = manifest.json();
         if !is_kept(object.group(), &object.kind) || is_written_by_others(object, &manifest) {
             return None;
@@ -165,7 +165,7 @@ impl LastApplied {
     /// The text to store beside an inventory: a header line, and the mark of each member in the inventory's order.
     /// `None` if it does not fit.
     pub fn encode(&self, members: &BTreeSet<AppMember>, inventory: &str) -> Option<String> {
-        let mut lines = self.head(inventory);
+        let mut lines = self.first_line(inventory);
         for member in members {
             lines.push('\n');
             lines.push_str(self.marks.get(&member.uid).map_or(NONE, |mark| &mark.0));
@@ -178,7 +178,7 @@ impl LastApplied {
         let (head, marks) = kept.split_once('\n').unwrap_or((kept, ""));
         let input = head.rsplit(' ').next().unwrap_or_default().to_owned();
         let read = LastApplied { input, ..LastApplied::default() };
-        if head != read.head(inventory) || marks.lines().count() != members.len() {
+        if head != read.first_line(inventory) || marks.lines().count() != members.len() {
             return None;
         }
         let mark =
@@ -186,13 +186,13 @@ impl LastApplied {
         Some(LastApplied { marks: members.iter().zip(marks.lines()).filter_map(mark).collect(), ..read })
     }
 
-    fn head(&self, inventory: &str) -> String {
+    fn first_line(&self, inventory: &str) -> String {
         format!("{FORMAT} {} {}", text(digest(&SHA256, inventory.as_bytes()).as_ref()), self.input)
     }
 }
 
 /// A live object of which only the metadata was read, reconstructed from its manifest and that metadata.
-pub fn whole(manifest: &RawObject, metadata: &str) -> Option<RawObject> {
+pub fn reconstruct_live(manifest: &RawObject, metadata: &str) -> Option<RawObject> {
     let manifest = manifest.json();
     let written = scan::member(&manifest, "metadata")?;
     let live = scan::member(metadata, "metadata")?;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn mark(manifest: &Value, live: &Value) -> Option<Mark> {
-        Mark::of(&crd(), &RawObject::from_value(manifest), &live.to_string(), "gantry")
+        Mark::compute(&crd(), &RawObject::from_value(manifest), &live.to_string(), "gantry")
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         let manifest = RawObject::from_value(&json!({"aggregationRule": {}}));
         let of = |kind: &str, api_version: &str| {
             let object = ObjectRef { kind: kind.into(), api_version: api_version.into(), ..crd() };
-            Mark::of(&object, &manifest, &live().to_string(), "gantry")
+            Mark::compute(&object, &manifest, &live().to_string(), "gantry")
         };
         assert_eq!(of("ClusterRole", "rbac.authorization.k8s.io/v1"), None);
         assert_eq!(of("Deployment", "apps/v1"), None);
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_whole_object_is_the_manifest_with_the_live_metadata() {
         let manifest = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"metadata": "x"}});
-        let made = whole(&RawObject::from_value(&manifest), &live().to_string()).unwrap().value();
+        let made = reconstruct_live(&RawObject::from_value(&manifest), &live().to_string()).unwrap().value();
         assert_eq!(made["metadata"], live()["metadata"]);
         assert_eq!((&made["kind"], &made["data"]), (&manifest["kind"], &manifest["data"]));
     }

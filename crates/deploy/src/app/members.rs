@@ -266,7 +266,7 @@ async fn search(
             namespace,
             label_selector: Some(&selector),
             metadata_only,
-            ..ListRequest::of(&resource, PAGE)
+            ..ListRequest::new(&resource, PAGE)
         };
         let mut pages = target.list(&request);
         let gather = |all: &mut Vec<(AppObject, Option<resource::LiveObject>)>, json: &str| {

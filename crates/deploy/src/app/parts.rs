@@ -62,7 +62,7 @@ impl InventoryParts {
     ///
     /// # Errors
     /// The entry is invalid.
-    pub fn of(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
+    pub fn parse(record: &ConfigMap) -> std::result::Result<Option<Self>, String> {
         let Some(text) = record.value(KEY) else { return Ok(None) };
         let parts: InventoryParts =
             serde_json::from_str(text).map_err(|error| not_as_written(KEY, "gantry", &error))?;
@@ -95,7 +95,7 @@ impl InventoryParts {
                 };
                 let live = live.ok_or_else(|| wrong("is missing: it held"))?;
                 let config_map = ConfigMap::parse(&live.raw.json()).map_err(|_| wrong("does not hold"))?;
-                let text = MemberLines::of(&config_map).filter(|text| sum(text) == part.sum);
+                let text = MemberLines::read(&config_map).filter(|text| sum(text) == part.sum);
                 text.ok_or_else(|| wrong("was changed by another client: it no longer holds"))
             };
         Ok(self.parts.iter().zip(&wanted).zip(read).map(text).collect())
@@ -137,7 +137,7 @@ pub(crate) async fn existing(app: &App, target: &Target) -> std::result::Result<
         namespace: Some(&app.namespace),
         label_selector: Some(&selector),
         metadata_only: true,
-        ..ListRequest::of(&resource, PAGE)
+        ..ListRequest::new(&resource, PAGE)
     };
     let gather = |all: &mut Existing, json: &str| {
         let Some(found) = members::read(json, &resource) else { return };
@@ -186,7 +186,7 @@ pub(crate) async fn create(
         Ok(_) => Ok(InventoryPart { number, sum: sum(text) }),
         Err(error @ (ApplyError::Refused(_) | ApplyError::Unknown(_) | ApplyError::NotYet(..))) => {
             let what = format!("the inventory of the app {} cannot be stored", app.name);
-            Err(NotRecorded::of(error, &what, target).await)
+            Err(NotRecorded::from_error(error, &what, target).await)
         }
         Err(ApplyError::Changed | ApplyError::Conflict(_)) => {
             let message =
@@ -203,7 +203,7 @@ pub(crate) async fn create(
 ///
 /// # Errors
 /// A part could not be deleted.
-pub(crate) async fn sweep(
+pub(crate) async fn delete_unnamed_parts(
     existing: &Existing,
     named: &InventoryParts,
     target: &Target,
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_record_names_its_parts_and_not_too_many() {
         let of = |data: serde_json::Value| {
-            InventoryParts::of(
+            InventoryParts::parse(
                 &ConfigMap::parse(&json!({"metadata": {"name": "a"}, "data": data}).to_string()).unwrap(),
             )
         };

@@ -117,7 +117,7 @@ async fn crds_of(
     }
     let groups: BTreeSet<&str> = kinds.iter().map(|kind| group(kind)).collect();
     let resource = Resource::crd();
-    let request = ListRequest { metadata_only: true, ..ListRequest::of(&resource, PAGE) };
+    let request = ListRequest { metadata_only: true, ..ListRequest::new(&resource, PAGE) };
     // A CRD is named PLURAL.GROUP, and the record does not have the plural.
     let gather = |names: &mut Vec<String>, json: &str| {
         let Ok(ListedCrd { metadata: ListedCrdName { name } }) = serde_json::from_str(json) else { return };
@@ -172,7 +172,7 @@ async fn aggregated(target: &Target) -> std::result::Result<BTreeSet<String>, Li
         service: Option<IgnoredAny>,
     }
     let resource = Resource::built_in("apiregistration.k8s.io", "APIService", "apiservices", false);
-    let request = ListRequest::of(&resource, PAGE);
+    let request = ListRequest::new(&resource, PAGE);
     let gather = |groups: &mut BTreeSet<String>, json: &str| {
         let Ok(ApiService { spec }) = serde_json::from_str(json) else { return };
         groups.extend(spec.service.is_some().then_some(spec.group));

@@ -204,7 +204,7 @@ impl Numbering<'_> {
         match (manifest.object.group(), manifest.object.kind.as_str()) {
             ("", "ServiceAccount") => {
                 for list in ["imagePullSecrets", "secrets"] {
-                    each(&mut value, list, |one| name_in(one, &["name"], |name| rename("Secret", name)));
+                    visit_items(&mut value, list, |one| name_in(one, &["name"], |name| rename("Secret", name)));
                 }
             }
             ("kappctrl.k14s.io", "App") | ("packaging.carvel.dev", "PackageInstall" | "PackageRepository") => {
@@ -212,7 +212,7 @@ impl Numbering<'_> {
             }
             ("networking.k8s.io", "Ingress") => {
                 if let Some(spec) = value.get_mut("spec") {
-                    each(spec, "tls", |one| name_in(one, &["secretName"], |name| rename("Secret", name)));
+                    visit_items(spec, "tls", |one| name_in(one, &["secretName"], |name| rename("Secret", name)));
                 }
             }
             _ => {}
@@ -289,28 +289,28 @@ const PODS: [&str; 3] = ["/spec", "/spec/template/spec", "/spec/jobTemplate/spec
 /// Source: PodSpec in the Kubernetes API reference.
 fn references_of_pod(pod: &mut Value, rename: &mut impl FnMut(&str, &mut Value)) {
     for containers in ["containers", "initContainers", "ephemeralContainers"] {
-        each(pod, containers, |container| {
-            each(container, "env", |variable| {
+        visit_items(pod, containers, |container| {
+            visit_items(container, "env", |variable| {
                 let Some(from) = variable.get_mut("valueFrom") else { return };
                 name_in(from, &["configMapKeyRef", "name"], |name| rename("ConfigMap", name));
                 name_in(from, &["secretKeyRef", "name"], |name| rename("Secret", name));
             });
-            each(container, "envFrom", |from| {
+            visit_items(container, "envFrom", |from| {
                 name_in(from, &["configMapRef", "name"], |name| rename("ConfigMap", name));
                 name_in(from, &["secretRef", "name"], |name| rename("Secret", name));
             });
         });
     }
-    each(pod, "volumes", |volume| {
+    visit_items(pod, "volumes", |volume| {
         name_in(volume, &["configMap", "name"], |name| rename("ConfigMap", name));
         name_in(volume, &["secret", "secretName"], |name| rename("Secret", name));
         let Some(projected) = volume.get_mut("projected") else { return };
-        each(projected, "sources", |source| {
+        visit_items(projected, "sources", |source| {
             name_in(source, &["configMap", "name"], |name| rename("ConfigMap", name));
             name_in(source, &["secret", "name"], |name| rename("Secret", name));
         });
     });
-    each(pod, "imagePullSecrets", |one| name_in(one, &["name"], |name| rename("Secret", name)));
+    visit_items(pod, "imagePullSecrets", |one| name_in(one, &["name"], |name| rename("Secret", name)));
 }
 
 /// The kind to which a field of kapp-controller's kinds refers: `secretRef`, `kubeconfigSecretRef`, `configMapRef`.
@@ -363,7 +363,7 @@ fn references_by_key(value: &mut Value, rename: &mut impl FnMut(&str, &mut Value
 }
 
 /// Visits the items of a list, if there is one.
-fn each(parent: &mut Value, list: &str, visit: impl FnMut(&mut Value)) {
+fn visit_items(parent: &mut Value, list: &str, visit: impl FnMut(&mut Value)) {
     let items = parent.get_mut(list).and_then(Value::as_array_mut);
     items.into_iter().flatten().for_each(visit);
 }
@@ -407,7 +407,7 @@ fn sorted(value: &Value) -> Value {
 }
 
 fn at(manifest: &Manifest, key: &str, message: &str) -> Problem {
-    let spans = Spans::of(&manifest.origin);
+    let spans = Spans::parse(&manifest.origin);
     let at = spans.locate(&[Step::from("metadata"), "annotations".into(), key.into()]).location;
     Problem::new(format!("{}: {key}: {message}", manifest.object)).at(at)
 }

@@ -50,7 +50,7 @@ impl Applied {
     }
 
     /// The result of a deploy that wrote at most one object, before all others: see [`super::ApplyOptions::written`].
-    pub fn begun(plan: &Plan, written: Option<&(usize, LiveObject)>) -> Self {
+    pub fn with_step_started(plan: &Plan, written: Option<&(usize, LiveObject)>) -> Self {
         let mut applied = Applied::not_reached(plan);
         if let Some((index, live)) = written {
             applied.results[*index] = ApplyResult::Applied;

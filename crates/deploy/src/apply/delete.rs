@@ -87,7 +87,7 @@ pub async fn run(
         drop(answers);
         let going = members.iter().filter(|index| removed.results[**index] == ApplyResult::Deleted);
         let going = going.map(|index| (*index, &removals[*index])).collect();
-        for (index, problem) in gone(going, target, deadline, stop, on_event).await {
+        for (index, problem) in wait_until_gone(going, target, deadline, stop, on_event).await {
             removed.results[index] = ApplyResult::Deleting;
             removed.stuck.push(problem);
         }
@@ -103,7 +103,7 @@ pub(crate) async fn gone_to_replace(
     stop: &watch::Receiver<bool>,
 ) -> Result<(), Problem> {
     let deadline = Instant::now() + options.delete_timeout;
-    match gone(vec![(0, removal)], target, deadline, stop, &|_| ()).await.pop() {
+    match wait_until_gone(vec![(0, removal)], target, deadline, stop, &|_| ()).await.pop() {
         Some((_, problem)) => Err(problem),
         None => Ok(()),
     }
@@ -165,7 +165,7 @@ pub async fn remove(
 /// # Errors
 /// It is not the one that was checked, or something that the decision depends on has changed.
 async fn as_checked(removal: &Removal, target: &Target) -> Result<Option<LiveObject>, Problem> {
-    match now(removal, target).await? {
+    match read_now(removal, target).await? {
         Some(live) if live.uid != removal.facts.uid => {
             Err(changed_since(removal, "was deleted and created again after it was checked"))
         }
@@ -187,7 +187,7 @@ fn is_as_checked(live: &LiveObject, removal: &Removal) -> bool {
     })
 }
 
-async fn now(removal: &Removal, target: &Target) -> Result<Option<LiveObject>, Problem> {
+async fn read_now(removal: &Removal, target: &Target) -> Result<Option<LiveObject>, Problem> {
     let wanted = ObjectToRead { resource: removal.resource.clone(), object: removal.object.clone() };
     let read = target.read(&[wanted], &|_, _| ()).await;
     let read = read.map_err(|error| not_removed(removal, "read again", Problem::new(error.to_string())))?;
@@ -208,7 +208,7 @@ fn not_removed(removal: &Removal, what: &str, problem: Problem) -> Problem {
 /// Waits until the objects are gone. Returns why some of them still exist.
 ///
 /// Most are gone at the first read. The remaining ones are watched, or polled if they cannot be watched.
-async fn gone(
+async fn wait_until_gone(
     mut going: Vec<(usize, &Removal)>,
     target: &Target,
     deadline: Instant,
@@ -251,7 +251,7 @@ async fn gone(
         if is_over || still.is_empty() && there.is_empty() {
             going = still.iter().map(|(index, removal, _)| (*index, *removal)).chain(there).collect();
             on_event(RemovalEvent::Deleting(&going));
-            let stuck = still.iter().map(|(index, removal, live)| (*index, stuck(removal, live)));
+            let stuck = still.iter().map(|(index, removal, live)| (*index, deletion_stuck(removal, live)));
             return unread.into_iter().chain(stuck).collect();
         }
         going = still.into_iter().map(|(index, removal, _)| (index, removal)).chain(there).collect();
@@ -262,10 +262,10 @@ async fn gone(
         }
         pause = (pause * 2).min(Duration::from_secs(1));
         let removals = going.iter().map(|(_, removal)| *removal);
-        let following = following.get_or_insert_with(|| DeletionWatches::of(removals.clone(), target));
+        let following = following.get_or_insert_with(|| DeletionWatches::start(removals.clone(), target));
         // As long as a watch reports each of them as existing, nothing is read.
         tokio::select! {
-            () = following.news(removals) => {}
+            () = following.wait_for_news(removals) => {}
             // Progress output is updated although nothing happens.
             () = tokio::time::sleep_until(deadline.min(Instant::now() + TICK)) => {}
             _ = stop.wait_for(|stop| *stop) => {}
@@ -274,7 +274,7 @@ async fn gone(
 }
 
 /// Why an object that is being deleted still exists.
-fn stuck(removal: &Removal, live: &LiveObject) -> Problem {
+fn deletion_stuck(removal: &Removal, live: &LiveObject) -> Problem {
     let value = live.raw.value();
     let object = &removal.object;
     let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or("a moment ago");

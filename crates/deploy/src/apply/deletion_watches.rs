@@ -56,10 +56,10 @@ impl DeletionState {
 
 impl DeletionWatches {
     /// Starts to watch the objects, up to the limit of watches.
-    pub fn of<'r>(removals: impl Iterator<Item = &'r Removal>, target: &Target) -> Self {
+    pub fn start<'r>(removals: impl Iterator<Item = &'r Removal>, target: &Target) -> Self {
         let mut places: BTreeMap<KindInNamespace, Vec<&Removal>> = BTreeMap::new();
         for removal in removals {
-            places.entry(place(removal)).or_default().push(removal);
+            places.entry(kind_in_namespace(removal)).or_default().push(removal);
         }
         let known = Arc::new(DeletionState { places: Mutex::default(), news: watch::Sender::new(()) });
         let mut watches = JoinSet::new();
@@ -87,12 +87,12 @@ impl DeletionWatches {
     /// Whether a watch reports that an object exists.
     pub fn is_there(&self, removal: &Removal) -> bool {
         let places = self.known.lock();
-        let told = places.get(&place(removal)).filter(|told| told.is_followed);
+        let told = places.get(&kind_in_namespace(removal)).filter(|told| told.is_followed);
         told.is_some_and(|told| told.there.get(&removal.object.name) == Some(&removal.facts.uid))
     }
 
     /// Waits until one of the objects may have changed: at an event, or if an object is not watched.
-    pub async fn news<'r>(&self, removals: impl Iterator<Item = &'r Removal> + Clone) {
+    pub async fn wait_for_news<'r>(&self, removals: impl Iterator<Item = &'r Removal> + Clone) {
         let mut news = self.known.news.subscribe();
         while removals.clone().all(|removal| self.is_there(removal)) {
             if news.changed().await.is_err() {
@@ -102,7 +102,7 @@ impl DeletionWatches {
     }
 }
 
-fn place(removal: &Removal) -> KindInNamespace {
+fn kind_in_namespace(removal: &Removal) -> KindInNamespace {
     let ObjectRef { namespace, .. } = &*removal.object;
     (Arc::clone(&removal.resource), namespace.clone().filter(|_| removal.resource.namespaced))
 }

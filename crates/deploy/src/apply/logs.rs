@@ -14,7 +14,7 @@ const LONGEST: usize = 400;
 ///
 /// # Errors
 /// The Pod or its log cannot be read.
-pub async fn of(pod: &ObjectRef, target: &Target) -> Result<Option<Log>, Problem> {
+pub async fn read_last_lines(pod: &ObjectRef, target: &Target) -> Result<Option<Log>, Problem> {
     let unread = |problem: Problem| {
         let message = format!("the log of {pod} cannot be read: {}", problem.message);
         Problem { message, ..problem }

@@ -134,14 +134,14 @@ pub async fn run(
     stop: watch::Receiver<bool>,
     on_event: &(dyn Fn(ApplyEvent<'_>) + Sync),
 ) -> Applied {
-    let outcome = Applied::begun(plan, options.written.as_ref());
+    let outcome = Applied::with_step_started(plan, options.written.as_ref());
     let total = plan.changes_written();
     let halted = AtomicBool::new(false);
     let done = usize::from(options.written.is_some());
     let deadline = deadline(options);
     let observer = &observer(plan, target, options);
     if let Some((index, live)) = options.written.as_ref().filter(|_| deadline.is_some()) {
-        observer.written(*index, live);
+        observer.record_written(*index, live);
     }
     let mut run =
         ApplyRun { plan, target, options, stop, halted: &halted, deadline, observer, done, total, on_event, outcome };
@@ -291,7 +291,7 @@ impl<'a> ApplyRun<'a> {
                 ready.extend(to_write.into_iter().map(|index| (step, Task::Write(index))));
                 left[step] = ready.len() - writes;
                 if left[step] == 0 {
-                    started.extend(schedule.written(step));
+                    started.extend(schedule.mark_written(step));
                     ready.push_back((step, Task::Wait));
                 }
             }
@@ -303,7 +303,7 @@ impl<'a> ApplyRun<'a> {
                 busy += usize::from(matches!(task, Task::Write(_)));
                 let mut stop = self.stop.clone();
                 let observer = self.observer;
-                let members: Vec<usize> = stopped.rest(&steps[step]);
+                let members: Vec<usize> = stopped.remaining_members(&steps[step]);
                 let awaited = match (&task, rules_deadline) {
                     (Task::Wait, Some(limit)) => {
                         let is_awaited = |index: &usize| {
@@ -361,7 +361,7 @@ impl<'a> ApplyRun<'a> {
                     self.outcome.marks.extend(mark.map(|mark| (index, mark)));
                     self.outcome.results[index] = result;
                     if self.deadline.is_some() || plan.changes[index].desired.object.is_crd() {
-                        self.observer.written(index, &live);
+                        self.observer.record_written(index, &live);
                     }
                     self.outcome.uids[index] = Some(live.uid);
                     self.done += 1;
@@ -377,7 +377,7 @@ impl<'a> ApplyRun<'a> {
                     match now + pause > since + options.apply_timeout {
                         true => {
                             self.halt();
-                            stopped.lose(step, index);
+                            stopped.mark_lost(step, index);
                             left[step] -= 1;
                         }
                         false => ready.push_front((step, Task::Retry(index, pause))),
@@ -397,7 +397,7 @@ impl<'a> ApplyRun<'a> {
                         }
                         other => self.fail([other.problem()]),
                     }
-                    stopped.lose(step, index);
+                    stopped.mark_lost(step, index);
                     left[step] -= 1;
                 }
                 TaskOutcome::Paused(index) => ready.push_back((step, Task::Write(index))),
@@ -405,7 +405,7 @@ impl<'a> ApplyRun<'a> {
                     if !problems.is_empty() {
                         let crds =
                             steps[step].members.iter().filter(|index| plan.changes[**index].desired.object.is_crd());
-                        crds.for_each(|index| stopped.lose(step, *index));
+                        crds.for_each(|index| stopped.mark_lost(step, *index));
                         self.fail(problems);
                     } else {
                         let is_unready =
@@ -414,15 +414,15 @@ impl<'a> ApplyRun<'a> {
                         let missing: Vec<usize> =
                             unready.filter(|index| strategy::is_missing(&plan.changes[*index])).collect();
                         if !self.is_ready(waited) {
-                            stopped.end(step);
-                            missing.into_iter().for_each(|index| stopped.lose(step, index));
+                            stopped.mark_ended(step);
+                            missing.into_iter().for_each(|index| stopped.mark_lost(step, index));
                         }
                     }
-                    started = schedule.ended(step);
+                    started = schedule.mark_ended(step);
                 }
             }
             if is_write && left[step] == 0 {
-                started = schedule.written(step);
+                started = schedule.mark_written(step);
                 ready.push_front((step, Task::Wait));
             }
         }

@@ -106,7 +106,7 @@ enum ResourceVersion {
 }
 
 impl ResourceVersion {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         text.parse().map_or(ResourceVersion::Opaque, ResourceVersion::Number)
     }
 }
@@ -138,7 +138,7 @@ impl SharedKnowledge {
         let revision = state.revision;
         let mut see = |name: &str, at: &str, what: What| {
             if let Some(index) = indices.get(name) {
-                let (seen, at) = (state.objects.entry(*index).or_default(), ResourceVersion::of(at));
+                let (seen, at) = (state.objects.entry(*index).or_default(), ResourceVersion::parse(at));
                 if seen.is_news(at) {
                     seen.set(what, at, revision);
                 }
@@ -167,7 +167,7 @@ impl SharedKnowledge {
     }
 
     fn parts(&self, (resource, _): &KindInNamespace, live: &LiveObject) -> Arc<Value> {
-        if self.is_slim && is_crd(resource) { head(live) } else { parts(live) }
+        if self.is_slim && is_crd(resource) { parse_head(live) } else { parts(live) }
     }
 }
 
@@ -176,7 +176,7 @@ fn is_crd(resource: &Resource) -> bool {
 }
 
 /// Metadata and status of an object, without a tree of the rest.
-fn head(live: &LiveObject) -> Arc<Value> {
+fn parse_head(live: &LiveObject) -> Arc<Value> {
     #[derive(Deserialize)]
     struct SlimCrd {
         #[serde(default)]
@@ -211,7 +211,7 @@ impl<'a> Observer<'a> {
         let mut places: BTreeMap<KindInNamespace, BTreeMap<String, usize>> = BTreeMap::new();
         for index in awaited {
             let object = &plan.changes[index].desired.object;
-            places.entry(place(&plan.changes[index])).or_default().insert(object.name.clone(), index);
+            places.entry(kind_in_namespace(&plan.changes[index])).or_default().insert(object.name.clone(), index);
         }
         // A wait rule may need any field.
         let known =
@@ -221,9 +221,9 @@ impl<'a> Observer<'a> {
     }
 
     /// Adds the response to the request that wrote an object.
-    pub fn written(&self, index: usize, live: &LiveObject) {
+    pub fn record_written(&self, index: usize, live: &LiveObject) {
         let change = &self.changes[index];
-        let value = self.known.parts(&place(change), live);
+        let value = self.known.parts(&kind_in_namespace(change), live);
         let verdict = readiness::evaluate_by(self.rules, &change.desired.object, &value);
         // A ready object need not be kept. Whether its kind has a status is found out when it is awaited.
         let lacks_status = is_new(change) && readiness::lacks_status(self.rules, &change.desired.object, &value);
@@ -235,7 +235,7 @@ impl<'a> Observer<'a> {
         state.revision += 1;
         let revision = state.revision;
         let seen = state.objects.entry(index).or_default();
-        let at = ResourceVersion::of(&live.resource_version);
+        let at = ResourceVersion::parse(&live.resource_version);
         seen.written = Some(at);
         // An event may have arrived before the response.
         let is_outdated =
@@ -246,14 +246,14 @@ impl<'a> Observer<'a> {
     }
 
     /// The start of the first wait for an object: now, if there was none.
-    pub fn begun(&self, index: usize) -> Instant {
+    pub fn observed_since(&self, index: usize) -> Instant {
         *self.known.lock().begun.entry(index).or_insert_with(Instant::now)
     }
 
     /// Starts the watch for an object, if there is none yet.
     pub fn follow(&self, index: usize) {
         let change = &self.changes[index];
-        let place = place(change);
+        let place = kind_in_namespace(change);
         let Some(indices) = self.places.get(&place) else { return };
         // A list of CRDs is large, and their earlier state is known.
         let lists = !is_crd(&place.0);
@@ -297,7 +297,7 @@ impl<'a> Observer<'a> {
             Some(version) => Some(version),
             // Objects that are written later get a higher version.
             None if self.changes[*index].is_written() => None,
-            None => Some(ResourceVersion::of(&self.changes[*index].live.as_ref()?.resource_version)),
+            None => Some(ResourceVersion::parse(&self.changes[*index].live.as_ref()?.resource_version)),
         };
         let versions: Option<Vec<u64>> = indices
             .filter_map(version)
@@ -330,9 +330,9 @@ impl<'a> Observer<'a> {
     }
 
     /// The state of an object, if it is newer than the revision (0: never seen).
-    pub fn look(&self, index: usize, revision: u64) -> ObjectObservation {
+    pub fn observe(&self, index: usize, revision: u64) -> ObjectObservation {
         let state = self.known.lock();
-        let following = state.places.get(&place(&self.changes[index]));
+        let following = state.places.get(&kind_in_namespace(&self.changes[index]));
         let Some(seen) = state.objects.get(&index) else {
             return if following == Some(&WatchState::Begun) {
                 ObjectObservation::Same
@@ -354,7 +354,7 @@ impl<'a> Observer<'a> {
     }
 
     /// A receiver that is notified at each event.
-    pub fn news(&self) -> watch::Receiver<()> {
+    pub fn subscribe(&self) -> watch::Receiver<()> {
         self.known.news.subscribe()
     }
 }
@@ -364,7 +364,7 @@ pub fn is_new(change: &Change) -> bool {
     change.live.is_none() || change.replaces.is_some()
 }
 
-fn place(change: &Change) -> KindInNamespace {
+fn kind_in_namespace(change: &Change) -> KindInNamespace {
     (Arc::clone(&change.resource), change.desired.object.namespace.clone().filter(|_| change.resource.namespaced))
 }
 
@@ -383,7 +383,7 @@ mod tests {
         let known = SharedKnowledge { is_slim: true, state: Mutex::default(), news: watch::Sender::new(()) };
         let place = (Arc::new(Resource::crd()), None);
         if let Some(version) = written {
-            let seen = ObservedObject { written: Some(ResourceVersion::of(version)), ..ObservedObject::default() };
+            let seen = ObservedObject { written: Some(ResourceVersion::parse(version)), ..ObservedObject::default() };
             known.lock().objects.insert(0, seen);
         }
         for told in told {
@@ -429,6 +429,6 @@ mod tests {
             assert_eq!(version(&known(written, told)), expected, "{written:?} and {count} told");
         }
         assert!(parts(&live("1"))["metadata"].get("managedFields").is_none());
-        assert!(head(&live("1"))["metadata"].get("managedFields").is_none());
+        assert!(parse_head(&live("1"))["metadata"].get("managedFields").is_none());
     }
 }

@@ -149,7 +149,7 @@ impl<'a> ReadyWaitLimits<'a> {
         let mut overdue: Vec<ReadinessProgress<'_>> = Vec::new();
         let mut asked = ReadinessQueries::default();
         let (mut pause, mut next_read) = (FIRST_PAUSE, begun);
-        let mut news = self.observer.news();
+        let mut news = self.observer.subscribe();
         // Why Pods are not ready, by the uid of the workload. Read in parallel with the wait.
         let mut pods: BTreeMap<String, String> = BTreeMap::new();
         let mut looking: Looking<'_> = Box::pin(pending());
@@ -158,7 +158,7 @@ impl<'a> ReadyWaitLimits<'a> {
             news.borrow_and_update();
             let mut unseen = Vec::new();
             for (number, one) in left.iter_mut().enumerate() {
-                if self.look(one, &mut asked).await {
+                if self.check_progress(one, &mut asked).await {
                     unseen.push(number);
                 }
             }
@@ -257,16 +257,16 @@ impl<'a> ReadyWaitLimits<'a> {
             Readiness::Ready { .. } => Readiness::InProgress("its state is not known yet".to_owned()),
             state => state,
         };
-        let (begun, since) = (self.observer.begun(awaited.index), Instant::now());
+        let (begun, since) = (self.observer.observed_since(awaited.index), Instant::now());
         let (verdict, live) = (state.into(), None);
         ReadinessProgress { awaited, begun, verdict, reason: String::new(), since, failing: None, live, revision: 0 }
     }
 
     /// Updates an object from its watch. Returns whether it has to be read.
-    async fn look(&self, one: &mut ReadinessProgress<'a>, asked: &mut ReadinessQueries) -> bool {
+    async fn check_progress(&self, one: &mut ReadinessProgress<'a>, asked: &mut ReadinessQueries) -> bool {
         let index = one.awaited.index;
         let is_skipped = one.awaited.change.action == Action::Skip;
-        match self.observer.look(index, one.revision) {
+        match self.observer.observe(index, one.revision) {
             ObjectObservation::Same => return false,
             ObjectObservation::Ready(state) => one.verdict = state.into(),
             ObjectObservation::At(_, revision) if is_skipped => {
@@ -285,7 +285,7 @@ impl<'a> ReadyWaitLimits<'a> {
             ObjectObservation::Absent(_) => return true,
             ObjectObservation::Unseen => {
                 self.observer.follow(index);
-                return matches!(self.observer.look(index, one.revision), ObjectObservation::Unseen);
+                return matches!(self.observer.observe(index, one.revision), ObjectObservation::Unseen);
             }
         }
         if !matches!(one.verdict.state, Readiness::Ready { .. }) {
@@ -296,7 +296,8 @@ impl<'a> ReadyWaitLimits<'a> {
 
     /// Reads the objects that are not watched.
     async fn read(&self, left: &mut [ReadinessProgress<'a>], unseen: &[usize], asked: &mut ReadinessQueries) {
-        let wanted: Vec<ObjectToRead> = unseen.iter().map(|number| wanted(left[*number].awaited.change)).collect();
+        let wanted: Vec<ObjectToRead> =
+            unseen.iter().map(|number| object_to_read(left[*number].awaited.change)).collect();
         // If the server does not answer, the next read may succeed.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
             let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
@@ -361,7 +362,7 @@ impl<'a> ReadyWaitLimits<'a> {
         if let Some(tell) = asked.kinds_with_status.get(&place) {
             return *tell;
         }
-        let request = ListRequest { namespace: place.1.as_deref(), ..ListRequest::of(&change.resource, SIBLINGS) };
+        let request = ListRequest { namespace: place.1.as_deref(), ..ListRequest::new(&change.resource, SIBLINGS) };
         // One page is enough. If they cannot be listed, the kind counts as having no status.
         let page = self.target.list(&request).next().await.ok().flatten();
         let tell = page.is_some_and(|page| page.items().any(readiness::tells_ready));
@@ -406,7 +407,7 @@ impl<'a> ReadyWaitLimits<'a> {
         if let Some(class) = asked.classes.get(name) {
             return *class;
         }
-        let read = self.target.read(&[storage_classes::wanted(name)], &|_, _| ()).await;
+        let read = self.target.read(&[storage_classes::object_to_read(name)], &|_, _| ()).await;
         let class = match read.map(|read| read.into_iter().next()) {
             Ok(Some(Some(live))) if live.raw.value()["volumeBindingMode"] == "WaitForFirstConsumer" => {
                 ClassOfClaim::BindsLate
@@ -485,7 +486,7 @@ fn is_service(change: &Change) -> bool {
     change.desired.object.group().is_empty() && change.desired.object.kind == "Service"
 }
 
-fn wanted(change: &Change) -> ObjectToRead {
+fn object_to_read(change: &Change) -> ObjectToRead {
     ObjectToRead { resource: change.resource.clone(), object: change.desired.object.clone() }
 }
 

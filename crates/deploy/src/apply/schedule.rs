@@ -30,13 +30,13 @@ impl Schedule {
     }
 
     /// Marks a step as written. Returns the steps that can start now.
-    pub fn written(&mut self, step: usize) -> Vec<usize> {
+    pub fn mark_written(&mut self, step: usize) -> Vec<usize> {
         let later = std::mem::take(&mut self.after_writing[step]);
         self.started(later)
     }
 
     /// Marks a step as ready, which is written already. Returns the steps that can start now.
-    pub fn ended(&mut self, step: usize) -> Vec<usize> {
+    pub fn mark_ended(&mut self, step: usize) -> Vec<usize> {
         let later = std::mem::take(&mut self.after_waiting[step]);
         self.started(later)
     }
@@ -60,11 +60,11 @@ mod tests {
         let step = |after: &[usize]| ApplyStep { after: after.to_vec(), ready: after.to_vec(), ..ApplyStep::default() };
         let (mut schedule, first) = Schedule::new(&[step(&[]), step(&[]), step(&[0, 1]), step(&[0]), step(&[2, 3])]);
         assert_eq!(first, [0, 1]);
-        assert_eq!(schedule.ended(0), [3]);
-        assert_eq!(schedule.ended(3), [0; 0]);
-        assert_eq!(schedule.ended(1), [2]);
-        assert_eq!(schedule.ended(2), [4]);
-        assert_eq!(schedule.ended(4), [0; 0]);
+        assert_eq!(schedule.mark_ended(0), [3]);
+        assert_eq!(schedule.mark_ended(3), [0; 0]);
+        assert_eq!(schedule.mark_ended(1), [2]);
+        assert_eq!(schedule.mark_ended(2), [4]);
+        assert_eq!(schedule.mark_ended(4), [0; 0]);
     }
 
     #[test]
@@ -75,8 +75,8 @@ mod tests {
             ..ApplyStep::default()
         };
         let (mut schedule, _) = Schedule::new(&[step(&[], &[]), step(&[0], &[]), step(&[0, 1], &[0])]);
-        assert_eq!(schedule.written(0), [1]);
-        assert_eq!(schedule.written(1), [0; 0]);
-        assert_eq!(schedule.ended(0), [2]);
+        assert_eq!(schedule.mark_written(0), [1]);
+        assert_eq!(schedule.mark_written(1), [0; 0]);
+        assert_eq!(schedule.mark_ended(0), [2]);
     }
 }

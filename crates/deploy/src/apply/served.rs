@@ -68,17 +68,18 @@ impl ServedWaitLimits<'_> {
         let mut waiting: Vec<CrdServingProgress<'_>> =
             crds.filter(|(_, change)| may_be_awaited(change)).map(progress).collect();
         let total = waiting.len();
-        let mut news = self.observer.news();
+        let mut news = self.observer.subscribe();
         while !waiting.is_empty() {
             news.borrow_and_update();
-            waiting.iter_mut().for_each(|one| self.look(one));
+            waiting.iter_mut().for_each(|one| self.check_progress(one));
             let now = Instant::now();
             // At the deadline all are requested once more, in case an event was missed.
             let is_late = now >= deadline;
             let (due, parked): (Vec<_>, Vec<_>) =
                 waiting.into_iter().partition(|one| is_late || one.asks && now >= one.next);
             waiting = parked;
-            let answers: Vec<_> = stream::iter(due).map(|one| self.ask(one)).buffered(IN_FLIGHT).collect().await;
+            let answers: Vec<_> =
+                stream::iter(due).map(|one| self.read_established(one)).buffered(IN_FLIGHT).collect().await;
             let mut problems = Vec::new();
             for (mut one, answer) in answers {
                 let Change { desired, .. } = one.change;
@@ -104,7 +105,7 @@ impl ServedWaitLimits<'_> {
                 return problems;
             }
             if is_late && now >= deadline {
-                return waiting.iter().map(|one| late(one, now - begun)).collect();
+                return waiting.iter().map(|one| not_served_in_time(one, now - begun)).collect();
             }
             let next = waiting.iter().filter(|one| one.asks).map(|one| one.next).min().unwrap_or(deadline);
             // Failures elsewhere are noticed soon.
@@ -121,14 +122,14 @@ impl ServedWaitLimits<'_> {
         Vec::new()
     }
 
-    async fn ask<'c>(&self, one: CrdServingProgress<'c>) -> (CrdServingProgress<'c>, Result<Established>) {
+    async fn read_established<'c>(&self, one: CrdServingProgress<'c>) -> (CrdServingProgress<'c>, Result<Established>) {
         let answer = self.target.established(&one.change.desired.object).await;
         (one, answer)
     }
 
     /// Updates a CRD from its watch.
-    fn look(&self, one: &mut CrdServingProgress<'_>) {
-        match self.observer.look(one.index, one.revision) {
+    fn check_progress(&self, one: &mut CrdServingProgress<'_>) {
+        match self.observer.observe(one.index, one.revision) {
             ObjectObservation::Same => {}
             ObjectObservation::At(live, revision) => {
                 one.revision = revision;
@@ -144,7 +145,7 @@ impl ServedWaitLimits<'_> {
             ObjectObservation::Ready(_) | ObjectObservation::Absent(_) => one.asks = true,
             ObjectObservation::Unseen => {
                 self.observer.follow(one.index);
-                one.asks |= matches!(self.observer.look(one.index, one.revision), ObjectObservation::Unseen);
+                one.asks |= matches!(self.observer.observe(one.index, one.revision), ObjectObservation::Unseen);
             }
         }
     }
@@ -154,7 +155,7 @@ impl ServedWaitLimits<'_> {
     }
 }
 
-fn late(one: &CrdServingProgress<'_>, waited: Duration) -> Problem {
+fn not_served_in_time(one: &CrdServingProgress<'_>, waited: Duration) -> Problem {
     let (object, seconds) = (&one.change.desired.object, waited.as_secs());
     Problem::new(format!("{object} was applied, but is not served after {seconds}s: {}", one.reason))
         .at(one.change.desired.origin.location())

@@ -36,7 +36,7 @@ impl<'a> Stopped<'a> {
         let is_stopped = step.needs.iter().any(|needed| self.steps.contains(needed));
         if is_stopped {
             // Steps that wait for this one do not start either.
-            self.end(index);
+            self.mark_ended(index);
         }
         let (stopped, started): (Vec<usize>, Vec<usize>) = step
             .members
@@ -44,12 +44,12 @@ impl<'a> Stopped<'a> {
             .copied()
             .filter(to_write)
             .partition(|member| is_stopped || self.is_needed_missing(&self.plan.changes[*member]));
-        stopped.into_iter().for_each(|member| self.lose(index, member));
+        stopped.into_iter().for_each(|member| self.mark_lost(index, member));
         started
     }
 
     /// Records that an object of a step failed or is not written.
-    pub fn lose(&mut self, step: usize, member: usize) {
+    pub fn mark_lost(&mut self, step: usize, member: usize) {
         self.steps.insert(step);
         self.changes.insert(member);
         let object = &self.plan.changes[member].desired.object;
@@ -64,12 +64,12 @@ impl<'a> Stopped<'a> {
     }
 
     /// Records that a step is not ready, so the steps that wait for it by a change rule do not start.
-    pub fn end(&mut self, step: usize) {
+    pub fn mark_ended(&mut self, step: usize) {
         self.steps.insert(step);
     }
 
     /// The members of a step that neither failed nor were stopped.
-    pub fn rest(&self, step: &ApplyStep) -> Vec<usize> {
+    pub fn remaining_members(&self, step: &ApplyStep) -> Vec<usize> {
         step.members.iter().copied().filter(|member| !self.changes.contains(member)).collect()
     }
 

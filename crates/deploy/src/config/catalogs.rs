@@ -62,7 +62,7 @@ pub(super) fn check_document(list: &LocatedValue, may_name_urls: bool) -> Vec<Pr
 }
 
 /// The problems with files of the project file's list that are outside the folder of the project.
-pub(super) fn outside(list: &LocatedValue, is_readable: impl Fn(&str) -> bool) -> Vec<Problem> {
+pub(super) fn problems_outside_project(list: &LocatedValue, is_readable: impl Fn(&str) -> bool) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, item) in items(list).iter().enumerate() {
         for key in ["path", "caFile"] {

@@ -89,7 +89,7 @@ pub struct KeyDescription {
 
 impl KeyDescription {
     /// What the key is for.
-    pub fn about(&self) -> &str {
+    pub fn description(&self) -> &str {
         self.schema["description"].as_str().unwrap_or_default()
     }
 

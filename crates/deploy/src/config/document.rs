@@ -27,7 +27,7 @@ use super::layer::{self, ConfigKeyPath, KeyValuePlaces, LayerData};
 use super::located::{self, LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
 use nodes::{entries, entry, find, is_null, text_of};
-use outside::{is_below, is_of_git, of_git, outside};
+use outside::{find_path_outside, is_below, is_of_git, of_git};
 
 /// A document's text and where it was found.
 pub(super) struct ConfigText<'a> {
@@ -75,7 +75,7 @@ impl<'a> ConfigText<'a> {
         })
     }
 
-    fn twice(&self, duplicate: &Duplicate) -> Problem {
+    fn duplicate_key(&self, duplicate: &Duplicate) -> Problem {
         let first = self.at(duplicate.first.line, duplicate.first.column);
         Problem::new(format!("the key {:?} is written twice", duplicate.key))
             .at(self.at(duplicate.again.line, duplicate.again.column))
@@ -83,7 +83,7 @@ impl<'a> ConfigText<'a> {
     }
 
     /// The text in a value of this one.
-    fn held<'t>(&'t self, node: &YamlNode, value: &'t str) -> ConfigText<'t> {
+    fn text_of_value<'t>(&'t self, node: &YamlNode, value: &'t str) -> ConfigText<'t> {
         // A block scalar begins on the line after its indicator, and each line of it is one of the file.
         let mut lines = self.text.lines().skip(node.span.line);
         let indent_of = |line: &str| line.chars().take_while(|character| *character == ' ').count();
@@ -121,10 +121,10 @@ pub(super) fn read(text: &ConfigText<'_>) -> ConfigReading {
     if let Some(node) = find(&root, text.within).filter(|_| !text.within.is_empty())
         && let Some(value) = text_of(node)
     {
-        reading.add(read(&text.held(node, value)));
+        reading.add(read(&text.text_of_value(node, value)));
         return reading;
     }
-    reading.problems.extend(duplicates.iter().map(|duplicate| text.twice(duplicate)));
+    reading.problems.extend(duplicates.iter().map(|duplicate| text.duplicate_key(duplicate)));
     let mut reader = ConfigDocumentReader {
         text,
         kapp: false,
@@ -139,7 +139,7 @@ pub(super) fn read(text: &ConfigText<'_>) -> ConfigReading {
         if let Some((_, twice)) = &renamed {
             // A key that is written twice in the same case has been reported.
             let is_new = |other: &&Duplicate| !duplicates.iter().any(|duplicate| duplicate.again == other.again);
-            reader.reading.problems.extend(twice.iter().filter(is_new).map(|duplicate| text.twice(duplicate)));
+            reader.reading.problems.extend(twice.iter().filter(is_new).map(|duplicate| text.duplicate_key(duplicate)));
         }
         let root = renamed.as_ref().map_or(root, |(root, _)| root);
         reader.mapping("", root);
@@ -224,12 +224,12 @@ impl ConfigDocumentReader<'_> {
             }
             match keys::find(&path) {
                 Some(key) => self.value(key, entry),
-                None if !keys::below(&path).is_empty() => {
+                None if !keys::names_below(&path).is_empty() => {
                     if !is_null(&entry.value) {
                         self.mapping(&path, &entry.value);
                     }
                 }
-                None => self.unknown_key(&path, entry, &keys::below(parent)),
+                None => self.unknown_key(&path, entry, &keys::names_below(parent)),
             }
         }
     }
@@ -266,7 +266,7 @@ impl ConfigDocumentReader<'_> {
                             let is_readable = |path: &str| {
                                 is_below(FilePath::new(path), folder) && !is_of_git(FilePath::new(path), folder)
                             };
-                            self.reading.problems.extend(catalogs::outside(&list, is_readable));
+                            self.reading.problems.extend(catalogs::problems_outside_project(&list, is_readable));
                         }
                         catalogs::start_at_folder(&mut list, self.text.folder);
                     }
@@ -286,7 +286,7 @@ impl ConfigDocumentReader<'_> {
         if let Err(why) = key.check(&value) {
             return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
         }
-        if let Some(named) = self.text.confined_to.and_then(|folder| outside(key.kind, &value, folder)) {
+        if let Some(named) = self.text.confined_to.and_then(|folder| find_path_outside(key.kind, &value, folder)) {
             let message = format!("{}: {named:?} is outside the folder of this file", key.path);
             let help = match key.kind {
                 SettingKind::Target => {
@@ -415,7 +415,7 @@ impl ConfigDocumentReader<'_> {
             Data::Sequence(items) => {
                 let mut values = Vec::new();
                 for (index, item) in items.iter().enumerate() {
-                    let path = below(path, &index.to_string());
+                    let path = child_path(path, &index.to_string());
                     self.remember(&path, &item.span, &item.span);
                     values.push(self.free(&path, item));
                 }
@@ -424,7 +424,7 @@ impl ConfigDocumentReader<'_> {
             Data::Mapping(entries) => {
                 let mut dict = Dict::new();
                 for entry in entries.iter().filter(|entry| !is_null(&entry.value)) {
-                    let path = below(path, &entry.key);
+                    let path = child_path(path, &entry.key);
                     self.remember(&path, &entry.key_span, &entry.value.span);
                     dict.insert(entry.key.clone(), self.free(&path, &entry.value));
                 }
@@ -445,13 +445,13 @@ impl ConfigDocumentReader<'_> {
         }
         let message = format!("ignored in kapp's Config: {}", self.left_alone.join(", "));
         let mut notice = self.place(&root.span).problem(message);
-        let read = || keys::below("").into_iter().filter(|key| keys::is_of_kapp(key));
+        let read = || keys::names_below("").into_iter().filter(|key| keys::is_of_kapp(key));
         notice.help = Some(format!("gantry reads only {} from it", read().collect::<Vec<_>>().join(", ")));
         for key in self.left_alone.iter().filter(|key| !KAPP_KEYS.contains(&key.as_str())) {
             let near = did_you_mean(key, KAPP_KEYS.iter().copied().chain(read()));
             if let Some(near) = near.filter(|near| keys::is_of_kapp(near)) {
                 notice.help = Some(format!("did you mean {near:?} instead of {key:?}?"));
-            } else if keys::below("").contains(&key.as_str()) {
+            } else if keys::names_below("").contains(&key.as_str()) {
                 notice.help = Some(format!("gantry reads {key:?} only in {API_VERSION} documents"));
             }
         }
@@ -459,7 +459,7 @@ impl ConfigDocumentReader<'_> {
     }
 }
 
-fn below(path: &[String], step: &str) -> ConfigKeyPath {
+fn child_path(path: &[String], step: &str) -> ConfigKeyPath {
     let mut path = path.to_vec();
     path.push(step.to_owned());
     path

@@ -114,7 +114,7 @@ fn set(layer: &mut LayerData, problems: &mut Vec<Problem>, key: &ConfigKey, text
 impl Overrides {
     /// With the value of the flag of `key`; without a change if the flag was not given.
     pub fn with(mut self, key: &ConfigKey, value: &impl FlagValue) -> Self {
-        self.values.extend(value.given().map(|value| (key.path, value)));
+        self.values.extend(value.given_value().map(|value| (key.path, value)));
         self
     }
 

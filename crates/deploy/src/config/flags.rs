@@ -93,41 +93,41 @@ impl FromArgMatches for SettingFlags {
 /// The value of a flag, as a configuration file would have it.
 pub trait FlagValue {
     /// `None` if the flag was not given; `Some(None)` if its value is not UTF-8.
-    fn given(&self) -> Option<Option<Value>>;
+    fn given_value(&self) -> Option<Option<Value>>;
 }
 
 impl<T: FlagValue> FlagValue for Option<T> {
-    fn given(&self) -> Option<Option<Value>> {
-        self.as_ref()?.given()
+    fn given_value(&self) -> Option<Option<Value>> {
+        self.as_ref()?.given_value()
     }
 }
 
 impl FlagValue for bool {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         self.then(|| Some(true.into()))
     }
 }
 
 impl FlagValue for String {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         Some(Some(self.as_str().into()))
     }
 }
 
 impl FlagValue for PathBuf {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         Some(self.to_str().map(Value::from))
     }
 }
 
 impl FlagValue for Vec<String> {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         (!self.is_empty()).then(|| Some(self.clone().into()))
     }
 }
 
 impl FlagValue for Vec<OutputSpec> {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         let text = |output: &OutputSpec| {
             let format = output.format.to_possible_value()?.get_name().to_owned();
             match &output.file {
@@ -140,7 +140,7 @@ impl FlagValue for Vec<OutputSpec> {
 }
 
 impl FlagValue for TargetSpec {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         Some(match self {
             TargetSpec::Kube => Some("kube".into()),
             TargetSpec::Dir(path) => path.to_str().map(|path| format!("dir:{path}").into()),
@@ -150,25 +150,25 @@ impl FlagValue for TargetSpec {
 }
 
 impl FlagValue for PruneMax {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         Some(Some(self.to_string().into()))
     }
 }
 
 impl FlagValue for Prune {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         word(self)
     }
 }
 
 impl FlagValue for PresetFlag {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         word(self)
     }
 }
 
 impl FlagValue for ColorChoice {
-    fn given(&self) -> Option<Option<Value>> {
+    fn given_value(&self) -> Option<Option<Value>> {
         word(self)
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn is_of_kapp(path: &str) -> bool {
 }
 
 /// The names that are allowed below `parent` (`""` for the document itself).
-pub(super) fn below(parent: &str) -> Vec<&'static str> {
+pub(super) fn names_below(parent: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = KEYS
         .iter()
         .filter_map(|key| match parent {
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn names_below_a_parent_are_found_once() {
         assert_eq!(
-            below("timeouts"),
+            names_below("timeouts"),
             ["request", "established", "apply", "ready", "resource", "delete", "credentials"]
         );
-        assert_eq!(below("").iter().filter(|name| **name == "timeouts").count(), 1);
+        assert_eq!(names_below("").iter().filter(|name| **name == "timeouts").count(), 1);
     }
 
     #[test]

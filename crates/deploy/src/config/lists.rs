@@ -153,7 +153,7 @@ impl RuleListReader {
     }
 
     /// A required string.
-    fn needed(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<String> {
+    fn required_text(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<String> {
         if item.get(key).is_none() {
             self.problem(&item.place, format!("{path} has no {key}"));
         }
@@ -172,7 +172,7 @@ impl RuleListReader {
     }
 
     /// The list below a key, with the path of each item; empty if there is none.
-    fn below<'a>(&mut self, item: &'a LocatedValue, path: &str, key: &str) -> Vec<(String, &'a LocatedValue)> {
+    fn items_below<'a>(&mut self, item: &'a LocatedValue, path: &str, key: &str) -> Vec<(String, &'a LocatedValue)> {
         match item.get(key) {
             None => Vec::new(),
             Some(LocatedValue { data: LocatedData::List(items), .. }) => {
@@ -187,7 +187,7 @@ impl RuleListReader {
 
     fn texts(&mut self, item: &LocatedValue, path: &str, key: &str) -> Vec<String> {
         let mut texts = Vec::new();
-        for (path, item) in self.below(item, path, key) {
+        for (path, item) in self.items_below(item, path, key) {
             match item.to_value() {
                 Json::String(text) => texts.push(text),
                 value => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
@@ -199,7 +199,7 @@ impl RuleListReader {
     fn group_binding(&mut self, item: &LocatedValue, path: &str) -> Option<GroupBinding> {
         self.mapping(item, path, &["name", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
-        let name = self.needed(item, path, "name")?;
+        let name = self.required_text(item, path, "name")?;
         let found = item.get("name")?;
         if let Err(why) = check_group(&name) {
             self.problem(&found.place, format!("{path}.name: {why}"));
@@ -214,7 +214,7 @@ impl RuleListReader {
             self.missing(item, path, "rules", "example: \"upsert after upserting apps.example.com/database\"");
         }
         let mut rules = Vec::new();
-        for (path, item) in self.below(item, path, "rules") {
+        for (path, item) in self.items_below(item, path, "rules") {
             match item.to_value() {
                 Json::String(text) => match OrderRulePattern::parse(&text) {
                     Ok(pattern) => rules.push((pattern, item.place.location().cloned())),
@@ -244,7 +244,7 @@ impl RuleListReader {
         match (item.get("path"), item.get("paths")) {
             (Some(_), None) => paths.extend(self.path(item, path, "path").map(|steps| (path.to_owned(), item, steps))),
             (None, Some(_)) => {
-                for (path, found) in self.below(item, path, "paths") {
+                for (path, found) in self.items_below(item, path, "paths") {
                     paths.extend(self.steps(found, &path).map(|steps| (path, found, steps)));
                 }
             }
@@ -259,7 +259,7 @@ impl RuleListReader {
         {
             self.problem(&found.place, format!("{path}: the last step of the path must be a field name or a regex"));
         }
-        let sources = match self.needed(item, path, "type")?.as_str() {
+        let sources = match self.required_text(item, path, "type")?.as_str() {
             "remove" => None,
             "copy" => Some(self.sources(item, path)?),
             other => {
@@ -273,7 +273,7 @@ impl RuleListReader {
     }
 
     fn sources(&mut self, item: &LocatedValue, path: &str) -> Option<Vec<RebaseSource>> {
-        let below = self.below(item, path, "sources");
+        let below = self.items_below(item, path, "sources");
         if below.is_empty() {
             self.missing(
                 item,

@@ -107,7 +107,7 @@ impl Loader {
         reading.add(self.overrides.layer());
         let named = self.overrides.named().or(named);
         reading.notices.extend(custom::guard(&mut reading.layers, known));
-        reading.notices.extend(tighten::tighten(&mut reading.layers, named.as_ref(), known));
+        reading.notices.extend(tighten::remove_weaker_settings(&mut reading.layers, named.as_ref(), known));
 
         let merged = match merge::merge(&reading.layers) {
             Ok(merged) => merged,

@@ -95,7 +95,7 @@ pub(super) fn select(
     // Checks run in the order in which they were named.
     let order = |check: &SelectedCheck| selection.switches.iter().position(|switch| switch.name == check.name);
     selection.checks.sort_by_key(order);
-    selection.notices.extend(tighten::weakened(&selection.checks, merged, known));
+    selection.notices.extend(tighten::weakened_checks(&selection.checks, merged, known));
     selection.notice_what_is_off(layers);
     // In a file the preset is a default of the team; a user who names it for this run expects an effect.
     let named = merged.tree.get(PRESET).filter(|preset| preset.layer >= Layer::Environment);
@@ -182,7 +182,7 @@ impl ConfiguredChecks {
         known.has(name) || self.own.iter().any(|check| check.name == name)
     }
 
-    fn near(&self, name: &str, known: &KnownPreflightRules) -> String {
+    fn suggest_check(&self, name: &str, known: &KnownPreflightRules) -> String {
         let names = || {
             let own = self.own.iter().map(|check| check.name.as_str());
             known.checks.iter().map(|check| check.name).chain(own)
@@ -202,7 +202,7 @@ impl ConfiguredChecks {
             for name in names.cloned().collect::<Vec<_>>() {
                 let message = format!("unknown preflight check in configuration: {name:?}");
                 let places = layer.places.get([RULES.to_owned(), name.clone()].as_slice());
-                let near = self.near(&name, known);
+                let near = self.suggest_check(&name, known);
                 let problem = match places {
                     Some(places) => places.key.problem(message),
                     None => Problem::new(message),
@@ -225,7 +225,7 @@ impl ConfiguredChecks {
                 let problem = Problem::new(format!("unknown preflight check {name:?} specified"));
                 let help = match name.is_empty() && named.names.len() > 1 {
                     true => "there is a comma without a name before or after it; remove it".to_owned(),
-                    false => self.near(name, known),
+                    false => self.suggest_check(name, known),
                 };
                 self.problems.push(problem.help(format!("{from}{help}")));
             }

@@ -128,7 +128,7 @@ impl Settings {
             prune: values.parsed(&table::PRUNE, keys::prune)?,
             prune_max: values.parsed(&table::PRUNE_MAX, |text| Ok(text.parse::<PruneMax>()?))?,
             wait: match values.value(&table::WAIT) {
-                Some(wait) => keys::wait(&wait).map_err(|why| values.wrong(&table::WAIT, &why))?,
+                Some(wait) => keys::wait(&wait).map_err(|why| values.invalid_value(&table::WAIT, &why))?,
                 None => by_default,
             },
             render: values.parsed(&table::RENDER, |text| Ok(text.parse::<Render>()?))?,
@@ -144,7 +144,9 @@ impl Settings {
             output: values
                 .texts(&table::OUTPUT)
                 .iter()
-                .map(|text| text.parse().map_err(|why: InvalidOption| values.wrong(&table::OUTPUT, &why.to_string())))
+                .map(|text| {
+                    text.parse().map_err(|why: InvalidOption| values.invalid_value(&table::OUTPUT, &why.to_string()))
+                })
                 .collect::<Result<_, _>>()?,
             output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
             color: values.required(&table::COLOR, keys::color)?,
@@ -178,14 +180,14 @@ impl SettingValues<'_> {
     }
 
     fn parsed<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, Problem> {
-        self.text(key).map(|text| parse(&text).map_err(|why| self.wrong(key, &why))).transpose()
+        self.text(key).map(|text| parse(&text).map_err(|why| self.invalid_value(key, &why))).transpose()
     }
 
     fn required<T>(&self, key: &ConfigKey, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, Problem> {
         self.parsed(key, parse)?.ok_or_else(|| Problem::new(format!("{} has no value", key.path)))
     }
 
-    fn wrong(&self, key: &ConfigKey, why: &str) -> Problem {
+    fn invalid_value(&self, key: &ConfigKey, why: &str) -> Problem {
         let message = format!("{}: {why}", key.path);
         match self.0.at(key.path) {
             Some(found) => found.place.problem(message),

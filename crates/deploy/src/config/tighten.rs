@@ -25,7 +25,7 @@ const FROM_FILES: &str = "set it in a configuration file (gantry.yaml, or -c FIL
 
 /// Removes settings that would weaken a check from the layers of the manifests. Returns a notice for each. `named` are
 /// the checks that the flag or the variable names.
-pub(super) fn tighten(
+pub(super) fn remove_weaker_settings(
     layers: &mut [LayerData],
     named: Option<&CheckSelection>,
     known: &KnownPreflightRules,
@@ -197,7 +197,7 @@ fn configured_at(team: &SettingOrigin) -> String {
 
 /// Notices about checks that the manifests make weaker than the default. This is allowed only if no file of the team
 /// configures the check.
-pub(super) fn weakened(checks: &[SelectedCheck], merged: &Merged, known: &KnownPreflightRules) -> Vec<Problem> {
+pub(super) fn weakened_checks(checks: &[SelectedCheck], merged: &Merged, known: &KnownPreflightRules) -> Vec<Problem> {
     let mut notices = Vec::new();
     for check in checks {
         let Some(entry) = known.checks.iter().find(|known| known.name == check.name) else { continue };

@@ -46,7 +46,7 @@ async fn find(id: &str, namespace: Option<&str>, target: &Target) -> Option<App>
         namespace,
         label_selector: Some(&selector),
         metadata_only: true,
-        ..ListRequest::of(&config_maps, PAGE)
+        ..ListRequest::new(&config_maps, PAGE)
     };
     let mut pages = target.list(&request);
     let found = pages.gather(|found: &mut Vec<App>, json: &str| {

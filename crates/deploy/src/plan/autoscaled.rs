@@ -46,7 +46,7 @@ pub async fn notices(plan: &Plan, target: &Target) -> Vec<Problem> {
     let namespaces: BTreeSet<String> = unnamed.filter_map(|change| change.desired.object.namespace.clone()).collect();
     let resource = Resource::built_in("autoscaling", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true);
     for namespace in &namespaces {
-        let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
+        let request = ListRequest { namespace: Some(namespace), ..ListRequest::new(&resource, PAGE) };
         let gather = |found: &mut Vec<(Scaled, String)>, json: &str| {
             let Ok(object) = serde_json::from_str::<Value>(json) else { return };
             let name = object["metadata"]["name"].as_str().unwrap_or_default();

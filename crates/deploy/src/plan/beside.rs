@@ -28,7 +28,7 @@ pub(super) struct Answers {
 }
 
 /// Asks the server about updates that leave something beside the manifest that may be refused with it.
-pub(super) async fn ask(asking: &RefusalForecaster<'_>) -> Answers {
+pub(super) async fn ask_without_unmentioned(asking: &RefusalForecaster<'_>) -> Answers {
     let is_update = |change: &Change| {
         change.is_written()
             && change.action.changes_live()
@@ -38,9 +38,9 @@ pub(super) async fn ask(asking: &RefusalForecaster<'_>) -> Answers {
     };
     let changes = &asking.plan.changes;
     let updates: Vec<usize> = (0..changes.len()).filter(|index| is_update(&changes[*index])).collect();
-    let published = Published::of(updates.iter().map(|index| &changes[*index]), asking.target).await;
+    let published = Published::read(updates.iter().map(|index| &changes[*index]), asking.target).await;
     let manager = asking.writing.field_manager;
-    let found = in_parallel(&updates, |index| beside(&changes[*index], &published, manager));
+    let found = in_parallel(&updates, |index| unmentioned_values(&changes[*index], &published, manager));
     let suspects = updates.into_iter().zip(found).filter_map(|(index, beside)| Some((index, beside?)));
     let asked = suspects.map(|(index, beside)| async move { (index, beside, asking.dry_run(&changes[index]).await) });
     let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE);
@@ -65,7 +65,7 @@ pub(super) async fn ask(asking: &RefusalForecaster<'_>) -> Answers {
 }
 
 /// What an update leaves in the object beside its manifest, if the server may refuse both together.
-fn beside(change: &Change, published: &Published<'_>, field_manager: &str) -> Option<Beside> {
+fn unmentioned_values(change: &Change, published: &Published<'_>, field_manager: &str) -> Option<Beside> {
     let Described { schema, definitions } = published.schema(&change.resource)?;
     let schema = merge::of_kind(schema, Some(definitions));
     let live = change.live.as_ref()?.raw.value();
@@ -172,12 +172,12 @@ fn removal(paths: &[&[MergePathStep]], live: &Value, desired: &Value) -> Option<
         for (path, value) in test {
             patch.push(json!({"op": "test", "path": path, "value": value}));
         }
-        let at = written(place);
+        let at = json_pointer(place);
         if let ([parent @ .., MergePathStep::Field(_)], Some(parent_at)) = (path, place.split_last()) {
             let (live, desired) = (value_at(parent, live)?, value_at(parent, desired)?);
             let changed = desired.as_object()?.iter().filter(|(key, value)| live.get(key.as_str()) != Some(value));
             patch.extend(changed.map(|(key, value)| {
-                json!({"op": "add", "path": format!("{}/{}", written(parent_at.1), text::json_pointer_step(key)), "value": value})
+                json!({"op": "add", "path": format!("{}/{}", json_pointer(parent_at.1), text::json_pointer_step(key)), "value": value})
             }));
         }
         patch.push(match ports(desired).first().filter(|_| has_no_port_left && at == "/spec/ports/0") {
@@ -219,7 +219,7 @@ fn pointer(path: &[MergePathStep], live: &Value) -> Option<(Vec<PointerStep>, It
                 value = &value[at];
                 place.push(PointerStep::Index(at));
                 if let ListItemKey::Keys(keys) = item {
-                    let parent = written(&place);
+                    let parent = json_pointer(&place);
                     test.extend(
                         keys.keys()
                             .map(|key| (format!("{parent}/{}", text::json_pointer_step(key)), value[key].clone())),
@@ -231,7 +231,7 @@ fn pointer(path: &[MergePathStep], live: &Value) -> Option<(Vec<PointerStep>, It
     Some((place, test))
 }
 
-fn written(place: &[PointerStep]) -> String {
+fn json_pointer(place: &[PointerStep]) -> String {
     let steps = place.iter().map(|step| match step {
         PointerStep::Key(name) => format!("/{}", text::json_pointer_step(name)),
         PointerStep::Index(at) => format!("/{at}"),

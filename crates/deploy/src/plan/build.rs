@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::unchanged::{self, ObjectComparison};
 use super::{
     Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, kinds, owner, rebase,
-    rebase_rules, strategy, whole,
+    rebase_rules, require_served_kinds, strategy,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -62,9 +62,10 @@ pub async fn build(
     });
     if !options.keep_unplaced {
         kinds::name_served_versions(&mut unplaced, &kinds, target).await;
-        whole(&unplaced)?;
+        require_served_kinds(&unplaced)?;
     }
-    let wanted: Vec<ObjectToRead> = manifests.iter().zip(&of).filter_map(|(m, kind)| kind.wanted(&m.object)).collect();
+    let wanted: Vec<ObjectToRead> =
+        manifests.iter().zip(&of).filter_map(|(m, kind)| kind.object_to_read(&m.object)).collect();
     let read = match options.known.is_empty() && options.as_applied.is_empty() {
         true => tolerate(target.read_each(&wanted, on_read).await?)?,
         false => tolerate(read_unknown(&wanted, options, target, on_read).await?)?,
@@ -138,7 +139,7 @@ fn refuse_unread(read: Vec<ReadResult>) -> Result<Vec<ReadResult>> {
     if read.iter().all(std::result::Result::is_ok) {
         Ok(read)
     } else {
-        cluster::all(read).map(|live| live.into_iter().map(Ok).collect())
+        cluster::collect_reads(read).map(|live| live.into_iter().map(Ok).collect())
     }
 }
 
@@ -174,7 +175,7 @@ fn decide(changes: &mut [Change], schemas: &BTreeMap<Resource, RawObject>, field
         if action == Action::Update && is_own && change.live.as_ref().is_some_and(is_held) {
             return (Action::Skip, false);
         }
-        let action = strategy::of(&change.desired).map_or(action, |strategy| strategy.apply(action));
+        let action = strategy::read_strategy(&change.desired).map_or(action, |strategy| strategy.apply(action));
         (action, is_doubtful && action == Action::Update)
     };
     let actions = in_parallel(changes, action);

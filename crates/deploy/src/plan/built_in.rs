@@ -190,8 +190,8 @@ pub fn may_mean_the_same(a: &Json<'_>, b: &Json<'_>) -> bool {
         base64::engine::general_purpose::STANDARD.decode(compact).ok()
     };
     let time = |text: &str| Some(Timestamp::from_rfc3339(text)?.total_nanos());
-    fn same<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+    fn are_equal<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
         a.is_some() && a == b
     }
-    same(time(a), time(b)) || same(duration::parse(a), duration::parse(b)) || same(bytes(a), bytes(b))
+    are_equal(time(a), time(b)) || are_equal(duration::parse(a), duration::parse(b)) || are_equal(bytes(a), bytes(b))
 }

@@ -71,7 +71,7 @@ impl PlannedBundle {
     }
 
     /// `example 1.2.0 (bundles/example)`
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         let words = [self.package(), self.version()]
             .map(|word| gantry_core::text::sanitize(&gantry_core::text::cut(word, 100)).into_owned());
         let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !word.is_empty()).collect();
@@ -84,9 +84,9 @@ impl PlannedBundle {
 
 impl Installer {
     fn of_manifest(manifest: &Manifest) -> Option<Installer> {
-        let extension = Extension::of(&manifest.object, &manifest.raw.value())?;
+        let extension = Extension::parse(&manifest.object, &manifest.raw.value())?;
         let steps = extension.safety_off.map(SafetyOff::steps).unwrap_or_default();
-        let at = Some(Spans::of(&manifest.origin).locate(&steps).location);
+        let at = Some(Spans::parse(&manifest.origin).locate(&steps).location);
         Some(Installer { extension, at })
     }
 }
@@ -232,7 +232,7 @@ pub fn served_too_late(plan: &Plan) -> Vec<Problem> {
     let problem = |((_, bundle), changes): ((&Resource, usize), Vec<&Change>)| {
         let first = &changes[0].desired;
         let more = if changes.len() > 1 { format!(" and {} more", changes.len() - 1) } else { String::new() };
-        let bundle = plan.bundles.get(bundle).map(PlannedBundle::shown).unwrap_or_default();
+        let bundle = plan.bundles.get(bundle).map(PlannedBundle::to_text).unwrap_or_default();
         let message = format!(
             "{}{more}: this kind is not served until OLM has installed the bundle {bundle}, which defines it",
             first.object

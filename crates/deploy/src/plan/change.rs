@@ -135,7 +135,7 @@ impl Change {
     /// `None` if the server changed it.
     pub fn mark(&self, live: &LiveObject, field_manager: &str) -> Option<Mark> {
         let object = &self.desired.object;
-        let mark = Mark::of(object, &self.desired.raw, &live.raw.json(), field_manager)?;
+        let mark = Mark::compute(object, &self.desired.raw, &live.raw.json(), field_manager)?;
         let facts = unchanged::ComparisonContext { field_manager, schema: None, built_in: true };
         let is_same = self.is_as_applied
             || unchanged::compare(object, &self.desired.raw, &live.raw, None, &facts) == ObjectComparison::Unchanged;

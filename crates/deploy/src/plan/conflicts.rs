@@ -49,7 +49,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
     let finder = ConflictFinder { plan, field_manager, unrecorded: target.is_server() };
     let is_update = |change: &Change| change.is_written() && change.action.changes_live();
     let updates: Vec<usize> = (0..plan.changes.len()).filter(|index| is_update(&plan.changes[*index])).collect();
-    let looks = in_parallel(&updates, |index| finder.look(&plan.changes[*index], target));
+    let looks = in_parallel(&updates, |index| finder.find_conflicts(&plan.changes[*index], target));
     let mut foreseen = Vec::new();
     let mut open = Vec::new();
     for (change, look) in updates.into_iter().zip(looks) {
@@ -59,7 +59,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
         }
     }
 
-    let published = Published::of(open.iter().map(|index| &plan.changes[*index]), target).await;
+    let published = Published::read(open.iter().map(|index| &plan.changes[*index]), target).await;
     let found = in_parallel(&open, |index| {
         let change = &plan.changes[*index];
         let Described { schema, definitions } = published.schema(&change.resource)?;
@@ -103,7 +103,7 @@ struct ConflictFinder<'a> {
 }
 
 impl ConflictFinder<'_> {
-    fn look(&self, change: &Change, target: &Target) -> ConflictForecast {
+    fn find_conflicts(&self, change: &Change, target: &Target) -> ConflictForecast {
         let live = live_json(change);
         let records = self.records(change, &live);
         if records.is_empty() {
@@ -124,7 +124,7 @@ impl ConflictFinder<'_> {
                 return ConflictForecast::Sure(conflicts.unwrap_or_default());
             }
         }
-        match each(change, &records, |desired, live, owned| merge::overlaps(desired, live, owned))
+        match for_each_manager(change, &records, |desired, live, owned| merge::overlaps(desired, live, owned))
             .into_iter()
             .any(|(_, overlaps)| overlaps)
         {
@@ -193,7 +193,7 @@ fn conflicts(
     schema: MergeSchema<'_, Value>,
 ) -> Vec<FieldConflict> {
     let is_built_in = kinds::is_built_in(&change.resource.group);
-    let lost = each(change, records, |desired, live, owned| {
+    let lost = for_each_manager(change, records, |desired, live, owned| {
         let mut lost = merge::lost_fields(desired, live, owned, schema);
         // The owner of everything does not own the parts that an object of a built-in kind has even if it is empty,
         // such as `podSelector: {}`.
@@ -223,7 +223,7 @@ fn is_empty_map_at(object: &Json<'_>, path: &[MergePathStep]) -> bool {
 }
 
 /// Runs `work` on the fields of each other manager.
-fn each<T>(
+fn for_each_manager<T>(
     change: &Change,
     records: &[ManagerFieldsEntry<'_>],
     work: impl Fn(&Json<'_>, &Json<'_>, Owned<'_>) -> T,
@@ -296,7 +296,7 @@ pub fn explain(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> {
             }
             for (fields, objects) in &alike {
                 for objects in objects.chunks(OBJECTS_IN_A_LINE) {
-                    message.push_str(&format!("\n  {}: {}", objects.join(", "), shown(fields)));
+                    message.push_str(&format!("\n  {}: {}", objects.join(", "), list_fields(fields)));
                 }
             }
             if objects.len() > OBJECTS_SHOWN {
@@ -342,7 +342,7 @@ pub fn explain_taken(conflicts: &[(&Change, &[FieldConflict])]) -> Vec<Problem> 
     taken
 }
 
-fn shown(fields: &[&str]) -> String {
+fn list_fields(fields: &[&str]) -> String {
     let mut shown = fields.iter().take(FIELDS_SHOWN).copied().collect::<Vec<_>>().join(", ");
     if fields.len() > FIELDS_SHOWN {
         shown.push_str(&format!(", … and {} more", fields.len() - FIELDS_SHOWN));

@@ -32,7 +32,7 @@ pub fn problems(plan: &Plan, is_server: bool) -> Vec<Problem> {
         }
         let problem = |(at, message): (Vec<Step>, String)| {
             let message = format!("{object}: the API server would refuse it: {}: {message}", text::field(&at));
-            let at = Spans::of(&change.desired.origin).locate(&at).location;
+            let at = Spans::parse(&change.desired.origin).locate(&at).location;
             Problem::new(text::cut_quote(&message).into_owned()).at(at).help("correct it in the manifest")
         };
         found.into_iter().take(SHOWN).map(problem).collect::<Vec<_>>()

@@ -23,7 +23,7 @@ pub(super) struct ServedKind {
 }
 
 impl ServedKind {
-    pub fn wanted(&self, object: &Arc<ObjectRef>) -> Option<ObjectToRead> {
+    pub fn object_to_read(&self, object: &Arc<ObjectRef>) -> Option<ObjectToRead> {
         self.read_as.as_ref().map(|resource| ObjectToRead { resource: resource.clone(), object: object.clone() })
     }
 }

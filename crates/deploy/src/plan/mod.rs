@@ -170,12 +170,12 @@ impl Plan {
     ///
     /// # Errors
     /// Kinds that are not served. If an API does not answer, each kind is reported once.
-    pub fn whole(&self) -> Result<()> {
-        whole(&self.unplaced)
+    pub fn require_served_kinds(&self) -> Result<()> {
+        require_served_kinds(&self.unplaced)
     }
 }
 
-fn whole(unplaced: &[Unplaced]) -> Result<()> {
+fn require_served_kinds(unplaced: &[Unplaced]) -> Result<()> {
     let (down, unknown): (Vec<&Unplaced>, Vec<&Unplaced>) = unplaced.iter().partition(|unplaced| unplaced.is_down);
     let mut problems: Vec<Problem> = down.into_iter().map(|unplaced| unplaced.problem.clone()).collect();
     problems.sort();

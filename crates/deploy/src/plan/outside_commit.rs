@@ -46,7 +46,7 @@ pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
     }
     let Target::Git(commit) = target else { return None };
     let resource = Resource::crd();
-    let request = ListRequest::of(&resource, PAGE);
+    let request = ListRequest::new(&resource, PAGE);
     let gather = |names: &mut Vec<String>, json: &str| {
         names.extend(serde_json::from_str::<CommitCrd>(json).ok().map(|crd| crd.metadata.name));
     };

@@ -169,7 +169,7 @@ fn tracked<'a>(id: &'a str, object: &ObjectRef) -> Option<&'a str> {
 
 /// The owner of the live object other than the ApplySet `app`, and whether the object is in that set. A mark that the
 /// manifest sets itself does not count.
-fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> (Option<Owner>, bool) {
+fn find_owner(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&str>) -> (Option<Owner>, bool) {
     let json = live.json();
     let metadata = metadata(&json);
     let is_member = app.is_some() && metadata.label(PART_OF) == app;
@@ -182,7 +182,7 @@ fn of(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Option<&st
 pub(crate) fn of_created(change: &Change, live: &RawObject) -> Option<Owner> {
     let Manifest { object, raw, .. } = &change.desired;
     let json = raw.json();
-    of(object, live, raw, metadata(&json).label(PART_OF)).0
+    find_owner(object, live, raw, metadata(&json).label(PART_OF)).0
 }
 
 /// The marks of an object; none if it cannot be parsed.
@@ -248,7 +248,7 @@ pub fn find(changes: &mut [Change], taken: &TakeoverPatterns, app: Option<&str>)
     let look = |index: &usize| {
         let change = &changes[*index];
         let Some(live) = &change.live else { return (None, false) };
-        let (owner, is_member) = of(&change.desired.object, &live.raw, &change.desired.raw, app);
+        let (owner, is_member) = find_owner(&change.desired.object, &live.raw, &change.desired.raw, app);
         // The manifest has the app's label, so an object without it is never unchanged.
         let joins = owner.is_none() && app.is_some() && !is_member;
         (owner, joins && change.action == Action::Update)
@@ -324,7 +324,7 @@ mod tests {
 
     fn owner(live: serde_json::Value, desired: serde_json::Value, app: Option<&str>) -> Option<Owner> {
         let raw = |metadata| RawObject::from_value(&json!({ "metadata": metadata }));
-        of(&web(), &raw(live), &raw(desired), app).0
+        find_owner(&web(), &raw(live), &raw(desired), app).0
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub async fn predict(
         change.action.changes_live() || created && matches!(change.action, Action::Create | Action::Replace)
     };
     let wanted: Vec<usize> = (0..plan.changes.len()).filter(|index| is_wanted(&plan.changes[*index])).collect();
-    let mut schemas = MergeSchemas::of(plan);
+    let mut schemas = MergeSchemas::from_plan(plan);
     let mut local: Vec<(usize, String)> = Vec::new();
     match target.as_server() {
         None => {
@@ -62,7 +62,7 @@ pub async fn predict(
             let lost = AtomicBool::new(false);
             let asked = wanted.into_iter().map(|index| {
                 let (change, lost) = (&plan.changes[index], &lost);
-                async move { (index, answer(change, server, writing, lost).await) }
+                async move { (index, dry_run(change, server, writing, lost).await) }
             });
             let mut answers = stream::iter(asked).buffered(IN_FLIGHT);
             while let Some((index, answer)) = answers.next().await {
@@ -82,7 +82,7 @@ pub async fn predict(
             }
         }
     }
-    schemas.learn(local.iter().map(|(index, _)| &plan.changes[*index]), target).await;
+    schemas.request_schemas(local.iter().map(|(index, _)| &plan.changes[*index]), target).await;
     for (index, reason) in local {
         let change = &plan.changes[index];
         let schema = schemas.schema(&change.resource);
@@ -94,7 +94,7 @@ pub async fn predict(
 
 /// The object of a change after the deploy, without asking the server: what the manifest does not mention and other
 /// field managers own stays as it is.
-pub fn after(plan: &Plan, change: &Change) -> Value {
+pub fn predict_object(plan: &Plan, change: &Change) -> Value {
     let live = live(change);
     let schema = custom_schema(plan, change).map(|schema| schema.value());
     let schema = schema.as_ref().map_or(MergeSchema::Deduced, |schema| merge::of_kind(schema, None));
@@ -118,7 +118,7 @@ fn live(change: &Change) -> Option<Value> {
 }
 
 /// The server's answer, or why there is none.
-async fn answer(
+async fn dry_run(
     change: &Change,
     server: &KubeTarget,
     writing: Writing<'_>,
@@ -181,7 +181,7 @@ struct MergeSchemas<'p> {
 }
 
 impl<'p> MergeSchemas<'p> {
-    fn of(plan: &'p Plan) -> Self {
+    fn from_plan(plan: &'p Plan) -> Self {
         let crds = plan.changes.iter().filter(|change| change.desired.object.is_crd());
         let crds: BTreeMap<_, _> = crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect();
         let mut custom = BTreeMap::new();
@@ -199,11 +199,11 @@ impl<'p> MergeSchemas<'p> {
     }
 
     /// Requests the schemas of built-in kinds, which determine how the server merges them.
-    async fn learn(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
+    async fn request_schemas(&mut self, changes: impl Iterator<Item = &'p Change>, target: &Target) {
         let is_merged = |change: &&Change| {
             change.live.is_some() && !change.desired.object.is_crd() && kinds::is_built_in(&change.resource.group)
         };
-        self.published = Published::of(changes.filter(is_merged), target).await;
+        self.published = Published::read(changes.filter(is_merged), target).await;
     }
 
     fn schema<'a>(&'a self, resource: &Resource) -> MergeSchema<'a, Value> {

@@ -64,7 +64,7 @@ impl Prefetch {
         let is_read = |crd: &Manifest| crd.object.version() == VERSION && read.contains_key(&crd.object.name);
         let known: Vec<bool> = crds.iter().map(is_read).collect();
         let missing = crds.iter().zip(&known).filter(|(_, known)| !**known);
-        let missing: Vec<ObjectToRead> = missing.map(|(crd, _)| wanted(Arc::clone(&crd.object))).collect();
+        let missing: Vec<ObjectToRead> = missing.map(|(crd, _)| crd_to_read(Arc::clone(&crd.object))).collect();
         let mut found = target.read_each(&missing, on_read).await?.into_iter();
         let live = crds.iter().zip(known).map(|(crd, known)| match known {
             true => read.remove(&crd.object.name).unwrap_or(Ok(None)),
@@ -77,6 +77,6 @@ impl Prefetch {
 /// The resource at which CRDs are read.
 const VERSION: &str = "v1";
 
-fn wanted(object: Arc<ObjectRef>) -> ObjectToRead {
+fn crd_to_read(object: Arc<ObjectRef>) -> ObjectToRead {
     ObjectToRead { resource: Resource::crd().into(), object }
 }

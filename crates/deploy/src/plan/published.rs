@@ -19,7 +19,7 @@ pub struct Published<'p> {
 
 impl<'p> Published<'p> {
     /// Requests the schemas of the kinds of these objects, where they are not known yet.
-    pub async fn of(changes: impl Iterator<Item = &'p Change>, target: &Target) -> Self {
+    pub async fn read(changes: impl Iterator<Item = &'p Change>, target: &Target) -> Self {
         let version = |change: &'p Change| (change.resource.group.as_str(), change.resource.version.as_str());
         let versions: BTreeSet<(&str, &str)> = changes.map(version).collect();
         let documents = join_all(versions.iter().map(|(group, version)| target.openapi(group, version))).await;

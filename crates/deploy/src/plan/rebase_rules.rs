@@ -66,10 +66,10 @@ pub(crate) fn follow(changes: &mut [Change], rules: &[RebaseRule], field_manager
         }
         let Some(live) = &change.live else { continue };
         let object = &change.desired.object;
-        let facts = MatchableObject::of_raw(object, ObjectScope::of(object), &change.desired.raw);
+        let facts = MatchableObject::of_raw(object, ObjectScope::for_object(object), &change.desired.raw);
         let about: Vec<&RebaseRule> = std::iter::once(&secretgen)
             .chain(rules)
-            .filter(|rule| matcher::any(&rule.matchers, &facts) == Some(true))
+            .filter(|rule| matcher::any_matches(&rule.matchers, &facts) == Some(true))
             .collect();
         if about.is_empty() {
             continue;
@@ -139,7 +139,7 @@ struct Both<'a> {
 }
 
 impl<'a> Both<'a> {
-    fn below(self, key: &str) -> Self {
+    fn child(self, key: &str) -> Self {
         Both {
             new: self.new.and_then(|new| new.get(key)),
             existing: self.existing.and_then(|old| old.get(key)),
@@ -158,7 +158,7 @@ impl<'a> Both<'a> {
         let Some((part, rest)) = path.split_first() else { return };
         match (part, value) {
             (FieldPathStep::Key(key), Value::Object(map)) => {
-                let here = self.below(key);
+                let here = self.child(key);
                 at.push(key.as_str().into());
                 live.push(key.as_str().into());
                 if rest.is_empty() {
@@ -199,11 +199,11 @@ impl<'a> Both<'a> {
 
     /// The keys of the sources that match.
     fn keys(self, pattern: &KeyPattern) -> BTreeSet<String> {
-        let maps = self.sources.iter().filter_map(|side| self.side(*side)?.as_object());
+        let maps = self.sources.iter().filter_map(|side| self.value_from(*side)?.as_object());
         maps.flat_map(|map| pattern.keys(map).cloned()).collect()
     }
 
-    fn side(self, side: RebaseSource) -> Option<&'a Value> {
+    fn value_from(self, side: RebaseSource) -> Option<&'a Value> {
         match side {
             RebaseSource::New => self.new,
             RebaseSource::Existing => self.existing,
@@ -241,7 +241,7 @@ impl<'a> Both<'a> {
     }
 
     fn take(self, map: &mut Map<String, Value>, key: &str, at: &[Step], live: &[Step], taken: &mut Vec<CopiedValue>) {
-        let found = self.sources.iter().find_map(|side| Some((side, self.side(*side)?)));
+        let found = self.sources.iter().find_map(|side| Some((side, self.value_from(*side)?)));
         let Some((side, value)) = found.filter(|_| !is_of_server(at)) else { return };
         map.insert(key.to_owned(), value.clone());
         taken.retain(|other| other.at != at);

@@ -73,7 +73,7 @@ pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals) -
         asking.immutable_fields(),
         asking.replacements(reported),
         unreadable(plan, target, reported),
-        beside::ask(&asking)
+        beside::ask_without_unmentioned(&asking)
     );
     problems.extend(immutable);
     problems.extend(replaced);
@@ -94,7 +94,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) ->
         change.is_written() && is_built_in && !is_reported
     };
     let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
-    let published = Published::of(written.iter().copied(), target).await;
+    let published = Published::read(written.iter().copied(), target).await;
     let missing: Vec<String> = published.missing().collect();
     let notice = (!missing.is_empty()).then(|| {
         let message = format!(
@@ -121,7 +121,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) ->
                 }
                 _ => "fix the manifest here".to_owned(),
             };
-            let at = Spans::of(&change.desired.origin).locate(&found.steps()).location;
+            let at = Spans::parse(&change.desired.origin).locate(&found.steps()).location;
             Problem::new(text::cut_quote(&message).into_owned()).at(at).help(help)
         };
         unreadable.into_iter().take(FIELDS_SHOWN).map(problem).collect::<Vec<_>>()
@@ -143,7 +143,7 @@ pub fn no_longer_served(plan: &Plan) -> Vec<Problem> {
         let defined = crd.crd()?.defined().filter(|crd| crd.served(&resource.version).is_none())?;
         let served: Vec<&str> = defined.served_versions().map(|version| &*version.name).collect();
         let at = crd.desired.origin.location();
-        let message = format!("the CRD at {at} does not serve {}: {}", resource.version, shown(&changes));
+        let message = format!("the CRD at {at} does not serve {}: {}", resource.version, list_objects(&changes));
         let help = match served.is_empty() {
             true => "the CRD serves no version; without one, its objects cannot be written".to_owned(),
             false => format!(
@@ -298,7 +298,7 @@ impl RefusalForecaster<'_> {
             if self.dry_run(first).await.is_ok() {
                 continue;
             }
-            let problem = Problem::new(format!("{message} {}", shown(changes)));
+            let problem = Problem::new(format!("{message} {}", list_objects(changes)));
             problems.push(problem.at(first.desired.origin.location()).help(help));
         }
         problems
@@ -381,7 +381,7 @@ fn is_leaving(namespace: &LiveObject) -> bool {
     !namespace.raw.value()["metadata"]["deletionTimestamp"].is_null()
 }
 
-fn shown(changes: &[&Change]) -> String {
+fn list_objects(changes: &[&Change]) -> String {
     let mut shown: Vec<String> =
         changes.iter().take(OBJECTS_SHOWN).map(|change| change.desired.object.to_string()).collect();
     if changes.len() > OBJECTS_SHOWN {

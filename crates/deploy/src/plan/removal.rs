@@ -88,7 +88,7 @@ pub fn decide(
     for found in live.found.iter().filter(left) {
         let AppObject { object, resource, facts } = found;
         let is_protected = is_protected(object, &parent.app);
-        let fate = match fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
+        let fate = match decide_fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
             RemovalFate::Delete | RemovalFate::Adopted if is_protected => {
                 RemovalFate::Orphan("gantry never deletes such a namespace or an app's own record".into())
             }
@@ -132,7 +132,7 @@ pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
 }
 
 /// `member` is the entry of the uid in the inventory, if there is one.
-fn fate(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopted: bool) -> RemovalFate {
+fn decide_fate(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopted: bool) -> RemovalFate {
     let label = facts.labels.get(PART_OF);
     let is_ours = label.is_some_and(|label| label == id);
     match (is_ours, member) {
@@ -143,7 +143,7 @@ fn fate(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopt
         (true, None) => {
             RemovalFate::OneKey("it carries the label of the app, but its uid is not in the record of the app")
         }
-        (true, Some(member)) => match kept(facts).or_else(|| kept_by_record(member)) {
+        (true, Some(member)) => match why_kept(facts).or_else(|| kept_by_record(member)) {
             Some(why) => RemovalFate::Orphan(why),
             None if member.adopted && !prunes_adopted => RemovalFate::Adopted,
             None => RemovalFate::Delete,
@@ -158,7 +158,7 @@ pub fn keep_annotation(manifest: &Manifest) -> Option<&'static str> {
     if manifest.metadata_may_contain(&[DELETE_STRATEGY]) && asks() {
         return Some(DELETE_STRATEGY);
     }
-    directives::keeping(&directives::of_manifest(manifest)).map(|found| found.directive.key)
+    directives::find_keeping(&directives::of_manifest(manifest)).map(|found| found.directive.key)
 }
 
 fn kept_by_record(member: &AppMember) -> Option<String> {
@@ -166,11 +166,11 @@ fn kept_by_record(member: &AppMember) -> Option<String> {
 }
 
 /// Why the live object stays.
-pub fn kept(facts: &LiveMetadata) -> Option<String> {
+pub fn why_kept(facts: &LiveMetadata) -> Option<String> {
     if let Some(owner) = facts.owners.iter().find(|owner| owner.controller == Some(true)) {
         return Some(format!("{} {} controls it", owner.kind, owner.name));
     }
-    if let Some(why) = directives::kept(facts) {
+    if let Some(why) = directives::why_kept(facts) {
         return Some(why);
     }
     let strategy = facts.annotations.get(DELETE_STRATEGY).filter(|strategy| !strategy.is_empty())?;
@@ -220,13 +220,13 @@ mod tests {
 
     fn member(adopted: bool) -> AppMember {
         let object = ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: None, name: "a".into() };
-        AppMember::of(&object, "u", adopted)
+        AppMember::new(&object, "u", adopted)
     }
 
     #[test]
     fn an_object_stays_if_its_last_manifest_kept_it() {
         let member = AppMember { keep: Some("helm.sh/resource-policy".into()), ..member(false) };
-        let fate = |label| fate(&facts(label, None, None), ID, Some(&member), true);
+        let fate = |label| decide_fate(&facts(label, None, None), ID, Some(&member), true);
         let why = "its last manifest had the annotation helm.sh/resource-policy";
         assert_eq!(fate(Some(ID)), RemovalFate::Orphan(why.into()));
         assert!(matches!(fate(None), RemovalFate::OneKey(_)), "the label is read first");
@@ -234,15 +234,16 @@ mod tests {
 
     #[test]
     fn an_object_is_deleted_only_with_both_keys() {
-        let of =
-            |label, adopted: Option<bool>| fate(&facts(label, None, None), ID, adopted.map(member).as_ref(), false);
+        let of = |label, adopted: Option<bool>| {
+            decide_fate(&facts(label, None, None), ID, adopted.map(member).as_ref(), false)
+        };
         assert_eq!(of(Some(ID), Some(false)), RemovalFate::Delete);
         assert!(matches!(of(Some(ID), None), RemovalFate::OneKey(_)));
         assert!(matches!(of(None, Some(false)), RemovalFate::OneKey(_)));
         assert!(matches!(of(Some("applyset-other-v1"), Some(false)), RemovalFate::Orphan(_)));
         assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (RemovalFate::Nothing, RemovalFate::Nothing));
         assert_eq!(of(Some(ID), Some(true)), RemovalFate::Adopted);
-        assert_eq!(fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), RemovalFate::Delete);
+        assert_eq!(decide_fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), RemovalFate::Delete);
     }
 
     #[test]
@@ -256,7 +257,7 @@ mod tests {
         let keeping: Vec<_> = keeping.chain([(DELETE_STRATEGY, "orphan")]).collect();
         assert!(keeping.len() > 10, "{keeping:?}");
         for (key, value) in keeping {
-            let kept = |value| fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
+            let kept = |value| decide_fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
             assert!(matches!(kept(value), RemovalFate::Orphan(why) if why.contains(key)), "{key}");
             assert_eq!(kept(""), RemovalFate::Delete, "{key}");
             // An unknown value may mean that the object is kept.
@@ -272,7 +273,7 @@ mod tests {
             }
         }
         let of = |controller, uid: Option<bool>| {
-            fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
+            decide_fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
         };
         assert!(matches!(of(true, Some(false)), RemovalFate::Orphan(why) if why == "Shop s controls it"));
         assert_eq!(of(false, Some(false)), RemovalFate::Delete, "an owner that does not control it");

@@ -13,7 +13,7 @@ use gantry_core::text::sanitize;
 const KEY: &str = "storageClassName";
 
 /// A StorageClass of a server.
-pub(crate) fn wanted(name: &str) -> ObjectToRead {
+pub(crate) fn object_to_read(name: &str) -> ObjectToRead {
     let resource = Resource::built_in("storage.k8s.io", "StorageClass", "storageclasses", false);
     let object = ObjectRef {
         api_version: resource.api_version(),
@@ -53,7 +53,7 @@ pub async fn notices(plan: &Plan, target: &Target) -> Vec<Problem> {
         }
     }
     claimed.retain(|name, _| !defined.contains(name));
-    let classes: Vec<ObjectToRead> = claimed.keys().map(|name| wanted(name)).collect();
+    let classes: Vec<ObjectToRead> = claimed.keys().map(|name| object_to_read(name)).collect();
     let read = match classes.is_empty() {
         true => Vec::new(),
         false => target.read_each(&classes, &|_, _| ()).await.unwrap_or_default(),

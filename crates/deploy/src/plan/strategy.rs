@@ -54,12 +54,12 @@ fn may_ask(manifest: &Manifest) -> bool {
 
 /// Whether the object of a manifest may be deleted and created again.
 pub fn may_replace(manifest: &Manifest) -> bool {
-    matches!(of(manifest), Some(DeployStrategy::Replace | DeployStrategy::ReplaceRefused))
+    matches!(read_strategy(manifest), Some(DeployStrategy::Replace | DeployStrategy::ReplaceRefused))
 }
 
 /// The strategy of a manifest; `None` for the default. If several annotations select one, it is one that protects the
 /// object, else the one that replaces it in more cases.
-pub fn of(manifest: &Manifest) -> Option<DeployStrategy> {
+pub fn read_strategy(manifest: &Manifest) -> Option<DeployStrategy> {
     let of_others = directives::strategy(&directives::of_manifest(manifest), &manifest.object.kind);
     of_kapp(manifest).into_iter().chain(of_others).min()
 }
@@ -108,7 +108,7 @@ pub(crate) async fn replace(changes: &mut [Change], target: &Target, field_manag
     let may_be_replaced =
         |change: &Change| change.is_written() && change.action == Action::Update && change.owner.is_none();
     let asked = changes.iter().enumerate().filter(|(_, change)| may_be_replaced(change));
-    let asked = asked.filter_map(|(index, change)| Some((index, change, of(&change.desired)?)));
+    let asked = asked.filter_map(|(index, change)| Some((index, change, read_strategy(&change.desired)?)));
     let is_replaced = async |(index, change, strategy): (usize, &Change, DeployStrategy)| {
         let is_replaced = match (strategy, target.as_server()) {
             (DeployStrategy::Replace, _) => true,
@@ -178,7 +178,7 @@ pub fn not_honoured(plan: &Plan) -> NotHonoured {
             let object = &change.desired.object;
             let unsupported = name_of(key).and_then(|name| unsupported_annotation(name, value, object, policy));
             let Some(UnsupportedAnnotation { blocks, instead, help }) = unsupported else { continue };
-            let spans = spans.get_or_init(|| Spans::of(&change.desired.origin));
+            let spans = spans.get_or_init(|| Spans::parse(&change.desired.origin));
             let at = spans.locate(&[Step::from("metadata"), "annotations".into(), key.as_str().into()]).location;
             let problem = Problem::new(format!("{object}: {key}: {instead}")).at(at).help(help);
             if blocks {
@@ -188,7 +188,7 @@ pub fn not_honoured(plan: &Plan) -> NotHonoured {
                 found.notices.push(problem);
             }
         }
-        found.notices.extend(absent(change).filter(|_| !policy.waits));
+        found.notices.extend(missing_object(change).filter(|_| !policy.waits));
     }
     found
 }
@@ -283,7 +283,7 @@ pub fn is_missing(change: &Change) -> bool {
 }
 
 /// The problem for an object that has to exist and does not.
-fn absent(change: &Change) -> Option<Problem> {
+fn missing_object(change: &Change) -> Option<Problem> {
     is_missing(change).then(|| {
         Problem::new(format!("{} does not exist yet, and this deploy does not wait for it", change.desired.object))
             .at(change.desired.origin.location())

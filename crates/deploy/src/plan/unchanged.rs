@@ -51,7 +51,7 @@ pub enum ObjectComparison {
 use ObjectComparison::{Changed, Doubtful, Unchanged};
 
 impl ObjectComparison {
-    fn unless(is_changed: bool) -> Self {
+    fn changed_if(is_changed: bool) -> Self {
         if is_changed { Changed } else { Unchanged }
     }
 }
@@ -81,7 +81,7 @@ pub fn compare(
         OwnManagerEntry::Ours(index) => Some(index),
         OwnManagerEntry::Others => return Changed,
         // The server keeps no entry for an apply that owns nothing, such as a Namespace with only a name.
-        OwnManagerEntry::OnlyOthers => return ObjectComparison::unless(!owns_nothing(desired, facts)),
+        OwnManagerEntry::OnlyOthers => return ObjectComparison::changed_if(!owns_nothing(desired, facts)),
         // A folder of manifests may have no managedFields: then only the values count.
         OwnManagerEntry::None => None,
     };
@@ -196,7 +196,7 @@ enum ComparisonPlace<'k> {
 }
 
 impl<'k> ComparisonPlace<'k> {
-    fn below<'n>(self, key: &'n str) -> ComparisonPlace<'n>
+    fn child<'n>(self, key: &'n str) -> ComparisonPlace<'n>
     where
         'k: 'n,
     {
@@ -249,16 +249,16 @@ impl UnchangedWalk<'_> {
     ) -> ObjectComparison {
         match owned {
             // A leaf of managedFields: a scalar, or a list or map that is owned as a whole.
-            Some(owned) if !owned.has_below() => return self.whole(desired, live, schema, at),
+            Some(owned) if !owned.has_below() => return self.compare_atomic(desired, live, schema, at),
             Some(_) => {}
             None if member(schema, "x-kubernetes-map-type").and_then(Json::text) == Some("atomic") => {
-                return self.whole(desired, live, schema, at);
+                return self.compare_atomic(desired, live, schema, at);
             }
             None if self.facts.built_in
                 && matches!(desired, Json::Map(_))
                 && matches!(at, ComparisonPlace::Below { key, .. } if built_in::is_atomic_map(key)) =>
             {
-                return self.whole(desired, live, schema, at);
+                return self.compare_atomic(desired, live, schema, at);
             }
             None => {}
         }
@@ -268,7 +268,7 @@ impl UnchangedWalk<'_> {
                 Some(owned) => self.list(desired, live, owned, schema, at),
                 None => self.whole_list(desired, live, schema, at),
             },
-            _ => self.whole(desired, live, schema, at),
+            _ => self.compare_atomic(desired, live, schema, at),
         }
     }
 
@@ -287,7 +287,7 @@ impl UnchangedWalk<'_> {
         }
         let fields = desired.iter().filter(|(key, _)| at.is_ownable(key));
         all(fields.map(|(key, value)| {
-            let below = at.below(key);
+            let below = at.child(key);
             let record = match owned {
                 // Our entry names all fields of the manifest, including those that the server drops.
                 Some(owned) => match owned.field(key) {
@@ -358,7 +358,7 @@ impl UnchangedWalk<'_> {
     }
 
     /// Compares a value that one manager owns as a whole, apart from what the server defaults or normalises.
-    fn whole(
+    fn compare_atomic(
         &self,
         desired: &Json<'_>,
         live: &Json<'_>,
@@ -369,14 +369,14 @@ impl UnchangedWalk<'_> {
             (Json::Map(desired), Json::Map(live)) => {
                 let wanted = desired.iter().map(|(key, value)| match live.get(key) {
                     Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
-                    Some(Json::Null) | None if self.facts.built_in || is_blank(value) => self.doubtful(),
+                    Some(Json::Null) | None if self.facts.built_in || is_blank(value) => self.one_sided(),
                     Some(Json::Null) | None => Changed,
-                    Some(live) => self.whole(value, live, child(schema, key), at.below(key)),
+                    Some(live) => self.compare_atomic(value, live, child(schema, key), at.child(key)),
                 });
                 let added = live.iter().filter(|(key, _)| desired.get(key).is_none());
                 let added = added.map(|(key, value)| match self.is_default(key, value, child(schema, key)) {
                     true => Unchanged,
-                    false => self.doubtful(),
+                    false => self.one_sided(),
                 });
                 all(wanted.chain(added))
             }
@@ -392,7 +392,7 @@ impl UnchangedWalk<'_> {
             }
             (a, b) => match at {
                 ComparisonPlace::Below { parent, key } if self.facts.built_in && built_in::is_quantity(parent, key) => {
-                    ObjectComparison::unless(!built_in::same_quantity(a, b))
+                    ObjectComparison::changed_if(!built_in::same_quantity(a, b))
                 }
                 // An empty value that the server fills in: `restartPolicy: ""`, `periodSeconds: 0`.
                 _ if matches!(a, Json::Text(text) if text.is_empty()) || built_in::may_mean_the_same(a, b) => Doubtful,
@@ -412,14 +412,14 @@ impl UnchangedWalk<'_> {
         if desired.len() > live.len() {
             return Changed;
         }
-        let of_items = all(desired.iter().zip(live).map(|(a, b)| self.whole(a, b, items, at)));
+        let of_items = all(desired.iter().zip(live).map(|(a, b)| self.compare_atomic(a, b, items, at)));
         // Admission may have added some.
-        of_items.max(if desired.len() == live.len() { Unchanged } else { self.doubtful() })
+        of_items.max(if desired.len() == live.len() { Unchanged } else { self.one_sided() })
     }
 
     /// Compares a field that is on one side only, inside a value that is owned as a whole. For the versions of a CRD,
     /// it is known exactly what the server drops and fills in.
-    fn doubtful(&self) -> ObjectComparison {
+    fn one_sided(&self) -> ObjectComparison {
         if self.is_crd { Changed } else { Doubtful }
     }
 

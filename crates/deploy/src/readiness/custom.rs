@@ -22,7 +22,7 @@ pub fn of_kapp_controller(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
-    if let Some(condition) = view.holds("Reconciling") {
+    if let Some(condition) = view.true_condition("Reconciling") {
         return Readiness::in_progress(&condition.explain());
     }
     failed_in_kapp_controller(view).unwrap_or(Readiness::READY)
@@ -30,7 +30,7 @@ pub fn of_kapp_controller(view: LiveObjectView<'_>) -> Readiness {
 
 /// The failure that kapp-controller reports; `usefulErrorMessage` has the error of the failed program.
 pub fn failed_in_kapp_controller(view: LiveObjectView<'_>) -> Option<Readiness> {
-    let condition = ["ReconcileFailed", "DeleteFailed"].into_iter().find_map(|name| view.holds(name))?;
+    let condition = ["ReconcileFailed", "DeleteFailed"].into_iter().find_map(|name| view.true_condition(name))?;
     Some(Readiness::failed(&match view.text("/status/usefulErrorMessage") {
         "" => condition.with_name(),
         text => format!("{} is True: {text}", condition.name()),
@@ -49,7 +49,7 @@ pub fn of_flux(view: LiveObjectView<'_>) -> Readiness {
         return state;
     }
     match state {
-        Readiness::Ready { .. } if view.condition(CONDITIONS[0]).is_some() => Readiness::noted("suspended"),
+        Readiness::Ready { .. } if view.condition(CONDITIONS[0]).is_some() => Readiness::ready_with_note("suspended"),
         Readiness::Failed(_) => state,
         Readiness::Ready { .. } | Readiness::InProgress(_) => {
             Readiness::in_progress("suspended: Flux does not reconcile it while spec.suspend is true")
@@ -63,10 +63,10 @@ pub fn resource(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(false) {
         return state;
     }
-    if let Some(condition) = view.holds("Stalled") {
+    if let Some(condition) = view.true_condition("Stalled") {
         return Readiness::failed(&condition.explain());
     }
-    if let Some(condition) = view.holds("Reconciling") {
+    if let Some(condition) = view.true_condition("Reconciling") {
         return Readiness::in_progress(&condition.explain());
     }
     match CONDITIONS.into_iter().find_map(|name| view.condition(name)) {

@@ -50,15 +50,15 @@ pub fn state(view: LiveObjectView<'_>, predicted: &[String]) -> Readiness {
     let [progressing, resolved, is_installed] = conditions;
     let under_way = progressing.filter(|condition| condition.reason() != "Succeeded");
     let fit = match is_installed.filter(|condition| condition.status() == "True") {
-        Some(_) => Expected::of(view, predicted).fit(installed(view.0)),
+        Some(_) => Expected::from_extension(view, predicted).fit(installed(view.0)),
         None => Fit::Not(is_installed.map_or("not Installed yet".to_owned(), |condition| condition.explain())),
     };
     let has_given_up = |condition: &StatusCondition<'_>| {
         condition.status() == "False" && TERMINAL.iter().any(|reason| *reason == condition.reason())
     };
     match (fit, under_way) {
-        (Fit::GoesOn, _) | (Fit::Last, None) => match view.holds("Deprecated") {
-            Some(condition) => Readiness::noted(&condition.explain()),
+        (Fit::GoesOn, _) | (Fit::Last, None) => match view.true_condition("Deprecated") {
+            Some(condition) => Readiness::ready_with_note(&condition.explain()),
             None => Readiness::READY,
         },
         (_, Some(condition)) if has_given_up(&condition) => Readiness::failed(&condition.explain()),
@@ -71,7 +71,7 @@ pub fn state(view: LiveObjectView<'_>, predicted: &[String]) -> Readiness {
 }
 
 impl<'a> Expected<'a> {
-    fn of(view: LiveObjectView<'a>, predicted: &'a [String]) -> Self {
+    fn from_extension(view: LiveObjectView<'a>, predicted: &'a [String]) -> Self {
         match predicted {
             [] => {
                 // The field of v1, or that of v1alpha1.

@@ -51,7 +51,7 @@ pub enum Readiness {
 impl Readiness {
     pub(in crate::readiness) const READY: Readiness = Readiness::Ready { note: None };
 
-    pub(in crate::readiness) fn noted(text: &str) -> Self {
+    pub(in crate::readiness) fn ready_with_note(text: &str) -> Self {
         Readiness::Ready { note: Some(one_line(text)) }
     }
 
@@ -205,14 +205,14 @@ fn replica_failure(object: &ObjectRef, state: &Readiness, value: &Value) -> Opti
         (object.group(), object.kind.as_str()),
         ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController")
     );
-    let condition = LiveObjectView(value).holds("ReplicaFailure").filter(|_| is_one)?;
+    let condition = LiveObjectView(value).true_condition("ReplicaFailure").filter(|_| is_one)?;
     matches!(state, Readiness::InProgress(_)).then(|| (condition.explain(), REPLICA_FAILURE))
 }
 
 /// The state that takes precedence over rules and kinds: of an object that is not awaited, or is being deleted.
 fn before_all(group: &str, kind: &str, view: LiveObjectView<'_>) -> Option<Readiness> {
     if view.at("/metadata/annotations").is_some_and(|annotations| annotations.get(DISABLE_WAIT).is_some()) {
-        return Some(Readiness::noted(&format!("not awaited ({DISABLE_WAIT})")));
+        return Some(Readiness::ready_with_note(&format!("not awaited ({DISABLE_WAIT})")));
     }
     if view.at("/metadata/deletionTimestamp").is_some_and(Value::is_string) {
         if let Some(state) = custom::failed_in_kapp_controller(view)

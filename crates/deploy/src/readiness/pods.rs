@@ -28,14 +28,14 @@ pub fn pod(view: LiveObjectView<'_>) -> Readiness {
     if let (Some(container), "Never") = (&terminated, view.text("/spec/restartPolicy")) {
         return Readiness::failed(container);
     }
-    if phase == "Running" && view.holds("Ready").is_some() {
+    if phase == "Running" && view.true_condition("Ready").is_some() {
         return Readiness::READY;
     }
     if phase == "Unknown" {
         return Readiness::in_progress("its node does not respond");
     }
-    let unscheduled = view.denies("PodScheduled").map(|condition| condition.explain());
-    let unready = || view.denies("Ready").map(|condition| condition.explain());
+    let unscheduled = view.false_condition("PodScheduled").map(|condition| condition.explain());
+    let unready = || view.false_condition("Ready").map(|condition| condition.explain());
     let why = waiting(view).or(terminated).or(unscheduled).or_else(unready);
     Readiness::in_progress(&why.unwrap_or_else(|| match phase {
         "" => "not scheduled yet".to_owned(),

@@ -6,18 +6,20 @@ use super::view::LiveObjectView;
 /// `CustomResourceDefinition`: the conditions `Established` and `NamesAccepted`; `NonStructuralSchema` and
 /// `KubernetesAPIApprovalPolicyConformant` are noted.
 pub fn crd(view: LiveObjectView<'_>) -> Readiness {
-    if let Some(condition) = view.denies("NamesAccepted") {
+    if let Some(condition) = view.false_condition("NamesAccepted") {
         return Readiness::failed(&condition.explain());
     }
     for name in ["NamesAccepted", "Established"] {
-        if view.holds(name).is_none() {
+        if view.true_condition(name).is_none() {
             return Readiness::in_progress(
                 &view.condition(name).map_or(format!("not {name} yet"), |found| found.explain()),
             );
         }
     }
-    let noted = view.holds("NonStructuralSchema").or_else(|| view.denies("KubernetesAPIApprovalPolicyConformant"));
-    noted.map_or(Readiness::READY, |condition| Readiness::noted(&condition.explain()))
+    let noted = view
+        .true_condition("NonStructuralSchema")
+        .or_else(|| view.false_condition("KubernetesAPIApprovalPolicyConformant"));
+    noted.map_or(Readiness::READY, |condition| Readiness::ready_with_note(&condition.explain()))
 }
 
 /// `APIService`: the condition `Available`.
@@ -80,7 +82,8 @@ pub fn service(view: LiveObjectView<'_>) -> Readiness {
 
 /// `HorizontalPodAutoscaler`: ready immediately; the condition `ScalingActive` is noted if it is false.
 pub fn autoscaler(view: LiveObjectView<'_>) -> Readiness {
-    view.denies("ScalingActive").map_or(Readiness::READY, |condition| Readiness::noted(&condition.explain()))
+    view.false_condition("ScalingActive")
+        .map_or(Readiness::READY, |condition| Readiness::ready_with_note(&condition.explain()))
 }
 
 /// `ValidatingAdmissionPolicy`: `status.observedGeneration` shows that its expressions were type-checked;
@@ -95,5 +98,5 @@ pub fn admission_policy(view: LiveObjectView<'_>) -> Readiness {
         1 => String::new(),
         number => format!(" (1 of {number} warnings)"),
     };
-    Readiness::noted(&format!("type checking{more}: {}: {}", first.text("/fieldRef"), first.text("/warning")))
+    Readiness::ready_with_note(&format!("type checking{more}: {}: {}", first.text("/fieldRef"), first.text("/warning")))
 }

@@ -95,7 +95,7 @@ impl From<Readiness> for ReadinessVerdict {
 
 /// The first rule that matches an object.
 pub fn find<'r>(rules: &'r [WaitRule], facts: &MatchableObject<'_>) -> Option<&'r WaitRule> {
-    rules.iter().find(|rule| matcher::any(&rule.matchers, facts) == Some(true))
+    rules.iter().find(|rule| matcher::any_matches(&rule.matchers, facts) == Some(true))
 }
 
 impl WaitRule {

@@ -51,12 +51,12 @@ impl<'a> LiveObjectView<'a> {
     }
 
     /// The condition of this name, if it is true.
-    pub fn holds(self, name: &str) -> Option<StatusCondition<'a>> {
+    pub fn true_condition(self, name: &str) -> Option<StatusCondition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "True")
     }
 
     /// The condition of this name, if it is false.
-    pub fn denies(self, name: &str) -> Option<StatusCondition<'a>> {
+    pub fn false_condition(self, name: &str) -> Option<StatusCondition<'a>> {
         self.condition(name).filter(|condition| condition.status() == "False")
     }
 

@@ -3,14 +3,14 @@
 use super::Readiness;
 use super::view::LiveObjectView;
 
-fn of(number: i64, all: i64, what: &str) -> Readiness {
+fn describe_progress(number: i64, all: i64, what: &str) -> Readiness {
     let word = if all == 1 { "replica" } else { "replicas" };
     Readiness::in_progress(&format!("{number} of {all} {word} {what}"))
 }
 
 /// Ready, with a note if the workload is scaled to 0.
 fn running(replicas: i64) -> Readiness {
-    if replicas == 0 { Readiness::noted("scaled to 0") } else { Readiness::READY }
+    if replicas == 0 { Readiness::ready_with_note("scaled to 0") } else { Readiness::READY }
 }
 
 /// The annotations with the minimum number of available Pods of the new template for a Deployment: a number, or a share
@@ -50,12 +50,12 @@ pub fn deployment(view: LiveObjectView<'_>) -> Readiness {
         return state;
     }
     if view.is_true("/spec/paused") {
-        return Readiness::noted("paused: changes to the Pod template are not rolled out");
+        return Readiness::ready_with_note("paused: changes to the Pod template are not rolled out");
     }
-    let stuck = view.denies("Progressing");
+    let stuck = view.false_condition("Progressing");
     if let Some(stuck) = stuck.filter(|condition| condition.reason() == "ProgressDeadlineExceeded") {
         // The reason why the ReplicaSet cannot create Pods is more useful than the expired deadline.
-        let why = view.holds("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
+        let why = view.true_condition("ReplicaFailure").map(|condition| format!("; {}", condition.explain()));
         return Readiness::failed(&format!("{}{}", stuck.explain(), why.unwrap_or_default()));
     }
     let wanted = view.replicas();
@@ -66,19 +66,21 @@ pub fn deployment(view: LiveObjectView<'_>) -> Readiness {
         // Old Pods are included in the available ones, so this is a lower bound of the available new Pods.
         let of_new = available.saturating_sub(all.saturating_sub(updated)).clamp(0, updated);
         if of_new >= minimum && (of_new < wanted || all > updated) {
-            return Readiness::noted(&format!("{of_new} of {wanted} replicas available; the minimum is {minimum}"));
+            return Readiness::ready_with_note(&format!(
+                "{of_new} of {wanted} replicas available; the minimum is {minimum}"
+            ));
         }
     }
-    if let Some(condition) = view.holds("ReplicaFailure").or(stuck) {
+    if let Some(condition) = view.true_condition("ReplicaFailure").or(stuck) {
         return Readiness::in_progress(&condition.explain());
     }
     let old = all.saturating_sub(updated.min(wanted));
     if updated < wanted {
-        of(updated, wanted, "updated")
+        describe_progress(updated, wanted, "updated")
     } else if old > 0 {
         Readiness::in_progress(&format!("{old} of {all} replicas still to be terminated"))
     } else if available < wanted {
-        of(available, wanted, "available")
+        describe_progress(available, wanted, "available")
     } else {
         running(wanted)
     }
@@ -91,7 +93,7 @@ pub fn stateful_set(view: LiveObjectView<'_>) -> Readiness {
         return state;
     }
     if view.text("/spec/updateStrategy/type") == "OnDelete" {
-        return Readiness::noted("OnDelete: Pods are replaced when they are deleted");
+        return Readiness::ready_with_note("OnDelete: Pods are replaced when they are deleted");
     }
     let wanted = view.replicas();
     let partition = view.count("/spec/updateStrategy/rollingUpdate/partition");
@@ -100,13 +102,13 @@ pub fn stateful_set(view: LiveObjectView<'_>) -> Readiness {
     let ready = view.count("/status/readyReplicas");
     let revisions = (view.text("/status/currentRevision"), view.text("/status/updateRevision"));
     if updated < to_update {
-        of(updated, to_update, "updated")
+        describe_progress(updated, to_update, "updated")
     } else if ready < wanted {
-        of(ready, wanted, "ready")
+        describe_progress(ready, wanted, "ready")
     } else if all > wanted {
         Readiness::in_progress(&format!("{} of {all} replicas still to be terminated", all - wanted))
     } else if partition > 0 {
-        Readiness::noted(&format!("partition {partition}: Pods below it are not updated"))
+        Readiness::ready_with_note(&format!("partition {partition}: Pods below it are not updated"))
     } else if revisions.0 != revisions.1 {
         Readiness::in_progress(&format!("moving from revision {} to {}", revisions.0, revisions.1))
     } else {
@@ -120,7 +122,7 @@ pub fn daemon_set(view: LiveObjectView<'_>) -> Readiness {
         return state;
     }
     if view.text("/spec/updateStrategy/type") == "OnDelete" {
-        return Readiness::noted("OnDelete: Pods are replaced when they are deleted");
+        return Readiness::ready_with_note("OnDelete: Pods are replaced when they are deleted");
     }
     let (wanted, updated) =
         (view.integer("/status/desiredNumberScheduled"), view.count("/status/updatedNumberScheduled"));
@@ -131,7 +133,7 @@ pub fn daemon_set(view: LiveObjectView<'_>) -> Readiness {
         Some(wanted) if unavailable > 0 => {
             Readiness::in_progress(&format!("{unavailable} of {wanted} Pods not available"))
         }
-        Some(0) => Readiness::noted("no node to run on"),
+        Some(0) => Readiness::ready_with_note("no node to run on"),
         Some(_) => Readiness::READY,
     }
 }
@@ -141,27 +143,27 @@ pub fn replica_set(view: LiveObjectView<'_>) -> Readiness {
     if let Some(state) = view.unobserved(true) {
         return state;
     }
-    if let Some(condition) = view.holds("ReplicaFailure") {
+    if let Some(condition) = view.true_condition("ReplicaFailure") {
         return Readiness::in_progress(&condition.explain());
     }
     let (wanted, available) = (view.replicas(), view.count("/status/availableReplicas"));
-    if available < wanted { of(available, wanted, "available") } else { running(wanted) }
+    if available < wanted { describe_progress(available, wanted, "available") } else { running(wanted) }
 }
 
 /// `Job.batch`: the conditions `Complete`, `SuccessCriteriaMet`, `Failed` and `FailureTarget`.
 pub fn job(view: LiveObjectView<'_>) -> Readiness {
-    if let Some(condition) = view.holds("Failed") {
+    if let Some(condition) = view.true_condition("Failed") {
         return Readiness::failed(&condition.explain());
     }
-    if view.holds("Complete").or_else(|| view.holds("SuccessCriteriaMet")).is_some() {
+    if view.true_condition("Complete").or_else(|| view.true_condition("SuccessCriteriaMet")).is_some() {
         return Readiness::READY;
     }
     // The running Pods are being terminated; then the Job fails.
-    if let Some(condition) = view.holds("FailureTarget") {
+    if let Some(condition) = view.true_condition("FailureTarget") {
         return Readiness::in_progress(&format!("failing: {}", condition.explain()));
     }
     if view.is_true("/spec/suspend") {
-        return Readiness::noted("suspended");
+        return Readiness::ready_with_note("suspended");
     }
     let count = |field: &str| view.count(&format!("/status/{field}"));
     let (active, succeeded, failed) = (count("active"), count("succeeded"), count("failed"));

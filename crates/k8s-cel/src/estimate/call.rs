@@ -180,7 +180,7 @@ impl<'e> OverloadCall<'_, '_, 'e> {
         let Ty::Of(_, params) = self.walk.ty(of.id) else { return None };
         let element = params.first()?;
         let is_text = is_text(Some(self.walk.head(element)));
-        let place = of.place.as_ref().map(|place| self.walk.then(&place.apart(), ITEMS));
+        let place = of.place.as_ref().map(|place| self.walk.then(&place.without_spare_room(), ITEMS));
         let size = self.walk.size_at(place.as_ref());
         Some((is_text, size.unwrap_or(Size::UNKNOWN)))
     }

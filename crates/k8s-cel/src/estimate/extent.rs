@@ -21,7 +21,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// `implied` are the properties that exist regardless of the schema.
-    pub(crate) fn of(kind: &CelTypeKind, schema: &Json, implied: &[&str]) -> Self {
+    pub(crate) fn from_schema(kind: &CelTypeKind, schema: &Json, implied: &[&str]) -> Self {
         let limit = |keyword: &str| schema.get(keyword).and_then(Json::as_i64).map(|limit| limit.max(0));
         let text = MAX_REQUEST_BYTES - 2;
         // A character can take four bytes.
@@ -36,11 +36,11 @@ impl Extent {
             CelTypeKind::Bool => (0, 4),
             CelTypeKind::Int | CelTypeKind::Double => (0, 1),
             CelTypeKind::List { items, .. } => {
-                (limit("maxItems").unwrap_or_else(|| fitting(items.extent.min_bytes + 1)), 2)
+                (limit("maxItems").unwrap_or_else(|| values_per_request(items.extent.min_bytes + 1)), 2)
             }
             // A key, quotes, a colon and a comma.
             CelTypeKind::Map(values) => {
-                (limit("maxProperties").unwrap_or_else(|| fitting(values.extent.min_bytes + 6)), 2)
+                (limit("maxProperties").unwrap_or_else(|| values_per_request(values.extent.min_bytes + 6)), 2)
             }
             CelTypeKind::Object(properties) => {
                 let bytes_of = |name: &str| {
@@ -74,7 +74,7 @@ impl Extent {
 }
 
 /// The number of values of this size that fit into a request.
-fn fitting(bytes: i64) -> i64 {
+fn values_per_request(bytes: i64) -> i64 {
     (MAX_REQUEST_BYTES - 2).checked_div(bytes).unwrap_or_default()
 }
 

@@ -51,7 +51,7 @@ impl<'e> SharedFieldPath<'e> {
     }
 
     /// This path without spare capacity: longer paths are always copies.
-    pub fn apart(&self) -> Self {
+    pub fn without_spare_room(&self) -> Self {
         SharedFieldPath { room: self.length, ..self.clone() }
     }
 

@@ -62,7 +62,7 @@ const SIZE_LIMIT: usize = 32 << 20;
 
 impl Default for Patterns {
     fn default() -> Self {
-        Self::within(MAX_TOTAL_WEIGHT)
+        Self::with_limit(MAX_TOTAL_WEIGHT)
     }
 }
 
@@ -74,7 +74,7 @@ impl fmt::Debug for Patterns {
 
 impl Patterns {
     /// A set of patterns with this total weight limit; a unit takes about a microsecond and 32 bytes.
-    pub fn within(weight: u64) -> Self {
+    pub fn with_limit(weight: u64) -> Self {
         Self { known: Arc::default(), left: Arc::new(AtomicU64::new(weight)) }
     }
 
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn patterns_are_bounded_together_and_compiled_once() {
         let of = |n: usize| format!("^[a-z]{{{n}}}$");
-        let patterns = Patterns::within((weight(&of(100)).unwrap() + BASE) * 3 / 2);
+        let patterns = Patterns::with_limit((weight(&of(100)).unwrap() + BASE) * 3 / 2);
         assert_eq!(patterns.get(&of(100)).is_match("a"), Ok(false));
         assert_eq!(patterns.get(&of(99)).is_match("a"), Err(&"the patterns together are too large".to_owned().into()));
         // The first one is still available.

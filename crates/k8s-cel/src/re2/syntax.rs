@@ -67,7 +67,7 @@ struct RegexParser<'p> {
 }
 
 /// The part of `from` before `rest`, which is a suffix of it.
-fn until<'t>(from: &'t str, rest: &str) -> &'t str {
+fn text_before<'t>(from: &'t str, rest: &str) -> &'t str {
     &from[..from.len() - rest.len()]
 }
 
@@ -108,7 +108,7 @@ impl RegexParser<'_> {
                     self.repeat(1, None, before, last_repeat)?;
                     is_repeat = true;
                 }
-                '{' => match counted(before) {
+                '{' => match parse_repetition(before) {
                     None => {
                         self.rest = &before[1..];
                         self.push(LEAF)?;
@@ -117,7 +117,7 @@ impl RegexParser<'_> {
                         self.rest = rest;
                         let is_backwards = high.is_some_and(|high| low > high);
                         if low > MAX_REPEATS || high.is_some_and(|high| high > MAX_REPEATS) || is_backwards {
-                            return refused("invalid repeat count", until(before, rest));
+                            return refused("invalid repeat count", text_before(before, rest));
                         }
                         self.repeat(high.unwrap_or(low), Some((low, high)), before, last_repeat)?;
                         is_repeat = true;
@@ -198,17 +198,17 @@ impl RegexParser<'_> {
     ) -> PatternResult<()> {
         self.rest = self.rest.strip_prefix('?').unwrap_or(self.rest);
         if !last_repeat.is_empty() {
-            return refused("invalid nested repetition operator", until(last_repeat, self.rest));
+            return refused("invalid nested repetition operator", text_before(last_repeat, self.rest));
         }
         let Some(RegexStackEntry::Whole(of)) = self.stack.last() else {
-            return refused(MISSING_ARGUMENT, until(before, self.rest));
+            return refused(MISSING_ARGUMENT, text_before(before, self.rest));
         };
         let mut measure = Measure { height: of.height + 1, size: of.size.saturating_add(2), ..*of };
         if let Some((low, high)) = bounds {
             measure.repeats = if high == Some(0) { 1 } else { times.max(1).saturating_mul(of.repeats) };
             measure.size = times.max(1).saturating_mul(of.size.saturating_add(1));
             if (low >= 2 || high.is_some_and(|high| high >= 2)) && measure.repeats > MAX_REPEATS {
-                return refused("invalid repeat count", until(before, self.rest));
+                return refused("invalid repeat count", text_before(before, self.rest));
             }
         }
         self.stack.pop();
@@ -223,7 +223,7 @@ impl RegexParser<'_> {
             let Some(end) = named.find('>') else { return refused("invalid named capture", all) };
             let (name, rest) = (&named[..end], &named[end + 1..]);
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                return refused("invalid named capture", until(all, rest));
+                return refused("invalid named capture", text_before(all, rest));
             }
             self.stack.push(RegexStackEntry::Open);
             self.rest = rest;
@@ -248,7 +248,7 @@ impl RegexParser<'_> {
                 _ => break,
             }
         }
-        refused("invalid or unsupported Perl syntax", until(all, rest))
+        refused("invalid or unsupported Perl syntax", text_before(all, rest))
     }
 
     /// Parses an escape outside a class.
@@ -300,7 +300,7 @@ impl RegexParser<'_> {
             if rest.len() >= 2 && rest.starts_with('-') && !rest.starts_with("-]") {
                 rest = &rest[1..];
                 if class_character(&mut rest, all)? < low {
-                    return refused(INVALID_RANGE, until(range, rest));
+                    return refused(INVALID_RANGE, text_before(range, rest));
                 }
             }
         }
@@ -310,7 +310,7 @@ impl RegexParser<'_> {
 }
 
 /// Parses `{2}`, `{2,}` or `{2,3}` and returns the rest. Bounds that are too large are all equivalent.
-fn counted(text: &str) -> Option<(u64, Option<u64>, &str)> {
+fn parse_repetition(text: &str) -> Option<(u64, Option<u64>, &str)> {
     let (low, rest) = integer(text.strip_prefix('{')?)?;
     if let Some(rest) = rest.strip_prefix('}') {
         return Some((low, Some(low), rest));
@@ -359,7 +359,7 @@ fn class_escape(rest: &mut &str) -> PatternResult<bool> {
             after = &all[end + 1..];
             (&all[..=end], &all[3..end])
         }
-        Some(_) => (until(all, after), &until(all, after)[2..]),
+        Some(_) => (text_before(all, after), &text_before(all, after)[2..]),
     };
     *rest = after;
     let name: String =
@@ -410,7 +410,7 @@ fn character_escape(rest: &mut &str) -> PatternResult<char> {
         c if c.is_ascii() && !c.is_ascii_alphanumeric() => return Ok(c),
         _ => {}
     }
-    refused(INVALID_ESCAPE, until(all, rest))
+    refused(INVALID_ESCAPE, text_before(all, rest))
 }
 
 /// Parses the digits after `\x`. `None` if they are invalid; the inspected characters are consumed.

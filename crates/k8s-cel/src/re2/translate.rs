@@ -104,7 +104,7 @@ impl<'a> Translator<'a> {
     fn repetition(&mut self) -> Result<Option<&'a str>, String> {
         let before = self.rest;
         if self.rest.starts_with('{') {
-            let Some((low, high)) = self.counted() else { return Ok(None) };
+            let Some((low, high)) = self.take_repetition() else { return Ok(None) };
             // The upper bound counts; without one, the lower bound does.
             let (low, high) = (times(low), high.map(|high| if high.is_empty() { times(low) } else { times(high) }));
             let times = high.unwrap_or(low);
@@ -122,7 +122,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Consumes `{2}`, `{2,}` or `{2,3}` and returns the bounds. Any other text that begins with a brace is literal.
-    fn counted(&mut self) -> Option<(&'a str, Option<&'a str>)> {
+    fn take_repetition(&mut self) -> Option<(&'a str, Option<&'a str>)> {
         let end = self.rest.find('}')?;
         let (low, high) = match self.rest[1..end].split_once(',') {
             Some((low, high)) => (low, Some(high)),

@@ -5,12 +5,12 @@ pub mod picture;
 mod ways;
 
 pub use human::{bundle, channel, package, packages, supported};
-pub use ways::{Way, ways};
+pub use ways::{Way, render_ways};
 
 use gantry_catalog::graph::{By, UpgradeEdge};
 
 /// The field of the catalog that defines an edge.
-fn by(edge: &UpgradeEdge<'_>) -> String {
+fn edge_field(edge: &UpgradeEdge<'_>) -> String {
     match edge.by {
         By::Replaces => "replaces".to_owned(),
         By::Skips => "skips".to_owned(),

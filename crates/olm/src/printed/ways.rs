@@ -4,7 +4,7 @@ use gantry_catalog::graph::{InstalledBundleRef, TooLarge, UpgradeEdge, UpgradeGr
 use gantry_catalog::{Package, PackageBundle};
 use serde_json::{Value, json};
 
-use super::by;
+use super::edge_field;
 use gantry_core::text::{count, sanitize, table};
 
 /// The upgrades from one version of a package.
@@ -24,13 +24,13 @@ pub struct Way<'a> {
 }
 
 /// Prints the upgrades as text or JSON. `None` if there is no path to the destination.
-pub fn ways(way: &Way<'_>, as_json: bool) -> Result<Option<String>, TooLarge> {
-    let found = way.graph.ways(&way.from)?;
+pub fn render_ways(way: &Way<'_>, as_json: bool) -> Result<Option<String>, TooLarge> {
+    let found = way.graph.find_ways(&way.from)?;
     let Some(to) = way.to else {
-        let reached = found.reached();
-        return Ok(Some(if as_json { everywhere_json(way, reached) } else { everywhere(way, reached) }));
+        let reached = found.reachable_bundles();
+        return Ok(Some(if as_json { everywhere_json(way, reached) } else { render_all_destinations(way, reached) }));
     };
-    let edges = if Some(to.name.as_str()) == way.from.name { Some(Vec::new()) } else { found.to(&to.name) };
+    let edges = if Some(to.name.as_str()) == way.from.name { Some(Vec::new()) } else { found.edges_to(&to.name) };
     Ok(edges.map(|edges| if as_json { one_json(way, to, &edges) } else { describe_way(way, to, &edges) }))
 }
 
@@ -43,7 +43,12 @@ fn describe_way(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) ->
     let (from, steps) = (sanitize(way.from_text), count(edges.len(), "step"));
     let mut out = format!("{package} {from} -> {}: {steps} (catalog {catalog})\n", sanitize(&to.version));
     let rows = edges.iter().map(|edge| {
-        [format!("  {}", version(way, edge.to)), edge.to.to_owned(), format!("channel {}", edge.channel), by(edge)]
+        [
+            format!("  {}", version(way, edge.to)),
+            edge.to.to_owned(),
+            format!("channel {}", edge.channel),
+            edge_field(edge),
+        ]
     });
     let rows: Vec<[String; 4]> = rows.collect();
     if !rows.is_empty() {
@@ -52,7 +57,7 @@ fn describe_way(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) ->
     out
 }
 
-fn everywhere(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
+fn render_all_destinations(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
     let (package, catalog, from) = (sanitize(&way.package.name), sanitize(way.catalog), sanitize(way.from_text));
     let mut out = format!("{package} {from} (catalog {catalog})\n");
     if way.from.name.is_none() {
@@ -68,7 +73,7 @@ fn everywhere(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
         let mut of: Vec<String> = edges
             .iter()
             .filter(|edge| edge.to == bundle.name)
-            .map(|edge| format!("{} ({})", edge.channel, by(edge)))
+            .map(|edge| format!("{} ({})", edge.channel, edge_field(edge)))
             .collect();
         of.dedup();
         [format!("  {}", bundle.version), bundle.name.clone(), of.join(", ")]
@@ -86,7 +91,7 @@ fn everywhere(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
     out
 }
 
-fn begins(way: &Way<'_>) -> Value {
+fn json_head(way: &Way<'_>) -> Value {
     json!({
         "catalog": way.catalog,
         "package": way.package.name,
@@ -109,7 +114,7 @@ fn edge_json(edge: &UpgradeEdge<'_>) -> Value {
 }
 
 fn one_json(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> String {
-    let mut answer = begins(way);
+    let mut answer = json_head(way);
     answer["to"] = json!({"bundle": to.name, "version": to.version});
     let steps = edges.iter().map(|edge| {
         let mut step = json!({"bundle": edge.to, "version": version(way, edge.to)});
@@ -121,7 +126,7 @@ fn one_json(way: &Way<'_>, to: &PackageBundle, edges: &[UpgradeEdge<'_>]) -> Str
 }
 
 fn everywhere_json(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
-    let mut answer = begins(way);
+    let mut answer = json_head(way);
     let edges = way.graph.edges(&way.from);
     let successors = way.graph.successors(&way.from).into_iter().map(|bundle| {
         let edges: Vec<Value> = edges.iter().filter(|edge| edge.to == bundle.name).map(edge_json).collect();

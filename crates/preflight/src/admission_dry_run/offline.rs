@@ -49,7 +49,7 @@ pub async fn check_offline(context: &Context<'_>, dependence: &[Dependence]) -> 
 /// A fault of the validator, as a violation of a rule of this check.
 fn as_violation(fault: ManifestRefusal) -> Violation {
     let message = format!("found by gantry's own validator, because the server cannot be asked yet: {}", fault.message);
-    ManifestRefusal { message, ..fault }.under(&rules::INVALID)
+    ManifestRefusal { message, ..fault }.to_violation(&rules::INVALID)
 }
 
 /// Validates objects of built-in kinds against their schemas. Returns which of them have a schema.
@@ -60,7 +60,7 @@ async fn built_in(
 ) -> BTreeSet<usize> {
     let changes = &context.plan.changes;
     let indices: Vec<usize> = indices.filter(|index| is_built_in(&changes[*index].resource.group)).collect();
-    let published = Published::of(indices.iter().map(|index| &changes[*index]), context.target).await;
+    let published = Published::read(indices.iter().map(|index| &changes[*index]), context.target).await;
     let mut described = BTreeSet::new();
     for index in indices {
         let resource = &changes[index].resource;

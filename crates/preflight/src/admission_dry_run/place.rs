@@ -16,7 +16,7 @@ pub fn steps(field: &str, object: &Value) -> Vec<Step> {
         rest = of_crd(&rest, object);
     }
     while let Some((before, keys, behind)) = selector(&rest) {
-        let found = plain(before, value);
+        let found = parse_plain_path(before, value);
         let Some(list) = value_at(value, &found).and_then(Value::as_array) else {
             steps.extend(found);
             return steps;
@@ -27,14 +27,14 @@ pub fn steps(field: &str, object: &Value) -> Vec<Step> {
         value = &list[index];
         rest = behind.trim_start_matches('.').to_owned();
     }
-    let last = plain(&rest, value);
+    let last = parse_plain_path(&rest, value);
     steps.extend(singular(last, value));
     steps
 }
 
 /// The steps of a path without selectors: `a.key.x[0]` or `a[key].x[0]`. Map keys can contain any character, so the
 /// object decides where a key ends.
-fn plain(text: &str, object: &Value) -> Vec<Step> {
+fn parse_plain_path(text: &str, object: &Value) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = text;
     let mut value = Some(object);

@@ -11,10 +11,10 @@ use gantry_deploy::plan::{Action, Change, Plan};
 /// object does not wait for do not count: they may be written too late.
 pub fn resolved_by(plan: &Plan, index: usize, refusal: &Refusal) -> Option<usize> {
     let change = &plan.changes[index];
-    let earlier = plan.graph.before(index).into_iter().map(|index| (index, &plan.changes[index]));
+    let earlier = plan.graph.changes_before(index).into_iter().map(|index| (index, &plan.changes[index]));
     let mut written = earlier.filter(|(_, other)| !other.action.leaves_alone());
     written
-        .find(|(_, other)| is_missing_object(other, change, refusal) || lifts(other, change, refusal))
+        .find(|(_, other)| is_missing_object(other, change, refusal) || may_lift(other, change, refusal))
         .map(|(at, _)| at)
 }
 
@@ -43,7 +43,7 @@ fn is_in_scope_of(other: &Change, change: &Change) -> bool {
 }
 
 /// Whether `other` changes the object that causes the refusal.
-fn lifts(other: &Change, change: &Change, refusal: &Refusal) -> bool {
+fn may_lift(other: &Change, change: &Change, refusal: &Refusal) -> bool {
     let object = &other.desired.object;
     let said = refusal.problem.message.as_str();
     let is = |kind: &str| object.group().is_empty() && object.kind == kind && is_in_scope_of(other, change);

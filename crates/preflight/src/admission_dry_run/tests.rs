@@ -49,7 +49,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
 
 fn plan(mut changes: Vec<Change>) -> Plan {
     changes.sort_by_key(Change::rank);
-    let (graph, _) = graph::of(&changes, &[], &Default::default(), false).expect("an order");
+    let (graph, _) = graph::sort_changes(&changes, &[], &Default::default(), false).expect("an order");
     Plan { changes, graph, ..Plan::default() }
 }
 

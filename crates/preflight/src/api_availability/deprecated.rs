@@ -40,7 +40,7 @@ fn deprecated(index: usize, entry: &Lifecycle) -> Violation {
         None => "no removal release is announced".to_owned(),
     };
     let message = format!("{} of {} is deprecated{since}; {removal}", entry.kind, entry.api_version);
-    let instead = entry.instead();
+    let instead = entry.replacement();
     let help = instead
         .as_ref()
         .map_or_else(|| "find a replacement before then".to_owned(), |instead| format!("use {instead}"));

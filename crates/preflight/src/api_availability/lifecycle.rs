@@ -41,7 +41,7 @@ impl Lifecycle {
     }
 
     /// The replacement: `networking.k8s.io/v1`, or `EndpointSlice of discovery.k8s.io/v1` if the kind differs.
-    pub fn instead(&self) -> Option<String> {
+    pub fn replacement(&self) -> Option<String> {
         let (api_version, kind) = self.successor?;
         Some(if kind == self.kind { api_version.to_owned() } else { format!("{kind} of {api_version}") })
     }
@@ -94,11 +94,11 @@ mod tests {
     fn releases_and_successors_are_those_of_the_deprecation_guide() {
         let ingress = Lifecycle::find("extensions/v1beta1", "Ingress").unwrap();
         assert_eq!((ingress.deprecated, ingress.removed), (Some(at(14)), Some(at(22))));
-        assert_eq!(ingress.instead().as_deref(), Some("networking.k8s.io/v1"));
+        assert_eq!(ingress.replacement().as_deref(), Some("networking.k8s.io/v1"));
         assert!(ingress.is_removed_in(at(22)) && !ingress.is_removed_in(at(21)) && ingress.is_deprecated_in(at(21)));
         let endpoints = Lifecycle::find("v1", "Endpoints").unwrap();
         assert_eq!(
-            (endpoints.removed, endpoints.instead().unwrap().as_str()),
+            (endpoints.removed, endpoints.replacement().unwrap().as_str()),
             (None, "EndpointSlice of discovery.k8s.io/v1")
         );
         assert_eq!(Lifecycle::find("policy/v1beta1", "PodSecurityPolicy").unwrap().successor, None);

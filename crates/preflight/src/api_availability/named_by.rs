@@ -160,7 +160,7 @@ async fn live_references(
         // A server that serves none of these versions has no such objects.
         let Some(version) = versions.next() else { return };
         version.clone_into(&mut resource.version);
-        match each(context, &resource, look).await {
+        match visit_objects(context, &resource, look).await {
             Ok(named) => break named,
             Err(ListError::NotServed(_)) => {}
             Err(error) => return found.unchecked.push(unlisted(&error, &resource.plural)),
@@ -373,7 +373,7 @@ async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Violation
             *by_version.entry(version).or_default().entry(manager).or_default() += 1;
         }
     };
-    let by_version = match each(context, &api.resource, look).await {
+    let by_version = match visit_objects(context, &api.resource, look).await {
         Ok(by_version) => by_version,
         Err(error) => return found.unchecked.push(unlisted(&error, &name(api))),
     };
@@ -394,12 +394,12 @@ async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut Violation
 }
 
 /// Calls `look` for each object of a resource, page by page, and returns what it has collected.
-async fn each<T: Default>(
+async fn visit_objects<T: Default>(
     context: &Context<'_>,
     resource: &Resource,
     look: impl Fn(&mut T, &str),
 ) -> Result<T, ListError> {
-    let request = ListRequest::of(resource, PAGE);
+    let request = ListRequest::new(resource, PAGE);
     context.target.list(&request).gather(look).await
 }
 

@@ -14,7 +14,7 @@ pub async fn check(context: &Context<'_>) -> ViolationsFound {
     let mut unknown = Vec::new();
     for (index, unplaced) in plan.unplaced.iter().enumerate() {
         if unplaced.is_down {
-            found.unchecked.push(down(unplaced));
+            found.unchecked.push(api_down(unplaced));
         } else if unplaced.is_unwritable {
             let Problem { message, help, .. } = unplaced.problem.clone();
             let help = help.unwrap_or_default();
@@ -41,7 +41,7 @@ pub async fn check(context: &Context<'_>) -> ViolationsFound {
     found
 }
 
-fn down(unplaced: &Unplaced) -> CouldNotCheck {
+fn api_down(unplaced: &Unplaced) -> CouldNotCheck {
     let Unplaced { manifest, problem, .. } = unplaced;
     CouldNotCheck {
         message: format!(
@@ -79,7 +79,7 @@ fn outdated_crds(plan: &Plan) -> Vec<Violation> {
 fn removed(subject: ViolationSubject, object: &ObjectRef, entry: Lifecycle) -> Violation {
     let since = entry.removed.map_or_else(String::new, |release| format!(" since Kubernetes {release}"));
     let message = format!("{} of {} is not served{since}", object.kind, object.api_version);
-    let instead = entry.instead();
+    let instead = entry.replacement();
     let help = match &instead {
         Some(instead) => format!("change it to {instead}; kubectl explain shows which fields differ there"),
         None => "it has no replacement: remove it".to_owned(),

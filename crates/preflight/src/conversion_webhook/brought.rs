@@ -55,7 +55,7 @@ impl DeployEffect {
     }
 
     /// Turns an error into a warning if the deploy may fix what it is about.
-    pub fn soften(&self, violation: &mut Violation, crd: &Crd, plan: &Plan) {
+    pub fn soften_to_warning(&self, violation: &mut Violation, crd: &Crd, plan: &Plan) {
         if violation.severity != Severity::Error {
             return;
         }

@@ -59,7 +59,7 @@ fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), Invalid
 
 fn date(time: ASN1Time) -> Date {
     let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
-    Date::of(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    Date::from(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl ConversionWebhook {
             found.violations.extend(ca_bundle(desired, webhook, (live_webhook, injected), &subject, effect, context));
         }
         for violation in &mut found.violations {
-            effect.soften(violation, desired, context.plan);
+            effect.soften_to_warning(violation, desired, context.plan);
         }
         (found, webhook.is_some())
     }
@@ -399,7 +399,7 @@ async fn unplanned_crds(context: &Context<'_>, found: &mut ViolationsFound) {
         .map(|change| change.desired.object.name.as_str())
         .collect();
     let resource = Resource::crd();
-    let request = ListRequest::of(&resource, PAGE);
+    let request = ListRequest::new(&resource, PAGE);
     let crd_of = |crds: &mut Vec<Crd>, item: &str| {
         // Most have no webhook and are not parsed. An item of a list does not repeat its apiVersion.
         let has_webhook = item.contains("\"Webhook\"");

@@ -103,7 +103,7 @@ impl LiveService {
         let request = ListRequest {
             namespace: Some(&reference.namespace),
             label_selector: Some(&selector),
-            ..ListRequest::of(&resource, 500)
+            ..ListRequest::new(&resource, 500)
         };
         let mut pages = context.target.list(&request);
         while let Some(page) = pages.next().await.map_err(|error| unlisted(&error))? {

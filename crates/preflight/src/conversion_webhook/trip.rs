@@ -67,7 +67,7 @@ pub async fn count_objects(crd: &Crd, context: &Context<'_>) -> Option<u64> {
 }
 
 async fn sample(resource: &Resource, objects: u32, context: &Context<'_>) -> Result<Sample, ListError> {
-    let request = ListRequest::of(resource, objects);
+    let request = ListRequest::new(resource, objects);
     let mut pages = context.target.list(&request);
     let Some(page) = pages.next().await? else { return Ok(Sample { objects: BTreeMap::new(), total: 0 }) };
     let named = |item: &str| {
@@ -236,7 +236,7 @@ impl Losses {
                 namespace: namespace.as_deref().map(Into::into),
                 name: name.as_str().into(),
                 path: Some(loss::show_path(&loss.path).into()),
-                value: Some(shown(loss, context.redact).into()),
+                value: Some(describe_loss(loss, context.redact).into()),
             })
             .collect();
         let of = sample.objects.len() as u64;
@@ -249,7 +249,7 @@ impl Losses {
 }
 
 /// `"5m"`, or `"5m", is returned as "300s"`
-fn shown(loss: &ConversionLoss, redact: bool) -> String {
+fn describe_loss(loss: &ConversionLoss, redact: bool) -> String {
     let one = |value: &Value| match (redact, value) {
         (true, Value::String(_)) => "(string)".to_owned(),
         (true, Value::Number(_)) => "(number)".to_owned(),

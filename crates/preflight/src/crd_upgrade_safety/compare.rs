@@ -411,7 +411,7 @@ fn is_claimed(keyword: &str, transition: Transition) -> bool {
 }
 
 fn is_same(change: &KeywordDifference) -> bool {
-    schema::same(change.keyword, change.live, change.desired, Sense::Everything)
+    schema::is_same_keyword(change.keyword, change.live, change.desired, Sense::Everything)
 }
 
 fn is_compared(keyword: &str, value: &Json) -> bool {

@@ -23,7 +23,11 @@ pub struct RuleSeverities {
 }
 
 /// The severities of a violation, with what is proven about it.
-pub fn weigh(violation: &RuleViolation, proof: Option<&ChangeProof>, options: &CrdUpgradeOptions) -> RuleSeverities {
+pub fn decide_severities(
+    violation: &RuleViolation,
+    proof: Option<&ChangeProof>,
+    options: &CrdUpgradeOptions,
+) -> RuleSeverities {
     let RuleViolation { rule, path, diagnosis, .. } = violation;
     let severity = |is_semantic| severity(rule, diagnosis, path.is_none(), proof, options, is_semantic);
     let semantic = severity(true);
@@ -71,7 +75,7 @@ fn decided(verdict: Option<Verdict>) -> Option<Verdict> {
 ///
 /// `enforcement: error` raises only what may break something; what is proven harmless keeps its severity.
 pub fn enforce(severity: Severity, proven_harmless: bool, rule: &str, options: &CrdUpgradeOptions) -> Option<Severity> {
-    match options.enforced(rule).map(|entry| entry.enforcement) {
+    match options.find_enforced(rule).map(|entry| entry.enforcement) {
         None => Some(severity),
         Some(None) => None,
         Some(Some(Severity::Error)) if proven_harmless => Some(severity),
@@ -99,7 +103,8 @@ mod tests {
     fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
         let options = CrdUpgradeOptions { preset, fail_mode, ..CrdUpgradeOptions::default() };
         let of = |proof: Option<ChangeProof>| {
-            weigh(&violation(name, ViolationText::default(), Some("^")), proof.as_ref(), &options).configured
+            decide_severities(&violation(name, ViolationText::default(), Some("^")), proof.as_ref(), &options)
+                .configured
         };
         let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
         std::iter::once(of(None)).chain(verdicts.map(|verdict| of(Some(proof(verdict))))).collect()
@@ -127,7 +132,7 @@ mod tests {
         for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
             let options = CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() };
             let of_node = violation("NoDefaultAdded", ViolationText::default(), Some("^"));
-            assert_eq!(weigh(&of_node, Some(&behaviour), &options).configured, expected, "{preset:?}");
+            assert_eq!(decide_severities(&of_node, Some(&behaviour), &options).configured, expected, "{preset:?}");
         }
     }
 
@@ -136,7 +141,7 @@ mod tests {
         let diagnosis = ViolationText { verdict: Some(Verdict::Widening), ..ViolationText::default() };
         let of_node = violation("FormatChange", diagnosis, Some("^"));
         let of = |preset, proof: Option<&ChangeProof>| {
-            weigh(&of_node, proof, &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() }).configured
+            decide_severities(&of_node, proof, &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() }).configured
         };
         assert_eq!(of(Preset::Semantic, None), Severity::Info);
         assert_eq!(of(Preset::Documented, None), Severity::Error);
@@ -157,7 +162,7 @@ mod tests {
             for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
                 let options = CrdUpgradeOptions { preset, fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
                 let of_crd = violation(name, ViolationText::default(), None);
-                assert_eq!(weigh(&of_crd, None, &options).configured, expected, "{name} {preset:?}");
+                assert_eq!(decide_severities(&of_crd, None, &options).configured, expected, "{name} {preset:?}");
             }
         }
     }

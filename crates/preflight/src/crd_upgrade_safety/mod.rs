@@ -191,13 +191,13 @@ fn notify_skipped(context: &Context<'_>) {
     }
     for (bundle, crds) in bundles {
         let Some((Installer { extension, at }, field)) = safety_off(context.plan, crds[0]) else { continue };
-        let field = field.shown();
+        let field = field.to_text();
         let place = at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
         context.notices.add(format!(
             "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The \
              API server still refuses a changed scope and the removal of a stored version.",
             text::count(crds.len(), "CRD"),
-            format_args!("{} {}", context.plan.bundles[bundle].shown(), if crds.len() == 1 { "is" } else { "are" }),
+            format_args!("{} {}", context.plan.bundles[bundle].to_text(), if crds.len() == 1 { "is" } else { "are" }),
             text::sanitize(&extension.name),
         ));
     }

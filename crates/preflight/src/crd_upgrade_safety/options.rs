@@ -93,7 +93,7 @@ impl CrdUpgradeOptions {
         let choices = [("Strict", false), ("None", true)];
         let off = reader.strictness("enforcement", about, &choices, false, AmongManifests::Tighten);
         let off_at = reader.place("enforcement").cloned();
-        let rules = enforced(reader, preset);
+        let rules = read_enforced(reader, preset);
         let mut options = CrdUpgradeOptions { preset, fail_mode, off, off_at, rules, ..CrdUpgradeOptions::default() };
         if preset == Preset::OlmV1 {
             options.crdify = crdify::CrdifyOptions::olm_v1();
@@ -112,7 +112,7 @@ impl CrdUpgradeOptions {
     }
 
     /// The entry of `rules` for a rule; if several entries match, the last one.
-    pub fn enforced(&self, rule: &str) -> Option<&Enforced> {
+    pub fn find_enforced(&self, rule: &str) -> Option<&Enforced> {
         self.rules.iter().rev().find(|entry| WildMatch::new(&entry.pattern).matches(rule))
     }
 
@@ -156,10 +156,10 @@ impl CrdUpgradeOptions {
 
     fn read_validation(&mut self, reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue) {
         let known = crdify_names();
-        only(reader, path, entry, &["name", "enforcement", "configuration"]);
+        refuse_unknown_keys(reader, path, entry, &["name", "enforcement", "configuration"]);
         let Some(name) = name(reader, path, entry) else { return };
         let Some(name) = known.iter().find(|known| **known == name).copied() else {
-            let hint = near(&name, &known);
+            let hint = suggest(&name, &known);
             return reader.problem(
                 &format!("{path}.name"),
                 entry.get("name").unwrap_or(entry),
@@ -189,7 +189,7 @@ impl CrdUpgradeOptions {
         let allowed: Vec<&str> = policies.iter().filter(|(_, to)| to.is_some()).map(|(key, _)| *key).collect();
         let configuration = entry.get("configuration");
         if let Some(found) = configuration {
-            only(reader, &format!("{path}.configuration"), found, &allowed);
+            refuse_unknown_keys(reader, &format!("{path}.configuration"), found, &allowed);
         }
         for (key, to) in policies {
             let Some(to) = to else { continue };
@@ -239,7 +239,7 @@ fn crdify_names() -> Vec<&'static str> {
     names
 }
 
-fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
+fn read_enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
     let schema = json!({
         "description": "The severity of single rules. A name may contain * and ?; if several entries match, the last \
             one counts.",
@@ -259,11 +259,11 @@ fn enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced> {
     let mut entries = Vec::new();
     for (index, entry) in items(reader, "rules", found).iter().enumerate() {
         let path = format!("rules[{index}]");
-        only(reader, &path, entry, &["name", "enforcement"]);
+        refuse_unknown_keys(reader, &path, entry, &["name", "enforcement"]);
         let Some(pattern) = name(reader, &path, entry) else { continue };
         let matcher = WildMatch::new(&pattern);
         if !names.iter().any(|name| matcher.matches(name)) {
-            let message = format!("no rule of this preset matches {pattern:?}; {}", near(&pattern, &names));
+            let message = format!("no rule of this preset matches {pattern:?}; {}", suggest(&pattern, &names));
             reader.problem(&format!("{path}.name"), entry.get("name").unwrap_or(entry), &message);
             continue;
         }
@@ -347,14 +347,14 @@ fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &LocatedValue
     choice.map(|(_, value)| *value)
 }
 
-fn only(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue, known: &[&str]) {
+fn refuse_unknown_keys(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue, known: &[&str]) {
     for (key, value) in entry.entries().filter(|(key, _)| !known.contains(key)) {
-        let hint = if known.is_empty() { "it has no options".to_owned() } else { near(key, known) };
+        let hint = if known.is_empty() { "it has no options".to_owned() } else { suggest(key, known) };
         reader.problem(&format!("{path}.{key}"), value, &format!("unknown key; {hint}"));
     }
 }
 
-fn near(name: &str, known: &[&str]) -> String {
+fn suggest(name: &str, known: &[&str]) -> String {
     match did_you_mean(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("known: {}", known.join(", ")),

@@ -72,7 +72,9 @@ impl CrdUpgradeSafety {
             }
             witnesses = proof.witnesses;
         }
-        if is_refusal && self.options.enforced(doc.name).is_some_and(|rule| rule.enforcement != Some(Severity::Error)) {
+        if is_refusal
+            && self.options.find_enforced(doc.name).is_some_and(|rule| rule.enforcement != Some(Severity::Error))
+        {
             help = help.then("; enforcement does not apply to what the API server refuses");
         }
         // These texts contain names from the cluster, which must not start new lines. Only the steps do.
@@ -106,7 +108,7 @@ impl CrdUpgradeSafety {
 
     /// A violation of this severity whose rule is switched off.
     fn switched_off(&self, rule: &'static str, severity: Severity) -> Off {
-        Off { rule, severity, at: self.options.enforced(rule).and_then(|entry| entry.at.clone()) }
+        Off { rule, severity, at: self.options.find_enforced(rule).and_then(|entry| entry.at.clone()) }
     }
 
     /// `None` if the tool itself does not report the finding.

@@ -73,7 +73,7 @@ impl Claim {
         Claim { keyword, on: &[Transition::Added, Transition::Changed, Transition::Removed] }
     }
 
-    pub const fn on(keyword: &'static str, on: &'static [Transition]) -> Self {
+    pub const fn on_transitions(keyword: &'static str, on: &'static [Transition]) -> Self {
         Claim { keyword, on }
     }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CustomCheckIdentity, field, shown};
+use super::{CustomCheckIdentity, field, shown_text};
 use crate::{Violation, ViolationSubject};
 use gantry_core::finding::Severity;
 use gantry_core::resource::ObjectRef;
@@ -129,7 +129,7 @@ impl ProgramAnswer {
         // A finding that is not about an object of the plan may quote any of them.
         let values = LazyCell::new(|| {
             let live = plan.changes.iter().filter_map(|change| Some(change.live.as_ref()?.raw.json()));
-            SecretValues::of(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
+            SecretValues::collect(plan.changes.iter().map(|change| change.desired.raw.json()).chain(live))
         });
         let hide = |message: &str| if redact { values.taken_out(message) } else { message.to_owned() };
         let results = self.results.into_iter().flatten();
@@ -162,7 +162,7 @@ impl ProgramResult {
             _ => None,
         };
         let message = match change {
-            Some(change) => shown(&message, change, redact),
+            Some(change) => shown_text(&message, change, redact),
             None => hide(&message),
         };
         let path = field.as_ref().map(|field| field.path.clone()).filter(|path| !path.is_empty());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use wildmatch::WildMatch;
 
-use super::{CustomCheckIdentity, KindEntry, field, shown};
+use super::{CustomCheckIdentity, KindEntry, field, shown_text};
 use crate::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, Violation, ViolationSubject};
 use gantry_core::finding::Severity;
 use gantry_core::parallel::in_parallel;
@@ -182,7 +182,7 @@ impl CelCheck {
         }
         let message =
             format!("0 objects matched: no object among the manifests is of kind {}", self.options.kinds.join(", "));
-        let help = match self.near(plan) {
+        let help = match self.similar_kind(plan) {
             Some(near) => format!("did you mean {near:?}? Correct match.kinds"),
             None => "correct match.kinds, or disable the check for these manifests: enabled: false".to_owned(),
         };
@@ -193,7 +193,7 @@ impl CelCheck {
     }
 
     /// A kind of the manifests that is spelled like one that the check names.
-    fn near(&self, plan: &Plan) -> Option<String> {
+    fn similar_kind(&self, plan: &Plan) -> Option<String> {
         let kinds: BTreeSet<String> = plan.changes.iter().map(|change| of_kind(&change.desired.object)).collect();
         let near = |kind: &String| did_you_mean(kind, kinds.iter().map(String::as_str)).map(str::to_owned);
         self.options.kinds.iter().find_map(near)
@@ -205,7 +205,7 @@ impl CelCheck {
             return Ok(None);
         }
         let could_not_check = |why: &str| {
-            let why = shown(why, change, redact);
+            let why = shown_text(why, change, redact);
             let message = format!("{reference} ({}): {why}", change.desired.origin.location());
             let help =
                 "test for fields that may be absent: has(object.spec.x), or object.?spec.?x.orValue(0)".to_owned();
@@ -219,7 +219,7 @@ impl CelCheck {
             return Ok(None);
         }
         let message = self.message(&variables);
-        let message = shown(&message, change, redact);
+        let message = shown_text(&message, change, redact);
         let violation =
             self.identity.violation(ViolationSubject::Change(index), Severity::Error, message, self.field.clone());
         Ok(Some(violation.path(self.options.field_path.clone())))

@@ -90,12 +90,12 @@ impl Check for Exec {
             let (answer, said) = program
                 .run(|stdin| Box::pin(input::write(&context, self.options.function_config.as_ref(), stdin)))
                 .await;
-            let said = if context.redact { String::new() } else { last(&said) };
+            let said = if context.redact { String::new() } else { last_line(&said) };
             let answer = answer.map_err(|failure| self.failed(&program, &failure, &said))?;
             let answer = ProgramAnswer::parse(&answer).map_err(|reason| {
                 let message = format!("the answer of {} cannot be read: {reason}", self.name(&program));
                 let help = format!("for the format of an answer, see: {}", super::DOCS);
-                CouldNotCheck { message, help: Some(with(&help, &said)) }
+                CouldNotCheck { message, help: Some(help_with_output(&help, &said)) }
             })?;
             if !said.is_empty() {
                 context.notices.add(format!("{} says: {said}", self.identity.name));
@@ -141,16 +141,16 @@ impl Exec {
                 (format!("cannot communicate with {name}: {error}"), "run it again".to_owned())
             }
         };
-        CouldNotCheck { message, help: Some(with(&help, said)) }
+        CouldNotCheck { message, help: Some(help_with_output(&help, said)) }
     }
 }
 
-fn with(help: &str, said: &str) -> String {
+fn help_with_output(help: &str, said: &str) -> String {
     if said.is_empty() { help.to_owned() } else { format!("{help}; it said: {said}") }
 }
 
 /// The end of a text, on one line.
-fn last(text: &str) -> String {
+fn last_line(text: &str) -> String {
     let text = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" | ");
     let count = text.chars().count();
     let end: String = text.chars().skip(count.saturating_sub(STDERR_SHOWN)).collect();

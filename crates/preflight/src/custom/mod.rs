@@ -156,7 +156,7 @@ impl CustomCheckIdentity {
             at,
             body: FindingBody {
                 message,
-                help: self.at.as_ref().map(from).unwrap_or_default(),
+                help: self.at.as_ref().map(origin_text).unwrap_or_default(),
                 explain: Some(Cow::Owned(self.name.clone())),
                 ..FindingBody::default()
             },
@@ -165,12 +165,12 @@ impl CustomCheckIdentity {
 }
 
 /// `from gantry.yaml:10`
-fn from(at: &Location) -> String {
+fn origin_text(at: &Location) -> String {
     format!("from {}", Location { column: 0, ..at.clone() })
 }
 
 /// Hides values in a text about an object: those of Secrets, and with `redact` those of any object.
-fn shown(text: &str, change: &Change, redact: bool) -> String {
+fn shown_text(text: &str, change: &Change, redact: bool) -> String {
     if !redact && !change.desired.object.is_secret() {
         return text.to_owned();
     }

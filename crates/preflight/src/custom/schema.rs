@@ -145,7 +145,7 @@ metadata:
 stringData: {password: hunter2}
 ";
 
-async fn written(function_config: Option<&Value>) -> Value {
+async fn input_of_program(function_config: Option<&Value>) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let target = Target::Dir(DirTarget::open(folder.path()).expect("a target"));
     let plan = plan(MANIFESTS);
@@ -160,7 +160,7 @@ async fn written(function_config: Option<&Value>) -> Value {
 async fn the_input_of_programs_follows_its_documented_schema() {
     let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"allowed": "a"}});
     for config in [None, Some(&config)] {
-        let input = written(config).await;
+        let input = input_of_program(config).await;
         let errors: Vec<String> =
             validator("ProgramInput").iter_errors(&input).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{input:#}");

@@ -272,7 +272,7 @@ fn violation(
         Some(described) => steps::version(described.index),
         None => steps::versions(),
     };
-    let unlisted = group.count.saturating_sub(distinct(&group.objects));
+    let unlisted = group.count.saturating_sub(count_distinct(&group.objects));
     let path = (!pattern.is_empty()).then_some(pattern);
     let violation = Violation::new(doc, change, Some(version.to_string()), message, help, at);
     let mut violation = violation.severity(severity).path(path).label(label);
@@ -282,7 +282,7 @@ fn violation(
 }
 
 /// The number of different objects, which are sorted.
-fn distinct(objects: &[AffectedObject]) -> u64 {
+fn count_distinct(objects: &[AffectedObject]) -> u64 {
     let mut count = 0;
     let mut last: Option<&AffectedObject> = None;
     for object in objects {

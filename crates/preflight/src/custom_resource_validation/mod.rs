@@ -22,7 +22,7 @@ use futures::stream::{self, StreamExt};
 use self::diagnosis::About;
 use super::entry::{CheckEntry, Superseded};
 use super::objects::manifests::{self, ManifestRefusal, Wrong};
-use super::objects::survey::{IncompleteListReason, ObjectSelection, Surveyed, survey};
+use super::objects::survey::{IncompleteListReason, ObjectSelection, Surveyed, survey_objects};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::UpgradedCrd;
 use super::proofs::Proofs;
@@ -120,7 +120,7 @@ impl CustomResourceValidation {
             true => context.objects.survey_upgrade(&upgrade, context).await,
             false => {
                 let wants = Wants { named: true, ..Wants::default() };
-                Arc::new(survey(&upgrade, &selection, wants, context).await)
+                Arc::new(survey_objects(&upgrade, &selection, wants, context).await)
             }
         };
         self.report(upgrade, &surveyed, context)
@@ -225,7 +225,7 @@ impl Check for CustomResourceValidation {
                 false => found.unchecked.extend(not_allowed),
             }
             found.violations.extend(faults.into_iter().map(of_manifest));
-            found.violations.extend(lost.into_iter().map(|lost| lost.under(&rules::MANIFEST_VALUE_LOST)));
+            found.violations.extend(lost.into_iter().map(|lost| lost.to_violation(&rules::MANIFEST_VALUE_LOST)));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
                 harm: None,
@@ -283,7 +283,7 @@ fn of_manifest(fault: ManifestRefusal) -> Violation {
         Wrong::Refused => &rules::MANIFEST_REFUSED,
         Wrong::UnknownField => &rules::MANIFEST_UNKNOWN_FIELD,
     };
-    fault.under(rule)
+    fault.to_violation(rule)
 }
 
 fn not_converted(upgrade: &Upgrade, version: &str, error: &str, context: &Context<'_>) -> Violation {

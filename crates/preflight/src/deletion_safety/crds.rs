@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
-use super::{Deletions, OwnedObjectName, some, violation};
+use super::{Deletions, OwnedObjectName, list_some, violation};
 use crate::{CouldNotCheck, Notices, Violation, ViolationsFound};
 use gantry_cluster::{self as cluster, ListRequest};
 use gantry_core::crd::Crd;
@@ -40,7 +40,7 @@ async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Op
     let name = &removal.object.name;
     let selector = format!("{OWNER_KIND}={},{OWNER_NAME}={name}", cluster_extension::KIND);
     let (resource, mut lost) = (Resource::crd(), Vec::new());
-    let request = ListRequest { label_selector: Some(&selector), ..ListRequest::of(&resource, PAGE) };
+    let request = ListRequest { label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
     let gather = |crds: &mut Vec<Result<(String, Option<Resource>), String>>, json: &str| {
         let crd = cluster::listed(json, &resource).ok_or_else(|| "it is not an object".to_owned());
         let crd = crd.and_then(|live| Crd::read(&live.raw).map_err(|error| error.to_string()));
@@ -58,7 +58,7 @@ async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Op
         let objects = objects(deletions, &resource).await?;
         let number: usize = objects.values().map(Vec::len).sum();
         if number > 0 {
-            lost.push(format!("{} of {crd}: {}", count(number, "object"), some(&places(&objects))));
+            lost.push(format!("{} of {crd}: {}", count(number, "object"), list_some(&list_places(&objects))));
         }
     }
     if lost.is_empty() {
@@ -66,7 +66,7 @@ async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Op
     }
     let message = format!(
         "OLM deletes the CRDs that it has installed for ClusterExtension {name}, and their objects: {}",
-        some(&lost)
+        list_some(&lost)
     );
     let help = format!(
         "keep the ClusterExtension ({} on it), or, if nobody needs the objects, delete them first",
@@ -93,7 +93,7 @@ async fn of_crd(
     };
     let objects = match objects(deletions, &resource).await {
         Ok(objects) => objects,
-        Err(error) => match down(deletions, &resource).await {
+        Err(error) => match why_not_served(deletions, &resource).await {
             None => return Err(error),
             Some(api_service) if ignores_failing_apis => {
                 let object = &removal.object;
@@ -117,10 +117,13 @@ async fn of_crd(
     if number == 0 {
         return Ok(None);
     }
-    let places = places(&objects);
+    let places = list_places(&objects);
     let kind = &resource.kind;
-    let message =
-        format!("deleting this CRD would also delete {} of kind {kind}: {}", count(number, "object"), some(&places));
+    let message = format!(
+        "deleting this CRD would also delete {} of kind {kind}: {}",
+        count(number, "object"),
+        list_some(&places)
+    );
     let help = format!(
         "keep the CRD ({} on it), or, if nobody needs the objects, delete them first: kubectl get {}.{} -A",
         deletions.keeping(),
@@ -131,7 +134,7 @@ async fn of_crd(
 }
 
 /// The APIService because of which the objects of a kind cannot be listed.
-async fn down(deletions: &Deletions<'_>, resource: &Resource) -> Option<String> {
+async fn why_not_served(deletions: &Deletions<'_>, resource: &Resource) -> Option<String> {
     let name = format!("{}.{}", resource.version, resource.group);
     let failing = deletions.failing().await.ok()?;
     failing.contains(&name).then(|| format!("apiservice.apiregistration.k8s.io/{name}"))
@@ -153,10 +156,10 @@ async fn objects(
 }
 
 /// `3 in namespace a (x, y, z)`
-fn places(objects: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+fn list_places(objects: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let place = |(namespace, names): (&String, &Vec<String>)| match namespace.as_str() {
-        "" => some(names),
-        namespace => format!("{} in namespace {namespace} ({})", names.len(), some(names)),
+        "" => list_some(names),
+        namespace => format!("{} in namespace {namespace} ({})", names.len(), list_some(names)),
     };
     objects.iter().map(place).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::rules::FINALIZER_HANGS;
-use super::{Deletions, some, violation};
+use super::{Deletions, list_some, violation};
 use crate::ViolationsFound;
 use gantry_core::finding::Severity;
 use gantry_core::resource::{ObjectRef, Resource};
@@ -59,7 +59,7 @@ pub async fn check(deletions: &Deletions<'_>, plan: &Plan) -> ViolationsFound {
             continue;
         }
         let names = |workloads: &[&AppWorkload]| -> String {
-            some(&workloads.iter().map(|workload| workload.name.clone()).collect::<Vec<_>>())
+            list_some(&workloads.iter().map(|workload| workload.name.clone()).collect::<Vec<_>>())
         };
         let why = match others.is_empty() {
             true => format!("the workloads of the app are deleted before it: {}", names(&deleted_before)),

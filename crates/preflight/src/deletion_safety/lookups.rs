@@ -24,7 +24,8 @@ pub fn list_lookups(plan: &Plan) -> Vec<ObjectLookup> {
 fn of_removal(removal: &Removal) -> Vec<ObjectLookup> {
     let object = &removal.object;
     // The object itself shows what is lost with it.
-    let is_read = object.is_crd() || is(object, "", "PersistentVolumeClaim") || is(object, "", "PersistentVolume");
+    let is_read =
+        object.is_crd() || is_kind(object, "", "PersistentVolumeClaim") || is_kind(object, "", "PersistentVolume");
     let own = is_read.then(|| to_lookup(object, &removal.resource));
     own.into_iter().chain(of_object(object)).collect()
 }
@@ -47,11 +48,11 @@ pub fn of_object(object: &Arc<ObjectRef>) -> Vec<ObjectLookup> {
             let (plural, group) = object.name.split_once('.').unwrap_or((&object.name, ""));
             vec![lookup(Resource::built_in(group, "", plural, true), "list")]
         }
-        () if is(object, "", "PersistentVolumeClaim") => {
+        () if is_kind(object, "", "PersistentVolumeClaim") => {
             vec![lookup(Resource::built_in("", "PersistentVolume", "persistentvolumes", false), "get")]
         }
         () if cluster_extension::is_one(object) => vec![lookup(Resource::crd(), "list")],
-        () if is(object, "", "Service") => {
+        () if is_kind(object, "", "Service") => {
             let callers = [
                 admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
                 admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -64,7 +65,7 @@ pub fn of_object(object: &Arc<ObjectRef>) -> Vec<ObjectLookup> {
     }
 }
 
-fn is(object: &ObjectRef, group: &str, kind: &str) -> bool {
+fn is_kind(object: &ObjectRef, group: &str, kind: &str) -> bool {
     object.group() == group && object.kind == kind
 }
 

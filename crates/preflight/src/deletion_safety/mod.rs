@@ -170,7 +170,7 @@ impl<'a> Deletions<'a> {
         namespace: Option<&str>,
         look: impl Fn(&mut T, &str),
     ) -> Result<Option<T>, CouldNotCheck> {
-        let request = ListRequest { namespace, ..ListRequest::of(resource, PAGE) };
+        let request = ListRequest { namespace, ..ListRequest::new(resource, PAGE) };
         match self.target.list(&request).gather(look).await {
             Ok(found) => Ok(Some(found)),
             Err(ListError::NotServed(_)) => Ok(None),
@@ -200,7 +200,7 @@ struct DeletionMetadata {
 }
 
 /// `a, b, c and 4 more`
-fn some(names: &[String]) -> String {
+fn list_some(names: &[String]) -> String {
     let shown = names.iter().take(EXAMPLES).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(EXAMPLES).filter(|more| *more > 0) {
         Some(more) => format!("{shown} and {more} more"),

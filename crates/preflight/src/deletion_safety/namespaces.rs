@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::stream::{self, StreamExt};
 
 use super::rules::NAMESPACE_OBJECTS;
-use super::{Deletions, OwnedObjectName, some, violation};
+use super::{Deletions, OwnedObjectName, list_some, violation};
 use crate::{CouldNotCheck, Notices, Violation, ViolationsFound};
 use gantry_core::resource::Resource;
 use gantry_core::text::count;
@@ -113,7 +113,7 @@ async fn check_namespace(
         return Ok(None);
     }
     let kinds: Vec<String> =
-        others.iter().map(|(kind, names)| format!("{} {kind} ({})", names.len(), some(names))).collect();
+        others.iter().map(|(kind, names)| format!("{} {kind} ({})", names.len(), list_some(names))).collect();
     let message = format!(
         "the namespace contains {} that this deploy does not delete explicitly: {}",
         count(number, "object"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rules::{CRD_NEEDED, RIGHTS_LOST};
-use super::{Deletions, PAGE, some, violation};
+use super::{Deletions, PAGE, list_some, violation};
 use crate::{CouldNotCheck, Notices, ViolationsFound};
 use gantry_cluster::ListRequest;
 use gantry_core::resource::Resource;
@@ -66,7 +66,7 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
         !is_of_kubernetes && !is_aggregated(object)
     });
     let resource = config_maps();
-    let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::of(&resource, PAGE) };
+    let request = ListRequest { label_selector: Some(parent::ID_LABEL), ..ListRequest::new(&resource, PAGE) };
     let gather = |found: &mut Vec<Value>, json: &str| found.extend(serde_json::from_str::<Value>(json));
     let apps = deletions.target.list(&request).gather(gather).await;
     let apps = apps.map_err(|error| deletions.unread(error.problem(), "records of other apps"))?;
@@ -92,7 +92,7 @@ async fn crds(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, CouldN
             }
         }
         if !names.is_empty() {
-            let message = format!("{} still refers to its kind", some(&names));
+            let message = format!("{} still refers to its kind", list_some(&names));
             let help = "delete these, too, if they are no longer needed, or keep the CRD with gantry.dev/prune: keep";
             violations.push(violation(&CRD_NEEDED, removal, message, help.to_owned()));
         }
@@ -160,7 +160,7 @@ async fn roles(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, Could
         };
         let names: Vec<String> = bindings.iter().filter(binds).map(|(name, _)| name.clone()).collect();
         if !names.is_empty() {
-            let message = format!("{} still grants its rights, which would be lost", some(&names));
+            let message = format!("{} still grants its rights, which would be lost", list_some(&names));
             let help = "delete the bindings, too, or keep the role with gantry.dev/prune: keep";
             violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
         }
@@ -183,7 +183,7 @@ async fn accounts(deletions: &Deletions<'_>) -> Result<Vec<super::Violation>, Co
         let pods = Resource::built_in("", "Pod", "pods", true);
         let names = deletions.list(&pods, namespace, gather).await?.unwrap_or_default();
         if !names.is_empty() {
-            let message = format!("{} still runs as this account and would lose its rights", some(&names));
+            let message = format!("{} still runs as this account and would lose its rights", list_some(&names));
             let help = "change these to another account first, or keep it with gantry.dev/prune: keep";
             violations.push(violation(&RIGHTS_LOST, removal, message, help.to_owned()));
         }

@@ -62,7 +62,7 @@ fn words(error: &FieldError, at: &[Step], schema: &Value) -> String {
         "maxLength" => own(FieldErrorKind::TooLong, format!("may not be more than {} bytes", text())),
         "maxItems" => own(FieldErrorKind::TooMany, format!("must have at most {} items", text())),
         "maxProperties" => own(FieldErrorKind::TooMany, format!("must have at most {} entries", text())),
-        "type" | "format" => own(FieldErrorKind::Invalid, format!("must be of type {}", wanted(found))),
+        "type" | "format" => own(FieldErrorKind::Invalid, format!("must be of type {}", expected_type(found))),
         "anyOf" | "oneOf" | "allOf" | "not" => own(FieldErrorKind::Invalid, format!("does not match {keyword}")),
         // The bound itself: see [`gantry_schema::can_be_bound`].
         "minimum" | "maximum" | "multipleOf" if error.detail.contains(" value must be of type ") => own(
@@ -96,7 +96,7 @@ pub fn evaluation_error(error: &FieldError) -> Option<&str> {
 }
 
 /// A type or a format. A node without one is an int-or-string.
-fn wanted(found: Option<&Value>) -> &str {
+fn expected_type(found: Option<&Value>) -> &str {
     found.and_then(Value::as_str).unwrap_or("integer,string")
 }
 

@@ -37,7 +37,7 @@ impl CompiledVersion {
     ///
     /// # Errors
     /// As [`CompiledVersion::compile`].
-    pub fn beside(version: &CrdVersion, other: &CrdVersion) -> Result<Self, String> {
+    pub fn compile_difference(version: &CrdVersion, other: &CrdVersion) -> Result<Self, String> {
         let raw = version.schema_value()?;
         let others = other.schema_value()?;
         let schema = Schema::compile_beside(&raw, &others).map_err(|error| error.to_string())?;

@@ -50,7 +50,7 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         // A live CRD with a uid was accepted by a server; one in a folder (`dir:`) need not have been.
         if stored["spec"] == live["spec"] && live["metadata"]["uid"].is_string() {
             let validated = || to_refusals(crd::validate_same_spec(&stored, live), &stored);
-            return unreadable.before(validated);
+            return unreadable.then_validate(validated);
         }
     }
     let Some(desired) = read(&crd.desired_object.json()) else { return Vec::new() };
@@ -79,7 +79,7 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         },
         live => to_refusals(crd::validate(&desired, live.as_ref()), &desired),
     };
-    unreadable.before(|| match known {
+    unreadable.then_validate(|| match known {
         Some(known) => {
             let live_versions = if lacks_versions { crd.live_versions() } else { None };
             known.refused(&desired, live.as_ref(), live_versions.as_deref(), validated)
@@ -108,7 +108,7 @@ fn unreadable(desired: &Value) -> NotParsed {
 
 impl NotParsed {
     /// These refusals, and those of the validation, if it makes sense.
-    fn before(self, validate: impl FnOnce() -> Vec<CrdRefusal>) -> Vec<CrdRefusal> {
+    fn then_validate(self, validate: impl FnOnce() -> Vec<CrdRefusal>) -> Vec<CrdRefusal> {
         let mut refused = self.refused;
         if self.only_unknown {
             refused.extend(validate());

@@ -51,7 +51,7 @@ pub fn lost_by_writers(crd: &Crd, version: &CrdVersion) -> Vec<String> {
 pub fn newly_lost_by_writers(live: Option<&Crd>, desired: &Crd, version: &CrdVersion) -> Vec<String> {
     let lost = lost_by_writers(desired, version);
     match live.and_then(|live| Some((live, live.served(&version.name)?))) {
-        Some((live, before)) if !lost.is_empty() => without(lost, &lost_by_writers(live, before)),
+        Some((live, before)) if !lost.is_empty() => without_known(lost, &lost_by_writers(live, before)),
         _ => lost,
     }
 }
@@ -84,7 +84,7 @@ pub fn lost_between(from: &CrdVersion, to: &CrdVersion) -> Vec<String> {
 const OPEN: &str = r#"{"x-kubernetes-preserve-unknown-fields":true}"#;
 
 /// Those of `lost` that are in none of `known`, nor below.
-pub fn without(mut lost: Vec<String>, known: &[String]) -> Vec<String> {
+pub fn without_known(mut lost: Vec<String>, known: &[String]) -> Vec<String> {
     lost.retain(|field| !known.iter().any(|known| covers(known, field)));
     lost
 }
@@ -237,7 +237,7 @@ mod tests {
             (&["spec.list", "spec.map.*", "spec.x: null"], &lost[..2]),
         ] {
             let text = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>();
-            assert_eq!(without(text(&lost), &text(known)), text(left), "{known:?}");
+            assert_eq!(without_known(text(&lost), &text(known)), text(left), "{known:?}");
         }
     }
 

@@ -119,7 +119,7 @@ impl ObjectSurvey {
             let _permit = self.at_once.acquire().await.ok();
             let selection =
                 ObjectSelection { page_size: self.wants.page_size.unwrap_or(PAGE_SIZE), ..ObjectSelection::default() };
-            Arc::new(survey::survey(upgrade, &selection, self.wants, context).await)
+            Arc::new(survey::survey_objects(upgrade, &selection, self.wants, context).await)
         };
         Arc::clone(slot.get_or_init(survey).await)
     }

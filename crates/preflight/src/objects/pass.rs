@@ -166,7 +166,7 @@ fn compile(
     upgrade: &Upgrade,
 ) -> Result<CompiledVersions, CouldNotCheck> {
     let compile = |version: &CrdVersion| match other.version(&version.name).filter(|_| narrows(&version.name)) {
-        Some(other) => CompiledVersion::beside(version, other),
+        Some(other) => CompiledVersion::compile_difference(version, other),
         None => CompiledVersion::compile(version),
     };
     let compiled: Result<Vec<CompiledVersion>, CouldNotCheck> = side

@@ -127,8 +127,8 @@ fn proven(live: &Crd, before: &CrdVersion, after: &CrdVersion, prove: InclusionP
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);
     let revived = others.any(|name| match conversion(live, live) {
-        ConversionStrategy::Webhook => unproven::revives(None, &old, &new),
-        ConversionStrategy::None => unproven::revives(live.version(name).and_then(schema).as_ref(), &old, &new),
+        ConversionStrategy::Webhook => unproven::may_revive(None, &old, &new),
+        ConversionStrategy::None => unproven::may_revive(live.version(name).and_then(schema).as_ref(), &old, &new),
     });
     if revived { SchemaEffect::ProvenWhereStored } else { SchemaEffect::Proven }
 }
@@ -140,7 +140,7 @@ pub fn conversion(crd: &Crd, live: &Crd) -> ConversionStrategy {
 
 /// Whether the scale subresource of a version reads fields that that of `before` does not read.
 fn reads_more(version: &CrdVersion, before: &CrdVersion) -> bool {
-    !version.scale_paths().beside(&before.scale_paths()).is_empty()
+    !version.scale_paths().without_paths_of(&before.scale_paths()).is_empty()
 }
 
 /// Whether a create newly drops the status and can be refused because of it.

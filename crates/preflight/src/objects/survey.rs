@@ -88,7 +88,12 @@ pub enum IncompleteListReason {
 }
 
 /// Examines the objects of a CRD.
-pub async fn survey(upgrade: &Upgrade, selection: &ObjectSelection, wants: Wants, context: &Context<'_>) -> Surveyed {
+pub async fn survey_objects(
+    upgrade: &Upgrade,
+    selection: &ObjectSelection,
+    wants: Wants,
+    context: &Context<'_>,
+) -> Surveyed {
     let passes = match pass::passes(upgrade, context.redact) {
         Ok(passes) => passes,
         Err(error) => return Surveyed { error: Some(error), ..Surveyed::default() },
@@ -147,7 +152,7 @@ async fn list(
         let request = ListRequest {
             namespace: *namespace,
             label_selector: selection.label_selector.as_deref(),
-            ..ListRequest::of(&resource, selection.page_size)
+            ..ListRequest::new(&resource, selection.page_size)
         };
         gathered = pages(request, gathered, validator, context)
             .await
@@ -242,7 +247,7 @@ fn validate_page(
             let affected = match effects.is_empty() {
                 true => None,
                 false => {
-                    let fates = tallied.then(|| fates(&item, json, &effects)).transpose()?;
+                    let fates = tallied.then(|| decide_fates(&item, json, &effects)).transpose()?;
                     Some((ObjectName::of_object(&item), effects, fates))
                 }
             };
@@ -275,7 +280,7 @@ fn validate_page(
 
 /// The causes of the effects on an object, and the managers of the affected fields. Only an affected object has its
 /// whole `metadata.managedFields` parsed, which is often half of it.
-fn fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) -> Result<Fates, serde_json::Error> {
+fn decide_fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) -> Result<Fates, serde_json::Error> {
     let whole;
     let managed = match item.managed.iter().any(|entry| entry.fields.is_some()) {
         true => &item.managed,

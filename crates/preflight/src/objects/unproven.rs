@@ -8,7 +8,7 @@ use gantry_schema::enforced_format_accepts;
 /// Whether an object converted to a version can have a value that `before`, its live schema, drops and `after`, its
 /// desired schema, keeps. A proof about the pair does not cover such objects. `from` is the schema of the objects
 /// before the conversion; `None` if they can contain anything. If in doubt, returns true.
-pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
+pub fn may_revive(from: Option<&Value>, before: &Value, after: &Value) -> bool {
     if before == after {
         return false;
     }
@@ -24,8 +24,12 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
         match (old.and_then(|old| old.get(name)), below) {
             // The objects do not have this field.
             (_, Some(PossibleFieldValues::Nothing)) => {}
-            (Some(before), None | Some(PossibleFieldValues::Anything)) if revives(None, before, after) => return true,
-            (Some(before), Some(PossibleFieldValues::Some(from))) if revives(Some(from), before, after) => return true,
+            (Some(before), None | Some(PossibleFieldValues::Anything)) if may_revive(None, before, after) => {
+                return true;
+            }
+            (Some(before), Some(PossibleFieldValues::Some(from))) if may_revive(Some(from), before, after) => {
+                return true;
+            }
             (Some(_), _) => {}
             // It was already kept as an unknown field.
             (None, _) if keeps_all(before) => {}
@@ -38,7 +42,7 @@ pub fn revives(from: Option<&Value>, before: &Value, after: &Value) -> bool {
             (_, None) => {}
             (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
                 let below = from.and_then(|from| from.get(keyword)).filter(|below| below.is_object());
-                if revives(below, before, after) {
+                if may_revive(below, before, after) {
                     return true;
                 }
             }
@@ -129,26 +133,28 @@ mod tests {
         let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
         let a = object(json!({"a": text}));
         let both = object(json!({"a": text, "b": number}));
-        assert!(revives(Some(&both), &a, &both), "b was dropped so far");
-        assert!(!revives(Some(&a), &a, &both), "nobody has b");
-        assert!(revives(None, &a, &both), "a webhook may make b");
+        assert!(may_revive(Some(&both), &a, &both), "b was dropped so far");
+        assert!(!may_revive(Some(&a), &a, &both), "nobody has b");
+        assert!(may_revive(None, &a, &both), "a webhook may make b");
         let under = |below: &Value| object(json!({"x": {"type": "array", "items": below}}));
-        assert!(revives(Some(&under(&both)), &under(&a), &under(&both)));
-        assert!(!revives(Some(&under(&a)), &under(&a), &under(&both)));
+        assert!(may_revive(Some(&under(&both)), &under(&a), &under(&both)));
+        assert!(!may_revive(Some(&under(&a)), &under(&a), &under(&both)));
         let map = |below: &Value| json!({"type": "object", "additionalProperties": below});
-        assert!(revives(Some(&map(&both)), &map(&a), &map(&both)));
-        assert!(revives(Some(&map(&number)), &a, &both), "a map may have an entry b");
+        assert!(may_revive(Some(&map(&both)), &map(&a), &map(&both)));
+        assert!(may_revive(Some(&map(&number)), &a, &both), "a map may have an entry b");
         let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        assert!(revives(Some(&open), &a, &both) && revives(Some(&a), &a, &open));
-        assert!(!revives(Some(&open), &open, &both), "b was there before");
+        assert!(may_revive(Some(&open), &a, &both) && may_revive(Some(&a), &a, &open));
+        assert!(!may_revive(Some(&open), &open, &both), "b was there before");
     }
 
     #[test]
     fn schemas_that_differ_only_in_a_bound_keep_the_same_fields() {
         let schema = |max: u64| object(json!({"a": {"type": "string", "maxLength": max}, "l": {"items": {"x": max}}}));
-        assert!(!revives(None, &schema(1), &schema(2)));
+        assert!(!may_revive(None, &schema(1), &schema(2)));
         let null = json!({"type": "string", "nullable": true});
-        assert!(revives(None, &json!({"type": "string"}), &null) && !revives(None, &null, &json!({"type": "string"})));
+        assert!(
+            may_revive(None, &json!({"type": "string"}), &null) && !may_revive(None, &null, &json!({"type": "string"}))
+        );
     }
 
     #[test]

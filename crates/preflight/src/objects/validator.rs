@@ -116,7 +116,7 @@ impl ObjectValidator {
         if let Some(storage) = self.stores.as_ref().and_then(|version| self.desired.at(version)) {
             let mut object = self.relabelled(&read, &storage.name);
             match storage.schema.fit_with_nulls(&mut object) {
-                Ok(pruned) => self.lost(&pruned, storage, LossMoment::OnWrite, &mut effects),
+                Ok(pruned) => self.add_lost_fields(&pruned, storage, LossMoment::OnWrite, &mut effects),
                 Err(error) => self.undecodable(&error, storage, &item.value, &mut effects),
             }
             lost_at_storage = Some(&storage.name);
@@ -163,8 +163,15 @@ impl ObjectValidator {
             .into_iter()
             .filter(|lost| self.keeps_unknown_fields || !already_today.0.iter().any(|known| known.path == lost.path))
             .collect();
-        self.lost(&pruned, desired, LossMoment::OnRead, effects);
-        self.filled(&defaulted, desired, &object, today.as_ref().unwrap_or(before), Fill::OnRead, effects);
+        self.add_lost_fields(&pruned, desired, LossMoment::OnRead, effects);
+        self.add_defaulted_fields(
+            &defaulted,
+            desired,
+            &object,
+            today.as_ref().unwrap_or(before),
+            Fill::OnRead,
+            effects,
+        );
         for changed in &self.changed_defaults {
             for place in changed.places_in(before) {
                 let names: Option<Vec<&str>> = place
@@ -262,7 +269,7 @@ impl ObjectValidator {
                     })
                     .collect();
                 let loss = if only_stored { LossMoment::IfStored } else { LossMoment::AtVersion };
-                self.lost(&pruned, version, loss, effects);
+                self.add_lost_fields(&pruned, version, loss, effects);
             }
         }
         if only_stored {
@@ -272,7 +279,7 @@ impl ObjectValidator {
         let defaulted = if converted { version.schema.default(new.to_mut()) } else { Vec::new() };
         if !defaulted.is_empty() {
             let (_, today) = self.today(item, version, converted);
-            self.filled(&defaulted, version, &new, &today, Fill::OnWrite, effects);
+            self.add_defaulted_fields(&defaulted, version, &new, &today, Fill::OnWrite, effects);
         }
         let outcome = validate(version, &new, &old);
         if version.has_set_of_structures {
@@ -379,7 +386,7 @@ impl ObjectValidator {
         if converted { (old, new) } else { (new.clone(), new) }
     }
 
-    fn lost(
+    fn add_lost_fields(
         &self,
         pruned: &[PrunedField],
         version: &CompiledVersion,
@@ -413,7 +420,7 @@ impl ObjectValidator {
     }
 
     /// Adds the defaults that differ from the value that the live CRD gives the field.
-    fn filled(
+    fn add_defaulted_fields(
         &self,
         defaulted: &[Defaulted],
         version: &CompiledVersion,

@@ -143,7 +143,7 @@ fn of_manifests(plan: &Plan, after: impl Fn(&Change) -> Value) -> Vec<(ClusterCa
             let image = |object: &Value| object.pointer("/spec/source/image/ref").cloned();
             image(&live) != image(&desired)
         });
-        Some((ClusterCatalog::of(&desired.to_string())?, is_other))
+        Some((ClusterCatalog::parse(&desired.to_string())?, is_other))
     });
     read.collect()
 }

@@ -53,9 +53,9 @@ impl OfPlan {
                 continue;
             }
             let value = change.desired.raw.value();
-            let wrong = cluster_extension::wrong(object, &value).into_iter();
+            let wrong = cluster_extension::invalid_fields(object, &value).into_iter();
             of_plan.wrong.extend(wrong.map(|(at, message)| (index, at, message)));
-            if let Some(extension) = Extension::of(object, &after(change)) {
+            if let Some(extension) = Extension::parse(object, &after(change)) {
                 let installed = change.live.as_ref().and_then(|live| installed(&live.raw.value()));
                 of_plan.asked.push(RequestedExtension { change: index, extension, installed });
             }
@@ -112,16 +112,16 @@ impl<'a> OlmState<'a> {
 
     /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git
     /// commit are manifests: what a manifest no longer has is gone.
-    pub fn after(&self, change: &Change) -> Value {
+    pub fn object_after(&self, change: &Change) -> Value {
         match self.target {
             Target::Git(_) => change.desired_value(),
-            _ => predicted::after(self.plan, change),
+            _ => predicted::predict_object(self.plan, change),
         }
     }
 
     /// The ClusterExtensions of the plan.
     pub(crate) fn of_plan(&self) -> &OfPlan {
-        self.of_plan.get_or_init(|| OfPlan::read(self.plan, |change| self.after(change)))
+        self.of_plan.get_or_init(|| OfPlan::read(self.plan, |change| self.object_after(change)))
     }
 
     /// The live ClusterExtensions.
@@ -143,7 +143,7 @@ impl<'a> OlmState<'a> {
     /// # Errors
     /// The ClusterCatalogs cannot be listed.
     pub async fn known(&self) -> Result<&[SelectableCatalog], Problem> {
-        let list = || catalogs::known(self.plan, self.target, self.configured, |change| self.after(change));
+        let list = || catalogs::known(self.plan, self.target, self.configured, |change| self.object_after(change));
         self.known.get_or_init(list).await.as_ref().map(|all| all.catalogs.as_slice()).map_err(Clone::clone)
     }
 

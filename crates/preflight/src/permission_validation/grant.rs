@@ -96,7 +96,7 @@ impl Grants {
                 Right::WriteBinding { bind, .. } => grants.add(place, bind.clone()),
             }
         }
-        grants.tidy();
+        grants.remove_covered();
         for (namespace, atom) in of_namespaces {
             // The namespace of a Role exists, so it never has to be created.
             match namespace.as_deref().filter(|namespace| grants.by_namespace.contains_key(*namespace)) {
@@ -105,7 +105,7 @@ impl Grants {
                 None => grants.add(None, atom.clone()),
             }
         }
-        grants.tidy();
+        grants.remove_covered();
         grants
     }
 
@@ -126,7 +126,7 @@ impl Grants {
     }
 
     /// Removes from each namespace the rights that are granted everywhere.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn remove_covered(&mut self) {
         let everywhere = rules_for(&self.everywhere);
         for atoms in self.by_namespace.values_mut() {
             atoms.retain(|atom| !everywhere.iter().any(|rule| rule.covers(atom)));

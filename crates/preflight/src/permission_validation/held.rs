@@ -112,7 +112,7 @@ impl ReviewedRights {
 
     /// The rights among these that no RBAC rule grants to the user. For granting rights, the server counts only RBAC
     /// rules, and the list always contains all of these: it may only lack what other authorizers allow.
-    pub fn lacking(&self, namespace: Option<&str>, wanted: &BTreeSet<Atom>) -> BTreeSet<Atom> {
+    pub fn missing_rights(&self, namespace: Option<&str>, wanted: &BTreeSet<Atom>) -> BTreeSet<Atom> {
         wanted.iter().filter(|atom| !self.covers(namespace, atom)).cloned().collect()
     }
 

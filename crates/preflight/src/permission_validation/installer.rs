@@ -34,7 +34,7 @@ pub struct InstallerRights {
 
 /// The rights that OLM needs for all bundles of a plan. Bundles without a ClusterExtension are installed into
 /// `namespace`.
-pub fn needed(plan: &Plan, namespace: &str) -> InstallerRights {
+pub fn installer_rights(plan: &Plan, namespace: &str) -> InstallerRights {
     let mut needed = InstallerRights { grants: Grants::new(plan), ..InstallerRights::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
         let mut of_bundle = BundleRights { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
@@ -42,7 +42,7 @@ pub fn needed(plan: &Plan, namespace: &str) -> InstallerRights {
         of_bundle.objects(plan, index);
         of_bundle.operator(bundle);
     }
-    needed.grants.tidy();
+    needed.grants.remove_covered();
     needed
 }
 

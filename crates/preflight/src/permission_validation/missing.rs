@@ -67,7 +67,7 @@ pub fn logs(plan: &Plan, needs: &[Need], held: &ReviewedRights) -> Vec<Violation
 }
 
 /// The violations for missing rights for objects that are not among the changes.
-pub fn others(plan: &Plan, lookups: &[ObjectLookup], held: &ReviewedRights) -> Vec<Violation> {
+pub fn violations_of_lookups(plan: &Plan, lookups: &[ObjectLookup], held: &ReviewedRights) -> Vec<Violation> {
     let mut missing: BTreeMap<RequestScope<'_>, Vec<(&ObjectLookup, Atom)>> = BTreeMap::new();
     for lookup in lookups {
         let ObjectLookup { resource: Resource { group, version, plural, .. }, namespace, name, verb, .. } = lookup;
@@ -177,8 +177,8 @@ fn missing_of_role(
     let namespace = need.namespace.as_deref();
     match aggregates {
         _ if held.has(namespace, escalate) => BTreeSet::new(),
-        true => held.lacking(namespace, &Atom::everything().into()),
-        false => held.lacking(namespace, rules),
+        true => held.missing_rights(namespace, &Atom::everything().into()),
+        false => held.missing_rights(namespace, rules),
     }
 }
 
@@ -222,7 +222,7 @@ fn write_binding(
     grants.add_missing(namespace, bind.clone());
     let why = match roles.get(role) {
         Some(Ok(Some(rules))) => {
-            let mut missing = held.lacking(namespace, rules);
+            let mut missing = held.missing_rights(namespace, rules);
             let of_roles = reported.iter().filter(|(place, _)| place.is_none() || *place == namespace);
             of_roles.for_each(|(_, granted)| missing.retain(|atom| !granted.contains(atom)));
             if missing.is_empty() {

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 
 pub use self::grant::{Grants, RbacSubject};
 use self::held::{ReviewedRights, ScopedRight};
-pub use self::installer::{InstallerRights, needed as needed_by_olm};
+pub use self::installer::{InstallerRights, installer_rights as needed_by_olm};
 pub use self::needs::{Need, Right, RightsOccasion, of_logs, of_waiting};
 use super::entry::CheckEntry;
 use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck};
@@ -77,7 +77,7 @@ pub async fn needs_of(
     occasion: RightsOccasion,
 ) -> Result<Vec<Need>, Problem> {
     let mut needs = needs::list_needs(plan, lookups, occasion);
-    needs.extend(policies::needs(plan, target, occasion).await?);
+    needs.extend(policies::parameter_needs(plan, target, occasion).await?);
     Ok(needs)
 }
 
@@ -103,7 +103,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let mut violations = missing::required(plan, &needs, &held, &roles);
     violations.extend(missing::waiting(plan, &waiting, &held));
     violations.extend(missing::logs(plan, &logs, &held));
-    violations.extend(missing::others(plan, &others, &held));
+    violations.extend(missing::violations_of_lookups(plan, &others, &held));
     Ok(CheckResult::checked(violations, Vec::new()))
 }
 

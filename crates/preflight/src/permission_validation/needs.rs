@@ -180,10 +180,10 @@ pub fn escalation(change: &Change) -> Option<Right> {
     let object = &change.desired.object;
     match object.kind.as_str() {
         "Role" | "ClusterRole" => {
-            let role = RbacRole::after(change)?;
+            let role = RbacRole::after_deploy(change)?;
             let escalate = atom(rbac::GROUP, &change.resource.plural, Some(&object.name), "escalate");
             // The server also requires every right if the change removes the aggregation rule of the role.
-            let aggregates = role.aggregates() || RbacRole::before(change).is_some_and(|live| live.aggregates());
+            let aggregates = role.aggregates() || RbacRole::live_role(change).is_some_and(|live| live.aggregates());
             Some(Right::WriteRole { escalate, rules: role.atoms(), aggregates })
         }
         "RoleBinding" | "ClusterRoleBinding" => {

@@ -65,16 +65,16 @@ impl RbacRole {
 
     /// The role after the deploy; `None` if it is malformed, because the server refuses it anyway. If the manifest has
     /// no rules, the live ones are kept.
-    pub fn after(change: &Change) -> Option<RbacRole> {
+    pub fn after_deploy(change: &Change) -> Option<RbacRole> {
         let mut role = RbacRole::parse(&change.desired.raw)?;
         if role.rules.is_none() {
-            role.rules = RbacRole::before(change).and_then(|live| live.rules);
+            role.rules = RbacRole::live_role(change).and_then(|live| live.rules);
         }
         Some(role)
     }
 
     /// The live role.
-    pub fn before(change: &Change) -> Option<RbacRole> {
+    pub fn live_role(change: &Change) -> Option<RbacRole> {
         RbacRole::parse(&change.live.as_ref()?.raw)
     }
 
@@ -169,7 +169,7 @@ impl RoleRef {
     }
 
     /// The role among the manifests.
-    pub fn among<'p>(&self, plan: &'p Plan) -> Option<&'p Change> {
+    pub fn find_in_plan<'p>(&self, plan: &'p Plan) -> Option<&'p Change> {
         let object = self.object();
         plan.changes.iter().find(|change| change.desired.object.identity() == object.identity())
     }
@@ -188,7 +188,8 @@ pub async fn look_up(
     target: &Target,
     wanted: BTreeSet<RoleRef>,
 ) -> Result<BTreeMap<RoleRef, Granted>, Problem> {
-    let (planned, live): (Vec<RoleRef>, Vec<RoleRef>) = wanted.into_iter().partition(|role| role.among(plan).is_some());
+    let (planned, live): (Vec<RoleRef>, Vec<RoleRef>) =
+        wanted.into_iter().partition(|role| role.find_in_plan(plan).is_some());
     let asked: Vec<ObjectToRead> = live
         .iter()
         .map(|role| ObjectToRead { resource: role.resource().into(), object: role.object().into() })
@@ -207,7 +208,7 @@ pub async fn look_up(
         granted.insert(role, grants);
     }
     for role in planned {
-        let grants = match role.among(plan).and_then(RbacRole::after) {
+        let grants = match role.find_in_plan(plan).and_then(RbacRole::after_deploy) {
             None => Ok(None),
             Some(role) => match all_of(plan, target, &role).await {
                 Ok(atoms) => Ok(Some(atoms)),
@@ -237,7 +238,7 @@ fn aggregated(plan: &Plan, role: &RbacRole) -> BTreeSet<Atom> {
     let is_cluster_role = |change: &&Change| {
         change.resource.group == rbac::GROUP && change.desired.object.kind == "ClusterRole" && !selectors.is_empty()
     };
-    let roles = plan.changes.iter().filter(is_cluster_role).filter_map(RbacRole::after);
+    let roles = plan.changes.iter().filter(is_cluster_role).filter_map(RbacRole::after_deploy);
     roles
         .filter(|role| selectors.iter().any(|selector| selector.matches(role.metadata.labels.as_ref())))
         .flat_map(|role| role.atoms())
@@ -247,7 +248,7 @@ fn aggregated(plan: &Plan, role: &RbacRole) -> BTreeSet<Atom> {
 async fn aggregated_live(target: &Target, selector: &str) -> Result<BTreeSet<Atom>, ListError> {
     let any = RoleRef { is_cluster_role: true, name: String::new(), namespace: None };
     let resource = any.resource();
-    let request = ListRequest { label_selector: Some(selector), ..ListRequest::of(&resource, PAGE) };
+    let request = ListRequest { label_selector: Some(selector), ..ListRequest::new(&resource, PAGE) };
     let atoms_of = |atoms: &mut BTreeSet<Atom>, json: &str| {
         atoms.extend(serde_json::from_str::<RbacRole>(json).into_iter().flat_map(|role| role.atoms()));
     };

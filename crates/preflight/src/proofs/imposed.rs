@@ -18,9 +18,9 @@ use gantry_schema::{FieldError, RefusedBy, Schema, can_be_bound};
 pub fn impose(question: &VersionPairQuestion<'_>, live: &mut Value, desired: &mut Value) -> bool {
     let [before, after] = question.scale;
     let both = before.common(after);
-    before.tighten(live);
-    both.tighten(desired);
-    let added = after.beside(before);
+    before.restrict_schema(live);
+    both.restrict_schema(desired);
+    let added = after.without_paths_of(before);
     let mut is_more = !before.is_empty() || !added.is_empty();
     both_sides(live, desired, &mut is_more);
     added.require(desired);

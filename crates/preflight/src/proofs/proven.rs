@@ -203,8 +203,9 @@ mod tests {
             Proven.prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
         };
         assert_eq!(verdict(&ScalePaths::default()), Some(Verdict::Narrowing));
-        let scale =
-            ScalePaths::of(&json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}));
+        let scale = ScalePaths::from_subresource(
+            &json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}),
+        );
         assert_eq!(verdict(&scale), Some(Verdict::Equal));
     }
 

@@ -143,7 +143,7 @@ impl VersionProof {
     /// The proof that covers a node: of the node itself, of an ancestor that covers it, of the whole version if that is
     /// harmless, or of the values of its map. If there is none, but every node was compared, the node does not change.
     pub fn of_node(&self, path: &str) -> Option<&ChangeProof> {
-        let above = || self.above(path).and_then(|above| self.nodes.get(above));
+        let above = || self.ancestor_path(path).and_then(|above| self.nodes.get(above));
         let whole = || matches!(self.whole.verdict, Verdict::Equal | Verdict::Widening).then_some(&self.whole);
         let values = || self.nodes.get(&format!("{path}.additionalProperties"));
         let same = || self.is_complete.then_some(&SAME);
@@ -151,7 +151,7 @@ impl VersionProof {
     }
 
     /// The ancestor whose proof covers this node.
-    fn above<'p>(&self, path: &'p str) -> Option<&'p str> {
+    fn ancestor_path<'p>(&self, path: &'p str) -> Option<&'p str> {
         let ends = path.char_indices().filter(|(_, character)| *character == '.').map(|(at, _)| &path[..at]);
         ends.filter(|_| !self.of_all_below.is_empty()).find(|above| self.of_all_below.contains(*above))
     }

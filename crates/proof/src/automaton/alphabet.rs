@@ -38,7 +38,7 @@ const PREFERENCE: [RangeInclusive<char>; 6] =
     ['a'..='z', '0'..='9', 'A'..='Z', '!'..='~', ' '..=' ', '\u{a1}'..='\u{24f}'];
 
 impl Alphabet {
-    pub fn of(patterns: &[Hir], budget: &mut SearchBudget) -> Result<Self, String> {
+    pub fn from_patterns(patterns: &[Hir], budget: &mut SearchBudget) -> Result<Self, String> {
         let mut sets = BTreeSet::new();
         sets.insert(key(&word()));
         sets.insert(key(&[newline()]));
@@ -67,8 +67,10 @@ impl Alphabet {
             let signature: Vec<bool> = sets.iter().map(|set| contains(set, start)).collect();
             groups.entry(signature).or_default().push((start, end - 1));
         }
-        let mut groups: Vec<(Vec<bool>, char)> =
-            groups.into_iter().filter_map(|(signature, intervals)| Some((signature, shown(&intervals)?))).collect();
+        let mut groups: Vec<(Vec<bool>, char)> = groups
+            .into_iter()
+            .filter_map(|(signature, intervals)| Some((signature, most_readable(&intervals)?)))
+            .collect();
         groups.sort_by_key(|(_, shown)| preference(*shown));
 
         let letters = groups.iter().map(|(_, shown)| Letter {
@@ -152,7 +154,7 @@ fn preference(c: char) -> (usize, char) {
 }
 
 /// The most readable code point of the intervals.
-fn shown(intervals: &[(u32, u32)]) -> Option<char> {
+fn most_readable(intervals: &[(u32, u32)]) -> Option<char> {
     let of_preference = PREFERENCE.iter().find_map(|range| {
         let (first, last) = (u32::from(*range.start()), u32::from(*range.end()));
         intervals

@@ -61,7 +61,7 @@ impl Machine {
     /// The state at the start of the text.
     pub const START: MachineState = 2;
 
-    pub fn of(pattern: &Hir, alphabet: &Alphabet, budget: &mut SearchBudget) -> Result<Self, String> {
+    pub fn compile(pattern: &Hir, alphabet: &Alphabet, budget: &mut SearchBudget) -> Result<Self, String> {
         let mut builder = Builder { positions: Vec::new(), alphabet, sets: HashMap::new() };
         builder.add(pattern)?;
         builder.push(Position::Match)?;
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// The state after `letter`, which is at `index` in the alphabet.
-    pub fn after(
+    pub fn state_after(
         &mut self,
         state: MachineState,
         index: usize,

@@ -39,8 +39,8 @@ pub fn find(query: &StringQuery<'_>, budget: &mut SearchBudget) -> Result<Option
     }
     budget.spend(written().map(|pattern| READ + pattern.len()).sum())?;
     let patterns = written().map(|pattern| parse(pattern)).collect::<Result<Vec<_>, _>>()?;
-    let alphabet = Alphabet::of(&patterns, budget)?;
-    let machines = patterns.iter().map(|pattern| Machine::of(pattern, &alphabet, budget));
+    let alphabet = Alphabet::from_patterns(&patterns, budget)?;
+    let machines = patterns.iter().map(|pattern| Machine::compile(pattern, &alphabet, budget));
     let machines = machines.collect::<Result<Vec<_>, _>>()?;
     let mut product = Product { alphabet, machines, wanted: query.all.len(), budget };
     product.find(query.min, query.max)
@@ -80,7 +80,7 @@ impl Product<'_> {
         let mut todo: VecDeque<(usize, u64)> = layer.map(|place| (place, min)).collect();
         while let Some((place, length)) = todo.pop_front() {
             if self.fits(&reached[place].0.clone())? {
-                return Ok(Some(self.spell(&reached, place)));
+                return Ok(Some(self.spell_text(&reached, place)));
             }
             if max.is_none_or(|max| length < max) {
                 let next = reached.len();
@@ -101,7 +101,7 @@ impl Product<'_> {
         let states = reached[from].0.clone();
         for index in 0..self.alphabet.letters.len() {
             self.budget.spend(1)?;
-            let Some(next) = self.after(&states, index)? else { continue };
+            let Some(next) = self.states_after(&states, index)? else { continue };
             if !seen.contains_key(&next) {
                 if reached.len() >= MAX_STATES || reached.len() * states.len() >= MAX_PARTS {
                     return Err("the patterns are too large to compare".to_owned());
@@ -114,11 +114,11 @@ impl Product<'_> {
     }
 
     /// The states after a letter, or `None` if no continuation can fit.
-    fn after(&mut self, states: &[MachineState], index: usize) -> Result<Option<States>, String> {
+    fn states_after(&mut self, states: &[MachineState], index: usize) -> Result<Option<States>, String> {
         let letter = self.alphabet.letters[index];
         let mut next = Vec::with_capacity(states.len());
         for (number, (machine, state)) in self.machines.iter_mut().zip(states).enumerate() {
-            let after = machine.after(*state, index, letter, self.budget)?;
+            let after = machine.state_after(*state, index, letter, self.budget)?;
             let lost = if number < self.wanted { Machine::FAILED } else { Machine::MATCHED };
             if after == lost {
                 return Ok(None);
@@ -137,7 +137,7 @@ impl Product<'_> {
         Ok(true)
     }
 
-    fn spell(&self, reached: &[(States, Option<SearchStep>)], place: usize) -> String {
+    fn spell_text(&self, reached: &[(States, Option<SearchStep>)], place: usize) -> String {
         let mut letters = Vec::new();
         let mut step = reached[place].1;
         while let Some((before, index)) = step {

@@ -5,17 +5,18 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::{
-    ChangeOrigin, Changed, ComparedNode, ExpectedEffect, ProductWalk, ValuePath, ValueStep, WalkPosition, plain,
+    ChangeOrigin, Changed, ComparedNode, ExpectedEffect, ProductWalk, ValuePath, ValueStep, WalkPosition,
+    to_counterexamples,
 };
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
-use crate::text::shown;
+use crate::text::shown_value;
 
 /// The number of schemas in which a field is looked up in one step.
 const LOOKUPS_PER_STEP: u64 = 8;
 
 impl<'s> ProductWalk<'_, 's> {
-    pub(super) fn below(
+    pub(super) fn child_position(
         &self,
         (around, target): (&Rc<ValueConstraints<'s>>, &'s Value),
         place: &WalkPosition<'s>,
@@ -60,11 +61,12 @@ impl<'s> ProductWalk<'_, 's> {
         for (name, own) in kw::properties(structure).into_iter().flatten() {
             let other = kw::property(target, name);
             // Only metadata keeps unknown fields regardless of its schema, and both sides do so in the same way.
-            if other.is_some_and(|other| kw::same(own, other)) {
+            if other.is_some_and(|other| kw::is_same_node(own, other)) {
                 continue;
             }
             let field = self.field_constraints(&beside, own, name);
-            let mut at = self.below((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
+            let mut at =
+                self.child_position((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             match (other, kw::additional(target)) {
                 (Some(other), _) => {
@@ -82,7 +84,8 @@ impl<'s> ProductWalk<'_, 's> {
             if kw::property(structure, name).is_some() {
                 continue;
             }
-            let mut at = self.below((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
+            let mut at =
+                self.child_position((&around, target), place, ValueStep::Field(name.clone()), &format!(".{name}"));
             (at.source_keeps, at.target_keeps) = (is_metadata(name), is_metadata(name));
             let own = match kw::additional(structure) {
                 Some(own) => Some(own),
@@ -100,7 +103,7 @@ impl<'s> ProductWalk<'_, 's> {
         // Values that the source does not describe have no node of their own.
         let is_described = structure.get("additionalProperties").is_some_and(Value::is_object);
         let suffix = if is_described { ".additionalProperties" } else { "" };
-        let at = self.below((&around, target), place, ValueStep::Entry(key.clone()), suffix);
+        let at = self.child_position((&around, target), place, ValueStep::Entry(key.clone()), suffix);
         match (kw::additional(structure), kw::additional(target)) {
             (Some(own), Some(other)) => {
                 let field = self.field_constraints(&beside, own, &key);
@@ -131,7 +134,7 @@ impl<'s> ProductWalk<'_, 's> {
             let beside: Vec<SharedSchema> = source.all_holds().into_iter().skip(1).collect();
             let field = self.field_constraints(&beside, &ANY, &key);
             let around = Rc::new(source.clone());
-            let at = self.below((&around, target), place, ValueStep::Entry(key), ".additionalProperties");
+            let at = self.child_position((&around, target), place, ValueStep::Entry(key), ".additionalProperties");
             let at = WalkPosition { path: place.path.clone(), ..at };
             self.dropped(&field, &at, "unknown fields are no longer kept");
         }
@@ -157,7 +160,13 @@ impl<'s> ProductWalk<'_, 's> {
     fn dropped(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>, what: &str) {
         let answer = self.solver.solve(field, None, 2);
         if !answer.is_nothing() {
-            self.obligation(at, what.to_owned(), ExpectedEffect::Pruned, plain(answer.values), answer.open);
+            self.obligation(
+                at,
+                what.to_owned(),
+                ExpectedEffect::Pruned,
+                to_counterexamples(answer.values),
+                answer.open,
+            );
         }
     }
 
@@ -175,27 +184,27 @@ impl<'s> ProductWalk<'_, 's> {
         let reason = match (before, after) {
             (None, None) => return,
             (Some(before), Some(after)) if kw::same_value(before, after) => return,
-            (None, Some(after)) => format!("default: {} added", shown(after)),
-            (Some(before), None) => format!("default: {} removed", shown(before)),
-            (Some(before), Some(after)) => format!("default: {} → {}", shown(before), shown(after)),
+            (None, Some(after)) => format!("default: {} added", shown_value(after)),
+            (Some(before), None) => format!("default: {} removed", shown_value(before)),
+            (Some(before), Some(after)) => format!("default: {} → {}", shown_value(before), shown_value(after)),
         };
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
         if before.is_none() {
-            constraints.fails.push(SharedSchema::own(json!({"type": "object", "required": [name]})));
+            constraints.fails.push(SharedSchema::owned(json!({"type": "object", "required": [name]})));
         }
         let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
         }
         // If the target accepts no such object at all, another change breaks these objects.
-        constraints.holds.push(SharedSchema::own(kw::types_of_fields(target)));
+        constraints.holds.push(SharedSchema::owned(kw::types_of_fields(target)));
         if self.solver.solve(&constraints, None, 1).is_nothing() {
             return;
         }
         constraints.holds.pop();
         // An object that the target refuses for another reason shows nothing about the default: prefer a value that the
         // target accepts.
-        constraints.holds.push(SharedSchema::own(kw::without_structure(target)));
+        constraints.holds.push(SharedSchema::owned(kw::without_structure(target)));
         answer.values.splice(0..0, self.solver.solve(&constraints, None, 1).values);
         for value in &mut answer.values {
             value.as_object_mut().map(|map| map.shift_remove(name));
@@ -204,7 +213,7 @@ impl<'s> ProductWalk<'_, 's> {
         let path = if is_below_its_path { place.path.clone() } else { format!("{}.{name}", place.path) };
         let at = WalkPosition { path, is_below_its_path, ..place.clone() };
         let known = self.walked.obligations.len();
-        self.obligation(&at, reason, ExpectedEffect::Defaulted, plain(answer.values), answer.open);
+        self.obligation(&at, reason, ExpectedEffect::Defaulted, to_counterexamples(answer.values), answer.open);
         self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
     }
 
@@ -241,13 +250,13 @@ impl<'s> ProductWalk<'_, 's> {
         let at = WalkPosition {
             source_keeps,
             target_keeps,
-            ..self.below((&Rc::new(source.clone()), target), place, ValueStep::Item, suffix)
+            ..self.child_position((&Rc::new(source.clone()), target), place, ValueStep::Item, suffix)
         };
         // If the target has a default and is not nullable, the default replaces a null that the source keeps.
         if let Some(default) = kw::default_of(other).filter(|_| item.null && !kw::flag(other, "nullable")) {
-            let reason = format!("default: {} replaces a null item", shown(default));
+            let reason = format!("default: {} replaces a null item", shown_value(default));
             let known = self.walked.obligations.len();
-            self.obligation(&at, reason, ExpectedEffect::Pruned, plain(vec![Value::Null]), None);
+            self.obligation(&at, reason, ExpectedEffect::Pruned, to_counterexamples(vec![Value::Null]), None);
             let keywords = ["default", "nullable", "type"].map(str::to_owned).to_vec();
             self.attribute(known, &at, ChangeOrigin::Keywords(keywords));
         }

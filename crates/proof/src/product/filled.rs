@@ -20,22 +20,22 @@ fn added<'t>(source: Option<&Value>, target: &'t Value) -> Vec<(&'t str, Value)>
         let known = source.and_then(|source| kw::property(source, name));
         known.is_none_or(|known| kw::default_of(known).is_none())
     });
-    new.filter_map(|(name, field)| Some((name.as_str(), filled(kw::default_of(field)?, field)))).collect()
+    new.filter_map(|(name, field)| Some((name.as_str(), with_defaults(kw::default_of(field)?, field)))).collect()
 }
 
 /// A value with the defaults of its own fields.
-fn filled(value: &Value, schema: &Value) -> Value {
+fn with_defaults(value: &Value, schema: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut map = map.clone();
             for (name, field) in kw::properties(schema).into_iter().flatten() {
-                let value = map.get(name).or_else(|| kw::default_of(field)).map(|value| filled(value, field));
+                let value = map.get(name).or_else(|| kw::default_of(field)).map(|value| with_defaults(value, field));
                 value.map(|value| map.insert(name.clone(), value));
             }
             Value::Object(map)
         }
         Value::Array(items) => match kw::get(schema, "items") {
-            Some(item) => items.iter().map(|value| filled(value, item)).collect(),
+            Some(item) => items.iter().map(|value| with_defaults(value, item)).collect(),
             None => value.clone(),
         },
         _ => value.clone(),
@@ -70,7 +70,7 @@ fn rewritten(solver: &Solver, asked: &Value, source: Option<&Value>, target: &Va
                 };
                 for (name, default) in &added {
                     let refuses =
-                        |asked: &Value| solver.takes(&SharedSchema::own(asked.clone()), default) == Some(false);
+                        |asked: &Value| solver.takes(&SharedSchema::owned(asked.clone()), default) == Some(false);
                     if fields.get(*name).is_some_and(refuses) {
                         to_be_written.push(name);
                     }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::obligation::ChangeOrigin;
-use super::{ComparedNode, ProductWalk, among, filled};
+use super::{ComparedNode, ProductWalk, changed_keywords, filled};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
-use crate::text::{changed_words, short};
+use crate::text::{changed_words, shorten};
 
 /// The maximum number of comparisons between the options of two enums.
 const MAX_OPTION_PAIRS: usize = 10_000;
@@ -44,10 +44,12 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             };
             let known = self.walked.obligations.len();
-            let is_proven = self.prove_accepted(source, SharedSchema::own(refused), place, || reason);
-            let origin = match among(differing, parts) {
+            let is_proven = self.prove_accepted(source, SharedSchema::owned(refused), place, || reason);
+            let origin = match changed_keywords(differing, parts) {
                 _ if is_same || !is_proven && self.holds_unfilled(source, unfilled) => ChangeOrigin::OtherNodes,
-                ChangeOrigin::OtherNodes => among(differing, &["format", "type", "x-kubernetes-int-or-string"]),
+                ChangeOrigin::OtherNodes => {
+                    changed_keywords(differing, &["format", "type", "x-kubernetes-int-or-string"])
+                }
                 own => own,
             };
             self.attribute(known, place, origin);
@@ -71,17 +73,17 @@ impl<'s> ProductWalk<'_, 's> {
             _ => vec![&added[..]],
         };
         for names in questions {
-            let refused = SharedSchema::own(json!({"type": "object", "required": names}));
-            self.prove_accepted(source, refused, place, || format!("required: {} added", short(&names.join(", "))));
+            let refused = SharedSchema::owned(json!({"type": "object", "required": names}));
+            self.prove_accepted(source, refused, place, || format!("required: {} added", shorten(&names.join(", "))));
         }
-        self.attribute(known, place, among(differing, &["required"]));
+        self.attribute(known, place, changed_keywords(differing, &["required"]));
     }
 
     /// Whether values before defaulting pass, so that what breaks comes from the new defaults of other nodes.
     fn holds_unfilled(&self, source: &ValueConstraints<'s>, unfilled: Option<Value>) -> bool {
         let Some(unfilled) = unfilled else { return false };
         let mut constraints = source.clone();
-        constraints.fails.push(SharedSchema::own(unfilled));
+        constraints.fails.push(SharedSchema::owned(unfilled));
         self.solver.solve(&constraints, None, 1).is_nothing()
     }
 
@@ -118,17 +120,21 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             };
             let at = self.walked.obligations.len();
-            let is_proven = self.prove_accepted(source, SharedSchema::own(refused), place, || reason);
+            let is_proven = self.prove_accepted(source, SharedSchema::owned(refused), place, || reason);
             let is_own = !is_same && (is_proven || !self.holds_unfilled(source, unfilled));
-            self.attribute(at, place, if is_own { among(differing, &[keyword]) } else { ChangeOrigin::OtherNodes });
+            self.attribute(
+                at,
+                place,
+                if is_own { changed_keywords(differing, &[keyword]) } else { ChangeOrigin::OtherNodes },
+            );
         }
         let kept = kw::list(structure, "allOf");
         for branch in kw::list(target, "allOf") {
-            let is_same = kept.iter().any(|known| kw::same(known, branch));
+            let is_same = kept.iter().any(|known| kw::is_same_node(known, branch));
             let at = self.walked.obligations.len();
             let is_filled = match filled::before_filling(self.solver, branch, structure, target) {
                 Some(before) => {
-                    self.prove_accepted(source, SharedSchema::own(before), place, || with_filled("allOf"));
+                    self.prove_accepted(source, SharedSchema::owned(before), place, || with_filled("allOf"));
                     is_same || self.holds_unfilled(source, Some(branch.clone()))
                 }
                 None if is_same => continue,
@@ -138,7 +144,11 @@ impl<'s> ProductWalk<'_, 's> {
                     false
                 }
             };
-            self.attribute(at, place, if is_filled { ChangeOrigin::OtherNodes } else { among(differing, &["allOf"]) });
+            self.attribute(
+                at,
+                place,
+                if is_filled { ChangeOrigin::OtherNodes } else { changed_keywords(differing, &["allOf"]) },
+            );
         }
     }
 }

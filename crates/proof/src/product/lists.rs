@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{ChangeOrigin, ComparedNode, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, among, plain};
+use super::{
+    ChangeOrigin, ComparedNode, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, changed_keywords,
+    to_counterexamples,
+};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
-use crate::text::shown;
+use crate::text::shown_value;
 
 impl<'s> ProductWalk<'_, 's> {
     pub(super) fn list_type(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
@@ -31,7 +34,7 @@ impl<'s> ProductWalk<'_, 's> {
             return self.filled_items(node);
         }
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
-        constraints.fails.push(SharedSchema::own(json!({"type": "array", "maxItems": 1})));
+        constraints.fails.push(SharedSchema::owned(json!({"type": "array", "maxItems": 1})));
         let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
             return;
@@ -47,8 +50,8 @@ impl<'s> ProductWalk<'_, 's> {
         };
         let open = answer.open.or_else(|| Some("other lists may have duplicates".to_owned()));
         let known = self.walked.obligations.len();
-        self.obligation(place, reason, ExpectedEffect::Refused, plain(answer.values), open);
-        self.attribute(known, place, among(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
+        self.obligation(place, reason, ExpectedEffect::Refused, to_counterexamples(answer.values), open);
+        self.attribute(known, place, changed_keywords(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
     }
 
     /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
@@ -87,12 +90,14 @@ impl<'s> ProductWalk<'_, 's> {
                 continue;
             };
             let reason = match before {
-                Some(before) => format!("default: {} → {}: items become duplicates", shown(before), shown(after)),
-                None => format!("default: {} added: items become duplicates", shown(after)),
+                Some(before) => {
+                    format!("default: {} → {}: items become duplicates", shown_value(before), shown_value(after))
+                }
+                None => format!("default: {} added: items become duplicates", shown_value(after)),
             };
             let at = WalkPosition { path: format!("{}.items.{name}", place.path), ..place.clone() };
             let known = self.walked.obligations.len();
-            self.obligation(&at, reason, ExpectedEffect::Refused, plain(values), open);
+            self.obligation(&at, reason, ExpectedEffect::Refused, to_counterexamples(values), open);
             self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
         }
     }
@@ -107,7 +112,7 @@ impl<'s> ProductWalk<'_, 's> {
     ) -> Option<(Vec<Value>, Option<String>)> {
         let open = || Some("other items may become duplicates".to_owned());
         let mut long = ValueConstraints { null: false, ..source.clone() };
-        long.fails.push(SharedSchema::own(json!({"type": "array", "maxItems": 1})));
+        long.fails.push(SharedSchema::owned(json!({"type": "array", "maxItems": 1})));
         if self.solver.solve(&long, None, 1).is_nothing() {
             return None;
         }
@@ -116,7 +121,7 @@ impl<'s> ProductWalk<'_, 's> {
         let mut without = item.clone();
         // A field that live fills in is never missing to the solver.
         if kw::get(structure, "items").and_then(|item| kw::property(item, name)).and_then(kw::default_of).is_none() {
-            without.fails.push(SharedSchema::own(json!({"type": "object", "required": [name]})));
+            without.fails.push(SharedSchema::owned(json!({"type": "object", "required": [name]})));
         }
         let answer = self.solver.solve(&without, None, 1);
         if answer.is_nothing() {
@@ -127,7 +132,7 @@ impl<'s> ProductWalk<'_, 's> {
         };
         first.as_object_mut().map(|map| map.shift_remove(name));
         let mut with = item.clone();
-        with.holds.push(SharedSchema::own(json!({"required": [name], "properties": {name: {"enum": [value]}}})));
+        with.holds.push(SharedSchema::owned(json!({"required": [name], "properties": {name: {"enum": [value]}}})));
         let answer = self.solver.solve(&with, None, 1);
         if answer.is_nothing() {
             return None;
@@ -140,9 +145,9 @@ impl<'s> ProductWalk<'_, 's> {
             }
         }
         let required: Vec<&String> = same.keys().collect();
-        with.holds.push(SharedSchema::own(json!({"required": required, "properties": same})));
+        with.holds.push(SharedSchema::owned(json!({"required": required, "properties": same})));
         if keys.is_empty() {
-            with.holds.push(SharedSchema::own(json!({"maxProperties": same.len() + 1})));
+            with.holds.push(SharedSchema::owned(json!({"maxProperties": same.len() + 1})));
         }
         let second = self.solver.solve(&with, None, 1).values.into_iter().next();
         Some((second.into_iter().map(|second| json!([first, second])).collect(), open()))
@@ -168,9 +173,9 @@ impl<'s> ProductWalk<'_, 's> {
         }
         old.difference(new).find_map(|key| {
             let mut second = item.clone();
-            second.holds.push(SharedSchema::own(json!({"required": required, "properties": same})));
+            second.holds.push(SharedSchema::owned(json!({"required": required, "properties": same})));
             let taken = first.get(*key)?;
-            second.fails.push(SharedSchema::own(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
+            second.fails.push(SharedSchema::owned(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
             let second = self.solver.solve(&second, None, 1).values.into_iter().next()?;
             Some(json!([first, second]))
         })
@@ -182,7 +187,7 @@ impl<'s> ProductWalk<'_, 's> {
         match (kw::embedded(structure), kw::embedded(target)) {
             (false, true) => {
                 for name in ["apiVersion", "kind"] {
-                    let refused = SharedSchema::own(json!({"type": "object", "required": [name]}));
+                    let refused = SharedSchema::owned(json!({"type": "object", "required": [name]}));
                     let reason = || "x-kubernetes-embedded-resource: added".to_owned();
                     self.prove_accepted(source, refused, place, reason);
                 }
@@ -200,12 +205,12 @@ impl<'s> ProductWalk<'_, 's> {
                 if !answer.is_nothing() {
                     let reason = "x-kubernetes-embedded-resource: removed".to_owned();
                     let open = Some("not every embedded resource was tried".to_owned());
-                    self.obligation(place, reason, ExpectedEffect::Pruned, plain(answer.values), open);
+                    self.obligation(place, reason, ExpectedEffect::Pruned, to_counterexamples(answer.values), open);
                 }
             }
             _ => {}
         }
-        self.attribute(known, place, among(differing, &["x-kubernetes-embedded-resource", PRESERVE]));
+        self.attribute(known, place, changed_keywords(differing, &["x-kubernetes-embedded-resource", PRESERVE]));
     }
 }
 

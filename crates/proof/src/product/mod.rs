@@ -23,7 +23,7 @@ use super::constraints::{SharedSchema, ValueConstraints};
 use super::keywords::{self as kw, JsonTypeSet};
 use super::rules::{RuleProofResources, cost};
 use super::solve::Solver;
-use super::text::{kind_words, own_changes, short};
+use super::text::{kind_words, own_changes, shorten};
 use obligation::WalkPosition;
 pub use obligation::{ChangeOrigin, Changed, ExpectedEffect, Obligation, Unwalked, ValuePath, ValueStep, Walked};
 
@@ -125,7 +125,7 @@ impl<'s> ProductWalk<'_, 's> {
     fn node(&mut self, source: &ValueConstraints<'s>, target: &'s Value, place: &WalkPosition<'s>) {
         let Some(SharedSchema::Ref(structure)) = source.holds.first().cloned() else { return };
         let is_described = kw::is_unknown(structure) && !kw::is_unknown(target);
-        if is_described || !kw::same(structure, target) || place.source_keeps != place.target_keeps {
+        if is_described || !kw::is_same_node(structure, target) || place.source_keeps != place.target_keeps {
             self.differing(ComparedNode { source, structure, target, place });
         }
     }
@@ -153,7 +153,7 @@ impl<'s> ProductWalk<'_, 's> {
         // If some kinds no longer pass, the other keywords are checked only for values of the kinds that still do.
         let mut passing = source.clone();
         if is_other_kind {
-            passing.holds.push(SharedSchema::own(Value::Object(kw::type_keywords(target))));
+            passing.holds.push(SharedSchema::owned(Value::Object(kw::type_keywords(target))));
         }
         // Without a type, the format determines which kinds pass.
         let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
@@ -168,7 +168,7 @@ impl<'s> ProductWalk<'_, 's> {
         if kinds.contains(JsonTypeSet::OBJECT) {
             let known = self.walked.obligations.len();
             self.unknown_fields(node);
-            self.attribute(known, place, among(&differing, &[PRESERVE, "additionalProperties"]));
+            self.attribute(known, place, changed_keywords(&differing, &[PRESERVE, "additionalProperties"]));
         }
         if let Some(asked) = self.asked.get(&place.path).filter(|_| !place.is_below_its_path) {
             let wider = asked.iter().filter(|keyword| self.accepts_more_alone(keyword, target, structure, place));
@@ -301,7 +301,13 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() && unnamed.is_none() {
             return true;
         }
-        self.obligation(place, reason(), ExpectedEffect::Refused, plain(answer.values), answer.open.or(unnamed));
+        self.obligation(
+            place,
+            reason(),
+            ExpectedEffect::Refused,
+            to_counterexamples(answer.values),
+            answer.open.or(unnamed),
+        );
         if let Some(obligation) = self.walked.obligations.last_mut() {
             obligation.refused = Some((*refused).clone());
         }
@@ -322,11 +328,11 @@ impl<'s> ProductWalk<'_, 's> {
                     place,
                     "nullable: true → false".to_owned(),
                     ExpectedEffect::Pruned,
-                    plain(vec![Value::Null]),
+                    to_counterexamples(vec![Value::Null]),
                     None,
                 );
             }
-            self.attribute(known, place, among(differing, &["nullable", "type", PRESERVE]));
+            self.attribute(known, place, changed_keywords(differing, &["nullable", "type", PRESERVE]));
         }
         let known = self.walked.obligations.len();
         let (before, after) = (kw::type_keywords(structure), kw::type_keywords(target));
@@ -336,8 +342,8 @@ impl<'s> ProductWalk<'_, 's> {
             let reason = || format!("type: {} → {}", kind_words(structure), kind_words(target));
             let is_text = kw::type_name(target) == Some("string") && kw::flag(structure, "x-kubernetes-int-or-string");
             if !(is_text && !source.null && self.is_always_text(place)) {
-                self.prove_accepted(&constraints, SharedSchema::own(Value::Object(after)), place, reason);
-                self.attribute(known, place, among(differing, TYPES));
+                self.prove_accepted(&constraints, SharedSchema::owned(Value::Object(after)), place, reason);
+                self.attribute(known, place, changed_keywords(differing, TYPES));
             }
         }
     }
@@ -381,7 +387,7 @@ impl<'s> ProductWalk<'_, 's> {
         let is_unchanged = added.is_empty();
         let reason = match added[..] {
             [] => "x-kubernetes-validations: sees different types or defaults".to_owned(),
-            _ => format!("x-kubernetes-validations: {} added or changed", short(&added.join("; "))),
+            _ => format!("x-kubernetes-validations: {} added or changed", shorten(&added.join("; "))),
         };
         // Only the compilation of both schemas is charged here; the rules charge the rest themselves.
         if !self.solver.spend(500 + (kw::size(structure) + kw::size(target)) as u64 / COMPILED_PER_STEP) {
@@ -410,13 +416,17 @@ impl<'s> ProductWalk<'_, 's> {
         let known = self.walked.obligations.len();
         self.obligation(place, reason, ExpectedEffect::Refused, values, open);
         let is_own = !is_unchanged && !self.holds_alone(live, desired);
-        self.attribute(known, place, if is_own { among(differing, &[RULES]) } else { ChangeOrigin::OtherNodes });
+        self.attribute(
+            known,
+            place,
+            if is_own { changed_keywords(differing, &[RULES]) } else { ChangeOrigin::OtherNodes },
+        );
     }
 
     /// Whether live's schema with desired's rules refuses nothing, so that what breaks comes from changes elsewhere.
     fn holds_alone(&self, live: RuleSet<'_>, desired: RuleSet<'_>) -> bool {
         let alone = RuleSet { rules: desired.rules, ..live };
-        if kw::same(live.schema, desired.schema)
+        if kw::is_same_node(live.schema, desired.schema)
             || !self.solver.spend(500 + kw::size(live.schema) as u64 / COMPILED_PER_STEP)
         {
             return false;
@@ -443,7 +453,7 @@ const DESCRIBE_BELOW: &[&str] = &[
 ];
 
 /// Those of `keywords` that differ; if none does, the change is elsewhere.
-fn among(differing: &[&str], keywords: &[&str]) -> ChangeOrigin {
+fn changed_keywords(differing: &[&str], keywords: &[&str]) -> ChangeOrigin {
     let changed: Vec<String> =
         keywords.iter().filter(|keyword| differing.contains(keyword)).map(|keyword| (*keyword).to_owned()).collect();
     if changed.is_empty() { ChangeOrigin::OtherNodes } else { ChangeOrigin::Keywords(changed) }
@@ -471,7 +481,7 @@ pub fn add_cost_obligation<'s>(solver: &Solver<'s>, source: &Value, target: &Val
     }));
 }
 
-fn plain(values: Vec<Value>) -> Vec<Counterexample> {
+fn to_counterexamples(values: Vec<Value>) -> Vec<Counterexample> {
     values.into_iter().map(|value| Counterexample { value, old: None }).collect()
 }
 
@@ -493,7 +503,7 @@ pub fn status_obligation<'s>(solver: &Solver<'s>, source: &'s Value, target: &'s
         path: "^.status".to_owned(),
         reason: "subresources.status: added".to_owned(),
         effect: ExpectedEffect::Pruned,
-        values: plain(answer.values),
+        values: to_counterexamples(answer.values),
         value_path: Some(Rc::new(value_path)),
         refused: None,
         open: answer.open,

@@ -7,12 +7,12 @@ use crate::keywords as kw;
 
 /// Whether a rule has the same result on both sides for every object that live accepts, whatever it looks at.
 pub fn see_the_same_values(live: &RuleSet, desired: &RuleSet) -> bool {
-    fn same(a: &Value, b: &Value, keeps: bool) -> bool {
+    fn treats_alike(a: &Value, b: &Value, keeps: bool) -> bool {
         let (entry, other_entry) = (a.get("additionalProperties"), b.get("additionalProperties"));
         // A field that live does not describe is in no object, unless live keeps it.
         let keeps = keeps || kw::preserves(a) || kw::embedded(a) || entry.is_some();
         let below = |a: Option<&Value>, b: Option<&Value>| match (a, b) {
-            (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => same(a, b, keeps),
+            (Some(a @ Value::Object(_)), Some(b @ Value::Object(_))) => treats_alike(a, b, keeps),
             (a, b) => a == b,
         };
         same_type(a, b)
@@ -23,12 +23,12 @@ pub fn see_the_same_values(live: &RuleSet, desired: &RuleSet) -> bool {
             && kw::properties(a)
                 .into_iter()
                 .flatten()
-                .all(|(name, a)| kw::property(b, name).is_some_and(|b| same(a, b, keeps || kw::is_meta(name))))
+                .all(|(name, a)| kw::property(b, name).is_some_and(|b| treats_alike(a, b, keeps || kw::is_meta(name))))
             && kw::properties(b).into_iter().flatten().all(|(name, b)| {
                 kw::property(a, name).is_some() || !keeps && !kw::is_meta(name) && !kw::has_defaults(b)
             })
     }
-    live.is_root == desired.is_root && same(live.schema, desired.schema, live.keeps)
+    live.is_root == desired.is_root && treats_alike(live.schema, desired.schema, live.keeps)
 }
 
 #[cfg(test)]

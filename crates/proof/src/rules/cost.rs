@@ -150,7 +150,7 @@ struct PricedField {
 
 impl Priced {
     /// `None` if the cost of a rule cannot be estimated.
-    fn of(schema: &Value, is_resource: bool) -> Option<Self> {
+    fn estimate(schema: &Value, is_resource: bool) -> Option<Self> {
         let is_resource = is_resource || kw::embedded(schema);
         let rules = kw::list(schema, "x-kubernetes-validations");
         let cost = match rules {
@@ -164,7 +164,7 @@ impl Priced {
         for (name, field) in kw::properties(schema).into_iter().flatten() {
             let is_filled = kw::default_of(field).is_some();
             fields.push(PricedField {
-                of: Priced::of(field, false)?,
+                of: Priced::estimate(field, false)?,
                 // A value that is filled in takes no space in a request.
                 bytes: if is_filled { 0.0 } else { name_bytes(name) as f64 },
                 is_required: !is_filled && required.contains(name.as_str()),
@@ -176,7 +176,9 @@ impl Priced {
             false => (kw::additional(schema), "maxProperties"),
         };
         let parts = match part {
-            Some(part) => Some((Box::new(Priced::of(part, false)?), kw::count(schema, most).map(|most| most as f64))),
+            Some(part) => {
+                Some((Box::new(Priced::estimate(part, false)?), kw::count(schema, most).map(|most| most as f64)))
+            }
             None => None,
         };
         Some(Priced { cost: cost as f64, bytes: own_bytes(schema) as f64, fields, parts })
@@ -202,7 +204,7 @@ impl Priced {
 
 /// A reason, if all rules of an object together may cost more than the server allows. `schema` is [`bounded`].
 pub fn too_costly_together(schema: &Value) -> Option<String> {
-    let Some(priced) = Priced::of(schema, true) else {
+    let Some(priced) = Priced::estimate(schema, true) else {
         return Some("the cost of the rules is not known".to_owned());
     };
     // Whatever price a byte has, the cost is at most that of the object at this price plus the price of all its bytes.

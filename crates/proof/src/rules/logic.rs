@@ -39,11 +39,13 @@ enum FormulaTruth {
 const RESULTS: [FormulaTruth; 4] =
     [FormulaTruth::True, FormulaTruth::False, FormulaTruth::Error, FormulaTruth::Incomparable];
 
-impl FormulaTruth {
-    fn of(value: bool) -> Self {
+impl From<bool> for FormulaTruth {
+    fn from(value: bool) -> Self {
         if value { FormulaTruth::True } else { FormulaTruth::False }
     }
+}
 
+impl FormulaTruth {
     fn not(self) -> Self {
         match self {
             FormulaTruth::True => FormulaTruth::False,
@@ -121,7 +123,7 @@ impl RuleNode<'_> {
     /// Whether `rule`, one of desired's, follows from live's rules, whatever their parts mean.
     pub(super) fn follows_by_logic(&self, rule: &Value, means: &RuleProofResources<'_>) -> bool {
         let Self { live, desired, patterns, .. } = self;
-        let Ok(asked) = self.asked(rule) else { return false };
+        let Ok(asked) = self.compiled_rule(rule) else { return false };
         let logic = self.logic.get_or_init(|| {
             let read: u64 = live.rules.iter().map(|rule| source(rule).len() as u64).sum();
             let compared = kw::size(live.schema) + kw::size(desired.schema);
@@ -131,7 +133,7 @@ impl RuleNode<'_> {
                 return None;
             }
             let compiled = compile_rules_sharing(live.schema, live.rules, live.is_root, patterns);
-            Logic::of(live.schema, live.rules.iter().zip(compiled)).map(RefCell::new)
+            Logic::from_rules(live.schema, live.rules.iter().zip(compiled)).map(RefCell::new)
         });
         logic.as_ref().is_some_and(|logic| {
             logic.borrow_mut().implies(rule, asked, &|evaluated| means.spend(evaluated / EVALUATED_PER_STEP))
@@ -143,7 +145,7 @@ impl<'a> Logic<'a> {
     /// `rules`: live's rules, as they are written and compiled. `schema` is their node.
     ///
     /// None: the server may abort the evaluation of nearly any rule there.
-    pub fn of<'r>(schema: &'a Value, rules: impl Iterator<Item = (&'r Value, CompiledRule)>) -> Option<Self> {
+    pub fn from_rules<'r>(schema: &'a Value, rules: impl Iterator<Item = (&'r Value, CompiledRule)>) -> Option<Self> {
         // The items of a set are keys of a hash table there, which lists and objects cannot be.
         let can_be_key = |item: &Value| is_scalar_type(item) || kw::flag(item, "x-kubernetes-int-or-string");
         if has_list(schema, "set", &|list| !list.get("items").is_some_and(can_be_key)) {
@@ -384,7 +386,7 @@ impl FormulaSearch<'_> {
 /// The result of the formula, or the first atom whose missing result it depends on.
 fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaTruth, usize> {
     match formula {
-        Formula::Constant(value) => Ok(FormulaTruth::of(*value)),
+        Formula::Constant(value) => Ok(FormulaTruth::from(*value)),
         Formula::Atom(atom) => match results[*atom].ok_or(*atom)? {
             FormulaTruth::Incomparable => Ok(FormulaTruth::Error),
             result => Ok(result),
@@ -395,10 +397,10 @@ fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaT
         },
         Formula::Not(operand) => Ok(truth(operand, results)?.not()),
         Formula::Joined { operands, decisive } => {
-            let mut joined = FormulaTruth::of(!decisive);
+            let mut joined = FormulaTruth::from(!decisive);
             for operand in operands {
                 match truth(operand, results)? {
-                    result if result == FormulaTruth::of(*decisive) => return Ok(result),
+                    result if result == FormulaTruth::from(*decisive) => return Ok(result),
                     FormulaTruth::Error => joined = FormulaTruth::Error,
                     _ => {}
                 }

@@ -29,7 +29,7 @@ use super::cel::{Counterexample, Implied, RuleSet};
 use super::keywords::{self as kw, has_defaults};
 use super::solve::MAX_WEIGHT;
 use super::strings::STEPS_PER_UNIT;
-use super::text::short;
+use super::text::shorten;
 use budget::BUDGET;
 pub use fill::fill;
 pub use footprint::footprint;
@@ -130,7 +130,7 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
 impl<'a> RuleNode<'a> {
     /// # Errors
     /// A schema does not compile.
-    pub fn of(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
+    pub fn new(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
         let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
         Ok(RuleNode {
             live,
@@ -164,14 +164,14 @@ impl<'a> RuleNode<'a> {
     }
 
     /// The compiled form of `rule`, one of desired's.
-    fn asked(&self, rule: &Value) -> Result<&CompiledRule, String> {
+    fn compiled_rule(&self, rule: &Value) -> Result<&CompiledRule, String> {
         let Self { desired, patterns, .. } = self;
         let compiled =
             self.asked.get_or_init(|| compile_rules_sharing(desired.schema, desired.rules, desired.is_root, patterns));
         let at = desired.rules.iter().position(|own| std::ptr::eq(own, rule));
         let compiled = at.and_then(|at| compiled.get(at)).ok_or("there is no rule")?;
         match compiled.problem() {
-            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", short(source(rule)))),
+            Some(problem) => Err(format!("the rule {:?} cannot be evaluated: {problem}", shorten(source(rule)))),
             None => Ok(compiled),
         }
     }
@@ -192,7 +192,7 @@ impl<'a> RuleNode<'a> {
             if !means.spend(live.len() as u64 / BUDGET.live_rules_per_step) {
                 return limit();
             }
-            match RuleQuestion::of(self, rule, live, which) {
+            match RuleQuestion::new(self, rule, live, which) {
                 // This would repeat the question without live's rules.
                 Ok(question) if which == Which::Covered && question.filters.is_empty() => {
                     Implied::Unknown(String::new())
@@ -247,9 +247,9 @@ impl<'a> RuleNode<'a> {
 
 impl<'n, 'a> RuleQuestion<'n, 'a> {
     /// The question whether `rule` holds where the selected rules of `known` hold.
-    fn of(node: &'n RuleNode<'a>, rule: &Value, known: &'n [LiveRule], which: Which) -> Result<Self, String> {
+    fn new(node: &'n RuleNode<'a>, rule: &Value, known: &'n [LiveRule], which: Which) -> Result<Self, String> {
         let RuleNode { live, desired, .. } = node;
-        let asked = node.asked(rule)?;
+        let asked = node.compiled_rule(rule)?;
         let mut footprint = footprint(source(rule), live.schema, desired.schema, live.keeps, live.is_root)?;
         let (mut filters, mut paired) = (Vec::new(), Vec::new());
         let own = footprint.view.clone();
@@ -362,7 +362,7 @@ impl CounterexampleSearch<'_, '_, '_> {
     }
 
     /// The result of the desired rule for a value that has desired's defaults.
-    fn asked(&self, value: &Value, old: Option<&Value>) -> CelRuleResult {
+    fn evaluate_desired(&self, value: &Value, old: Option<&Value>) -> CelRuleResult {
         let mut budget = CelBudget::default();
         let most = budget.remaining();
         let answer = self.question.desired.evaluate(value, old, &mut budget);
@@ -386,7 +386,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         }
         let seen = self.question.node.defaulted(value);
         let old_seen = old.map(|old| self.question.node.defaulted(old));
-        match self.asked(&seen, old_seen.as_ref()) {
+        match self.evaluate_desired(&seen, old_seen.as_ref()) {
             CelRuleResult::Holds | CelRuleResult::NotApplicable => {}
             CelRuleResult::Undecided(why) => {
                 self.open.get_or_insert(why);
@@ -429,7 +429,7 @@ impl CounterexampleSearch<'_, '_, '_> {
         let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
         // An update shows something only if both sides accept the old object.
         let old = match old {
-            Some(old) if !self.question.node.is_taken(&old) => match self.taken(&new, old) {
+            Some(old) if !self.question.node.is_taken(&old) => match self.repair_old_object(&new, old) {
                 Some(old) => Some(old),
                 None => {
                     self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
@@ -456,7 +456,7 @@ impl CounterexampleSearch<'_, '_, '_> {
     }
 
     /// The old object of an update, changed so that desired's rules accept it and the update still fails.
-    fn taken(&mut self, new: &Value, old: Value) -> Option<Value> {
+    fn repair_old_object(&mut self, new: &Value, old: Value) -> Option<Value> {
         self.repaired = self.repaired.checked_sub(1)?;
         let RuleNode { live, desired, repairs, .. } = self.question.node;
         let new = unwrapped(live, new.clone());
@@ -469,7 +469,7 @@ impl CounterexampleSearch<'_, '_, '_> {
     fn fails(&self, value: &Value, old: Option<&Value>) -> bool {
         let node = self.question.node;
         let old = old.map(|old| node.defaulted(old));
-        matches!(self.asked(&node.defaulted(value), old.as_ref()), CelRuleResult::Fails(_))
+        matches!(self.evaluate_desired(&node.defaulted(value), old.as_ref()), CelRuleResult::Fails(_))
     }
 
     /// The value, changed so that live accepts it and the rule still fails.

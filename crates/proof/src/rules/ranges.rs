@@ -70,7 +70,7 @@ impl<'a> RangeEvaluator<'a> {
                 _ => Vec::new(),
             }),
             Expr::Conditional { cases, otherwise } => {
-                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                let reached = self.reachable_branches(cases, otherwise, known)?.into_iter();
                 reached.map(|(expr, known)| self.truth(expr, &known)).reduce(|a, b| Some(join(a?, b?)))?
             }
             Expr::Binary { first, rest } => {
@@ -120,7 +120,7 @@ impl<'a> RangeEvaluator<'a> {
                 Some(range)
             }
             Expr::Conditional { cases, otherwise } => {
-                let reached = self.reached(cases, otherwise, known)?.into_iter();
+                let reached = self.reachable_branches(cases, otherwise, known)?.into_iter();
                 let ranges = reached.map(|(expr, known)| self.range(expr, &known));
                 ranges.reduce(|a, b| a.zip(b).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))))?
             }
@@ -129,7 +129,7 @@ impl<'a> RangeEvaluator<'a> {
     }
 
     /// The branches of a conditional that can be reached, with what is known in each.
-    fn reached<'e>(
+    fn reachable_branches<'e>(
         &self,
         cases: &'e [(Expr, Expr)],
         otherwise: &'e Expr,

@@ -11,7 +11,7 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false, keeps: false };
     let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false, keeps: false };
     let patterns = Patterns::default();
-    match RuleNode::of(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
+    match RuleNode::new(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
         Implied::Yes => "holds",
         Implied::No(found) => {
             for example in &found {
@@ -291,7 +291,7 @@ fn a_rule_about_a_new_field_assumes_that_it_is_absent() {
         let live_set = RuleSet { schema: &live, rules: &[], is_root: false, keeps: false };
         let desired_set = RuleSet { schema: &desired, rules: &rules, ..live_set };
         let patterns = Patterns::default();
-        match RuleNode::of(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
+        match RuleNode::new(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
             Implied::Yes => "holds",
             Implied::No(_) => "fails",
             Implied::Unknown(_) => "unknown",

@@ -87,12 +87,13 @@ impl<'s> Solver<'s> {
             }
             let mut fails: Vec<SharedSchema> = bad.cloned().into_iter().collect();
             match list_type {
-                "set" if !items.is_empty() => fails.push(SharedSchema::own(json!({"enum": items.clone()}))),
+                "set" if !items.is_empty() => fails.push(SharedSchema::owned(json!({"enum": items.clone()}))),
                 "map" if !items.is_empty() => {
                     if let Some(key) = keys.first() {
                         let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
-                        fails
-                            .push(SharedSchema::own(json!({"required": [key], "properties": {*key: {"enum": taken}}})));
+                        fails.push(SharedSchema::owned(
+                            json!({"required": [key], "properties": {*key: {"enum": taken}}}),
+                        ));
                     }
                 }
                 _ => {}
@@ -136,7 +137,7 @@ impl<'s> Solver<'s> {
         if disjunct.max.is_some_and(|max| max < items.len() as i64) {
             return SearchResult::open("one item for several constraints");
         }
-        SearchResult::of(Value::Array(items))
+        SearchResult::single(Value::Array(items))
     }
 
     pub(super) fn object(
@@ -294,7 +295,7 @@ impl<'s> Solver<'s> {
         if present(&map) < disjunct.min {
             return SearchResult { values: Vec::new(), open };
         }
-        SearchResult::of(Value::Object(map))
+        SearchResult::single(Value::Object(map))
     }
 
     /// The constraints on the field `name`. None: the object cannot have such a field.
@@ -304,7 +305,7 @@ impl<'s> Solver<'s> {
         structure: &SharedSchema<'s>,
         name: &str,
     ) -> Option<ValueConstraints<'s>> {
-        let own = structure.inside(|s| kw::property(s, name).or_else(|| kw::additional(s)));
+        let own = structure.inner_schema(|s| kw::property(s, name).or_else(|| kw::additional(s)));
         let own = own.or_else(|| kw::preserves(structure).then(|| SharedSchema::Ref(&ANY)));
         let own = own.or_else(|| {
             (kw::embedded(structure) && name != "metadata" && kw::is_meta(name)).then(|| SharedSchema::Ref(&TEXT))

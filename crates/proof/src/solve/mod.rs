@@ -50,7 +50,7 @@ impl SearchResult {
         Self { values: Vec::new(), open: Some(why.into()) }
     }
 
-    fn of(value: Value) -> Self {
+    fn single(value: Value) -> Self {
         Self { values: vec![value], open: None }
     }
 
@@ -251,7 +251,7 @@ impl<'s> Solver<'s> {
         let options = all.iter().map(|part| kw::list(part, "enum")).filter(|e| !e.is_empty()).min_by_key(|e| e.len());
         if let (Some(options), Some(pin)) = (options, pin) {
             let pinned: Vec<Value> = options.iter().filter(|option| pin.is_in(option)).cloned().collect();
-            return self.among(constraints, &pinned, want);
+            return self.find_among(constraints, &pinned, want);
         }
         if let Some(options) = options {
             let mut values = numbers::enum_values(options, constraints, kinds);
@@ -259,7 +259,7 @@ impl<'s> Solver<'s> {
             if constraints.null && !values.values.contains(&Value::Null) {
                 values.values.push(Value::Null);
             }
-            let mut answer = self.among(constraints, &values.values, want);
+            let mut answer = self.find_among(constraints, &values.values, want);
             if answer.values.is_empty() && !values.are_all {
                 answer.open.get_or_insert_with(|| "multipleOf beyond the values tried".to_owned());
             }
@@ -288,16 +288,16 @@ impl<'s> Solver<'s> {
             }
             let left = want - answer.values.len();
             let of_kind = match kind {
-                JsonTypeSet::NULL => self.among(constraints, &[Value::Null], left),
-                JsonTypeSet::BOOLEAN => self.among(constraints, &[json!(false), json!(true)], left),
+                JsonTypeSet::NULL => self.find_among(constraints, &[Value::Null], left),
+                JsonTypeSet::BOOLEAN => self.find_among(constraints, &[json!(false), json!(true)], left),
                 JsonTypeSet::INTEGER | JsonTypeSet::FRACTION => {
                     let numbers = numbers::representatives(constraints, kind);
                     self.spend(numbers.values.len() as u64 / NUMBERS);
-                    let mut found = self.among(constraints, &numbers.values, left);
-                    let is_open = || match numbers::relaxed(constraints) {
+                    let mut found = self.find_among(constraints, &numbers.values, left);
+                    let is_open = || match numbers::without_factors(constraints) {
                         Some(less) => {
                             let all = numbers::representatives(&less, kind).values;
-                            !self.among(&less, &all, 1).is_nothing()
+                            !self.find_among(&less, &all, 1).is_nothing()
                         }
                         None => true,
                     };
@@ -315,7 +315,7 @@ impl<'s> Solver<'s> {
     }
 
     /// The first `want` of `values` that satisfy the constraints.
-    fn among(&self, constraints: &ValueConstraints<'s>, values: &[Value], want: usize) -> SearchResult {
+    fn find_among(&self, constraints: &ValueConstraints<'s>, values: &[Value], want: usize) -> SearchResult {
         let mut answer = SearchResult::default();
         for value in values {
             if value.is_null() && !constraints.null {
@@ -487,7 +487,7 @@ impl<'s> Solver<'s> {
                 && disjunct.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
         match pool.into_iter().find(is_outside) {
-            Some(text) => SearchResult::of(Value::String(text)),
+            Some(text) => SearchResult::single(Value::String(text)),
             None => SearchResult::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),
         }
     }

@@ -50,7 +50,7 @@ const KEYS: usize = 8;
 
 impl<'v> CompiledSides<'v> {
     /// Tries to build a witness for an obligation.
-    pub fn settle<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
+    pub fn build_witness<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
         for candidate in &obligation.values {
             let old = candidate
@@ -115,7 +115,7 @@ impl<'v> CompiledSides<'v> {
             let asked = |wanted: &Value| {
                 let mut constraints =
                     ValueConstraints { null: false, ..ValueConstraints::clone(&value_path.constraints) };
-                constraints.holds.push(SharedSchema::own(wanted.clone()));
+                constraints.holds.push(SharedSchema::owned(wanted.clone()));
                 solver.solve(&constraints, None, 2)
             };
             let answer = asked(&wanted);
@@ -157,7 +157,7 @@ impl<'v> CompiledSides<'v> {
         old: Option<Value>,
     ) -> Result<Option<ProofWitness>, String> {
         let Some(object) = self.embed(solver, value_path, value, EnclosingAcceptance::Taken)? else { return Ok(None) };
-        let route = Route::of(obligation);
+        let route = Route::for_obligation(obligation);
         let is_update = old.is_some();
         let mut found = self.confirm_any(solver, obligation, &route, object, old)?;
         // A refusal for another reason shows nothing about this node.
@@ -191,7 +191,7 @@ impl<'v> CompiledSides<'v> {
             return Err("the objects tried only get different defaults".to_owned());
         }
         let is_else = is_else(&found);
-        let mut witness = self.shrunk(solver, found, &route);
+        let mut witness = self.shrink(solver, found, &route);
         // The words about another node say nothing about this one.
         if is_else && obligation.effect == ExpectedEffect::Refused {
             witness.message.clone_from(&obligation.reason);
@@ -212,7 +212,7 @@ impl<'v> CompiledSides<'v> {
         old: &Value,
         value: &Value,
     ) -> Option<ProofWitness> {
-        let route = Route::of(obligation);
+        let route = Route::for_obligation(obligation);
         for around in [EnclosingAcceptance::TakenByBoth, EnclosingAcceptance::Taken] {
             let Ok(Some(mut before)) = self.embed(solver, obligation.value_path.as_deref(), old, around) else {
                 continue;
@@ -231,7 +231,7 @@ impl<'v> CompiledSides<'v> {
                     && found.witness.desired == Difference::Refused
                     && found.is_there
                 {
-                    return Some(self.shrunk(solver, found, &route));
+                    return Some(self.shrink(solver, found, &route));
                 }
             }
         }
@@ -259,7 +259,7 @@ impl<'v> CompiledSides<'v> {
                     return Err("the step limit was reached".to_owned());
                 }
                 let mut constraints = ValueConstraints::clone(&value_path.constraints);
-                constraints.holds.push(SharedSchema::own(asked));
+                constraints.holds.push(SharedSchema::owned(asked));
                 answer = solver.solve(&constraints, Some(pin), 1);
             }
             match (answer.values.into_iter().next(), answer.open) {
@@ -365,11 +365,13 @@ fn target_constraints(around: &ValuePath<'_>, value: &Value) -> Value {
     let there = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
     let names = there.chain(required.iter().copied()).filter(|name| Some(*name) != pinned && !is_given(name));
     let names: BTreeSet<&str> = names.collect();
-    let properties: Map<String, Value> =
-        names.into_iter().filter_map(|name| Some((name.to_owned(), demands(kw::property(target, name)?)))).collect();
+    let properties: Map<String, Value> = names
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), without_structure(kw::property(target, name)?))))
+        .collect();
     let own = target.as_object().into_iter().flatten();
     let own = own.filter(|(keyword, _)| !matches!(keyword.as_str(), "properties" | "additionalProperties" | "items"));
-    let mut asked = demands(&own.map(|(keyword, value)| (keyword.clone(), value.clone())).collect());
+    let mut asked = without_structure(&own.map(|(keyword, value)| (keyword.clone(), value.clone())).collect());
     asked["required"] = json!(required);
     asked["properties"] = Value::Object(properties);
     asked
@@ -377,7 +379,7 @@ fn target_constraints(around: &ValuePath<'_>, value: &Value) -> Value {
 
 /// The schema as a constraint on a value whose structure another schema determines: without the keywords that would
 /// make it a structure itself.
-fn demands(schema: &Value) -> Value {
+fn without_structure(schema: &Value) -> Value {
     let Value::Object(schema) = schema else { return schema.clone() };
     let is_kept = |keyword: &str, value: &Value| match keyword {
         "type" => !matches!(value.as_str(), Some("object" | "array")),
@@ -387,9 +389,9 @@ fn demands(schema: &Value) -> Value {
     let kept = schema.iter().filter(|(keyword, value)| is_kept(keyword, value)).map(|(keyword, value)| {
         let value = match (keyword.as_str(), value) {
             ("properties", Value::Object(fields)) => {
-                fields.iter().map(|(name, field)| (name.clone(), demands(field))).collect()
+                fields.iter().map(|(name, field)| (name.clone(), without_structure(field))).collect()
             }
-            ("items" | "additionalProperties", value) => demands(value),
+            ("items" | "additionalProperties", value) => without_structure(value),
             _ => value.clone(),
         };
         (keyword.clone(), value)

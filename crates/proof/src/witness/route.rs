@@ -14,7 +14,7 @@ pub struct Route<'d> {
 }
 
 impl<'d> Route<'d> {
-    pub fn of(obligation: &'d Obligation<'_>) -> Self {
+    pub fn for_obligation(obligation: &'d Obligation<'_>) -> Self {
         let mut steps: Vec<&ValueStep> = Vec::new();
         let mut level = obligation.value_path.as_deref();
         while let Some(value_path) = level {
@@ -29,7 +29,7 @@ impl<'d> Route<'d> {
     /// Whether a place is in the field whose default is in question, or `None` if none is.
     pub fn leads_to_default(&self, place: &[Step]) -> Option<bool> {
         let field = Step::from(self.defaulted?);
-        Some(self.rest(place).is_some_and(|rest| rest.first() == Some(&field)))
+        Some(self.rest_after(place).is_some_and(|rest| rest.first() == Some(&field)))
     }
 
     /// The same path for the repair of rules.
@@ -57,12 +57,12 @@ impl<'d> Route<'d> {
 
     /// Whether a place is the end of the path, or is in its field `field`.
     pub fn leads_through(&self, place: &[Step], field: &str) -> bool {
-        self.rest(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Step::from(field)))
+        self.rest_after(place).is_some_and(|rest| rest.first().is_none_or(|step| *step == Step::from(field)))
     }
 
     /// Whether a place is the end of the path or below it.
     pub fn leads_to(&self, place: &[Step]) -> bool {
-        self.rest(place).is_some()
+        self.rest_after(place).is_some()
     }
 
     /// Whether the error comes from the node at the end of the path and not from a node below it. Errors of the node's
@@ -76,7 +76,7 @@ impl<'d> Route<'d> {
     }
 
     /// The rest of a place after the end of the path. None: the path does not lead there.
-    fn rest<'p>(&self, place: &'p [Step]) -> Option<&'p [Step]> {
+    fn rest_after<'p>(&self, place: &'p [Step]) -> Option<&'p [Step]> {
         let (on_way, rest) = place.split_at_checked(self.steps.len())?;
         let fits = |(step, place): (&&ValueStep, &Step)| match (step, place) {
             (ValueStep::Field(name), Step::Key(key)) => name == key,

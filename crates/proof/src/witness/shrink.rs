@@ -17,7 +17,7 @@ const LONGEST: usize = 64;
 
 impl CompiledSides<'_> {
     /// The witness without the parts that it does not need.
-    pub(super) fn shrunk(&self, solver: &Solver, mut found: Confirmed, route: &Route<'_>) -> ProofWitness {
+    pub(super) fn shrink(&self, solver: &Solver, mut found: Confirmed, route: &Route<'_>) -> ProofWitness {
         if found.witness.old_object.is_some() {
             return found.witness;
         }
@@ -25,7 +25,7 @@ impl CompiledSides<'_> {
         let mut next = 0;
         while tries > 0 {
             let mut parts = Vec::new();
-            RemovalWalk { at: found.at.as_deref(), parts: &mut parts }.below(
+            RemovalWalk { at: found.at.as_deref(), parts: &mut parts }.collect_below(
                 &found.witness.object,
                 &mut Vec::new(),
                 true,
@@ -83,7 +83,7 @@ struct RemovalWalk<'w> {
 
 impl RemovalWalk<'_> {
     /// `here` is the path to `value`.
-    fn below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
+    fn collect_below(&mut self, value: &Value, here: &mut Vec<Step>, is_root: bool) {
         let around = self.parts.len();
         let mut own = Vec::new();
         match value {
@@ -106,7 +106,7 @@ impl RemovalWalk<'_> {
     /// The part that `step` leads to, after the parts inside it.
     fn part(&mut self, step: Step, inner: &Value, here: &mut Vec<Step>) -> Option<Removable> {
         here.push(step);
-        self.below(inner, here, false);
+        self.collect_below(inner, here, false);
         let holds = self.at.is_some_and(|at| at.starts_with(here));
         let step = here.pop()?;
         (!holds).then(|| Removable { around: here.clone(), step })

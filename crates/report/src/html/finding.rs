@@ -38,7 +38,7 @@ pub fn write<'a>(
                 dl {
                     dt { "in" } dd { code { (words::line(&phrases::place_in_object(cause), 1000)) } }
                     @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
-                    @for (what, source) in cause.elsewhere() {
+                    @for (what, source) in cause.other_places() {
                         dt { "also" } dd { (words::line(&what, 500)) " at " code { (words::place(source)) } }
                     }
                     @if !finding.body.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.body.schema_changes)) } }
@@ -131,7 +131,7 @@ fn schema(changes: &[KeywordChange]) -> Markup {
 fn proof(id: &str, witness: &Witness) -> Markup {
     let old = witness.old_object.as_ref().map(|old| (format!("{id}-before"), old));
     html! {
-        div { (words::fate(witness)) }
+        div { (words::describe_fate(witness)) }
         @if let Some((id, old)) = old { div { "before" } (object(&id, old)) div { "after" } }
         (object(id, &witness.object))
     }

@@ -1,12 +1,12 @@
 use super::*;
 use crate::samples;
-use crate::surroundings::tests::written;
+use crate::surroundings::tests::write_to_text;
 use gantry_core::finding::Finding;
 
 #[test]
 fn the_page_makes_no_request_and_runs_only_its_own_script() {
     for (name, report) in samples::all() {
-        let page = written(&report, write);
+        let page = write_to_text(&report, write);
         assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{name}");
         let policy = "content=\"default-src &#39;none&#39;; style-src &#39;sha256-";
         assert!(page.contains(&policy.replace("&#39;", "'")), "{name}: {}", &page[..600]);
@@ -34,7 +34,7 @@ fn the_page_makes_no_request_and_runs_only_its_own_script() {
 /// A hash that differs from the script's would disable it.
 #[test]
 fn the_hashes_of_the_policy_match_the_style_and_script_of_the_page() {
-    let page = written(&samples::blocked(), write);
+    let page = write_to_text(&samples::blocked(), write);
     let between = |from: &str, to: &str| {
         let at = page.find(from).expect("it is there") + from.len();
         page[at..at + page[at..].find(to).expect("it ends")].to_owned()
@@ -49,7 +49,7 @@ fn the_hashes_of_the_policy_match_the_style_and_script_of_the_page() {
 
 #[test]
 fn the_page_shows_everything_about_a_finding() {
-    let page = written(&samples::blocked(), write);
+    let page = write_to_text(&samples::blocked(), write);
     for part in [
         "<h1 class=\"error\">Would be blocked: 1 error. Nothing was written.</h1>",
         "data-severity=\"error\" data-rule=\"NoExistingFieldRemoved\"",
@@ -66,12 +66,12 @@ fn the_page_shows_everything_about_a_finding() {
     ] {
         assert!(page.contains(part), "{part}: {}", without(&page, "<style>", "</style>"));
     }
-    let unchecked = written(&samples::could_not_check(), write);
+    let unchecked = write_to_text(&samples::could_not_check(), write);
     assert!(
         unchecked.contains("Could not be checked</h2><ul><li><b>PermissionValidation</b>: cannot ask"),
         "{unchecked}"
     );
-    assert!(written(&samples::diffs(), write).contains("<h2>Changes</h2>"));
+    assert!(write_to_text(&samples::diffs(), write).contains("<h2>Changes</h2>"));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn hostile_text_stays_text() {
     finding.object.as_mut().expect("an object").name = hostile.into();
     finding.body.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
     finding.body.witnesses[0].message = hostile.into();
-    let page = written(&report, write);
+    let page = write_to_text(&report, write);
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (1, 1));
     assert!(!page.contains("<img") && !page.chars().any(|c| c != '\n' && text::is_hostile(c)));
     assert!(tags(&page).iter().all(|tag| !attributes(tag).contains(" onerror")));
@@ -119,7 +119,7 @@ fn the_worst_of_very_many_findings_are_shown() {
     };
     let findings = (0..MOST).map(|_| of(Severity::Warning)).chain([of(Severity::Error), of(Severity::Error)]).collect();
     let check = samples::check("C", CheckStatus::Blocked, findings);
-    let page = written(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
+    let page = write_to_text(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
     assert_eq!(page.matches("<details class=\"finding\"").count(), MOST);
     assert_eq!(page.matches("<details class=\"finding\" data-severity=\"error\"").count(), 2);
     assert!(page.contains("2 more findings left out here: -o json has all."));
@@ -133,7 +133,7 @@ fn a_rule_is_explained_once_however_many_findings_it_has() {
     };
     let findings = (0..100).map(of).collect();
     let check = samples::check("CRDUpgradeSafety", CheckStatus::Blocked, findings);
-    let page = written(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
+    let page = write_to_text(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write);
     assert_eq!(page.matches("About the rule: <a href").count(), 100);
     assert_eq!(page.matches("NoExistingFieldRemoved: A field is removed").count(), 1);
 }
@@ -146,7 +146,7 @@ fn a_secret_is_shown_by_no_line() {
             ..samples::finding("R", Severity::Error, object, "m")
         };
         let check = samples::check("C", CheckStatus::Blocked, vec![finding]);
-        written(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write)
+        write_to_text(&samples::report(Outcome::Blocked, Vec::new(), vec![check]), write)
     };
     assert!(!of_secret(samples::object("v1", "Secret", Some("a"), "s")).contains("number-of-line\">"));
     assert!(of_secret(samples::object("v1", "ConfigMap", Some("a"), "s")).contains("number-of-line\">"));

@@ -108,7 +108,7 @@ fn overview(
                 rules if of_severity.iter().any(|cause| cause.finding.rule != first.finding.rule) => rules,
                 _ => text::cut(&text::sanitize(&first.finding.rule), WIDEST).into_owned(),
             };
-            parts.push(format!("{counts}{} ({rules})", inside(&of_severity)));
+            parts.push(format!("{counts}{} ({rules})", in_objects(&of_severity)));
         }
     }
     let hidden = found.iter().map(|cause| cause.severity()).filter(|severity| *severity > Severity::Warning);
@@ -136,7 +136,7 @@ fn overview(
 }
 
 /// ` in samples.test.example.com`, ` in 6 CRDs`
-fn inside(found: &[&GroupedFinding<'_>]) -> String {
+fn in_objects(found: &[&GroupedFinding<'_>]) -> String {
     let objects: BTreeSet<&ObjectRef> = found.iter().filter_map(|cause| cause.finding.object.as_ref()).collect();
     let is_crd = objects.iter().all(|object| object.is_crd());
     match (objects.len(), objects.first()) {

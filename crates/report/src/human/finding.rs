@@ -219,7 +219,7 @@ pub fn draw_place(
     let hide = hide || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
     let drawn = if hide { None } else { excerpt::draw(source, label, excerpts, style) };
     let gutter = drawn.as_ref().map_or(1, |Excerpt { gutter, .. }| *gutter);
-    pen.arrow(gutter, &shown_place(source))?;
+    pen.write_arrow(gutter, &shown_place(source))?;
     if let Some(Excerpt { text, .. }) = drawn {
         // The first line is the bar alone.
         for line in text.lines().skip(1) {
@@ -283,7 +283,7 @@ fn list_other_places(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOpt
             add(&format!("{}: {label}", fact.finding.rule), Some(source));
         }
     }
-    for (what, source) in first.facts.iter().flat_map(|fact| fact.elsewhere()) {
+    for (what, source) in first.facts.iter().flat_map(|fact| fact.other_places()) {
         add(&what, Some(source));
     }
     for place in &block.places[1..] {

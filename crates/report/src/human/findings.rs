@@ -60,7 +60,7 @@ pub fn write(
     for severity in shown {
         let mut kinds = groups::kinds(objects, *severity);
         match severity {
-            _ if options.verbose => findings.all(&kinds, pen)?,
+            _ if options.verbose => findings.write_all(&kinds, pen)?,
             Severity::Error => findings.errors(&kinds, pen)?,
             _ => {
                 let harmless = take_harmless(&mut kinds);
@@ -84,8 +84,8 @@ struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    fn all(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-        kinds.iter().flat_map(|kind| &kind.blocks).try_for_each(|block| self.whole(block, pen))
+    fn write_all(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
+        kinds.iter().flat_map(|kind| &kind.blocks).try_for_each(|block| self.write_finding(block, pen))
     }
 
     fn errors(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
@@ -143,7 +143,7 @@ impl Findings<'_> {
     /// The first finding of a kind in full, and lines for some of the others.
     fn kind(&mut self, kind: &RuleBlocks<'_>, lines: usize, pen: &mut Pen<'_>) -> io::Result<()> {
         let [first, rest @ ..] = &kind.blocks[..] else { return Ok(()) };
-        self.whole(first, pen)?;
+        self.write_finding(first, pen)?;
         if rest.is_empty() {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl Findings<'_> {
         Ok(())
     }
 
-    fn whole(&mut self, block: &Block<'_>, pen: &mut Pen<'_>) -> io::Result<()> {
+    fn write_finding(&mut self, block: &Block<'_>, pen: &mut Pen<'_>) -> io::Result<()> {
         pen.blank()?;
         finding::write(block, &mut self.shown, self.options, self.excerpts, pen)
     }

@@ -28,7 +28,7 @@ pub fn write_sections(
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let has_section = |cluster: &ClusterReport| fits(cluster) && (options.verbose || needs_section(cluster, options));
-    for clusters in list.alike(has_section) {
+    for clusters in list.group_equal(has_section) {
         let [first, ..] = &clusters[..] else { continue };
         heading(&clusters, &mut Pen::new(options, out))?;
         let report = Report { target: String::new(), ..first.report.clone() };
@@ -62,7 +62,7 @@ fn has_plan(cluster: &ClusterReport) -> bool {
 /// `Cluster  prod-1 (https://10.0.0.1:6443)`, `Clusters prod-1, prod-2`
 fn heading(clusters: &[&ClusterReport], pen: &mut Pen<'_>) -> io::Result<()> {
     let items: Vec<String> = match clusters {
-        [one] => vec![place(one)],
+        [one] => vec![cluster_label(one)],
         many => many.iter().map(|cluster| shown_name(&cluster.name)).collect(),
     };
     let word = if clusters.len() == 1 { "Cluster" } else { "Clusters" };
@@ -70,7 +70,7 @@ fn heading(clusters: &[&ClusterReport], pen: &mut Pen<'_>) -> io::Result<()> {
     pen.listed(&word, INDENT, &items)
 }
 
-fn place(cluster: &ClusterReport) -> String {
+fn cluster_label(cluster: &ClusterReport) -> String {
     match &cluster.server {
         Some(server) => format!("{} ({})", shown_name(&cluster.name), text::cut(&text::sanitize(server), 200)),
         None => shown_name(&cluster.name),

@@ -32,7 +32,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
     let began = report.changes.iter().any(|change| change.result.is_some());
     if report.outcome == Outcome::Failed && began {
         pen.blank()?;
-        fates(report, options, pen)?;
+        write_results(report, options, pen)?;
     }
     pen.blank()?;
     if report.outcome == Outcome::Blocked
@@ -65,17 +65,17 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
 
 /// The result of each object, and the outcome.
 pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
-    fates(report, options, pen)?;
+    write_results(report, options, pen)?;
     let (word, rest) = last_line(report, options.purpose, true);
     pen.line(&format!("{word}{rest}"))
 }
 
-fn fates(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
-    fate(report, ApplyResult::Applied, "Applied", TextRole::Good, options, pen)?;
-    fate(report, ApplyResult::Deleted, "Deleted", TextRole::Good, options, pen)?;
-    fate(report, ApplyResult::Deleting, "Not gone", TextRole::Error, options, pen)?;
-    fate(report, ApplyResult::Failed, "Failed", TextRole::Error, options, pen)?;
-    fate(report, ApplyResult::NotReached, "Not reached", TextRole::Warning, options, pen)
+fn write_results(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    write_result(report, ApplyResult::Applied, "Applied", TextRole::Good, options, pen)?;
+    write_result(report, ApplyResult::Deleted, "Deleted", TextRole::Good, options, pen)?;
+    write_result(report, ApplyResult::Deleting, "Not gone", TextRole::Error, options, pen)?;
+    write_result(report, ApplyResult::Failed, "Failed", TextRole::Error, options, pen)?;
+    write_result(report, ApplyResult::NotReached, "Not reached", TextRole::Warning, options, pen)
 }
 
 /// Whether the review above printed anything.
@@ -87,7 +87,7 @@ fn review_said_something(report: &Report, options: &HumanOptions) -> bool {
 }
 
 /// The objects with this result, one on each line.
-fn fate(
+fn write_result(
     report: &Report,
     result: ApplyResult,
     word: &str,

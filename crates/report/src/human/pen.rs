@@ -78,7 +78,7 @@ impl<'a> Pen<'a> {
     }
 
     /// `  --> file:line:column`, with the arrow aligned to the excerpt that follows.
-    pub fn arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
+    pub fn write_arrow(&mut self, gutter: usize, place: &str) -> io::Result<()> {
         let arrow = self.paint.text(TextRole::Frame, "-->");
         self.line(&format!("{}{arrow} {place}", " ".repeat(gutter)))
     }

@@ -13,7 +13,7 @@ pub fn code(text: &str) -> String {
 }
 
 /// The text as a code block.
-pub fn fence(text: &str, language: &str) -> String {
+pub fn code_block(text: &str, language: &str) -> String {
     let ticks = "`".repeat(longest_run(text).max(2) + 1);
     format!("{ticks}{language}\n{text}\n{ticks}")
 }
@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(code("`"), "`` ` ``");
         assert_eq!(code("``x"), "``` ``x ```");
         assert_eq!(code(""), "");
-        assert_eq!(fence("a", "yaml"), "```yaml\na\n```");
-        assert_eq!(fence("````", ""), "`````\n````\n`````");
+        assert_eq!(code_block("a", "yaml"), "```yaml\na\n```");
+        assert_eq!(code_block("````", ""), "`````\n````\n`````");
     }
 
     #[test]

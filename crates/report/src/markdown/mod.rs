@@ -10,7 +10,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-use self::escape::{code, fence, html, words as bare};
+use self::escape::{code, code_block, html, words as bare};
 use super::view::causes::{GroupedFinding, ObjectCauses};
 use super::view::counts::{action_counts, shown_shares};
 use super::view::groups::{self, Block, RuleBlocks};
@@ -44,7 +44,7 @@ pub const WRITER: FormatWriter = FormatWriter {
 /// Writes the report.
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let causes = ObjectCauses::group_findings(report);
-    let mut page = MarkdownPage { text: head(report, &causes, around), room: 0 };
+    let mut page = MarkdownPage { text: render_head(report, &causes, around), room: 0 };
     page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());
     let mut left = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
@@ -70,7 +70,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
 }
 
 /// The verdict, the target, the checks, and everything that is not a finding.
-fn head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportContext<'_>) -> String {
+fn render_head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportContext<'_>) -> String {
     let mut text = format!("### gantry: {}\n", bare(&around.verdict(report)));
     if let Some(list) = around.list {
         text.push_str(&clusters(list));
@@ -240,11 +240,15 @@ fn opened(kind: &RuleBlocks<'_>, around: ReportContext<'_>) -> String {
     let block = &kind.blocks[0];
     let summary = around.rules.rule(kind.rule).map(|rule| format!(": {}", html(&rule.summary))).unwrap_or_default();
     let rule = html(&words::line(kind.rule, 100));
-    format!("\n<details><summary>{} <code>{rule}</code>{summary}</summary>\n\n{}", kind.findings(), whole(block))
+    format!(
+        "\n<details><summary>{} <code>{rule}</code>{summary}</summary>\n\n{}",
+        kind.findings(),
+        render_finding(block)
+    )
 }
 
 /// One finding with everything about it.
-fn whole(block: &Block<'_>) -> String {
+fn render_finding(block: &Block<'_>) -> String {
     let mut text = String::new();
     for fact in &block.first().facts {
         text.push_str(&format!("- {}\n", code(&words::line(&fact.message(), 500))));
@@ -270,7 +274,7 @@ fn whole(block: &Block<'_>) -> String {
     note("objects", finding.body.evidence.iter().map(|found| code(&words::line(&found.message, 500))).collect());
     note("proof", words::proven(finding).map(str::to_owned).into_iter().collect());
     let witness = block.first().facts.iter().find_map(|fact| fact.finding.body.witnesses.first());
-    note("proof", witness.map(|witness| code(&words::fate(witness))).into_iter().collect());
+    note("proof", witness.map(|witness| code(&words::describe_fate(witness))).into_iter().collect());
     let mut steps: Vec<String> = Vec::new();
     for step in block.first().facts.iter().flat_map(|fact| words::steps(fact.finding)) {
         let step = code(step.trim());
@@ -282,7 +286,7 @@ fn whole(block: &Block<'_>) -> String {
     if let Some(witness) = witness {
         let before = witness.old_object.iter().map(|old| format!("# before\n{}\n# after\n", words::yaml(old)));
         let object = format!("{}{}", before.collect::<String>(), words::yaml(&witness.object));
-        text.push_str(&format!("\n{}\n", fence(&object, "yaml")));
+        text.push_str(&format!("\n{}\n", code_block(&object, "yaml")));
     }
     text
 }

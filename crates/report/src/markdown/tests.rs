@@ -1,17 +1,17 @@
 use super::*;
-use crate::surroundings::tests::written;
+use crate::surroundings::tests::write_to_text;
 use crate::{Outcome, samples};
 use gantry_core::finding::Finding;
 
 #[test]
 fn the_verdict_is_the_first_line() {
     for (name, report) in samples::all() {
-        let text = written(&report, write);
+        let text = write_to_text(&report, write);
         assert!(text.starts_with("### gantry: "), "{name}: {text}");
         assert!(text.chars().count() <= LONGEST, "{name}: {}", text.len());
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count(), "{name}: {text}");
     }
-    let blocked = written(&samples::blocked(), write);
+    let blocked = write_to_text(&samples::blocked(), write);
     assert!(blocked.starts_with("### gantry: Would be blocked: 1 error. Nothing was written.\n"), "{blocked}");
     for part in [
         "| `CRDUpgradeSafety` | **blocked** | 1 | 0 | 0 | 0 | 0 |",
@@ -29,7 +29,7 @@ fn the_verdict_is_the_first_line() {
 fn unchecked_parts_come_before_the_findings() {
     let mut report = samples::blocked();
     report.checks.extend(samples::could_not_check().checks);
-    let text = written(&report, write);
+    let text = write_to_text(&report, write);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
     assert!(at("#### Not checked") < at("#### Errors"));
     assert!(at("- `PermissionValidation`: `cannot ask") < at("- `WebhookReadiness` was skipped: "));
@@ -54,16 +54,16 @@ fn shown(text: &str) -> usize {
 
 #[test]
 fn errors_are_left_out_last_and_counted() {
-    let all = written(&many(5, 20), write);
+    let all = write_to_text(&many(5, 20), write);
     assert_eq!((shown(&all), all.contains("left out")), (25, false), "{all}");
 
-    let text = written(&many(20, 500), write);
+    let text = write_to_text(&many(20, 500), write);
     assert!((LONGEST - LONGEST / 15..=LONGEST).contains(&text.chars().count()), "{}", text.len());
     let left: usize = 520 - shown(&text);
     assert!(text.ends_with(&format!("\n{left} warnings are left out here: `-o json` and `-o html` have them all.\n")));
     assert!((0..20).all(|error| text.contains(&format!("long{error}, ")) || text.contains(&format!("long{error}`"))));
 
-    let text = written(&many(2000, 10), write);
+    let text = write_to_text(&many(2000, 10), write);
     assert!(text.chars().count() <= LONGEST);
     assert_eq!(shown(&text) + text.matches("#### Warnings").count(), shown(&text), "no warning before all errors");
     let left = 2000 - shown(&text);
@@ -94,7 +94,7 @@ fn hostile_text_is_code_and_nothing_else() {
     finding.body.witnesses[0].message = hostile.into();
     finding.body.witnesses[0].object["spec"]["pollInterval"] = hostile.into();
     report.checks[0].findings = vec![finding.clone(), Finding { severity: Severity::Waived, ..finding }];
-    let text = written(&report, write);
+    let text = write_to_text(&report, write);
     assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)));
     // Outside code, none of the text may remain.
     let mut in_fence = false;

@@ -51,11 +51,11 @@ fn write_list(list: &ReportList, around: ReportContext<'_>, out: &mut dyn Write)
     let of = |clusters: Vec<&ClusterReport>| {
         let names: Vec<String> = clusters.iter().map(|cluster| one_line(&cluster.name)).collect();
         let id = names.first().cloned().unwrap_or_default();
-        let clusters_named = plain(&format!("{}: {}", text::count(names.len(), "cluster"), names.join(", ")));
+        let clusters_named = escape_block(&format!("{}: {}", text::count(names.len(), "cluster"), names.join(", ")));
         let details = AutomationDetails { id, description: clusters_named.into() };
         clusters.first().map(|first| run(&first.report, around, Some(details)))
     };
-    write_runs(list.alike(|_| true).into_iter().filter_map(of).collect(), out)
+    write_runs(list.group_equal(|_| true).into_iter().filter_map(of).collect(), out)
 }
 
 fn write_runs(runs: Vec<SarifRun>, out: &mut dyn Write) -> io::Result<()> {
@@ -166,7 +166,7 @@ fn result(finding: &Finding, rule_index: usize, report: &Report, places: &Report
 fn message(finding: &Finding) -> String {
     let object = finding.object.as_ref().map(|object| format!("{}: ", one_line(&object.to_string())));
     let help: Vec<&str> = finding.body.help.lines().filter(|line| !line.trim().is_empty()).collect();
-    let next = if help.is_empty() { String::new() } else { format!("\nNext: {}", plain(&help.join("\n"))) };
+    let next = if help.is_empty() { String::new() } else { format!("\nNext: {}", escape_block(&help.join("\n"))) };
     let parent = words::parent_place(finding).map(|place| format!(" {}", one_line(&place))).unwrap_or_default();
     format!("{}{}{parent}{next}", object.unwrap_or_default(), one_line(&finding.body.message))
 }
@@ -198,7 +198,7 @@ fn invocation(report: &Report, places: &ReportPaths) -> Invocation {
             let text = format!("{} could not check: {}{help}", check.name, unchecked.message);
             notifications.push(Notification {
                 level: SarifLevel::Error,
-                message: plain(&text).into(),
+                message: escape_block(&text).into(),
                 locations: vec![],
             });
         }
@@ -206,7 +206,7 @@ fn invocation(report: &Report, places: &ReportPaths) -> Invocation {
             let text = format!("{} was skipped: {}", check.name, check.message.as_deref().unwrap_or("no reason given"));
             notifications.push(Notification {
                 level: SarifLevel::Warning,
-                message: plain(&text).into(),
+                message: escape_block(&text).into(),
                 locations: vec![],
             });
         }
@@ -215,7 +215,7 @@ fn invocation(report: &Report, places: &ReportPaths) -> Invocation {
         move |entry: &ErrorEntry| {
             let help = entry.help.as_ref().map(|help| format!("\nNext: {help}")).unwrap_or_default();
             let locations = entry.source.iter().map(|source| location(&places.position_of(source))).collect();
-            Notification { level, message: plain(&format!("{}{help}", entry.message)).into(), locations }
+            Notification { level, message: escape_block(&format!("{}{help}", entry.message)).into(), locations }
         }
     };
     notifications.extend(report.errors.iter().map(entry(SarifLevel::Error)));
@@ -236,14 +236,14 @@ fn level(severity: Severity) -> SarifLevel {
 
 /// Escapes untrusted text of one line. In a message `[text](target)` is a link, but not with a space between.
 fn one_line(text: &str) -> String {
-    cut(&text::sanitize(text).replace("](", "] ("))
+    shorten(&text::sanitize(text).replace("](", "] ("))
 }
 
 /// Escapes untrusted text of several lines.
-fn plain(text: &str) -> String {
-    cut(&text::sanitize_block(text).replace("](", "] ("))
+fn escape_block(text: &str) -> String {
+    shorten(&text::sanitize_block(text).replace("](", "] ("))
 }
 
-fn cut(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text::cut(text, LONGEST_MESSAGE).into_owned()
 }

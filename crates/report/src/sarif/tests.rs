@@ -2,10 +2,10 @@ use serde_json::Value;
 
 use super::*;
 use crate::samples;
-use crate::surroundings::tests::written;
+use crate::surroundings::tests::write_to_text;
 
 fn sarif(report: &Report) -> Value {
-    serde_json::from_str(&written(report, write)).expect("JSON")
+    serde_json::from_str(&write_to_text(report, write)).expect("JSON")
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_report_with_unchecked_parts_is_no_success() {
 fn hostile_text_is_neither_a_link_nor_a_control_character() {
     let mut report = samples::hostile();
     report.checks[0].findings[0].body.message = "[click](https://evil.example) \u{1b}[2J\u{202e}\u{fffe}".into();
-    let text = written(&report, write);
+    let text = write_to_text(&report, write);
     assert!(!text.contains("](") && !text.contains("\\u001b") && !text.contains("\\u202e"), "{text}");
     assert!(!text.chars().any(|c| c != '\n' && text::is_hostile(c)));
 }

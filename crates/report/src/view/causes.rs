@@ -110,7 +110,7 @@ impl GroupedFinding<'_> {
 
     /// The places of the other findings: the version or the node that is different, and the source. Other nodes of the
     /// same version come first.
-    pub fn elsewhere(&self) -> Vec<(String, &Source)> {
+    pub fn other_places(&self) -> Vec<(String, &Source)> {
         let mut others = self.others.clone();
         others.sort_by_key(|other| other.body.version != self.finding.body.version);
         let place = |other: &'_ Finding| {

@@ -160,7 +160,7 @@ mod tests {
         kinds.iter().map(|kind| (kind.rule.to_owned(), kind.blocks.iter().map(sizes).collect())).collect()
     }
 
-    fn of(rule: &str, object: &str, path: &str) -> Finding {
+    fn finding_at(rule: &str, object: &str, path: &str) -> Finding {
         let finding = samples::finding(rule, Severity::Error, samples::crd(object), rule);
         finding.with(|body| {
             body.path = Some(path.into());
@@ -170,11 +170,12 @@ mod tests {
 
     #[test]
     fn changes_at_one_node_are_grouped() {
-        let found = vec![of("A", "x", "^.spec"), of("B", "x", "^.spec"), of("B", "x", "^.status")];
+        let found =
+            vec![finding_at("A", "x", "^.spec"), finding_at("B", "x", "^.spec"), finding_at("B", "x", "^.status")];
         assert_eq!(shape(found), [("A".to_owned(), vec![vec![2]]), ("B".to_owned(), vec![vec![1]])]);
         // A CRD as a whole is not a node.
         let whole = |rule: &str| {
-            of(rule, "x", "").with(|body| {
+            finding_at(rule, "x", "").with(|body| {
                 body.path = None;
                 body.version = None;
             })
@@ -184,16 +185,17 @@ mod tests {
 
     #[test]
     fn the_same_finding_of_many_objects_is_one_group() {
-        let found = vec![of("A", "x", "^.spec"), of("A", "y", "^.spec"), of("A", "z", "^.status")];
+        let found =
+            vec![finding_at("A", "x", "^.spec"), finding_at("A", "y", "^.spec"), finding_at("A", "z", "^.status")];
         assert_eq!(shape(found), [("A".to_owned(), vec![vec![1, 1], vec![1]])]);
-        let both = |object: &str| [of("A", object, "^.spec"), of("B", object, "^.spec")];
+        let both = |object: &str| [finding_at("A", object, "^.spec"), finding_at("B", object, "^.spec")];
         assert_eq!(shape([both("x"), both("y")].concat()), [("A".to_owned(), vec![vec![2, 2]])]);
     }
 
     #[test]
     fn affected_objects_are_shown_for_each() {
         let suffers = |object: &str| {
-            of("A", object, "^.spec").with(|body| {
+            finding_at("A", object, "^.spec").with(|body| {
                 body.evidence = Some(Evidence {
                     examined: Examined::Affected,
                     message: "1 of 1 objects".into(),

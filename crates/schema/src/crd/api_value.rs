@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::decode::{Decoded, DecodedObject, Given, flag, integer, list, number, text, within};
+use super::decode::{Decoded, DecodedObject, Given, flag, integer, list, number, prepend_step, text};
 use crate::by_name::ByName;
 use gantry_k8s_cel::gotext;
 
@@ -98,10 +98,10 @@ impl<'v, T: ApiValue<'v>> ApiValue<'v> for Given<Vec<T>> {
 
 impl<'v, T: ApiValue<'v>> ApiValue<'v> for Given<ByName<&'v str, T>> {
     fn decode(value: &'v Value) -> Decoded<Self> {
-        let map = DecodedObject::of(value)?;
+        let map = DecodedObject::decode(value)?;
         let mut items = Vec::with_capacity(map.len());
         for (name, value) in map.entries() {
-            items.push((name, within(format_args!("[{name}]"), T::decode(value))?));
+            items.push((name, prepend_step(format_args!("[{name}]"), T::decode(value))?));
         }
         Ok(Given { items: items.into_iter().collect(), is_given: true })
     }

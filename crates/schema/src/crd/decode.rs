@@ -49,7 +49,7 @@ pub fn wrong_type<T>(wanted: &str) -> Decoded<T> {
 }
 
 /// Prepends a step to the path of a decoding error.
-pub fn within<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
+pub fn prepend_step<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
     decoded.map_err(|error| {
         let separator = if error.path.is_empty() || error.path.starts_with('[') { "" } else { "." };
         UndecodableCrd { path: format!("{step}{separator}{}", error.path), reason: error.reason }
@@ -57,7 +57,7 @@ pub fn within<T>(step: impl fmt::Display, decoded: Decoded<T>) -> Decoded<T> {
 }
 
 impl<'v> DecodedObject<'v> {
-    pub fn of(value: &'v Value) -> Decoded<Self> {
+    pub fn decode(value: &'v Value) -> Decoded<Self> {
         match value {
             Value::Object(map) => Ok(Self { map }),
             _ => wrong_type("an object"),
@@ -69,7 +69,7 @@ impl<'v> DecodedObject<'v> {
     }
 
     fn read<T>(self, key: &str, read: impl FnOnce(&'v Value) -> Decoded<T>) -> Decoded<Option<T>> {
-        self.get(key).map(|value| within(key, read(value))).transpose()
+        self.get(key).map(|value| prepend_step(key, read(value))).transpose()
     }
 
     pub fn value<T: ApiValue<'v>>(self, key: &str) -> Decoded<Option<T>> {
@@ -89,7 +89,7 @@ impl<'v> DecodedObject<'v> {
     }
 
     pub fn object<T>(self, key: &str, read: impl FnOnce(DecodedObject<'v>) -> Decoded<T>) -> Decoded<Option<T>> {
-        self.read(key, |value| read(DecodedObject::of(value)?))
+        self.read(key, |value| read(DecodedObject::decode(value)?))
     }
 
     /// Decodes a list item by item.
@@ -130,6 +130,6 @@ pub fn number(value: &Value) -> Decoded<f64> {
 /// Decodes a list item by item.
 pub fn list<'v, T>(value: &'v Value, read: impl Fn(&'v Value) -> Decoded<T>) -> Decoded<Given<Vec<T>>> {
     let Value::Array(items) = value else { return wrong_type("a list") };
-    let items = items.iter().enumerate().map(|(at, item)| within(format_args!("[{at}]"), read(item)));
+    let items = items.iter().enumerate().map(|(at, item)| prepend_step(format_args!("[{at}]"), read(item)));
     Ok(Given { items: items.collect::<Decoded<_>>()?, is_given: true })
 }

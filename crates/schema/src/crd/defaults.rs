@@ -75,7 +75,7 @@ enum ResourceStep<'n> {
 }
 
 impl<'n> EnclosingResource<'n> {
-    fn below(&self, step: ResourceStep<'n>) -> Self {
+    fn child(&self, step: ResourceStep<'n>) -> Self {
         let mut path = self.path.clone();
         path.push(step);
         Self { node: self.node, path }
@@ -119,14 +119,14 @@ impl DefaultsWalk<'_> {
             self.default(default, node, in_metadata.then_some(above), &LinkedPath::Name(path, "default"));
         }
         if let Some((item, item_node)) = schema.item().zip(node.items.as_deref()) {
-            let above = above.below(ResourceStep::Index);
+            let above = above.child(ResourceStep::Index);
             self.node(item, item_node, &above, false, in_metadata, &LinkedPath::Name(path, "items"));
         }
         let properties = &LinkedPath::Name(path, "properties");
         for (name, property) in schema.properties.iter() {
             let Some(child) = node.properties.get(name) else { continue };
             let is_metadata = is_resource && matches!(name, "metadata" | "apiVersion" | "kind");
-            let above = above.below(ResourceStep::Child(name));
+            let above = above.child(ResourceStep::Child(name));
             self.node(property, child, &above, false, in_metadata || is_metadata, &LinkedPath::Key(properties, name));
         }
     }
@@ -152,7 +152,7 @@ impl DefaultsWalk<'_> {
         };
         let mut checker = ValueChecker::default();
         let found = checker.value(node, default, &LinkedPath::Root, None).errors;
-        self.errors.undecided.extend(checker.undecided.into_iter().map(|open| below(open, path)));
+        self.errors.undecided.extend(checker.undecided.into_iter().map(|open| prepend_path(open, path)));
         if !found.is_empty() {
             let base = path.field();
             for error in found {
@@ -170,7 +170,7 @@ impl DefaultsWalk<'_> {
             walk.object(node, default, old, None);
             let is_valid = walk.errors.is_empty();
             self.extend(walk.errors, path);
-            self.errors.undecided.extend(walk.undecided.into_iter().map(|open| below(open, path)));
+            self.errors.undecided.extend(walk.undecided.into_iter().map(|open| prepend_path(open, path)));
             if !is_valid {
                 break;
             }
@@ -243,6 +243,6 @@ fn join(base: &str, path: &str) -> String {
     }
 }
 
-fn below(open: crate::Undecided, path: &LinkedPath) -> crate::Undecided {
+fn prepend_path(open: crate::Undecided, path: &LinkedPath) -> crate::Undecided {
     crate::Undecided { path: join(&path.field(), &open.path), ..open }
 }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::api_value::ApiValue;
-use super::decode::{Decoded, DecodedObject, Given, list, within};
+use super::decode::{Decoded, DecodedObject, Given, list, prepend_step};
 use super::props::Props;
 use gantry_k8s_cel::gotext;
 
@@ -117,7 +117,7 @@ impl<'v> CrdModel<'v> {
 
     /// [`CrdModel::decode`] with these versions instead of those in `value`.
     pub fn decode_with(value: &'v Value, versions: Option<&'v Value>) -> Decoded<Self> {
-        let object = DecodedObject::of(value)?;
+        let object = DecodedObject::decode(value)?;
         let mut crd = object.object("spec", |spec| Self::spec(spec, versions))?.unwrap_or_default();
         crd.raw = Some(value);
         let name = |metadata: DecodedObject<'v>| metadata.text("name").map(Option::unwrap_or_default);
@@ -135,7 +135,7 @@ impl<'v> CrdModel<'v> {
             group: spec.text("group")?.unwrap_or_default(),
             names: spec.object("names", names)?.unwrap_or_default(),
             scope: spec.text("scope")?.unwrap_or_default(),
-            versions: within("versions", versions.transpose())?.unwrap_or_default().items,
+            versions: prepend_step("versions", versions.transpose())?.unwrap_or_default().items,
             conversion: conversion.unwrap_or(ConversionModel { strategy: "None", ..ConversionModel::default() }),
             preserve_unknown: spec.flag("preserveUnknownFields")?.unwrap_or_default(),
             ..Self::default()
@@ -241,7 +241,7 @@ fn version(value: &Value) -> Decoded<CrdVersionModel<'_>> {
     if value.is_null() {
         return Ok(CrdVersionModel::default());
     }
-    let object = DecodedObject::of(value)?;
+    let object = DecodedObject::decode(value)?;
     let flag = |key| object.flag(key).map(Option::unwrap_or_default);
     Ok(CrdVersionModel {
         name: object.text("name")?.unwrap_or_default(),
@@ -251,7 +251,7 @@ fn version(value: &Value) -> Decoded<CrdVersionModel<'_>> {
         deprecation_warning: object.text("deprecationWarning")?,
         validation: object.object("schema", |schema| {
             let schema = schema.get("openAPIV3Schema").map(Props::decode).transpose();
-            Ok(CrdVersionSchema { schema: within("openAPIV3Schema", schema)? })
+            Ok(CrdVersionSchema { schema: prepend_step("openAPIV3Schema", schema)? })
         })?,
         subresources: object.object("subresources", subresources)?,
         columns: object.list("additionalPrinterColumns", column)?,
@@ -259,7 +259,7 @@ fn version(value: &Value) -> Decoded<CrdVersionModel<'_>> {
             if field.is_null() {
                 return Ok("");
             }
-            DecodedObject::of(field)?.text("jsonPath").map(Option::unwrap_or_default)
+            DecodedObject::decode(field)?.text("jsonPath").map(Option::unwrap_or_default)
         })?,
     })
 }
@@ -281,7 +281,7 @@ fn column(value: &Value) -> Decoded<Column<'_>> {
     if value.is_null() {
         return Ok(Column::default());
     }
-    let object = DecodedObject::of(value)?;
+    let object = DecodedObject::decode(value)?;
     let text = |key| object.text(key).map(Option::unwrap_or_default);
     Ok(Column {
         name: text("name")?,
@@ -317,7 +317,7 @@ fn conversion(object: DecodedObject<'_>) -> Decoded<ConversionModel<'_>> {
 }
 
 fn status(object: DecodedObject<'_>) -> Decoded<CrdStatusModel<'_>> {
-    let conditions = object.list("conditions", DecodedObject::of)?;
+    let conditions = object.list("conditions", DecodedObject::decode)?;
     let is_true = |condition: &DecodedObject<'_>| {
         let text = |key| condition.get(key).and_then(Value::as_str);
         text("type") == Some("Established") && text("status") == Some("True")

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::by_name::ByName;
 
 use super::api_value::{ApiValue, show_struct};
-use super::decode::{Decoded, DecodedObject, Given, within, wrong_type};
+use super::decode::{Decoded, DecodedObject, Given, prepend_step, wrong_type};
 use crate::keywords::{rule_fields, schema_keywords};
 
 /// The Rust type of a member, by its Go type.
@@ -165,7 +165,7 @@ macro_rules! validation_rule {
                 if value.is_null() {
                     return Ok(rule);
                 }
-                let object = DecodedObject::of(value)?;
+                let object = DecodedObject::decode(value)?;
                 $(rule.$member = object.value($name)?.unwrap_or_default();)*
                 Ok(rule)
             }
@@ -186,8 +186,8 @@ impl<'v> ApiValue<'v> for Props<'v> {
         }
         let mut props = Self { raw: IgnoredValue(Some(value)), ..Self::default() };
         // Iterate over the members, because there are more keywords than any schema has members.
-        for (key, value) in DecodedObject::of(value)?.entries().filter(|(_, value)| !value.is_null()) {
-            within(key, props.decode_member(key, value))?;
+        for (key, value) in DecodedObject::decode(value)?.entries().filter(|(_, value)| !value.is_null()) {
+            prepend_step(key, props.decode_member(key, value))?;
         }
         Ok(props)
     }
@@ -284,7 +284,7 @@ impl<'v> ApiValue<'v> for Dependency<'v> {
 
 impl<'v> ApiValue<'v> for Documentation<'v> {
     fn decode(value: &'v Value) -> Decoded<Self> {
-        let docs = DecodedObject::of(value)?;
+        let docs = DecodedObject::decode(value)?;
         let text = |key| docs.text(key).map(Option::unwrap_or_default);
         Ok(Self { description: text("description")?, url: text("url")? })
     }

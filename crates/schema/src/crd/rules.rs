@@ -40,7 +40,7 @@ impl RuleScope {
     }
 
     pub fn of_root(schema: &Props) -> Self {
-        let seen = if schema.rules.is_empty() { NodeCelType::Outside } else { own(schema, true) };
+        let seen = if schema.rules.is_empty() { NodeCelType::Outside } else { own_type(schema, true) };
         RuleScope(Some(RuleContext { seen, cardinality: Some(1) }))
     }
 
@@ -49,27 +49,27 @@ impl RuleScope {
     }
 
     pub fn property(&self, schema: &Props, name: &str, child: &Props) -> Self {
-        self.below(schema, child, |of| {
+        self.child_scope(schema, child, |of| {
             let property = of.declared_property(name).filter(|of| of.is_declared() && escape(name).is_some())?;
             Some(NodeCelType::Typed(Arc::clone(property)))
         })
     }
 
     pub fn item(&self, schema: &Props, child: &Props) -> Self {
-        self.below(schema, child, |of| Some(part_of(of.items())))
+        self.child_scope(schema, child, |of| Some(part_of(of.items())))
     }
 
     pub fn entry(&self, schema: &Props, child: &Props) -> Self {
-        self.below(schema, child, |of| Some(part_of(of.values())))
+        self.child_scope(schema, child, |of| Some(part_of(of.values())))
     }
 
     /// The scope of a child of the node with the schema `schema`.
-    fn below(&self, schema: &Props, child: &Props, part: impl FnOnce(&CelType) -> Option<NodeCelType>) -> Self {
+    fn child_scope(&self, schema: &Props, child: &Props, part: impl FnOnce(&CelType) -> Option<NodeCelType>) -> Self {
         let Some(RuleContext { seen, cardinality }) = &self.0 else { return RuleScope(None) };
         let seen = match seen {
             NodeCelType::Outside if child.rules.is_empty() => NodeCelType::Outside,
-            NodeCelType::Outside => own(child, child.embedded),
-            NodeCelType::Typed(of) => part(of).unwrap_or_else(|| own(child, child.embedded)),
+            NodeCelType::Outside => own_type(child, child.embedded),
+            NodeCelType::Typed(of) => part(of).unwrap_or_else(|| own_type(child, child.embedded)),
             NodeCelType::Untyped | NodeCelType::UntypedPart => NodeCelType::Untyped,
         };
         let cardinality = cardinality.zip(cost::parts(schema)).map(|(above, parts)| above.saturating_mul(parts));
@@ -86,7 +86,7 @@ fn part_of(part: Option<&Arc<CelType>>) -> NodeCelType {
 }
 
 /// The CEL type of a node without regard to its ancestors.
-fn own(schema: &Props, is_resource: bool) -> NodeCelType {
+fn own_type(schema: &Props, is_resource: bool) -> NodeCelType {
     let of = CelType::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
     if of.is_declared() { NodeCelType::Typed(of) } else { NodeCelType::Untyped }
 }

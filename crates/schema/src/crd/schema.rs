@@ -178,7 +178,7 @@ impl StructuralWalk<'_, '_> {
     fn node(&mut self, schema: &Props, is_root: bool, path: &LinkedPath, place: &InheritedContext, scope: &RuleScope) {
         let before = self.errors.list.len();
         self.keywords(schema, path, place);
-        self.below(schema, is_root, path, place, scope);
+        self.check_children(schema, is_root, path, place, scope);
         self.types(schema, path);
         for (at, rule) in schema.rules.iter().enumerate() {
             let path = &LinkedPath::Index(&LinkedPath::Name(path, "x-kubernetes-validations"), at);
@@ -234,7 +234,14 @@ impl StructuralWalk<'_, '_> {
         }
     }
 
-    fn below(&mut self, schema: &Props, is_root: bool, path: &LinkedPath, place: &InheritedContext, scope: &RuleScope) {
+    fn check_children(
+        &mut self,
+        schema: &Props,
+        is_root: bool,
+        path: &LinkedPath,
+        place: &InheritedContext,
+        scope: &RuleScope,
+    ) {
         if let Some(additional) = &schema.additional {
             let path = &LinkedPath::Name(path, "additionalProperties");
             if !schema.properties.is_empty() && (!additional.allows || additional.schema.is_some()) {

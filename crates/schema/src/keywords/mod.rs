@@ -83,7 +83,7 @@ pub fn of_merge() -> impl Iterator<Item = &'static str> {
 }
 
 /// The reason why nothing that the API server does depends on the keyword; `None` if something does.
-pub fn waived(keyword: &str) -> Option<&'static str> {
+pub fn why_ignored(keyword: &str) -> Option<&'static str> {
     match find(keyword)?.decides {
         Decides::Nothing(reason) => Some(reason),
         _ => None,
@@ -92,7 +92,7 @@ pub fn waived(keyword: &str) -> Option<&'static str> {
 
 /// Whether nothing that the API server does depends on the keyword.
 pub fn is_waived(keyword: &str) -> bool {
-    waived(keyword).is_some()
+    why_ignored(keyword).is_some()
 }
 
 /// The value of a keyword; `None` if it is missing or the server drops it.

@@ -109,7 +109,7 @@ impl SchemaKeyword {
         Self { name: field.name, field, shape, decides: Decides::Objects, absent: Absent::None, is_merge: false }
     }
 
-    const fn nothing(self, reason: &'static str) -> Self {
+    const fn decides_nothing(self, reason: &'static str) -> Self {
         Self { decides: Decides::Nothing(reason), ..self }
     }
 
@@ -137,14 +137,14 @@ impl SchemaKeyword {
 macro_rules! schema_keywords {
     ($make:ident) => {
         $make! {
-            (1 "id" ID Text, rare id, nothing("a name for the schema itself; the API server refuses it in a CRD"))
+            (1 "id" ID Text, rare id, decides_nothing("a name for the schema itself; the API server refuses it in a CRD"))
             (2 "$schema" Schema Text, rare schema,
-                nothing("says which dialect the schema is written in; the API server refuses it in a CRD"))
+                decides_nothing("says which dialect the schema is written in; the API server refuses it in a CRD"))
             (3 "$ref" Ref TextPointer, rare reference)
-            (4 "description" Description Text, common description, nothing("documentation"))
+            (4 "description" Description Text, common description, decides_nothing("documentation"))
             (5 "type" Type Text, common kind, merge())
             (6 "format" Format Text, common format)
-            (7 "title" Title Text, rare title, nothing("documentation"))
+            (7 "title" Title Text, rare title, decides_nothing("documentation"))
             (8 "default" Default Value, common default)
             (9 "maximum" Maximum FloatPointer, rare maximum)
             (10 "exclusiveMaximum" ExclusiveMaximum Flag, rare exclusive_maximum)
@@ -172,8 +172,8 @@ macro_rules! schema_keywords {
             (32 "dependencies" Dependencies Dependencies, rare dependencies)
             (33 "additionalItems" AdditionalItems SchemaOrFlag, rare additional_items)
             (34 "definitions" Definitions Definitions, rare definitions)
-            (35 "externalDocs" ExternalDocs Documentation, rare external_docs, nothing("documentation"))
-            (36 "example" Example Value, rare example, nothing("documentation"))
+            (35 "externalDocs" ExternalDocs Documentation, rare external_docs, decides_nothing("documentation"))
+            (36 "example" Example Value, rare example, decides_nothing("documentation"))
             (37 "nullable" Nullable Flag, common nullable)
             (38 "x-kubernetes-preserve-unknown-fields" XPreserveUnknownFields FlagPointer, common preserve_unknown,
                 merge())

@@ -81,7 +81,7 @@ pub enum Duplicates {
 
 /// The values of a custom resource that cannot be parsed by its `openAPIV3Schema`, in the order of the object.
 pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<TypedValueError> {
-    TypedWalk::of(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
+    TypedWalk::find_errors(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
 }
 
 /// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3
@@ -94,7 +94,7 @@ pub fn unreadable_by(
 ) -> Vec<TypedValueError> {
     // Such a document describes the metadata too.
     let inherited = Inherited { is_resource: false, keeps_unknown: false };
-    TypedWalk::of(schema, Some(definitions), object, duplicates, inherited)
+    TypedWalk::find_errors(schema, Some(definitions), object, duplicates, inherited)
 }
 
 /// The fields that the schema declares beside the one at `at`, which it does not declare: see [`unreadable_by`].
@@ -114,7 +114,7 @@ pub fn declared_beside<'s>(schema: &'s Value, definitions: &'s Value, at: &[Step
 pub fn unreadable_crd(crd: &Value) -> Vec<TypedValueError> {
     let (root, definitions) = (&tables::CRD["CustomResourceDefinition"], &*tables::CRD);
     let inherited = Inherited { is_resource: true, keeps_unknown: false };
-    TypedWalk::of(root, Some(definitions), crd, Duplicates::Refused, inherited)
+    TypedWalk::find_errors(root, Some(definitions), crd, Duplicates::Refused, inherited)
 }
 
 /// Whether a node is a list of type `set` whose items can be objects or lists. The server accepts such a schema, but
@@ -163,7 +163,7 @@ struct TypedWalk<'o> {
 }
 
 impl<'o> TypedWalk<'o> {
-    fn of(
+    fn find_errors(
         schema: &'o Value,
         definitions: Option<&'o Value>,
         object: &'o Value,
@@ -194,13 +194,13 @@ impl<'o> TypedWalk<'o> {
             },
             Some("object") => match value {
                 Value::Object(map) => return self.map(schema, map, inherited),
-                other => format!("expected map, got &{{{}}}", gotext::plain(other)),
+                other => format!("expected map, got &{{{}}}", gotext::format_v(other)),
             },
             Some("array") => match value {
                 Value::Array(items) => return self.list(schema, items, inherited),
-                other => format!("expected list, got &{{{}}}", gotext::plain(other)),
+                other => format!("expected list, got &{{{}}}", gotext::format_v(other)),
             },
-            Some("boolean") if !value.is_boolean() => format!("expected boolean, got &{{{}}}", gotext::plain(value)),
+            Some("boolean") if !value.is_boolean() => format!("expected boolean, got &{{{}}}", gotext::format_v(value)),
             Some("integer" | "number") if !value.is_number() => {
                 format!("expected numeric (int or float), got {}", go_type(value))
             }
@@ -211,7 +211,7 @@ impl<'o> TypedWalk<'o> {
                     format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(other))
                 }
                 (Some(_), Value::Array(_) | Value::Object(_)) => {
-                    format!("expected any scalar, got &{{{}}}", gotext::plain(value))
+                    format!("expected any scalar, got &{{{}}}", gotext::format_v(value))
                 }
                 _ => return,
             },
@@ -344,7 +344,7 @@ impl TypedPathElement<'_> {
     /// A text that is equal for elements that the server considers the same: an integer equals the same float.
     fn identity(&self) -> Option<String> {
         let of_value = |value: &Value| match value {
-            Value::Number(number) => match Num::of(number) {
+            Value::Number(number) => match Num::from(number) {
                 Num::Float(float) if float.fract() == 0.0 && float.abs() < 1e15 => format!("{}", float as i64),
                 _ => number.to_string(),
             },
@@ -367,7 +367,7 @@ fn key_text(value: &Value) -> String {
         Value::String(text) => gotext::quote(text),
         Value::Array(items) => format!("[{}]", items.iter().map(key_text).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(key, value)| format!("{key}={}", key_text(value))).collect(),
-        scalar => gotext::plain(scalar),
+        scalar => gotext::format_v(scalar),
     }
 }
 
@@ -376,7 +376,7 @@ fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
-        Value::Number(number) if matches!(Num::of(number), Num::Int(_)) => "int64",
+        Value::Number(number) if matches!(Num::from(number), Num::Int(_)) => "int64",
         Value::Number(_) => "float64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
@@ -399,7 +399,7 @@ fn go_syntax(value: &Value) -> String {
             let entries: Vec<String> = entries.into_iter().map(entry).collect();
             format!("map[string]interface {{}}{{{}}}", entries.join(", "))
         }
-        scalar => gotext::plain(scalar),
+        scalar => gotext::format_v(scalar),
     }
 }
 

@@ -108,7 +108,7 @@ impl<'t> BlockReader<'t> {
         }
         self.finish_value();
         while self.close() {}
-        YamlDocument::of(self.nodes)
+        YamlDocument::from_nodes(self.nodes)
     }
 
     /// Continues at the next line, which starts at `start`.
@@ -272,9 +272,9 @@ impl<'t> BlockReader<'t> {
             b'"' | b'\'' => self.quoted(start)?,
             b'|' | b'>' => return self.block(start, parent).and_then(|scalar| self.scalar(place, scalar)),
             b'{' | b'[' => return self.empty(start, place),
-            _ => return self.plain(start, parent).and_then(|scalar| self.scalar(place, scalar)),
+            _ => return self.read_plain_scalar(start, parent).and_then(|scalar| self.scalar(place, scalar)),
         };
-        self.rest(scalar.end)?;
+        self.read_rest_of_line(scalar.end)?;
         self.scalar(place, scalar)
     }
 
@@ -287,11 +287,11 @@ impl<'t> BlockReader<'t> {
         };
         self.end = start + 2;
         self.nodes.push(RawYamlNode { kind, at, end: self.end as u32 });
-        self.rest(self.end)
+        self.read_rest_of_line(self.end)
     }
 
     /// Reads the rest of a line after a value: nothing, or a comment.
-    fn rest(&mut self, from: usize) -> Option<()> {
+    fn read_rest_of_line(&mut self, from: usize) -> Option<()> {
         let next = from + self.spaces(from);
         let is_over = match self.bytes[next] {
             b'\n' => true,

@@ -52,7 +52,7 @@ impl<'t> BlockReader<'t> {
     }
 
     /// Reads a plain scalar, which continues as long as the following lines are indented more than its parent.
-    pub(super) fn plain(&mut self, start: usize, parent: usize) -> Option<ScannedScalar<'t>> {
+    pub(super) fn read_plain_scalar(&mut self, start: usize, parent: usize) -> Option<ScannedScalar<'t>> {
         if !self.starts_plain(start) {
             return None;
         }

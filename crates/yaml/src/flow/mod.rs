@@ -24,7 +24,7 @@ pub(super) fn compose(text: &str) -> Option<YamlDocument<'_>> {
     let mut reader =
         FlowReader { text, bytes: text.as_bytes(), at: 0, line: 0, line_start: 0, wide: 0, nodes, open: Vec::new() };
     reader.run()?;
-    YamlDocument::of(reader.nodes)
+    YamlDocument::from_nodes(reader.nodes)
 }
 
 struct FlowReader<'t> {

@@ -16,12 +16,12 @@ use WireValueKind::{Base64, Bool, Double, Integer, Json, Text, Time};
 const NO_FIELD: ProtobufField = ProtobufField::new(0, "", Text);
 
 /// A field that is always in the JSON, also if it is empty.
-const fn always(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+const fn always_written(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
     ProtobufField::new(number, name, kind).always()
 }
 
 /// A field that is left out of the JSON if it is empty: `omitempty`.
-const fn filled(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
+const fn written_if_filled(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufField {
     ProtobufField::new(number, name, kind)
 }
 
@@ -41,9 +41,9 @@ const fn map(number: u32, name: &'static str, kind: WireValueKind) -> ProtobufFi
 }
 
 pub static CRD: Message = &[
-    always(1, "metadata", WireValueKind::Message(&METADATA)),
-    always(2, "spec", WireValueKind::Message(&SPEC)),
-    always(3, "status", WireValueKind::Message(&STATUS)),
+    always_written(1, "metadata", WireValueKind::Message(&METADATA)),
+    always_written(2, "spec", WireValueKind::Message(&SPEC)),
+    always_written(3, "status", WireValueKind::Message(&STATUS)),
 ];
 
 /// `ObjectMeta`
@@ -59,12 +59,12 @@ const fn metadata_fields<const N: usize>(fields: &[MetadataField]) -> [ProtobufF
     while at < N {
         let MetadataField { name, number, field_type, .. } = fields[at];
         message[at] = match field_type {
-            MetadataFieldType::Text => filled(number, name, Text),
-            MetadataFieldType::RequiredText => always(number, name, Text),
-            MetadataFieldType::Integer => filled(number, name, Integer),
+            MetadataFieldType::Text => written_if_filled(number, name, Text),
+            MetadataFieldType::RequiredText => always_written(number, name, Text),
+            MetadataFieldType::Integer => written_if_filled(number, name, Integer),
             MetadataFieldType::IntPointer => set(number, name, Integer),
             MetadataFieldType::FlagPointer => set(number, name, Bool),
-            MetadataFieldType::Time => filled(number, name, Time),
+            MetadataFieldType::Time => written_if_filled(number, name, Time),
             MetadataFieldType::TimePointer => set(number, name, Time),
             MetadataFieldType::Opaque => set(number, name, Json),
             MetadataFieldType::TextSet => list(number, name, Text),
@@ -82,24 +82,25 @@ const fn metadata_fields<const N: usize>(fields: &[MetadataField]) -> [ProtobufF
 }
 
 static SPEC: Message = &[
-    always(1, "group", Text),
-    always(3, "names", WireValueKind::Message(&NAMES)),
-    always(4, "scope", Text),
+    always_written(1, "group", Text),
+    always_written(3, "names", WireValueKind::Message(&NAMES)),
+    always_written(4, "scope", Text),
     list(7, "versions", WireValueKind::Message(&VERSION)).always(),
     set(9, "conversion", WireValueKind::Message(&CONVERSION)),
-    filled(10, "preserveUnknownFields", Bool),
+    written_if_filled(10, "preserveUnknownFields", Bool),
 ];
 
 static NAMES: Message = &[
-    always(1, "plural", Text),
-    filled(2, "singular", Text),
+    always_written(1, "plural", Text),
+    written_if_filled(2, "singular", Text),
     list(3, "shortNames", Text),
-    always(4, "kind", Text),
-    filled(5, "listKind", Text),
+    always_written(4, "kind", Text),
+    written_if_filled(5, "listKind", Text),
     list(6, "categories", Text),
 ];
 
-static CONVERSION: Message = &[always(1, "strategy", Text), set(2, "webhook", WireValueKind::Message(&WEBHOOK))];
+static CONVERSION: Message =
+    &[always_written(1, "strategy", Text), set(2, "webhook", WireValueKind::Message(&WEBHOOK))];
 
 static WEBHOOK: Message = &[
     set(2, "clientConfig", WireValueKind::Message(&CLIENT_CONFIG)),
@@ -108,21 +109,25 @@ static WEBHOOK: Message = &[
 
 static CLIENT_CONFIG: Message = &[
     set(1, "service", WireValueKind::Message(&SERVICE_REFERENCE)),
-    filled(2, "caBundle", Base64),
+    written_if_filled(2, "caBundle", Base64),
     set(3, "url", Text),
 ];
 
-static SERVICE_REFERENCE: Message =
-    &[always(1, "namespace", Text), always(2, "name", Text), set(3, "path", Text), set(4, "port", Integer)];
+static SERVICE_REFERENCE: Message = &[
+    always_written(1, "namespace", Text),
+    always_written(2, "name", Text),
+    set(3, "path", Text),
+    set(4, "port", Integer),
+];
 
 static VERSION: Message = &[
-    always(1, "name", Text),
-    always(2, "served", Bool),
-    always(3, "storage", Bool),
+    always_written(1, "name", Text),
+    always_written(2, "served", Bool),
+    always_written(3, "storage", Bool),
     set(4, "schema", WireValueKind::Message(&VALIDATION)),
     set(5, "subresources", WireValueKind::Message(&SUBRESOURCES)),
     list(6, "additionalPrinterColumns", WireValueKind::Message(&PRINTER_COLUMN)),
-    filled(7, "deprecated", Bool),
+    written_if_filled(7, "deprecated", Bool),
     set(8, "deprecationWarning", Text),
     list(9, "selectableFields", WireValueKind::Message(&SELECTABLE_FIELD)),
 ];
@@ -135,34 +140,37 @@ static SUBRESOURCES: Message =
 /// `CustomResourceSubresourceStatus`
 static NOTHING: Message = &[];
 
-static SCALE: Message =
-    &[always(1, "specReplicasPath", Text), always(2, "statusReplicasPath", Text), set(3, "labelSelectorPath", Text)];
-
-static PRINTER_COLUMN: Message = &[
-    always(1, "name", Text),
-    always(2, "type", Text),
-    filled(3, "format", Text),
-    filled(4, "description", Text),
-    filled(5, "priority", Integer),
-    always(6, "jsonPath", Text),
+static SCALE: Message = &[
+    always_written(1, "specReplicasPath", Text),
+    always_written(2, "statusReplicasPath", Text),
+    set(3, "labelSelectorPath", Text),
 ];
 
-static SELECTABLE_FIELD: Message = &[always(1, "jsonPath", Text)];
+static PRINTER_COLUMN: Message = &[
+    always_written(1, "name", Text),
+    always_written(2, "type", Text),
+    written_if_filled(3, "format", Text),
+    written_if_filled(4, "description", Text),
+    written_if_filled(5, "priority", Integer),
+    always_written(6, "jsonPath", Text),
+];
+
+static SELECTABLE_FIELD: Message = &[always_written(1, "jsonPath", Text)];
 
 static STATUS: Message = &[
     list(1, "conditions", WireValueKind::Message(&CONDITION)).always(),
-    always(2, "acceptedNames", WireValueKind::Message(&NAMES)),
+    always_written(2, "acceptedNames", WireValueKind::Message(&NAMES)),
     list(3, "storedVersions", Text).always(),
-    filled(4, "observedGeneration", Integer),
+    written_if_filled(4, "observedGeneration", Integer),
 ];
 
 static CONDITION: Message = &[
-    always(1, "type", Text),
-    always(2, "status", Text),
-    always(3, "lastTransitionTime", Time),
-    filled(4, "reason", Text),
-    filled(5, "message", Text),
-    filled(6, "observedGeneration", Integer),
+    always_written(1, "type", Text),
+    always_written(2, "status", Text),
+    always_written(3, "lastTransitionTime", Time),
+    written_if_filled(4, "reason", Text),
+    written_if_filled(5, "message", Text),
+    written_if_filled(6, "observedGeneration", Integer),
 ];
 
 /// `JSONSchemaProps`
@@ -193,10 +201,10 @@ const fn rule_fields<const N: usize>() -> [ProtobufField; N] {
 const fn field(field: GoField) -> ProtobufField {
     let GoField { name, number, go_type, .. } = field;
     match go_type {
-        GoFieldType::Text => filled(number, name, Text),
-        GoFieldType::RequiredText => always(number, name, Text),
+        GoFieldType::Text => written_if_filled(number, name, Text),
+        GoFieldType::RequiredText => always_written(number, name, Text),
         GoFieldType::TextPointer => set(number, name, Text),
-        GoFieldType::Flag => filled(number, name, Bool),
+        GoFieldType::Flag => written_if_filled(number, name, Bool),
         GoFieldType::FlagPointer => set(number, name, Bool),
         GoFieldType::IntPointer => set(number, name, Integer),
         GoFieldType::FloatPointer => set(number, name, Double),
@@ -214,32 +222,33 @@ const fn field(field: GoField) -> ProtobufField {
     }
 }
 
-static EXTERNAL_DOCS: Message = &[filled(1, "description", Text), filled(2, "url", Text)];
+static EXTERNAL_DOCS: Message = &[written_if_filled(1, "description", Text), written_if_filled(2, "url", Text)];
 
 /// `Status`, a refusal of the server.
 pub static REFUSAL: Message = &[
-    always(1, "metadata", WireValueKind::Message(&LIST_METADATA)),
-    filled(2, "status", Text),
-    filled(3, "message", Text),
-    filled(4, "reason", Text),
+    always_written(1, "metadata", WireValueKind::Message(&LIST_METADATA)),
+    written_if_filled(2, "status", Text),
+    written_if_filled(3, "message", Text),
+    written_if_filled(4, "reason", Text),
     set(5, "details", WireValueKind::Message(&DETAILS)),
-    filled(6, "code", Integer),
+    written_if_filled(6, "code", Integer),
 ];
 
 static LIST_METADATA: Message = &[
-    filled(1, "selfLink", Text),
-    filled(2, "resourceVersion", Text),
-    filled(3, "continue", Text),
+    written_if_filled(1, "selfLink", Text),
+    written_if_filled(2, "resourceVersion", Text),
+    written_if_filled(3, "continue", Text),
     set(4, "remainingItemCount", Integer),
 ];
 
 static DETAILS: Message = &[
-    filled(1, "name", Text),
-    filled(2, "group", Text),
-    filled(3, "kind", Text),
+    written_if_filled(1, "name", Text),
+    written_if_filled(2, "group", Text),
+    written_if_filled(3, "kind", Text),
     list(4, "causes", WireValueKind::Message(&CAUSE)),
-    filled(5, "retryAfterSeconds", Integer),
-    filled(6, "uid", Text),
+    written_if_filled(5, "retryAfterSeconds", Integer),
+    written_if_filled(6, "uid", Text),
 ];
 
-static CAUSE: Message = &[filled(1, "reason", Text), filled(2, "message", Text), filled(3, "field", Text)];
+static CAUSE: Message =
+    &[written_if_filled(1, "reason", Text), written_if_filled(2, "message", Text), written_if_filled(3, "field", Text)];

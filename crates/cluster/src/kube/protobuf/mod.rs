@@ -85,7 +85,7 @@ impl CrdList {
             }
             _ => {}
         }
-        let Some(WireFieldHead { number, length, rest: content }) = wire::head(bytes)? else { return Ok(None) };
+        let Some(WireFieldHead { number, length, rest: content }) = wire::read_head(bytes)? else { return Ok(None) };
         if let CrdListState::Envelope { is_a_list: true, had_content: false } = self.state
             && number == 2
         {

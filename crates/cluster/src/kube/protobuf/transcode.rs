@@ -158,9 +158,9 @@ impl<'b> WireJsonWriter<'_, 'b> {
         for index in start..self.found.len() {
             let JsonMember { field, value, rest } = self.found[index];
             match value {
-                None => self.absent(field)?,
-                Some(value) if field.shape == WireCardinality::One => self.one(field, value)?,
-                Some(value) => self.several(field, value, rest)?,
+                None => self.write_missing(field)?,
+                Some(value) if field.shape == WireCardinality::One => self.write_single(field, value)?,
+                Some(value) => self.write_repeated(field, value, rest)?,
             }
         }
         self.found.truncate(start);
@@ -200,7 +200,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
     }
 
     /// Writes a list or a map: `value` and all values of the same field at the start of `rest`.
-    fn several(&mut self, field: &ProtobufField, value: WireValue<'b>, rest: WireFields<'b>) -> TranscodeResult {
+    fn write_repeated(&mut self, field: &ProtobufField, value: WireValue<'b>, rest: WireFields<'b>) -> TranscodeResult {
         let others = rest.map_while(|next| next.ok().filter(|(number, _)| *number == field.number));
         let values = iter::once(value).chain(others.map(|(_, value)| value));
         self.key(field.name);
@@ -220,7 +220,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
     }
 
     /// Writes a field that the message does not have.
-    fn absent(&mut self, field: &ProtobufField) -> TranscodeResult {
+    fn write_missing(&mut self, field: &ProtobufField) -> TranscodeResult {
         self.key(field.name);
         match (field.shape, field.kind) {
             (WireCardinality::One, WireValueKind::Text) => self.push("\"\""),
@@ -232,7 +232,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
         Ok(())
     }
 
-    fn one(&mut self, field: &ProtobufField, value: WireValue<'b>) -> TranscodeResult {
+    fn write_single(&mut self, field: &ProtobufField, value: WireValue<'b>) -> TranscodeResult {
         let is_empty = matches!(value, WireValue::Varint(0) | WireValue::Bytes([]));
         if is_empty && field.presence == Presence::Filled {
             return Ok(());

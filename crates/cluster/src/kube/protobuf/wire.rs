@@ -95,7 +95,7 @@ pub struct WireFieldHead<'a> {
 }
 
 /// Reads the head of a field with bytes. Returns `None` if it is not complete.
-pub fn head(bytes: &[u8]) -> Result<Option<WireFieldHead<'_>>, UndecodableMessage> {
+pub fn read_head(bytes: &[u8]) -> Result<Option<WireFieldHead<'_>>, UndecodableMessage> {
     // A key and a length have at most ten bytes each.
     let has_varint = |bytes: &[u8]| bytes.iter().take(10).any(|byte| *byte < 0x80) || bytes.len() >= 10;
     let mut fields = WireFields(bytes);

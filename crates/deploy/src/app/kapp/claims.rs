@@ -44,7 +44,7 @@ impl KappAppRecord {
     async fn other_records(&self, target: &Target) -> Result<Vec<ObjectRef>, ListError> {
         let resource = Arc::new(config_maps());
         let list = async |namespace: Option<&str>| {
-            let request = ListRequest { namespace, label_selector: Some(IS_APP), ..ListRequest::of(&resource, PAGE) };
+            let request = ListRequest { namespace, label_selector: Some(IS_APP), ..ListRequest::new(&resource, PAGE) };
             let gather = |records: &mut Vec<ObjectRef>, json: &str| {
                 let Some(found) = read(json, &resource) else { return };
                 let record = ConfigMap::parse(json).ok();
@@ -66,7 +66,7 @@ impl KappAppRecord {
     }
 
     /// The problem with an object that stands where kapp did not deploy the app.
-    pub fn outside(&self, AppObject { object, .. }: &AppObject) -> Option<Problem> {
+    pub fn problem_outside_namespaces(&self, AppObject { object, .. }: &AppObject) -> Option<Problem> {
         let namespaces = self.namespaces();
         object.namespace.as_deref().filter(|namespace| !namespaces.contains(namespace))?;
         let message = format!(

@@ -171,7 +171,9 @@ impl Parent {
 }
 
 /// The kinds and namespaces of members.
-pub fn reach<'m>(members: impl IntoIterator<Item = &'m AppMember>) -> (BTreeSet<String>, BTreeSet<String>) {
+pub fn kinds_and_namespaces<'m>(
+    members: impl IntoIterator<Item = &'m AppMember>,
+) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut kinds, mut namespaces) = (BTreeSet::new(), BTreeSet::new());
     for member in members {
         kinds.insert(group_kind(&member.group, &member.kind));
@@ -208,12 +210,12 @@ mod tests {
             adopted: false,
             keep: None,
         };
-        let (kinds, namespaces) = reach([&member]);
+        let (kinds, namespaces) = kinds_and_namespaces([&member]);
         let mark = |uid: &str| {
             let live = json!({"metadata": {"uid": uid, "resourceVersion": "1", "managedFields": [{"manager": "m", "operation": "Apply"}]}});
             let object =
                 ObjectRef { api_version: "v1".into(), kind: "ConfigMap".into(), namespace: None, name: "a".into() };
-            Mark::of(&object, &RawObject::new("{}"), &live.to_string(), "m").unwrap()
+            Mark::compute(&object, &RawObject::new("{}"), &live.to_string(), "m").unwrap()
         };
         let marks = [("u".to_owned(), mark("u"))].into();
         let last_applied = Some(LastApplied { input: "1-1".into(), marks });
@@ -222,6 +224,6 @@ mod tests {
         let content = AppRecordContent { kinds, namespaces, members, last, last_applied, may_split: false };
         let raw = RawObject::from_value(&write::object(&app(), &content, &inventory, None).unwrap());
         let live = LiveObject { raw, uid: "p".into(), resource_version: "1".into() };
-        Parent::of(&app(), live, &[]).unwrap()
+        Parent::from_texts(&app(), live, &[]).unwrap()
     }
 }

@@ -69,7 +69,7 @@ impl Parent {
     /// It cannot be read, or is not a parent of gantry's.
     pub async fn read(app: &App, target: &Target) -> Result<Option<Self>> {
         match Self::live(app, target).await? {
-            Some(live) => Self::whole(app, live, target).await,
+            Some(live) => Self::read_parts(app, live, target).await,
             None => Ok(None),
         }
     }
@@ -81,7 +81,7 @@ impl Parent {
     /// It cannot be read at all, or is not a parent of gantry's.
     pub async fn read_to_forget(app: &App, target: &Target) -> Result<Option<Self>> {
         let Some(live) = Self::live(app, target).await? else { return Ok(None) };
-        match Self::whole(app, live.clone(), target).await {
+        match Self::read_parts(app, live.clone(), target).await {
             Err(Error::Failed(_)) => {
                 let (parent, record) = Self::identified(app, live).map_err(Error::failed)?;
                 // Another run may be writing it all the same.
@@ -101,7 +101,7 @@ impl Parent {
         let mut value = live.raw.value();
         let tooling = value["metadata"]["annotations"][TOOLING].as_str().unwrap_or_default().to_owned();
         if tooling.starts_with("gantry/") {
-            return Ok(Self::whole(app, live, target).await?.map(|parent| (parent, None)));
+            return Ok(Self::read_parts(app, live, target).await?.map(|parent| (parent, None)));
         }
         value["metadata"]["annotations"][TOOLING] = "gantry/".into();
         let live = LiveObject { raw: RawObject::from_value(&value), ..live };
@@ -133,17 +133,18 @@ impl Parent {
     ///
     /// # Errors
     /// As [`Self::read`]; a part of its inventory is missing.
-    pub async fn whole(app: &App, live: LiveObject, target: &Target) -> Result<Option<Self>> {
+    pub async fn read_parts(app: &App, live: LiveObject, target: &Target) -> Result<Option<Self>> {
         let mut live = live;
         let mut tries = TRIES;
         loop {
-            let parts =
-                ConfigMap::parse(&live.raw.json()).ok().and_then(|record| InventoryParts::of(&record).ok().flatten());
+            let parts = ConfigMap::parse(&live.raw.json())
+                .ok()
+                .and_then(|record| InventoryParts::parse(&record).ok().flatten());
             let Some(parts) = parts.filter(|parts| !parts.parts.is_empty()) else {
-                return Self::of(app, live, &[]).map(Some).map_err(Error::failed);
+                return Self::from_texts(app, live, &[]).map(Some).map_err(Error::failed);
             };
             let problem = match parts.read(app, target).await? {
-                Ok(texts) => return Self::of(app, live, &texts).map(Some).map_err(Error::failed),
+                Ok(texts) => return Self::from_texts(app, live, &texts).map(Some).map_err(Error::failed),
                 Err(problem) => problem,
             };
             // Another run may have written the record in the meantime, and deleted parts that it no longer names.
@@ -160,7 +161,7 @@ impl Parent {
     ///
     /// # Errors
     /// It is not a parent of gantry's, or not in gantry's format.
-    pub(super) fn of(app: &App, live: LiveObject, texts: &[MemberLines]) -> std::result::Result<Self, Problem> {
+    pub(super) fn from_texts(app: &App, live: LiveObject, texts: &[MemberLines]) -> std::result::Result<Self, Problem> {
         let (parent, record) = Self::identified(app, live)?;
         let broken = |why: &str| {
             let object = app.parent();
@@ -177,9 +178,9 @@ impl Parent {
         if let Some(namespace) = namespaces.iter().find(|namespace| !is_dns_label(namespace)) {
             return Err(broken(&format!("its annotation {NAMESPACES} names {namespace:?}, which is not a namespace")));
         }
-        let parts = InventoryParts::of(&record).map_err(|why| broken(&why))?;
+        let parts = InventoryParts::parse(&record).map_err(|why| broken(&why))?;
         let is_split = parts.as_ref().is_some_and(|parts| !parts.parts.is_empty());
-        let own = MemberLines::of(&record).ok_or_else(|| broken("data.inventory is missing"));
+        let own = MemberLines::read(&record).ok_or_else(|| broken("data.inventory is missing"));
         let own = if is_split { Vec::new() } else { vec![own?] };
         let texts = if is_split { texts } else { &own };
         let members = inventory::decode(texts).map_err(|why| broken(&why))?;
@@ -282,7 +283,7 @@ mod tests {
             *object.pointer_mut(pointer).unwrap() = value;
             let live =
                 LiveObject { raw: RawObject::from_value(&object), uid: "p".into(), resource_version: "1".into() };
-            Parent::of(&app(), live, &[]).unwrap_err().message
+            Parent::from_texts(&app(), live, &[]).unwrap_err().message
         };
         let tooling = with("/metadata/annotations/applyset.kubernetes.io~1tooling", json!("kubectl/v1.36"));
         assert!(tooling.contains("belongs to \"kubectl/v1.36\""), "{tooling}");
@@ -316,6 +317,6 @@ mod tests {
         let mut before = written.live.raw.value();
         assert!(before["data"].as_object_mut().unwrap().remove(SUM).is_some());
         let live = LiveObject { raw: RawObject::from_value(&before), ..written.live };
-        assert_eq!(Parent::of(&app(), live, &[]).unwrap().members, written.members);
+        assert_eq!(Parent::from_texts(&app(), live, &[]).unwrap().members, written.members);
     }
 }

@@ -37,7 +37,8 @@ impl Parent {
         // As long as the record exists, remaining parts can be found.
         if self.is_damaged {
             // Nobody reads it, and what is wrong with it may be what the server refuses to write over.
-            parts::sweep(&parts::existing(&self.app, target).await?, &InventoryParts::default(), target).await?;
+            parts::delete_unnamed_parts(&parts::existing(&self.app, target).await?, &InventoryParts::default(), target)
+                .await?;
         } else if self.parts.is_some() {
             let content = AppRecordContent {
                 kinds: self.kinds.clone(),
@@ -95,7 +96,7 @@ impl From<Problem> for NotRecorded {
 
 impl NotRecorded {
     /// `what` says what could not be done.
-    pub async fn of(error: ApplyError, what: &str, target: &Target) -> Self {
+    pub async fn from_error(error: ApplyError, what: &str, target: &Target) -> Self {
         let said = |problem: Problem| Problem { message: format!("{what}: {}", problem.message), ..problem };
         match error {
             ApplyError::NotYet(Lacking::Webhook, problem) => {
@@ -187,15 +188,17 @@ async fn store(
             return Err(Problem::new(message).help(help).into());
         }
         Err(error @ (ApplyError::NotYet(..) | ApplyError::Unknown(_) | ApplyError::Refused(_))) => {
-            return Err(NotRecorded::of(error, &format!("the app {} cannot be recorded", app.name), target).await);
+            return Err(
+                NotRecorded::from_error(error, &format!("the app {} cannot be recorded", app.name), target).await
+            );
         }
         // Every field is applied by force, so no conflict is expected.
         Err(ApplyError::Conflict(_)) => {
             return Err(Problem::new(format!("{parent} has conflicts of field managers")).into());
         }
     };
-    let parent = Parent::of(app, live, texts)?;
-    let swept = parts::sweep(&existing, &named, target).await;
+    let parent = Parent::from_texts(app, live, texts)?;
+    let swept = parts::delete_unnamed_parts(&existing, &named, target).await;
     Ok((parent, swept))
 }
 

@@ -80,7 +80,7 @@ impl ReadyWaitLimits<'_> {
     async fn logs(&self, pods: Vec<Option<Arc<ObjectRef>>>, waited: &mut Waited) -> Vec<Option<Log>> {
         let mut left = if self.shows_logs { MOST_LOGS } else { 0 };
         let read = async |pod: Option<Arc<ObjectRef>>| match pod {
-            Some(pod) => logs::of(&pod, self.target).await,
+            Some(pod) => logs::read_last_lines(&pod, self.target).await,
             None => Ok(None),
         };
         let wanted = pods.into_iter().map(|pod| {

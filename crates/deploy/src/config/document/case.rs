@@ -54,7 +54,7 @@ const OF_LISTS: &[&str] = &[
 pub fn as_kapp_reads(root: &YamlNode) -> (YamlNode, Vec<Duplicate>) {
     let mut root = root.clone();
     let mut duplicates = Vec::new();
-    let of_kapp = keys::below("").into_iter().filter(|key| keys::is_of_kapp(key));
+    let of_kapp = keys::names_below("").into_iter().filter(|key| keys::is_of_kapp(key));
     let known: Vec<&str> = of_kapp.chain(KAPP_KEYS.iter().copied()).collect();
     if let Data::Mapping(entries) = &mut root.data {
         rename(entries, &known, &mut duplicates);

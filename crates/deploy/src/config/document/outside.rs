@@ -22,7 +22,7 @@ pub fn of_git<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path
 }
 
 /// The first output file that is not below `folder`, or the target, if it is a folder that is not below `folder`.
-pub fn outside<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
+pub fn find_path_outside<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
     let leads_out = |path: &str| !is_below(Path::new(path), folder);
     match kind {
         SettingKind::Outputs => {

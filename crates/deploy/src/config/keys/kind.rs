@@ -116,7 +116,7 @@ impl SettingKind {
 
     /// The JSON Schema of a value of `key`, which is of this type.
     pub(in crate::config) fn schema(self, key: &ConfigKey, generator: &mut SchemaGenerator) -> Value {
-        let text = |rules: Value| with(json!({"type": ["string", "null"]}), rules);
+        let text = |rules: Value| extend_schema(json!({"type": ["string", "null"]}), rules);
         match self {
             SettingKind::Bool => json!({"type": ["boolean", "null"]}),
             SettingKind::Wait => json!({"enum": [true, WaitPolicy::Crds.name(), false]}),
@@ -276,7 +276,7 @@ fn words<E: ValueEnum>() -> Value {
     json!({"enum": words.chain([Value::Null]).collect::<Vec<_>>()})
 }
 
-fn with(mut schema: Value, rules: Value) -> Value {
+fn extend_schema(mut schema: Value, rules: Value) -> Value {
     if let (Value::Object(schema), Value::Object(rules)) = (&mut schema, rules) {
         schema.extend(rules);
     }

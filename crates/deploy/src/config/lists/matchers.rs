@@ -13,7 +13,7 @@ impl RuleListReader {
                 "without matchers, the rule matches no object; to match all: resourceMatchers: [{allMatcher: {}}]";
             self.missing(item, path, "resourceMatchers", help);
         }
-        let below = self.below(item, path, "resourceMatchers");
+        let below = self.items_below(item, path, "resourceMatchers");
         below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect()
     }
 
@@ -54,7 +54,7 @@ impl RuleListReader {
         Some(match name {
             "allMatcher" => Matcher::All,
             "anyMatcher" | "andMatcher" => {
-                let below = self.below(value, path, "matchers");
+                let below = self.items_below(value, path, "matchers");
                 let count = below.len();
                 let matchers: Vec<Matcher> =
                     below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect();
@@ -72,16 +72,16 @@ impl RuleListReader {
             },
             "apiGroupKindMatcher" => Matcher::GroupKind {
                 group: self.text(value, path, "apiGroup").unwrap_or_default(),
-                kind: self.needed(value, path, "kind")?,
+                kind: self.required_text(value, path, "kind")?,
             },
             "apiVersionKindMatcher" => Matcher::VersionKind {
-                api_version: self.needed(value, path, "apiVersion")?,
-                kind: self.needed(value, path, "kind")?,
+                api_version: self.required_text(value, path, "apiVersion")?,
+                kind: self.required_text(value, path, "kind")?,
             },
             "kindNamespaceNameMatcher" => Matcher::Name {
-                kind: self.needed(value, path, "kind")?,
+                kind: self.required_text(value, path, "kind")?,
                 namespace: self.text(value, path, "namespace").unwrap_or_default(),
-                name: self.needed(value, path, "name")?,
+                name: self.required_text(value, path, "name")?,
             },
             "hasAnnotationMatcher" => Matcher::Annotations(self.texts(value, path, "keys")),
             "hasNamespaceMatcher" => Matcher::Namespaces(self.texts(value, path, "names")),

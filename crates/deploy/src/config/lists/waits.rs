@@ -20,7 +20,7 @@ impl RuleListReader {
         let observes_generation = self.bool(item, path, "supportsObservedGeneration");
         let test = match (item.get("conditionMatchers"), item.get("cel")) {
             (Some(_), None) => {
-                let below = self.below(item, path, "conditionMatchers");
+                let below = self.items_below(item, path, "conditionMatchers");
                 let read = below.iter().filter_map(|(path, item)| self.condition_matcher(item, path));
                 ReadinessTest::Conditions(read.collect())
             }
@@ -51,8 +51,8 @@ impl RuleListReader {
             _ => None,
         };
         Some(ConditionMatcher {
-            name: self.needed(item, path, "type")?,
-            status: self.needed(item, path, "status")?,
+            name: self.required_text(item, path, "type")?,
+            status: self.required_text(item, path, "status")?,
             failure: self.bool(item, path, "failure"),
             success: self.bool(item, path, "success"),
             unblocks: self.bool(item, path, "unblockChanges"),
@@ -63,7 +63,7 @@ impl RuleListReader {
 
     fn expressions(&mut self, item: &LocatedValue, path: &str) -> Option<Expressions> {
         self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
-        self.needed(item, path, "success")?;
+        self.required_text(item, path, "success")?;
         let mut compile = |key: &str| {
             let source = self.text(item, path, key)?;
             match (CelExpression::condition(&source, VARIABLES), item.get(key)) {

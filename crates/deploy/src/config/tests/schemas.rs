@@ -28,7 +28,9 @@ fn a_check_describes_its_keys() {
         .checks
         .iter()
         .flat_map(KnownCheck::keys)
-        .map(|key| format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.about()))
+        .map(|key| {
+            format!("{} {} {:?} {}", key.name, key.values(), key.default().unwrap_or_default(), key.description())
+        })
         .collect();
     assert_eq!(keys[1], "failMode closed|open \"closed\" What an unknown change does.");
     assert_eq!(keys[6], "limit integer \"3\" How many.");

@@ -85,7 +85,7 @@ pub struct FoundDirective {
 
 impl FoundDirective {
     /// The value for a message.
-    pub fn shown(&self) -> String {
+    pub fn shown_value(&self) -> String {
         text::cut(&text::sanitize(&self.value), 60).into_owned()
     }
 
@@ -169,7 +169,7 @@ pub fn of_facts(facts: &LiveMetadata) -> Vec<FoundDirective> {
 }
 
 /// The annotation by which an object stays in the cluster.
-pub fn keeping(found: &[FoundDirective]) -> Option<&FoundDirective> {
+pub fn find_keeping(found: &[FoundDirective]) -> Option<&FoundDirective> {
     let keeps = |found: &&FoundDirective| {
         matches!(found.meaning, Meaning::Keep | Meaning::LeaveAlone | Meaning::UnknownKeep { .. })
     };
@@ -177,10 +177,10 @@ pub fn keeping(found: &[FoundDirective]) -> Option<&FoundDirective> {
 }
 
 /// Why a live object stays in the cluster.
-pub fn kept(facts: &LiveMetadata) -> Option<String> {
+pub fn why_kept(facts: &LiveMetadata) -> Option<String> {
     let found = of_facts(facts);
-    let found = keeping(&found)?;
-    let (key, value) = (found.directive.key, found.shown());
+    let found = find_keeping(&found)?;
+    let (key, value) = (found.directive.key, found.shown_value());
     let what = if found.is_label { "label" } else { "annotation" };
     Some(match found.meaning {
         Meaning::Keep | Meaning::LeaveAlone => format!("its {what} says {key}: {value}"),

@@ -32,14 +32,15 @@ pub fn notice_if_left_out(manifest: &Manifest) -> Option<Problem> {
 }
 
 fn not_written(manifest: &Manifest, found: &FoundDirective, why: &str) -> Problem {
-    let message = format!("{} is not written ({}: {}): {why}", manifest.object, found.directive.key, found.shown());
+    let message =
+        format!("{} is not written ({}: {}): {why}", manifest.object, found.directive.key, found.shown_value());
     located(manifest, found, message)
 }
 
 fn located(manifest: &Manifest, found: &FoundDirective, message: String) -> Problem {
     let map = if found.is_label { "labels" } else { "annotations" };
     let path = [Step::from("metadata"), map.into(), found.directive.key.into()];
-    Problem::new(message).at(Spans::of(&manifest.origin).locate(&path).location)
+    Problem::new(message).at(Spans::parse(&manifest.origin).locate(&path).location)
 }
 
 /// The problems with the annotations of a change. `writes`: the deploy writes something.
@@ -94,7 +95,7 @@ fn problem_of_annotation(change: &Change, found: &FoundDirective, all: &[FoundDi
         }
         _ => return None,
     };
-    let annotation = format!("{}: {}: {message}", found.directive.key, found.shown());
+    let annotation = format!("{}: {}: {message}", found.directive.key, found.shown_value());
     let problem = located(manifest, found, format!("{}: {annotation}", manifest.object));
     let subject = Some(annotation);
     Some(AnnotationProblem { blocks, problem: problem.help(help), subject })
@@ -124,14 +125,15 @@ fn hook_notice(change: &Change, all: &[FoundDirective], writes: bool) -> Option<
 fn exclusion_notice(change: &Change, field_manager: &str) -> Option<AnnotationProblem> {
     let live = change.live.as_ref().filter(|_| change.action == Action::Skip)?;
     // What the manifest says as well needs no notice.
-    if matches!(strategy::of(&change.desired), Some(DeployStrategy::LeaveAlone | DeployStrategy::CreateOnly)) {
+    if matches!(strategy::read_strategy(&change.desired), Some(DeployStrategy::LeaveAlone | DeployStrategy::CreateOnly))
+    {
         return None;
     }
     let found = live_exclusion(&live.raw, field_manager)?;
     let object = &change.desired.object;
     let (what, verb) = if found.is_label { ("label", "label") } else { ("annotation", "annotate") };
     let key = found.directive.key;
-    let message = format!("{object} is not changed: the live object has the {what} {key}: {}", found.shown());
+    let message = format!("{object} is not changed: the live object has the {what} {key}: {}", found.shown_value());
     let help = format!("to have it written again: kubectl {verb} {} {key}-", object.to_write());
     let problem = Problem::new(message).at(change.desired.origin.location()).help(help);
     Some(AnnotationProblem { blocks: false, problem, subject: None })

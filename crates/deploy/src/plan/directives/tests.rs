@@ -2,12 +2,12 @@ use serde_json::json;
 
 use super::*;
 
-fn of(annotations: &Value) -> Vec<FoundDirective> {
+fn directives_in(annotations: &Value) -> Vec<FoundDirective> {
     of_object(&json!({"metadata": {"annotations": annotations}}))
 }
 
 fn strategy_of(annotations: &Value, kind: &str) -> Option<DeployStrategy> {
-    strategy(&of(annotations), kind)
+    strategy(&directives_in(annotations), kind)
 }
 
 #[test]
@@ -24,12 +24,12 @@ fn each_value_of_the_table_has_its_meaning_and_is_found_by_its_mark() {
                     .collect(),
             };
             for value in values {
-                let found = of(&json!({directive.key: value}));
+                let found = directives_in(&json!({directive.key: value}));
                 assert_eq!(found.len(), 1, "{}", directive.key);
                 assert_eq!((found[0].directive, found[0].meaning), (directive, known.meaning), "{value}");
             }
         }
-        let unknown = of(&json!({directive.key: "%"}));
+        let unknown = directives_in(&json!({directive.key: "%"}));
         assert!(
             unknown[0].meaning == directive.unknown || directive.syntax == DirectiveSyntax::Any,
             "{}",
@@ -74,7 +74,7 @@ fn a_hook_of_a_deploy_and_of_another_event_is_written() {
     let both = json!({"argocd.argoproj.io/hook": "PostDelete,PreSync"});
     assert_eq!(strategy_of(&both, "Job"), Some(DeployStrategy::Replace));
     assert!(
-        of(&both).iter().any(|found| matches!(found.meaning, Meaning::Note { .. })),
+        directives_in(&both).iter().any(|found| matches!(found.meaning, Meaning::Note { .. })),
         "a notice about the other one"
     );
     let argo_first = json!({"argocd.argoproj.io/hook": "PostDelete", "helm.sh/hook": "pre-install"});

@@ -42,7 +42,11 @@ impl Acyclic {
     ///
     /// # Errors
     /// The required edges form a cycle. Each of the nodes comes after the next one; the last one repeats the first one.
-    pub fn of<K: Ord>(edges: &[OrderEdge], required: usize, keys: &[K]) -> Result<(Self, Vec<usize>), Vec<usize>> {
+    pub fn without_cycles<K: Ord>(
+        edges: &[OrderEdge],
+        required: usize,
+        keys: &[K],
+    ) -> Result<(Self, Vec<usize>), Vec<usize>> {
         // Usually there is no contradiction.
         if let Ok(all) = Self::new(edges.iter().copied(), keys) {
             return Ok((all, Vec::new()));
@@ -56,7 +60,7 @@ impl Acyclic {
     /// A graph with these edges, whose topological order follows these keys where the edges allow it.
     ///
     /// # Errors
-    /// The edges form a cycle, as in [`Acyclic::of`].
+    /// The edges form a cycle, as in [`Acyclic::without_cycles`].
     fn new<K: Ord>(edges: impl Iterator<Item = OrderEdge>, keys: &[K]) -> Result<Self, Vec<usize>> {
         let count = keys.len();
         let mut graph = Acyclic {
@@ -168,7 +172,7 @@ impl Acyclic {
 
     /// For each node, the nodes that it comes after, without duplicates and without those that follow from other edges
     /// (a transitive reduction).
-    pub fn direct(&mut self) -> Vec<Vec<(usize, Until)>> {
+    pub fn direct_edges(&mut self) -> Vec<Vec<(usize, Until)>> {
         // In this order, a search ends at the first one that is too far away.
         let Acyclic { place, after, before, .. } = self;
         after.iter_mut().for_each(|edges| edges.sort_unstable_by_key(|(node, _)| Reverse(place[*node])));
@@ -370,7 +374,7 @@ mod tests {
                     is_cycle |= !fits && index < required;
                     if fits { kept.push(*edge) } else { expected.push(index) }
                 }
-                match Acyclic::of(&edges, required, &[0; 12]) {
+                match Acyclic::without_cycles(&edges, required, &[0; 12]) {
                     Ok((graph, left_out)) => {
                         assert_eq!((is_cycle, left_out), (false, expected), "{edges:?}");
                         assert!(kept.iter().all(|edge| graph.place[edge.later] > graph.place[edge.earlier]));
@@ -389,10 +393,10 @@ mod tests {
     #[test]
     fn edges_that_follow_from_others_are_found_as_by_a_search_for_each_of_them() {
         for edges in random() {
-            let (mut graph, left_out) = Acyclic::of(&edges, 0, &[0; 12]).expect("an order");
+            let (mut graph, left_out) = Acyclic::without_cycles(&edges, 0, &[0; 12]).expect("an order");
             let kept = edges.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
             let kept: Vec<OrderEdge> = kept.map(|(_, edge)| *edge).collect();
-            let found = graph.direct();
+            let found = graph.direct_edges();
             for (node, found) in found.into_iter().enumerate() {
                 let mut after: BTreeMap<usize, Until> = BTreeMap::new();
                 for edge in kept.iter().filter(|edge| edge.later == node) {
@@ -427,9 +431,9 @@ mod tests {
             edge(3, 1, Until::Written),
             edge(3, 2, Until::Served),
         ];
-        let (mut graph, left_out) = Acyclic::of(&edges, 0, &[0; 4]).expect("no cycle");
+        let (mut graph, left_out) = Acyclic::without_cycles(&edges, 0, &[0; 4]).expect("no cycle");
         assert_eq!(left_out, [0; 0]);
-        let direct = graph.direct();
+        let direct = graph.direct_edges();
         assert_eq!(direct[2], [(1, Until::Written)]);
         assert_eq!(direct[3], [(0, Until::Ready), (2, Until::Served)]);
     }
@@ -437,6 +441,6 @@ mod tests {
     #[test]
     fn a_cycle_is_listed_from_its_start_back_to_its_start() {
         let edges = written(&[(0, 1), (1, 2), (2, 1), (3, 2)]);
-        assert_eq!(Acyclic::of(&edges, 4, &[0; 4]).err().expect("a cycle"), [2, 1, 2]);
+        assert_eq!(Acyclic::without_cycles(&edges, 4, &[0; 4]).err().expect("a cycle"), [2, 1, 2]);
     }
 }

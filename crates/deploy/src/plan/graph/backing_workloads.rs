@@ -82,7 +82,7 @@ enum CallOccasion {
 
 impl BackingWorkloads {
     /// The callers of these changes; `stages` has the stage of each change.
-    pub fn of(changes: &[Change], stages: &[DeployStage], waits: bool) -> Self {
+    pub fn find(changes: &[Change], stages: &[DeployStage], waits: bool) -> Self {
         let all = || changes.iter().zip(stages).enumerate();
         let written = || all().filter(|(_, (change, _))| change.is_written());
         let callers = written().filter_map(|(index, (change, stage))| {

@@ -62,7 +62,7 @@ enum OrderSetKey<'a> {
 const HUB: u8 = 0;
 
 /// The stages that a stage waits for in its own namespace, in addition to the Namespace.
-fn own(stage: DeployStage) -> &'static [DeployStage] {
+fn stages_before(stage: DeployStage) -> &'static [DeployStage] {
     use DeployStage::{Account, Binding, Claim, Config, Front, Guard, Limit, Other, Role, Service, Workload};
     match stage {
         Account | Role | Claim => &[Limit],
@@ -78,7 +78,7 @@ fn own(stage: DeployStage) -> &'static [DeployStage] {
 }
 
 /// The default order of a plan. `waits`: whether the deploy waits until everything is ready.
-pub fn of(changes: &[Change], waits: bool) -> DefaultSets {
+pub fn default_order(changes: &[Change], waits: bool) -> DefaultSets {
     Building::new(changes, waits).build()
 }
 
@@ -124,7 +124,7 @@ impl<'a> Building<'a> {
         let stages: Vec<DeployStage> = changes.iter().map(|change| order::stage(&change.desired.object)).collect();
         Building {
             changes,
-            backing: BackingWorkloads::of(changes, &stages, waits),
+            backing: BackingWorkloads::find(changes, &stages, waits),
             stage: stages,
             keys: HashMap::new(),
             sets: Vec::new(),
@@ -164,7 +164,7 @@ impl<'a> Building<'a> {
                 _ if is_awaited_crd(change) && needed.contains(&index) => OrderSetKey::Crd(index),
                 _ if is_awaited_crd(change) => OrderSetKey::OtherCrds,
                 _ if !change.is_written() && !is_absent_namespace(change) => OrderSetKey::Rest,
-                _ if crd.is_some() => OrderSetKey::Other(namespace, crd, self.asked(&mut asked, change)),
+                _ if crd.is_some() => OrderSetKey::Other(namespace, crd, self.backing_index(&mut asked, change)),
                 DeployStage::Namespace => OrderSetKey::Namespace(&object.name),
                 DeployStage::StorageClass => OrderSetKey::StorageClass(&object.name),
                 DeployStage::Volume | DeployStage::Claim => OrderSetKey::Storage(stage, namespace, class(change)),
@@ -176,7 +176,7 @@ impl<'a> Building<'a> {
                 DeployStage::Workload => {
                     OrderSetKey::Workload(namespace, self.backing.workloads.get(&index).cloned().unwrap_or_default())
                 }
-                DeployStage::Other => OrderSetKey::Other(namespace, None, self.asked(&mut asked, change)),
+                DeployStage::Other => OrderSetKey::Other(namespace, None, self.backing_index(&mut asked, change)),
                 DeployStage::ApiService | DeployStage::Policy | DeployStage::PolicyBinding | DeployStage::Webhooks => {
                     callers.push(index);
                     continue;
@@ -193,7 +193,7 @@ impl<'a> Building<'a> {
     }
 
     /// What a custom resource waits for, as an index into `self.asked`.
-    fn asked(&mut self, known: &mut HashMap<&'a Resource, usize>, change: &'a Change) -> usize {
+    fn backing_index(&mut self, known: &mut HashMap<&'a Resource, usize>, change: &'a Change) -> usize {
         *known.entry(&change.resource).or_insert_with(|| {
             let asked = self.backing.asked_about(&change.resource);
             self.asked.iter().position(|known| *known == asked).unwrap_or_else(|| {
@@ -436,7 +436,7 @@ impl<'a> Building<'a> {
             let (mut specific, mut general) = (Vec::new(), Vec::new());
             if namespace.is_some() {
                 specific.extend(of(&DeployStage::Namespace, namespace));
-                general.extend(own(stage).iter().flat_map(|stage| of(stage, namespace)));
+                general.extend(stages_before(stage).iter().flat_map(|stage| of(stage, namespace)));
             }
             if matches!(stage, DeployStage::Workload | DeployStage::Front | DeployStage::Other) {
                 general.extend(of(&DeployStage::Class, None));

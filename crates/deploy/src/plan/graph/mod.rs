@@ -44,7 +44,7 @@ pub struct PlanGraph {
 
 impl PlanGraph {
     /// The changes that are written before this one, in their order in the plan.
-    pub fn before(&self, change: usize) -> Vec<usize> {
+    pub fn changes_before(&self, change: usize) -> Vec<usize> {
         let Some(step) = self.changes.iter().position(|step| step.members.contains(&change)) else { return Vec::new() };
         let mut found = vec![false; self.changes.len()];
         let mut open = self.changes[step].after.clone();
@@ -117,7 +117,7 @@ pub fn check<'m>(manifests: &'m [Manifest], bindings: &OrderBindings, namespace:
 ///
 /// # Errors
 /// As [`check`], now with the namespaces of the cluster.
-pub fn of(
+pub fn sort_changes(
     changes: &[Change],
     removals: &[Removal],
     bindings: &OrderBindings,
@@ -128,7 +128,7 @@ pub fn of(
         .map(|change| NamespacedManifest {
             manifest: &change.desired,
             namespace: change.desired.object.namespace.as_deref().unwrap_or_default(),
-            scope: ObjectScope::of(&change.desired.object),
+            scope: ObjectScope::for_object(&change.desired.object),
         })
         .collect();
     let orderings = read(&objects, bindings)?;
@@ -138,7 +138,7 @@ pub fn of(
     }
 
     let is_written = |index: &usize| changes[*index].is_written();
-    let DefaultSets { sets, of } = defaults::of(changes, waits);
+    let DefaultSets { sets, of } = defaults::default_order(changes, waits);
     let node = |index: usize| OrderedObject {
         set: of[index],
         // What is not written holds back what waits for it until it is ready. OLM writes objects of bundles itself.
@@ -257,8 +257,8 @@ fn read(objects: &[NamespacedManifest<'_>], bindings: &OrderBindings) -> Result<
         for (index, object) in objects.iter().enumerate() {
             let name = &object.manifest.object;
             let (in_namespace, anywhere) = (
-                OrderGroup::of(&ObjectRef { namespace: Some(object.namespace.to_owned()), ..(**name).clone() }),
-                OrderGroup::of(&ObjectRef { namespace: None, ..(**name).clone() }),
+                OrderGroup::for_object(&ObjectRef { namespace: Some(object.namespace.to_owned()), ..(**name).clone() }),
+                OrderGroup::for_object(&ObjectRef { namespace: None, ..(**name).clone() }),
             );
             for group in [in_namespace, anywhere] {
                 if named.contains(&group) {
@@ -279,7 +279,7 @@ fn of_removals(removals: &[Removal], bindings: &OrderBindings) -> (BTreeMap<usiz
         let manifest = json!({"metadata": {"annotations": facts.annotations}});
         let namespace = object.namespace.as_deref().unwrap_or_default();
         let (mut ordering, mut unreadable) = written::read(object, namespace, &manifest);
-        ordering.groups.insert(OrderGroup::of(object));
+        ordering.groups.insert(OrderGroup::for_object(object));
         let facts = MatchableObject::of_metadata(object, &manifest);
         unreadable.extend(written::bind(bindings, &facts, (object, namespace, &manifest), &mut ordering));
         notices.extend(unreadable.into_iter().map(|OrderRuleError { source, message }| match &source {
@@ -409,7 +409,7 @@ fn place(source: &OrderRuleSource, origin: Option<&ManifestOrigin>) -> Option<Lo
 }
 
 fn location(origin: &ManifestOrigin, key: &str) -> Location {
-    Spans::of(origin).locate(&[Step::from("metadata"), "annotations".into(), key.into()]).location
+    Spans::parse(origin).locate(&[Step::from("metadata"), "annotations".into(), key.into()]).location
 }
 
 fn problem<'a>(disorder: &Disorder, of: impl Fn(usize) -> (&'a ObjectRef, Option<&'a ManifestOrigin>)) -> Problem {

@@ -43,7 +43,7 @@ pub enum OrderGroup {
 }
 
 impl OrderGroup {
-    pub fn of(object: &ObjectRef) -> OrderGroup {
+    pub fn for_object(object: &ObjectRef) -> OrderGroup {
         let (group, kind, namespace, name) = object.identity();
         OrderGroup::Object(group.into(), kind.into(), namespace.map(Into::into), name.into())
     }

@@ -114,7 +114,7 @@ pub struct Sorted {
 /// The rules form a cycle, or there are too many.
 pub fn sort(nodes: &[OrderedObject<'_>], sets: &[Set], operation: RuleOperation) -> Result<Sorted, Disorder> {
     let sorting = Sorting::new(nodes, sets, operation);
-    let mut written = sorting.written()?;
+    let mut written = sorting.written_edges()?;
     // Required rules first, so that only optional ones are dropped.
     written.sort_by_key(|written| written.is_optional);
     let required = written.iter().filter(|written| !written.is_optional).count();
@@ -126,7 +126,7 @@ pub fn sort(nodes: &[OrderedObject<'_>], sets: &[Set], operation: RuleOperation)
     let mut links: Vec<OrderEdge> = written.iter().map(of_rule).collect();
     links.extend(sorting.defaults()?);
     let keys: Vec<(u8, usize)> = (0..sorting.kinds.len()).map(|kind| sorting.key(kind)).collect();
-    let ordered = Acyclic::of(&links, required, &keys);
+    let ordered = Acyclic::without_cycles(&links, required, &keys);
     let (mut order, left_out) = ordered.map_err(|cycle| Disorder::Cycle(sorting.cycle(&cycle)))?;
     let kept = written.iter().enumerate().filter(|(link, _)| left_out.binary_search(link).is_err());
     let edges: Vec<(usize, usize)> = kept.map(|(_, rule)| (rule.later, rule.earlier)).collect();
@@ -193,7 +193,7 @@ impl<'a> Sorting<'a> {
     }
 
     /// The edges from written rules.
-    fn written(&self) -> Result<Vec<KindRuleEdge>, Disorder> {
+    fn written_edges(&self) -> Result<Vec<KindRuleEdge>, Disorder> {
         let mut edges = Vec::new();
         for (index, (kind, of_kind)) in self.kinds.iter().enumerate() {
             for &(side, group, is_optional) in &kind.rules {
@@ -303,7 +303,7 @@ impl<'a> Sorting<'a> {
     /// The kinds as steps, each after those that it waits for, lower ranks first.
     fn steps(&self, order: &mut Acyclic, edges: &[(usize, usize)], of_rules: &BTreeSet<usize>) -> Vec<ApplyStep> {
         let count = self.kinds.len();
-        let direct = order.direct();
+        let direct = order.direct_edges();
         let mut missing: Vec<usize> = direct.iter().map(Vec::len).collect();
         let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
         let mut awaited: Vec<bool> = (0..count).map(|kind| of_rules.contains(&kind)).collect();

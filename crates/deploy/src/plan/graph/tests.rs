@@ -93,7 +93,7 @@ struct Ordered {
 impl Ordered {
     fn new(mut changes: Vec<Change>, waits: bool) -> Self {
         changes.sort_by_cached_key(Change::rank);
-        let (graph, said) = of(&changes, &[], &OrderBindings::default(), waits).expect("an order");
+        let (graph, said) = sort_changes(&changes, &[], &OrderBindings::default(), waits).expect("an order");
         assert_eq!(said.turned, []);
         Ordered { changes, graph }
     }
@@ -110,7 +110,7 @@ impl Ordered {
 
     /// All that is written before an object.
     fn before(&self, name: &str) -> Vec<String> {
-        self.graph.before(self.index(name)).into_iter().map(|index| self.name(index)).collect()
+        self.graph.changes_before(self.index(name)).into_iter().map(|index| self.name(index)).collect()
     }
 
     /// What has to be ready, or served, before an object is written.
@@ -347,7 +347,7 @@ fn the_graph_of_many_objects_is_measured() {
         let mut changes = many(namespaces, each);
         changes.sort_by_cached_key(Change::rank);
         let begun = std::time::Instant::now();
-        let (graph, _) = of(&changes, &[], bindings, true).expect("a graph");
+        let (graph, _) = sort_changes(&changes, &[], bindings, true).expect("a graph");
         let took = begun.elapsed();
         let edges: usize = graph.changes.iter().map(|step| step.after.len()).sum();
         let (objects, steps) = (changes.len(), graph.changes.len());

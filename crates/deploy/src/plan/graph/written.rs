@@ -41,7 +41,7 @@ pub fn read(object: &ObjectRef, namespace: &str, manifest: &Value) -> (Ordering,
     let values = Placeholders { object, namespace, manifest };
     for (key, value) in manifest["metadata"]["annotations"].as_object().into_iter().flatten() {
         let text = value.as_str().unwrap_or_default();
-        let read = match Family::of(key) {
+        let read = match Family::from_annotation(key) {
             Some(Family::Group) => values.group(text).map(|group| ordering.groups.extend([group])),
             Some(Family::Rule) => OrderRulePattern::parse(text)
                 .and_then(|pattern| pattern.rule(&values, OrderRuleSource::Annotation(key.clone()), false))
@@ -74,7 +74,7 @@ pub fn bind(
     let values = Placeholders { object, namespace, manifest };
     let mut unreadable = Vec::new();
     for binding in &bindings.groups {
-        if matcher::any(&binding.matchers, facts) == Some(true) {
+        if matcher::any_matches(&binding.matchers, facts) == Some(true) {
             match values.group(&binding.name) {
                 Ok(group) => drop(ordering.groups.insert(group)),
                 Err(message) => unreadable.push(OrderRuleError {
@@ -85,7 +85,7 @@ pub fn bind(
         }
     }
     for binding in &bindings.rules {
-        if matcher::any(&binding.matchers, facts) == Some(true) {
+        if matcher::any_matches(&binding.matchers, facts) == Some(true) {
             for (pattern, at) in &binding.rules {
                 let source = OrderRuleSource::Binding(RULE_BINDINGS, at.clone());
                 match pattern.rule(&values, source.clone(), binding.ignore_if_cyclical) {
@@ -106,7 +106,7 @@ enum Family {
 }
 
 impl Family {
-    fn of(key: &str) -> Option<Family> {
+    fn from_annotation(key: &str) -> Option<Family> {
         if key == DEPENDS_ON {
             return Some(Family::DependsOn);
         }
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    fn of(api_version: &str, kind: &str, manifest: Value) -> (Ordering, Vec<OrderRuleError>) {
+    fn read_annotations(api_version: &str, kind: &str, manifest: Value) -> (Ordering, Vec<OrderRuleError>) {
         let object = ObjectRef {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn annotated(annotations: Value) -> (Ordering, Vec<OrderRuleError>) {
-        of("apps/v1", "Deployment", json!({"metadata": {"annotations": annotations}}))
+        read_annotations("apps/v1", "Deployment", json!({"metadata": {"annotations": annotations}}))
     }
 
     fn named(name: &str) -> OrderGroup {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn kapps_groups_by_kind_have_their_older_and_newer_names() {
         let groups = |api_version: &str, kind: &str, annotations: Value| {
-            of(api_version, kind, json!({"metadata": {"annotations": annotations}})).0.groups
+            read_annotations(api_version, kind, json!({"metadata": {"annotations": annotations}})).0.groups
         };
         let expected = |names: &[&str]| names.iter().map(|name| named(&format!("{BY_KIND}{name}"))).collect();
         let app = groups("kappctrl.k14s.io/v1alpha1", "App", json!({}));
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn kinds_are_in_the_groups_of_kapp() {
         let groups = |api_version, kind, manifest| -> Vec<String> {
-            let (ordering, _) = of(api_version, kind, manifest);
+            let (ordering, _) = read_annotations(api_version, kind, manifest);
             let name =
                 |group: OrderGroup| group.to_string().replace("the change group change-groups.kapp.k14s.io/", "");
             ordering.groups.into_iter().map(name).collect()

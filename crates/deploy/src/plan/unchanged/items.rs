@@ -17,7 +17,7 @@ pub(super) fn record_of<'f>(
 ) -> Option<ItemRecord<'f>> {
     let may_be_of = |key: &ListItemKey| match key {
         ListItemKey::Keys(keys) => {
-            keys.iter().all(|(name, value)| item.member(name).is_none_or(|own| own.written() == *value))
+            keys.iter().all(|(name, value)| item.member(name).is_none_or(|own| own.canonical_text() == *value))
         }
         key => key.is_of(item),
     };

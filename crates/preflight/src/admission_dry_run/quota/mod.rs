@@ -137,7 +137,7 @@ async fn quotas(context: &Context<'_>, namespace: &str) -> Result<Vec<Quota>, Li
         plural: "resourcequotas".into(),
         namespaced: true,
     };
-    let request = ListRequest { namespace: Some(namespace), ..ListRequest::of(&resource, PAGE) };
+    let request = ListRequest { namespace: Some(namespace), ..ListRequest::new(&resource, PAGE) };
     let quota_of = |quotas: &mut Vec<Quota>, json: &str| quotas.extend(serde_json::from_str::<Quota>(json).ok());
     context.target.list(&request).gather(quota_of).await
 }

@@ -71,14 +71,14 @@ fn of_containers(spec: &Value, what: &str) -> Usage {
         if container["restartPolicy"] == "Always" {
             add(&mut running, &own);
             add(&mut sidecars, &own);
-            raise(&mut starting, &sidecars);
+            raise_to(&mut starting, &sidecars);
         } else {
             let mut with_sidecars = sidecars.clone();
             add(&mut with_sidecars, &own);
-            raise(&mut starting, &with_sidecars);
+            raise_to(&mut starting, &with_sidecars);
         }
     }
-    raise(&mut running, &starting);
+    raise_to(&mut running, &starting);
     // Resources of the Pod as a whole replace the sum.
     running.extend(amounts(&spec["resources"][what]));
     running
@@ -97,7 +97,7 @@ fn add(to: &mut Usage, more: &Usage) {
 }
 
 /// Raises each amount to the other one, if that is larger.
-fn raise(of: &mut Usage, other: &Usage) {
+fn raise_to(of: &mut Usage, other: &Usage) {
     for (name, amount) in other {
         let largest = of.entry(name.clone()).or_default();
         *largest = (*largest).max(*amount);

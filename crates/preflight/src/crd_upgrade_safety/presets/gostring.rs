@@ -60,7 +60,7 @@ impl Printer {
         };
         match held {
             GoFieldType::Text | GoFieldType::RequiredText | GoFieldType::Flag | GoFieldType::Texts => {
-                plain(value, held)
+                format_plain(value, held)
             }
             GoFieldType::TextPointer
             | GoFieldType::FlagPointer
@@ -93,7 +93,7 @@ impl Printer {
             GoFieldType::Documentation => value.and_then(Json::map).map_or_else(
                 || "nil".into(),
                 |docs| {
-                    let text = |key| plain(docs.get(key), GoFieldType::Text);
+                    let text = |key| format_plain(docs.get(key), GoFieldType::Text);
                     format!("&ExternalDocumentation{{Description:{},URL:{},}}", text("description"), text("url"))
                 },
             ),
@@ -162,7 +162,7 @@ impl Printer {
     }
 }
 
-fn plain(value: Option<&Json>, held: GoFieldType) -> String {
+fn format_plain(value: Option<&Json>, held: GoFieldType) -> String {
     match (held, value) {
         (GoFieldType::Flag, value) => (value == Some(&Json::Bool(true))).to_string(),
         (GoFieldType::Texts, value) => {

@@ -206,13 +206,13 @@ fn bound(keyword: &str, live: Option<&Json>, desired: Option<&Json>) -> Option<S
             let (side, lower) = if keyword.starts_with("max") { ("maximum", true) } else { ("minimum", false) };
             let of = keyword.get(3..)?.to_lowercase();
             let what = ["items", "length", "properties"].into_iter().find(|what| *what == of)?;
-            return tightened(&format!("{side} {what}"), lower, live, desired);
+            return describe_tightened_limit(&format!("{side} {what}"), lower, live, desired);
         }
     };
-    tightened(name, lower, live, desired)
+    describe_tightened_limit(name, lower, live, desired)
 }
 
-fn tightened(name: &str, lower: bool, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {
+fn describe_tightened_limit(name: &str, lower: bool, live: Option<&Json>, desired: Option<&Json>) -> Option<String> {
     match (live, desired?) {
         (None, now) => Some(format!("{name} constraint added when one did not exist previously: {now}")),
         (Some(was), now) if lower && was.exceeds(now) => {

@@ -39,7 +39,7 @@ pub fn differences<'n, 'a>(
     let mut found = Vec::new();
     for (keyword, _) in live.iter().filter(|(keyword, _)| looked_at(keyword)) {
         let (one, other) = (get(live, keyword), get(desired, keyword));
-        if !same(keyword, one, other) {
+        if !is_same_value(keyword, one, other) {
             found.push(TypedDifference { keyword, live: one, desired: other });
         }
     }
@@ -52,7 +52,7 @@ pub fn differences<'n, 'a>(
     found
 }
 
-fn same(keyword: &str, a: Option<&Json>, b: Option<&Json>) -> bool {
+fn is_same_value(keyword: &str, a: Option<&Json>, b: Option<&Json>) -> bool {
     let (Some(a), Some(b)) = (a, b) else { return a.is_none() && b.is_none() };
     match (keywords::shape(keyword), a, b) {
         (
@@ -101,12 +101,12 @@ pub fn short_form(difference: &TypedDifference) -> String {
         (None, Some(KeywordShape::Text)) => "\"\"".to_owned(),
         (None, Some(KeywordShape::Flag)) if !pointer => "false".to_owned(),
         (None, _) => "nil".to_owned(),
-        (Some(Json::Text(text)), _) => format!("{}{}", if pointer { "&" } else { "" }, gotext::quote(&short(text))),
+        (Some(Json::Text(text)), _) => format!("{}{}", if pointer { "&" } else { "" }, gotext::quote(&shorten(text))),
         (Some(scalar @ (Json::Bool(_) | Json::Int(_) | Json::Float(_))), _) => {
             format!("{}{scalar}", if pointer { "&" } else { "" })
         }
         (Some(Json::List(items)), Some(KeywordShape::Set)) => {
-            let items: Vec<String> = items.iter().take(10).map(|item| short(&item.to_string())).collect();
+            let items: Vec<String> = items.iter().take(10).map(|item| shorten(&item.to_string())).collect();
             format!("{{{}}}", items.join(", "))
         }
         (Some(_), _) => "<complex value>".to_owned(),
@@ -117,7 +117,7 @@ pub fn short_form(difference: &TypedDifference) -> String {
     format!("{go_name} {before} -> {after}{changed}")
 }
 
-fn short(text: &str) -> String {
+fn shorten(text: &str) -> String {
     super::super::words::cut(text)
 }
 

@@ -61,12 +61,12 @@ pub fn of_node(live: &JsonMap, desired: &JsonMap, options: &CrdifyOptions) -> Ve
     if !rest.is_empty() {
         let changes: Vec<String> = rest.iter().map(|difference| typed::short_form(difference)).collect();
         let text = format!("unhandled changes found ({})", changes.join("; "));
-        failures.push(FailedValidation { validation: UNHANDLED, text, whole: whole(&rest) });
+        failures.push(FailedValidation { validation: UNHANDLED, text, whole: list_differences(&rest) });
     }
     failures
 }
 
-fn whole(rest: &[&TypedDifference]) -> String {
+fn list_differences(rest: &[&TypedDifference]) -> String {
     let json = |value: Option<&Json>| value.map(Json::to_string).unwrap_or_default();
     rest.iter().map(|d| format!("{} {} -> {}\n", d.keyword, json(d.live), json(d.desired))).collect()
 }

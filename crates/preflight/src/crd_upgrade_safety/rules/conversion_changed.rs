@@ -24,7 +24,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 version before you deploy this",
             "the live CRD converts with a webhook",
         ),
-        (Some(was), Some(now)) if !same(&was, &now) => (
+        (Some(was), Some(now)) if !is_same_webhook(&was, &now) => (
             "the conversion webhook changes",
             "make sure that the new webhook answers, and that it can read everything that the old one wrote",
             "the live CRD has a different webhook",
@@ -41,7 +41,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
 
 /// Whether both are the same webhook. The CA bundle is often injected by another tool, and the server defaults the
 /// port, so neither is compared.
-fn same(was: &ConversionClientConfig, now: &ConversionClientConfig) -> bool {
+fn is_same_webhook(was: &ConversionClientConfig, now: &ConversionClientConfig) -> bool {
     let service = |config: &ConversionClientConfig| {
         let service = config.service.clone();
         service.map(|ServiceReference { namespace, name, path, .. }| (namespace, name, path))

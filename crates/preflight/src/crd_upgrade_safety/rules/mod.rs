@@ -96,14 +96,18 @@ macro_rules! effects {
     };
 }
 
-const fn beyond(semantic: Severity) -> Weight {
+const fn beyond_documented(semantic: Severity) -> Weight {
     Weight::Beyond { semantic }
 }
 
 pub(crate) const INDIRECT_CHANGE: Rule = rule!("IndirectChange", Unknown, [], Judge::Proof);
 
-pub(crate) const SERVED_VERSION_LOSES_FIELDS: Rule =
-    rule!("ServedVersionLosesFields", beyond(Severity::Warning), [], Judge::Crd(served_version_loses_fields::judge));
+pub(crate) const SERVED_VERSION_LOSES_FIELDS: Rule = rule!(
+    "ServedVersionLosesFields",
+    beyond_documented(Severity::Warning),
+    [],
+    Judge::Crd(served_version_loses_fields::judge)
+);
 
 /// Every rule, sorted by name. Violations of one node are reported in this order.
 pub static RULES: &[Rule] = &[
@@ -115,8 +119,8 @@ pub static RULES: &[Rule] = &[
     ),
     effects!("AllOfChange", ALL_OF),
     rule!("AnyOfChange", Unknown, [Claim::all("anyOf")], Judge::Node(any_of_change::judge)),
-    rule!("CRDInvalid", beyond(Severity::Error), [], Judge::Server),
-    rule!("ConversionChanged", beyond(Severity::Warning), [], Judge::Crd(conversion_changed::judge)),
+    rule!("CRDInvalid", beyond_documented(Severity::Error), [], Judge::Server),
+    rule!("ConversionChanged", beyond_documented(Severity::Warning), [], Judge::Crd(conversion_changed::judge)),
     effects!("EmbeddedResourceChange", EMBEDDED_RESOURCE),
     effects!("ExclusiveMaximumChange", EXCLUSIVE_MAXIMUM),
     effects!("ExclusiveMinimumChange", EXCLUSIVE_MINIMUM),
@@ -128,7 +132,7 @@ pub static RULES: &[Rule] = &[
         [Claim::all("x-kubernetes-int-or-string")],
         Judge::Node(int_or_string_change::judge)
     ),
-    rule!("KindChanged", beyond(Severity::Error), [], Judge::Crd(kind_changed::judge)),
+    rule!("KindChanged", beyond_documented(Severity::Error), [], Judge::Crd(kind_changed::judge)),
     rule!(
         "ListMapKeysChange",
         Unknown,
@@ -138,31 +142,36 @@ pub static RULES: &[Rule] = &[
     rule!("ListTypeChange", Unknown, [Claim::all("x-kubernetes-list-type")], Judge::Node(list_type_change::judge)),
     effects!("MapTypeChange", MAP_TYPE),
     effects!("MultipleOfChange", MULTIPLE_OF),
-    rule!("NameRemoved", beyond(Severity::Warning), [], Judge::Crd(name_removed::judge)),
+    rule!("NameRemoved", beyond_documented(Severity::Warning), [], Judge::Crd(name_removed::judge)),
     rule!(
         "NoDefaultAdded",
         Forbidden,
-        [Claim::on("default", &[Transition::Added])],
+        [Claim::on_transitions("default", &[Transition::Added])],
         Judge::Node(no_default_added::judge)
     ),
     rule!(
         "NoDefaultChanged",
         Forbidden,
-        [Claim::on("default", &[Transition::Changed])],
+        [Claim::on_transitions("default", &[Transition::Changed])],
         Judge::Node(no_default_changed::judge)
     ),
     rule!(
         "NoDefaultRemoved",
         Forbidden,
-        [Claim::on("default", &[Transition::Removed])],
+        [Claim::on_transitions("default", &[Transition::Removed])],
         Judge::Node(no_default_removed::judge)
     ),
-    rule!("NoEnumAdded", Forbidden, [Claim::on("enum", &[Transition::Added])], Judge::Node(no_enum_added::judge)),
+    rule!(
+        "NoEnumAdded",
+        Forbidden,
+        [Claim::on_transitions("enum", &[Transition::Added])],
+        Judge::Node(no_enum_added::judge)
+    ),
     // Removing the whole enum removes no value: the keyword is claimed, and nothing is reported.
     rule!(
         "NoEnumValueRemoved",
         Forbidden,
-        [Claim::on("enum", &[Transition::Changed, Transition::Removed])],
+        [Claim::on_transitions("enum", &[Transition::Changed, Transition::Removed])],
         Judge::Node(no_enum_value_removed::judge)
     ),
     rule!("NoExistingFieldRemoved", Forbidden, [], Judge::Removed(no_existing_field_removed::judge)),
@@ -184,18 +193,38 @@ pub static RULES: &[Rule] = &[
     effects!("PatternChange", PATTERN),
     effects!("PreserveUnknownFieldsChange", PRESERVE_UNKNOWN_FIELDS),
     rule!("PreservedFieldDescribed", Unknown, [], Judge::Added(preserved_field_described::judge)),
-    rule!("PrinterColumnRemoved", beyond(Severity::Info), [], Judge::Crd(printer_column_removed::judge)),
+    rule!("PrinterColumnRemoved", beyond_documented(Severity::Info), [], Judge::Crd(printer_column_removed::judge)),
     rule!("PruningTurnedOn", Unknown, [], Judge::Crd(pruning_turned_on::judge)),
-    rule!("ScaleFieldRestricted", beyond(Severity::Error), [], Judge::Crd(scale_field_restricted::judge)),
-    rule!("ScalePathChanged", beyond(Severity::Warning), [], Judge::Crd(scale_path_changed::judge)),
-    rule!("SelectableFieldRemoved", beyond(Severity::Error), [], Judge::Crd(selectable_field_removed::judge)),
+    rule!("ScaleFieldRestricted", beyond_documented(Severity::Error), [], Judge::Crd(scale_field_restricted::judge)),
+    rule!("ScalePathChanged", beyond_documented(Severity::Warning), [], Judge::Crd(scale_path_changed::judge)),
+    rule!(
+        "SelectableFieldRemoved",
+        beyond_documented(Severity::Error),
+        [],
+        Judge::Crd(selectable_field_removed::judge)
+    ),
     SERVED_VERSION_LOSES_FIELDS,
     rule!("ServedVersionRemoved", Forbidden, [], Judge::Crd(served_version_removed::judge)),
-    rule!("ServedVersionsDiffer", beyond(Severity::Warning), [], Judge::Versions(served_versions_differ::judge)),
-    rule!("StatusSubresourceAdded", beyond(Severity::Warning), [], Judge::Crd(status_subresource_added::judge)),
-    rule!("StorageVersionLosesFields", beyond(Severity::Error), [], Judge::Crd(storage_version_loses_fields::judge)),
-    rule!("StorageVersionMoved", beyond(Severity::Info), [], Judge::Crd(storage_version_moved::judge)),
-    rule!("SubresourceRemoved", beyond(Severity::Error), [], Judge::Crd(subresource_removed::judge)),
+    rule!(
+        "ServedVersionsDiffer",
+        beyond_documented(Severity::Warning),
+        [],
+        Judge::Versions(served_versions_differ::judge)
+    ),
+    rule!(
+        "StatusSubresourceAdded",
+        beyond_documented(Severity::Warning),
+        [],
+        Judge::Crd(status_subresource_added::judge)
+    ),
+    rule!(
+        "StorageVersionLosesFields",
+        beyond_documented(Severity::Error),
+        [],
+        Judge::Crd(storage_version_loses_fields::judge)
+    ),
+    rule!("StorageVersionMoved", beyond_documented(Severity::Info), [], Judge::Crd(storage_version_moved::judge)),
+    rule!("SubresourceRemoved", beyond_documented(Severity::Error), [], Judge::Crd(subresource_removed::judge)),
     rule!(
         "UnknownChange",
         Unknown,
@@ -210,13 +239,18 @@ pub static RULES: &[Rule] = &[
         ],
         Judge::Node(unknown_change::judge)
     ),
-    rule!("UnservedVersionRemoved", beyond(Severity::Warning), [], Judge::Crd(unserved_version_removed::judge)),
+    rule!(
+        "UnservedVersionRemoved",
+        beyond_documented(Severity::Warning),
+        [],
+        Judge::Crd(unserved_version_removed::judge)
+    ),
     rule!(
         "ValidationRuleChange",
         Unknown,
         [Claim::all("x-kubernetes-validations")],
         Judge::Node(validation_rule_change::judge)
     ),
-    rule!("VersionDeprecated", beyond(Severity::Info), [], Judge::Crd(version_deprecated::judge)),
-    rule!("VersionUnserved", beyond(Severity::Warning), [], Judge::Crd(version_unserved::judge)),
+    rule!("VersionDeprecated", beyond_documented(Severity::Info), [], Judge::Crd(version_deprecated::judge)),
+    rule!("VersionUnserved", beyond_documented(Severity::Warning), [], Judge::Crd(version_unserved::judge)),
 ];

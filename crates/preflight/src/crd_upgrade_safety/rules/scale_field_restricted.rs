@@ -8,7 +8,7 @@ use gantry_core::resource::Step;
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
-        let added = desired.scale_paths().beside(&live.scale_paths());
+        let added = desired.scale_paths().without_paths_of(&live.scale_paths());
         if added.is_empty() {
             continue;
         }

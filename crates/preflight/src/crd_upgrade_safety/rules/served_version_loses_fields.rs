@@ -17,10 +17,10 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         }
         if let Some(live) = pair.live.served(&version.name) {
             if !pair.live.converts_by_webhook() {
-                lost = lost_fields::without(lost, &lost_fields::lost_in_storage(&pair.live, live));
+                lost = lost_fields::without_known(lost, &lost_fields::lost_in_storage(&pair.live, live));
             }
             // That the storage version changes is reported by itself.
-            lost = lost_fields::without(lost, &storage_version_loses_fields::lost_by(pair, live));
+            lost = lost_fields::without_known(lost, &storage_version_loses_fields::lost_by(pair, live));
         }
         lost
     };
@@ -57,7 +57,7 @@ fn find_losses(
         };
         let lost = not_stored(version);
         if !lost.is_empty() {
-            let (listed, them) = (words::listed(&lost), them(&lost));
+            let (listed, them) = (words::listed(&lost), pronoun(&lost));
             add(
                 format!("what is written at {name} loses {listed}: the storage version {stored_at} lacks {them}"),
                 format!("add {listed} to {stored_at} as well, or convert with a webhook"),
@@ -66,7 +66,7 @@ fn find_losses(
         }
         let lost = dropped(version);
         if !lost.is_empty() {
-            let (listed, them) = (words::listed(&lost), them(&lost));
+            let (listed, them) = (words::listed(&lost), pronoun(&lost));
             add(
                 format!(
                     "every write at {name}, even of a label, drops {listed} from the object: {name} lacks {them}, and the \
@@ -82,6 +82,6 @@ fn find_losses(
     found
 }
 
-fn them(fields: &[String]) -> &'static str {
+fn pronoun(fields: &[String]) -> &'static str {
     if fields.len() == 1 { "it" } else { "them" }
 }

@@ -50,5 +50,5 @@ pub fn lost_by(pair: &CrdPair, version: &CrdVersion) -> Vec<String> {
         return lost;
     }
     // What the live storage version lacks too is lost with the next write today already.
-    lost_fields::without(lost, &lost_fields::lost_in_storage(&pair.live, version))
+    lost_fields::without_known(lost, &lost_fields::lost_in_storage(&pair.live, version))
 }

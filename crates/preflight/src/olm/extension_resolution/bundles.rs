@@ -38,13 +38,13 @@ fn check_bundle(
     };
     let support = check_support(BundleDetail::Bundle(&bundle.content), &profile);
     for unchecked in &support.unchecked {
-        context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.shown()));
+        context.notices.add(format!("bundle {}: could not check {unchecked}", bundle.to_text()));
     }
     if names_operator_conditions(bundle) {
         context.notices.add(format!(
             "bundle {} has permissions for OperatorConditions, which OLM v1 does not support: the operator cannot \
              block updates with them; pin its version instead",
-            bundle.shown()
+            bundle.to_text()
         ));
     }
     let violations = support.unsupported.into_iter().map(|unsupported| {
@@ -60,7 +60,7 @@ fn check_bundle(
             bundle::CsvStep::Key(key) => Step::from(*key),
             bundle::CsvStep::Index(index) => Step::from(*index),
         };
-        let message = format!("bundle {}: {}", bundle.shown(), sanitize(&unsupported.text));
+        let message = format!("bundle {}: {}", bundle.to_text(), sanitize(&unsupported.text));
         Violation::new(
             doc,
             ViolationSubject::Bundle(index),

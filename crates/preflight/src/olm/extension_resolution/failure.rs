@@ -221,7 +221,8 @@ impl<'a> FailedExtension<'a> {
         else {
             return Vec::new();
         };
-        let edges = graph.ways(&from(installed)).ok().and_then(|ways| ways.to(target)).unwrap_or_default();
+        let edges =
+            graph.find_ways(&installed_ref(installed)).ok().and_then(|ways| ways.edges_to(target)).unwrap_or_default();
         edges.iter().map(|edge| version_at(package, edge)).collect()
     }
 
@@ -245,7 +246,7 @@ impl<'a> FailedExtension<'a> {
         let mut help = match self.graph(in_range) {
             Some((graph, package, _)) => {
                 let mut seen = BTreeSet::new();
-                let next = graph.edges(&from(installed)).into_iter().map(|edge| version_at(package, &edge));
+                let next = graph.edges(&installed_ref(installed)).into_iter().map(|edge| version_at(package, &edge));
                 let next: Vec<String> = next.filter(|version| seen.insert(version.clone())).collect();
                 has_next = !next.is_empty();
                 match has_next {
@@ -298,7 +299,7 @@ impl<'a> FailedExtension<'a> {
 }
 
 /// The installed bundle, as the start of an upgrade path.
-pub fn from(installed: &InstalledBundle) -> InstalledBundleRef<'_> {
+pub fn installed_ref(installed: &InstalledBundle) -> InstalledBundleRef<'_> {
     let version = version_of(installed).ok().map(|found| found.version);
     InstalledBundleRef { name: Some(&installed.name), version }
 }
@@ -310,7 +311,7 @@ fn version_at(package: &Package, edge: &UpgradeEdge<'_>) -> String {
 /// How an edge of these channels leads from the installed bundle to another one, if one does.
 pub fn has_edge(package: &Package, channels: &[String], installed: &InstalledBundle, to: &str) -> Option<By> {
     let graph = UpgradeGraph::new(package, channels);
-    let edges = graph.edges(&from(installed));
+    let edges = graph.edges(&installed_ref(installed));
     edges.iter().find(|edge| edge.to == to).map(|edge| edge.by)
 }
 

@@ -34,7 +34,7 @@ pub fn report_resolution(
     let resolution = Resolution { asked, resolved };
     found.violations.extend(resolution.update());
     found.violations.extend(resolution.deprecated());
-    found.violations.extend(resolution.tied());
+    found.violations.extend(resolution.tie_violation());
     // A bundle among the manifests is checked by `bundles`.
     let support = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
         Some(_) => Support::default(),
@@ -135,7 +135,7 @@ impl Resolution<'_> {
         all.filter(|name| named.is_empty() || named.iter().any(|named| named == name)).collect()
     }
 
-    fn tied(&self) -> Option<Violation> {
+    fn tie_violation(&self) -> Option<Violation> {
         let ResolvedCatalogBundle { tied, bundle, version, catalog, .. } = self.resolved;
         if tied.is_empty() {
             return None;

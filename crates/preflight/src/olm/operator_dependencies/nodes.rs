@@ -56,7 +56,7 @@ pub struct OperatorNode {
 
 impl OperatorNode {
     /// The name for messages: `a.v1.0.0 in namespace ns`, `a.v1.0.0 (ClusterExtension a)`.
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         let (kind, namespace, _) = &self.object;
         let name = sanitize(&self.name);
         match (kind.as_str(), namespace) {
@@ -191,7 +191,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Opera
             deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
-            let after = context.olm.after(change);
+            let after = context.olm.object_after(change);
             match live.subscription(object, &after, &nodes.before, &mut problems) {
                 Ok(node) => deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node })),
                 Err(SubscriptionError::Unknown(error)) => nodes.unchecked.push(error),

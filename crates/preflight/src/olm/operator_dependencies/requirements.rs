@@ -92,16 +92,18 @@ struct RequirementComparison<'a> {
 }
 
 impl<'a> RequirementComparison<'a> {
-    fn after(&self) -> impl Iterator<Item = &'a OperatorNode> {
+    fn operators_after(&self) -> impl Iterator<Item = &'a OperatorNode> {
         self.nodes.after.iter()
     }
 
     /// Reports remaining operators that lose what they require. Returns versions of them that would still work.
     fn dependents(&self, found: &mut ViolationsFound) -> Vec<(&'a Package, &'a PackageBundle)> {
-        let (before, after) =
-            (InstalledOperators::new(self.nodes.before.iter(), None), InstalledOperators::new(self.after(), None));
+        let (before, after) = (
+            InstalledOperators::new(self.nodes.before.iter(), None),
+            InstalledOperators::new(self.operators_after(), None),
+        );
         let mut together = Vec::new();
-        for node in self.after().filter(|node| node.subject.is_none()) {
+        for node in self.operators_after().filter(|node| node.subject.is_none()) {
             for requirement in &node.requires {
                 let lost = before.holds(requirement) && !after.holds(requirement);
                 let unserved = requirement.apis().into_iter().find(|api| self.served.drops(api).is_some());
@@ -155,7 +157,7 @@ impl<'a> RequirementComparison<'a> {
         if let Some((_, object)) = self.nodes.removed.iter().find(|(node, _)| node.object == provider.object) {
             return Some((provider, OperatorRemoval::Deleted(object)));
         }
-        let mut deployed = self.after().filter(|node| node.subject.is_some());
+        let mut deployed = self.operators_after().filter(|node| node.subject.is_some());
         Some((provider, OperatorRemoval::Replaced(deployed.find(|node| node.is_same(provider))?)))
     }
 
@@ -171,7 +173,7 @@ impl<'a> RequirementComparison<'a> {
                 if other.name == node.name {
                     return false;
                 }
-                let others = self.after().filter(|after| after.object != node.object);
+                let others = self.operators_after().filter(|after| after.object != node.object);
                 let installed = InstalledOperators::new(others.chain([&other]), Some(self.served));
                 other.requires.iter().all(|requirement| installed.holds(requirement))
             });
@@ -181,14 +183,14 @@ impl<'a> RequirementComparison<'a> {
 
     /// Reports requirements of the operators of the deploy that are not met.
     fn deployed(&self, together: &[(&Package, &PackageBundle)], found: &mut ViolationsFound) {
-        let after = InstalledOperators::new(self.after(), Some(self.served));
+        let after = InstalledOperators::new(self.operators_after(), Some(self.served));
         let updated: Vec<OperatorNode> = together
             .iter()
             .map(|(package, bundle)| OperatorNode::of_bundle(package, bundle, &mut Vec::new()))
             .collect();
-        let with_them =
-            (!updated.is_empty()).then(|| InstalledOperators::new(self.after().chain(&updated), Some(self.served)));
-        for (node, subject) in self.after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
+        let with_them = (!updated.is_empty())
+            .then(|| InstalledOperators::new(self.operators_after().chain(&updated), Some(self.served)));
+        for (node, subject) in self.operators_after().filter_map(|node| Some((node, node.subject.as_ref()?))) {
             for requirement in &node.requires {
                 match after.evaluate(requirement) {
                     Some(true) => continue,
@@ -227,7 +229,7 @@ impl<'a> RequirementComparison<'a> {
                     let package = read.as_ref().ok()?.packages.get(name)?;
                     let matches =
                         |bundle: &&PackageBundle| bundle.version().is_ok_and(|found| versions.contains(&found.version));
-                    Some(shown(catalog, package, package.by_version().into_iter().find(matches)?))
+                    Some(describe_bundle(catalog, package, package.by_version().into_iter().find(matches)?))
                 });
                 packages.collect()
             }
@@ -243,7 +245,7 @@ impl<'a> RequirementComparison<'a> {
                         let node = OperatorNode::of_bundle(package, bundle, &mut Vec::new());
                         compound.holds([&node as &dyn InstalledOperator]) == Some(true)
                     };
-                    Some(shown(catalog, package, package.by_version().into_iter().find(meets)?))
+                    Some(describe_bundle(catalog, package, package.by_version().into_iter().find(meets)?))
                 });
                 fitting.collect()
             }
@@ -262,7 +264,7 @@ impl<'a> RequirementComparison<'a> {
     /// Reports APIs that two operators provide after the deploy, if the deploy installs at least one of them.
     fn owned_twice(&self, found: &mut ViolationsFound) {
         let mut owners: BTreeMap<&Api, Vec<&OperatorNode>> = BTreeMap::new();
-        for node in self.after() {
+        for node in self.operators_after() {
             for api in &node.provides {
                 owners.entry(api).or_default().push(node);
             }
@@ -281,7 +283,7 @@ impl<'a> RequirementComparison<'a> {
                 sanitize(&api.kind),
                 sanitize(&api.group),
                 sanitize(&api.version),
-                nodes.iter().map(|node| node.shown()).collect::<Vec<_>>().join(", ")
+                nodes.iter().map(|node| node.to_text()).collect::<Vec<_>>().join(", ")
             );
             let help = "keep one of them; if one is an update of the other, say so with replaces or skips".to_owned();
             found.violations.push(violation(&API_OWNED_TWICE, subject, message, help));
@@ -298,7 +300,7 @@ fn provided(contents: &Contents) -> BTreeMap<Api, Vec<String>> {
             for bundle in package.by_version() {
                 for api in dependency::provided(&bundle.properties) {
                     if of_package.insert(api.clone()) {
-                        known.entry(api).or_default().push(shown(catalog, package, bundle));
+                        known.entry(api).or_default().push(describe_bundle(catalog, package, bundle));
                     }
                 }
             }
@@ -308,7 +310,7 @@ fn provided(contents: &Contents) -> BTreeMap<Api, Vec<String>> {
 }
 
 /// `a.v1.0.0 of package a (catalog operatorhubio)`
-fn shown(catalog: &str, package: &Package, bundle: &PackageBundle) -> String {
+fn describe_bundle(catalog: &str, package: &Package, bundle: &PackageBundle) -> String {
     format!("{} of package {} (catalog {catalog})", sanitize(&bundle.name), sanitize(&package.name))
 }
 
@@ -324,21 +326,21 @@ fn lost_message(
     removal: &OperatorRemoval<'_>,
 ) -> String {
     let removal = match removal {
-        OperatorRemoval::Replaced(instead) => format!("its replacement {} does not", instead.shown()),
+        OperatorRemoval::Replaced(instead) => format!("its replacement {} does not", instead.to_text()),
         OperatorRemoval::Deleted(_) => "is deleted".to_owned(),
     };
     format!(
         "bundle {} requires an operator {}: {} provides it, but {removal}",
-        node.shown(),
+        node.to_text(),
         sanitize(&requirement.to_string()),
-        provider.shown()
+        provider.to_text()
     )
 }
 
 fn unserved_message(node: &OperatorNode, requirement: &BundleRequirement, api: &Api) -> String {
     format!(
         "bundle {} requires an operator {}, but the CRD of the manifests no longer serves {}",
-        node.shown(),
+        node.to_text(),
         sanitize(&requirement.to_string()),
         sanitize(&api.version)
     )

@@ -10,7 +10,7 @@ use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
 use super::violation;
 use crate::objects::effect::ObjectImpact;
-use crate::objects::survey::{IncompleteListReason, ObjectSelection, survey};
+use crate::objects::survey::{IncompleteListReason, ObjectSelection, survey_objects};
 use crate::objects::{PAGE_SIZE, Upgrade, Wants, compare};
 use crate::pair::UpgradedCrd;
 use crate::{Context, CouldNotCheck, ViolationsFound};
@@ -25,7 +25,7 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
     for pair in UpgradedCrd::all(&context.plan.changes) {
         let owners: Vec<&OperatorNode> = nodes.after.iter().filter(|node| node.crds.contains(&pair.name)).collect();
         // OLM copies a ClusterServiceVersion to other namespaces, so one name is one operator.
-        let operators: BTreeMap<&str, String> = owners.iter().map(|owner| (&*owner.name, owner.shown())).collect();
+        let operators: BTreeMap<&str, String> = owners.iter().map(|owner| (&*owner.name, owner.to_text())).collect();
         if operators.len() < 2 {
             continue;
         }
@@ -60,7 +60,7 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
 /// Reports objects that the new schema refuses, even if the API server tolerates that on an update (ratcheting).
 async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut ViolationsFound) {
     let selection = ObjectSelection { page_size: PAGE_SIZE, ..ObjectSelection::default() };
-    let surveyed = survey(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
+    let surveyed = survey_objects(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
     found.unchecked.extend(surveyed.error.clone());
     for list in &surveyed.lists {
         match &list.read {

@@ -21,11 +21,11 @@ impl<'a> FootprintReader<'a, '_> {
                 Term::Place(place) => keys.iter().for_each(|key| self.constant(&place, key, false)),
                 Term::Absent => return Term::Absent,
                 Term::Constant(_) | Term::Decided => {}
-                _ => self.gap("a map that it builds"),
+                _ => self.add_unsupported("a map that it builds"),
             }
             return Term::Decided;
         }
-        self.gap("a selection that is not supported");
+        self.add_unsupported("a selection that is not supported");
         Term::Unknown
     }
 
@@ -67,7 +67,7 @@ impl<'a> FootprintReader<'a, '_> {
                 return Term::Cased(place, Case::Lower);
             }
             (function @ ("contains" | "startsWith" | "endsWith"), Some(Term::Cased(place, case)), Some(text)) => {
-                self.cased(&place, case, &text, |text| match function {
+                self.record_case_comparison(&place, case, &text, |text| match function {
                     "startsWith" => format!(r"\A{text}"),
                     "endsWith" => format!(r"{text}\z"),
                     _ => text.to_owned(),
@@ -94,7 +94,7 @@ impl<'a> FootprintReader<'a, '_> {
             }
             _ => {}
         }
-        self.gap(format!("{}()", call.function));
+        self.add_unsupported(format!("{}()", call.function));
         Term::Unknown
     }
 
@@ -122,7 +122,7 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     /// Records a comparison of an upper- or lower-cased string with a constant, as a pattern of the string itself.
-    pub(super) fn cased(
+    pub(super) fn record_case_comparison(
         &mut self,
         place: &FootprintPlace<'a>,
         case: Case,

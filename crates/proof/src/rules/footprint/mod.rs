@@ -13,7 +13,7 @@ use crate::keywords as kw;
 use gantry_k8s_cel::ast::{BinaryOperator, Expr, Literal, Macro, MacroKind, SelectionStep};
 use gantry_k8s_cel::{parse_rule, unescape};
 use normal::normal;
-use place::{FootprintPlace, defaults_at, is_absent, item, kind, plain, value};
+use place::{FootprintPlace, constraining_keywords, defaults_at, is_absent, item, kind, value};
 use shape::{is_of_each, is_paired, uncounted};
 use variables::mentions;
 pub(super) use variables::parts;
@@ -99,7 +99,7 @@ pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root
 }
 
 impl<'a> FootprintReader<'a, '_> {
-    fn gap(&mut self, why: impl Into<String>) {
+    fn add_unsupported(&mut self, why: impl Into<String>) {
         self.footprint.unsupported.insert(why.into());
     }
 
@@ -115,7 +115,7 @@ impl<'a> FootprintReader<'a, '_> {
                 self.view(&place);
             }
             Term::Place(_) | Term::Size(_) | Term::Cased(..) | Term::Count(_) | Term::Unknown => {
-                self.gap("an expression that it does not compare with a constant")
+                self.add_unsupported("an expression that it does not compare with a constant")
             }
         }
     }
@@ -137,7 +137,7 @@ impl<'a> FootprintReader<'a, '_> {
                     Term::Place(place)
                 }
                 None => {
-                    self.gap("a selection that is not supported");
+                    self.add_unsupported("a selection that is not supported");
                     Term::Unknown
                 }
             },
@@ -152,7 +152,7 @@ impl<'a> FootprintReader<'a, '_> {
                 Term::Decided => Term::Decided,
                 Term::Absent => Term::Absent,
                 _ => {
-                    self.gap(CALCULATED);
+                    self.add_unsupported(CALCULATED);
                     Term::Unknown
                 }
             },
@@ -182,8 +182,8 @@ impl<'a> FootprintReader<'a, '_> {
                     match self.term(result) {
                         Term::Decided | Term::Constant(_) | Term::Absent => {}
                         Term::Place(place) if kind(place.schema) == "boolean" => {}
-                        term if is_scalar(&term) => self.gap(CHOSEN),
-                        _ => self.gap("a conditional between whole values"),
+                        term if is_scalar(&term) => self.add_unsupported(CHOSEN),
+                        _ => self.add_unsupported("a conditional between whole values"),
                     }
                 }
                 Term::Decided
@@ -193,7 +193,7 @@ impl<'a> FootprintReader<'a, '_> {
                 for (item, _) in items {
                     self.term(item);
                 }
-                self.gap("a list that it builds");
+                self.add_unsupported("a list that it builds");
                 Term::Unknown
             }
             Expr::Map(entries) => {
@@ -201,7 +201,7 @@ impl<'a> FootprintReader<'a, '_> {
                     self.term(key);
                     self.term(value);
                 }
-                self.gap("a map that it builds");
+                self.add_unsupported("a map that it builds");
                 Term::Unknown
             }
             Expr::Call(call) => self.call(call),
@@ -268,14 +268,14 @@ impl<'a> FootprintReader<'a, '_> {
             Some(place) => {
                 self.view(&place);
             }
-            None => self.gap("a selection that is not supported"),
+            None => self.add_unsupported("a selection that is not supported"),
         }
         Term::Decided
     }
 
     fn binary(&mut self, first: &Expr, rest: &[(BinaryOperator, Expr)]) -> Term<'a> {
         if let [(BinaryOperator::In, list)] = rest {
-            return self.within(first, list);
+            return self.membership_term(first, list);
         }
         let mut terms = vec![self.term(first)];
         terms.extend(rest.iter().map(|(_, operand)| self.term(operand)));
@@ -293,8 +293,8 @@ impl<'a> FootprintReader<'a, '_> {
                     self.compare(left, right, is_order);
                 }
             }
-            _ if terms.iter().all(is_scalar) => self.gap(CALCULATED),
-            _ => self.gap("arithmetic on whole values"),
+            _ if terms.iter().all(is_scalar) => self.add_unsupported(CALCULATED),
+            _ => self.add_unsupported("arithmetic on whole values"),
         }
         Term::Decided
     }
@@ -319,11 +319,11 @@ impl<'a> FootprintReader<'a, '_> {
             | (Term::Constant(Literal::String(text)), Term::Cased(place, case))
                 if !is_order =>
             {
-                self.cased(&place, case, &text, |text| format!(r"\A{text}\z"));
+                self.record_case_comparison(&place, case, &text, |text| format!(r"\A{text}\z"));
             }
             (Term::Place(left), Term::Place(right)) => self.compared_with(&left, &right, is_order),
-            (Term::Size(_), _) | (_, Term::Size(_)) => self.gap(SIZED),
-            _ => self.gap("a value that it does not compare with a constant"),
+            (Term::Size(_), _) | (_, Term::Size(_)) => self.add_unsupported(SIZED),
+            _ => self.add_unsupported("a value that it does not compare with a constant"),
         }
     }
 
@@ -333,20 +333,20 @@ impl<'a> FootprintReader<'a, '_> {
             (_, Literal::Null) | ("boolean", Literal::Bool(_)) => {}
             ("string" | "int-or-string", Literal::String(text)) => {
                 if is_order {
-                    self.gap("the order of strings");
+                    self.add_unsupported("the order of strings");
                 }
                 self.view(place).words.insert(text.clone());
             }
             ("integer" | "int-or-string", Literal::Int(number)) => {
                 self.view(place).integers.insert(*number);
                 if is_order && number_or_text {
-                    self.gap("the order of values that can be strings");
+                    self.add_unsupported("the order of values that can be strings");
                 }
             }
             ("number", Literal::Double(number)) => self.view(place).fractions.push(*number),
             #[allow(clippy::cast_precision_loss)] // A neighbour of the constant is as good.
             ("number", Literal::Int(number)) => self.view(place).fractions.push(*number as f64),
-            _ => self.gap("a constant of another type"),
+            _ => self.add_unsupported("a constant of another type"),
         }
     }
 
@@ -354,17 +354,17 @@ impl<'a> FootprintReader<'a, '_> {
         let kinds = (kind(left.schema), kind(right.schema));
         let is_scalar = |kind: &str| matches!(kind, "string" | "integer" | "number" | "boolean");
         if kinds.0 != kinds.1 || !is_scalar(kinds.0) || is_order && kinds.0 == "string" {
-            self.gap("a comparison of whole values");
+            self.add_unsupported("a comparison of whole values");
         }
         // Comparing values of several items with each other involves more than two values.
         let last_list =
             |place: &FootprintPlace<'_>| place.path.iter().rposition(|key| !matches!(key, ViewStep::Field(_)));
         let (a, b) = (last_list(left), last_list(right));
         if a != b || a.is_some_and(|end| left.path[..=end] != right.path[..=end]) {
-            self.gap("a comparison of values in different items");
+            self.add_unsupported("a comparison of values in different items");
         }
-        if plain(left.schema) != plain(right.schema) {
-            self.gap("a comparison of values with different schemas");
+        if constraining_keywords(left.schema) != constraining_keywords(right.schema) {
+            self.add_unsupported("a comparison of values with different schemas");
         }
         // A default of one place can equal a written value of the other.
         for place in [left, right] {
@@ -376,17 +376,17 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     /// `value in list`
-    fn within(&mut self, value: &Expr, list: &Expr) -> Term<'a> {
+    fn membership_term(&mut self, value: &Expr, list: &Expr) -> Term<'a> {
         if let Expr::List(items) = list {
             let value = self.term(value);
             for (item, _) in items {
                 match (&value, self.term(item)) {
                     (Term::Place(place), Term::Constant(constant)) => self.constant(&place.clone(), &constant, false),
                     (Term::Cased(place, case), Term::Constant(Literal::String(text))) => {
-                        self.cased(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
+                        self.record_case_comparison(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
                     }
                     (Term::Constant(_) | Term::Decided | Term::Absent, Term::Constant(_)) => {}
-                    _ => self.gap("a list that it builds"),
+                    _ => self.add_unsupported("a list that it builds"),
                 }
             }
             return Term::Decided;
@@ -399,13 +399,13 @@ impl<'a> FootprintReader<'a, '_> {
                 self.view(&place).kept += 1;
                 match item(place) {
                     Some(item) => self.constant(&item, &constant, false),
-                    None => self.gap("a list whose items are not described"),
+                    None => self.add_unsupported("a list whose items are not described"),
                 }
             }
             (Term::Constant(Literal::String(key)), Some(place)) => {
                 let is_map = self.entry(place, &key).is_some();
                 if !is_map {
-                    self.gap("a search for a field by name");
+                    self.add_unsupported("a search for a field by name");
                 }
             }
             (_, place) => {
@@ -415,7 +415,7 @@ impl<'a> FootprintReader<'a, '_> {
                         self.view(&item);
                     }
                 }
-                self.gap(LOOKED_FOR);
+                self.add_unsupported(LOOKED_FOR);
             }
         }
         Term::Decided
@@ -432,12 +432,12 @@ impl<'a> FootprintReader<'a, '_> {
             MacroKind::ExistsOne => 2,
             MacroKind::Filter if is_counted => 1,
             _ => {
-                self.gap("a macro that builds a list");
+                self.add_unsupported("a macro that builds a list");
                 2
             }
         };
         let (Some(target), [variable]) = (target, &of.variables[..]) else {
-            self.gap("a macro over something other than a list or map of the object");
+            self.add_unsupported("a macro over something other than a list or map of the object");
             return Term::Unknown;
         };
         if is_absent(&target) {
@@ -454,7 +454,7 @@ impl<'a> FootprintReader<'a, '_> {
             }),
         };
         let Some(element) = element else {
-            self.gap("a macro over something other than a list or map of the object");
+            self.add_unsupported("a macro over something other than a list or map of the object");
             return Term::Unknown;
         };
         // Inside a macro over another list, an item would have to be kept for each item of that list.
@@ -463,7 +463,7 @@ impl<'a> FootprintReader<'a, '_> {
         if self.is_paired && target.path.is_empty() {
             self.view(&target).is_paired |= self.scope.iter().any(is_mentioned);
         } else if self.scope.iter().any(is_mentioned) {
-            self.gap("a comparison of items of two lists");
+            self.add_unsupported("a comparison of items of two lists");
             self.view(&target).kept += 1;
         }
         self.view(&element);

@@ -13,7 +13,7 @@ const SPREAD: usize = 64;
 
 /// The rule in normal form.
 pub(super) fn normal(expr: Expr) -> Expr {
-    Normal { left: SPREAD }.of(expr)
+    Normal { left: SPREAD }.normalize(expr)
 }
 
 struct Normal {
@@ -21,30 +21,32 @@ struct Normal {
 }
 
 impl Normal {
-    fn of(&mut self, expr: Expr) -> Expr {
+    fn normalize(&mut self, expr: Expr) -> Expr {
         match expr {
             Expr::Has { operand, field } => match chain(&operand) {
                 Some(mut there) => {
-                    there.push(Expr::Has { operand: Box::new(plain(&operand)), field });
+                    there.push(Expr::Has { operand: Box::new(without_optional_steps(&operand)), field });
                     Expr::And(there)
                 }
                 None => Expr::Has { operand, field },
             },
-            Expr::Not(operand) => Expr::Not(Box::new(self.of(*operand))),
-            Expr::Negate(operand) => match self.of(*operand) {
-                choice @ Expr::Conditional { .. } => self.spread(choice, &|value| Expr::Negate(Box::new(value))),
+            Expr::Not(operand) => Expr::Not(Box::new(self.normalize(*operand))),
+            Expr::Negate(operand) => match self.normalize(*operand) {
+                choice @ Expr::Conditional { .. } => {
+                    self.expand_conditional(choice, &|value| Expr::Negate(Box::new(value)))
+                }
                 operand => Expr::Negate(Box::new(operand)),
             },
             Expr::And(operands) => Expr::And(self.all(operands)),
             Expr::Or(operands) => Expr::Or(self.all(operands)),
             Expr::Conditional { cases, otherwise } => Expr::Conditional {
-                cases: cases.into_iter().map(|(when, value)| (self.of(when), self.of(value))).collect(),
-                otherwise: Box::new(self.of(*otherwise)),
+                cases: cases.into_iter().map(|(when, value)| (self.normalize(when), self.normalize(value))).collect(),
+                otherwise: Box::new(self.normalize(*otherwise)),
             },
             Expr::Binary { first, rest } => {
                 let (operators, mut operands): (Vec<_>, Vec<Expr>) = rest.into_iter().unzip();
                 operands.insert(0, *first);
-                self.each(operands, &|operands| {
+                self.expand_operands(operands, &|operands| {
                     let mut operands = operands.into_iter();
                     let first = Box::new(operands.next().unwrap_or(Expr::Literal(Literal::Null)));
                     Expr::Binary { first, rest: operators.iter().copied().zip(operands).collect() }
@@ -53,41 +55,43 @@ impl Normal {
             Expr::Call(call) => match &call.args[..] {
                 [path, otherwise] if call.function == "orValue" && chain(path).is_some() => {
                     let there = Expr::And(chain(path).unwrap_or_default());
-                    self.of(Expr::Conditional {
-                        cases: vec![(there, plain(path))],
+                    self.normalize(Expr::Conditional {
+                        cases: vec![(there, without_optional_steps(path))],
                         otherwise: Box::new(otherwise.clone()),
                     })
                 }
                 [path] if call.function == "hasValue" && chain(path).is_some() => {
                     Expr::And(chain(path).unwrap_or_default())
                 }
-                [Expr::Macro(of)] if call.function == "size" && self.is_of_constants(of) => self.counted(of),
+                [Expr::Macro(of)] if call.function == "size" && self.is_of_constants(of) => {
+                    self.normalize_exists_one(of)
+                }
                 [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
                     Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
                 }
                 [Expr::Map(entries)] if call.function == "size" && entries.is_empty() => Expr::Literal(Literal::Int(0)),
-                args => self.each(args.to_vec(), &|args| Expr::Call(FunctionCall { args, ..call.clone() })),
+                args => self.expand_operands(args.to_vec(), &|args| Expr::Call(FunctionCall { args, ..call.clone() })),
             },
-            Expr::Path { root, steps } => match self.of(*root) {
+            Expr::Path { root, steps } => match self.normalize(*root) {
                 choice @ Expr::Conditional { .. } => {
-                    self.spread(choice, &|value| Expr::Path { root: Box::new(value), steps: steps.clone() })
+                    self.expand_conditional(choice, &|value| Expr::Path { root: Box::new(value), steps: steps.clone() })
                 }
                 root => Expr::Path { root: Box::new(root), steps },
             },
-            Expr::Macro(of) => self.over(*of),
+            Expr::Macro(of) => self.normalize_macro(*of),
             other => other,
         }
     }
 
     fn all(&mut self, exprs: Vec<Expr>) -> Vec<Expr> {
-        exprs.into_iter().map(|expr| self.of(expr)).collect()
+        exprs.into_iter().map(|expr| self.normalize(expr)).collect()
     }
 
     /// `made(operands)`, with conditionals among the operands expanded.
-    fn each(&mut self, operands: Vec<Expr>, made: &dyn Fn(Vec<Expr>) -> Expr) -> Expr {
+    fn expand_operands(&mut self, operands: Vec<Expr>, made: &dyn Fn(Vec<Expr>) -> Expr) -> Expr {
         let operands = self.all(operands);
         match operands.iter().position(|operand| matches!(operand, Expr::Conditional { .. })) {
-            Some(at) if self.left > 0 => self.spread(operands[at].clone(), &|value| {
+            Some(at) if self.left > 0 => self.expand_conditional(operands[at].clone(), &|value| {
                 let mut operands = operands.clone();
                 operands[at] = value;
                 made(operands)
@@ -97,15 +101,15 @@ impl Normal {
     }
 
     /// The conditional with `made` applied to each of its values.
-    fn spread(&mut self, choice: Expr, made: &dyn Fn(Expr) -> Expr) -> Expr {
+    fn expand_conditional(&mut self, choice: Expr, made: &dyn Fn(Expr) -> Expr) -> Expr {
         let Expr::Conditional { cases, otherwise } = choice else { return made(choice) };
         if self.left == 0 {
             return made(Expr::Conditional { cases, otherwise });
         }
         self.left -= 1;
         Expr::Conditional {
-            cases: cases.into_iter().map(|(when, value)| (when, self.of(made(value)))).collect(),
-            otherwise: Box::new(self.of(made(*otherwise))),
+            cases: cases.into_iter().map(|(when, value)| (when, self.normalize(made(value)))).collect(),
+            otherwise: Box::new(self.normalize(made(*otherwise))),
         }
     }
 
@@ -119,23 +123,24 @@ impl Normal {
 
     /// An expression with the same footprint as a macro that [`Self::is_of_constants`]: the conditions on all items
     /// decide it together.
-    fn counted(&mut self, of: &Macro) -> Expr {
+    fn normalize_exists_one(&mut self, of: &Macro) -> Expr {
         let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else {
             return Expr::Macro(Box::new(of.clone()));
         };
         self.left -= items.len();
-        let each = items.iter().map(|(item, _)| Expr::Not(Box::new(self.of(replaced(&of.body, variable, item)))));
+        let each =
+            items.iter().map(|(item, _)| Expr::Not(Box::new(self.normalize(replaced(&of.body, variable, item)))));
         let each: Vec<_> = each.map(|condition| (BinaryOperator::Equal, condition)).collect();
         Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
     }
 
-    fn over(&mut self, of: Macro) -> Expr {
+    fn normalize_macro(&mut self, of: Macro) -> Expr {
         if of.kind == MacroKind::ExistsOne && self.is_of_constants(&of) {
-            return self.counted(&of);
+            return self.normalize_exists_one(&of);
         }
-        let target = self.of(of.target.clone());
+        let target = self.normalize(of.target.clone());
         if matches!(target, Expr::Conditional { .. }) {
-            return self.spread(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
+            return self.expand_conditional(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
         }
         if let (Expr::List(items), MacroKind::All | MacroKind::Exists, [variable], None) =
             (&target, of.kind, &of.variables[..], &of.filter)
@@ -143,11 +148,11 @@ impl Normal {
             && items.len() <= self.left
         {
             self.left -= items.len();
-            let each = items.iter().map(|(item, _)| self.of(replaced(&of.body, variable, item))).collect();
+            let each = items.iter().map(|(item, _)| self.normalize(replaced(&of.body, variable, item))).collect();
             return if of.kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
         }
-        let filter = of.filter.as_ref().map(|filter| self.of(filter.clone()));
-        let body = self.of(of.body.clone());
+        let filter = of.filter.as_ref().map(|filter| self.normalize(filter.clone()));
+        let body = self.normalize(of.body.clone());
         Expr::Macro(Box::new(Macro { target, filter, body, ..of }))
     }
 }
@@ -161,7 +166,7 @@ fn chain(expr: &Expr) -> Option<Vec<Expr>> {
         SelectionStep::Field { name, .. } => {
             let operand = match at {
                 0 => (**root).clone(),
-                _ => plain(&Expr::Path { root: root.clone(), steps: steps[..at].to_vec() }),
+                _ => without_optional_steps(&Expr::Path { root: root.clone(), steps: steps[..at].to_vec() }),
             };
             Some(Expr::Has { operand: Box::new(operand), field: name.clone() })
         }
@@ -171,7 +176,7 @@ fn chain(expr: &Expr) -> Option<Vec<Expr>> {
 }
 
 /// The path without optional steps.
-fn plain(expr: &Expr) -> Expr {
+fn without_optional_steps(expr: &Expr) -> Expr {
     let Expr::Path { root, steps } = expr else { return expr.clone() };
     let taken = |step: &SelectionStep| match step {
         SelectionStep::Field { name, .. } => SelectionStep::Field { name: name.clone(), optional: false },

@@ -54,7 +54,7 @@ impl<'a> FootprintReader<'a, '_> {
                 }
                 SelectionStep::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
                     let index = usize::try_from(*index).ok().filter(|index| *index < 64)?;
-                    self.gap(FIXED);
+                    self.add_unsupported(FIXED);
                     let view = self.view(&place);
                     view.kept = view.kept.max(index + 1);
                     item(place)?
@@ -77,7 +77,7 @@ impl<'a> FootprintReader<'a, '_> {
         let is_resource = place.path.is_empty() && self.is_root || kw::embedded(place.schema);
         if place.path.is_empty() && self.is_root && name == "metadata" {
             // Rules are run on objects of one name only.
-            self.gap("the name of the object");
+            self.add_unsupported("the name of the object");
             return Some(FootprintPlace {
                 path: vec![ViewStep::Field(name.to_owned())],
                 schema: metadata(),
@@ -98,7 +98,7 @@ impl<'a> FootprintReader<'a, '_> {
             && !is_resource
             && kind(place.schema) == "object";
         if is_dropped && desired.is_some_and(|desired| kw::default_of(desired).is_none()) {
-            return Some(absent(place));
+            return Some(absent_place(place));
         }
         self.entry(place, name)
     }
@@ -160,7 +160,7 @@ pub(super) fn defaults_at<'s>(root: &'s Value, path: &[ViewStep]) -> Vec<&'s Val
 }
 
 /// The keywords of a schema that constrain a value.
-pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
+pub(super) fn constraining_keywords(schema: &Value) -> BTreeMap<&str, &Value> {
     let is_said = |key: &str| key == "default" || schema::is_left_out(key, Sense::Objects);
     let entries = schema.as_object().into_iter().flatten();
     entries.filter(|(key, _)| !is_said(key)).map(|(key, value)| (key.as_str(), value)).collect()
@@ -169,7 +169,7 @@ pub(super) fn plain(schema: &Value) -> BTreeMap<&str, &Value> {
 /// Represents all places that no object of live has.
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
-fn absent(place: FootprintPlace<'_>) -> FootprintPlace<'_> {
+fn absent_place(place: FootprintPlace<'_>) -> FootprintPlace<'_> {
     FootprintPlace { schema: &ABSENT, desired: None, ..place }
 }
 

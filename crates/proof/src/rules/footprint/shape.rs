@@ -86,7 +86,9 @@ fn count(expr: &Expr) -> Option<(&Macro, BinaryOperator, i64)> {
     let counted = |expr: &'_ Expr| matches!(expr, Expr::Call(call) if is_count(call));
     let (call, operator, number) = match (counted(first), &**first, second) {
         (true, call, Expr::Literal(Literal::Int(number))) => (call, *operator, *number),
-        (false, Expr::Literal(Literal::Int(number)), call) if counted(call) => (call, turned(*operator), *number),
+        (false, Expr::Literal(Literal::Int(number)), call) if counted(call) => {
+            (call, swap_operands(*operator), *number)
+        }
         _ => return None,
     };
     match call {
@@ -104,7 +106,7 @@ fn is_count(call: &FunctionCall) -> bool {
 }
 
 /// The operator for swapped operands.
-fn turned(operator: BinaryOperator) -> BinaryOperator {
+fn swap_operands(operator: BinaryOperator) -> BinaryOperator {
     match operator {
         BinaryOperator::Less => BinaryOperator::Greater,
         BinaryOperator::LessEqual => BinaryOperator::GreaterEqual,

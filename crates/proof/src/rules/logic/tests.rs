@@ -13,7 +13,7 @@ fn follows_at(schema: &Value, live: &[Value], desired: &Value) -> bool {
     let compiled = |rules: &[Value]| compile_rules(schema, rules, false);
     let asked = &compiled(std::slice::from_ref(desired))[0];
     assert_eq!(asked.problem(), None, "{desired}");
-    let mut logic = Logic::of(schema, live.iter().zip(compiled(live))).expect("no set of objects");
+    let mut logic = Logic::from_rules(schema, live.iter().zip(compiled(live))).expect("no set of objects");
     logic.implies(desired, asked, &|_| true)
 }
 
@@ -128,7 +128,7 @@ fn rules_that_the_server_may_abort_imply_nothing() {
         assert!(!follows(&list, &[aborted], &format!("{aborted} || size(self) == 7")), "{aborted}");
     }
     let set = json!({"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "set"});
-    assert!(Logic::of(&set, std::iter::empty()).is_none());
+    assert!(Logic::from_rules(&set, std::iter::empty()).is_none());
 }
 
 #[test]
@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn formulas_have_the_results_of_the_evaluator(rule in any_formula()) {
         let schema = fields();
-        let mut logic = Logic::of(&schema, std::iter::empty()).expect("no set");
+        let mut logic = Logic::from_rules(&schema, std::iter::empty()).expect("no set");
         let expr = parse_rule(&rule).expect("a rule").expect("an expression");
         let mut reader = FormulaReader { logic: &mut logic, atoms: BTreeSet::new(), size: 0, when: When::Always };
         let formula = reader.formula(&expr, WantedTruth::True);
@@ -216,7 +216,7 @@ proptest! {
             results[incomparable] = Some(FormulaTruth::Incomparable);
             results[number] = Some(FormulaTruth::Error);
             for (name, atom) in flags {
-                results[atom] = Some(object.get(name).map_or(FormulaTruth::Error, |value| FormulaTruth::of(value == true)));
+                results[atom] = Some(object.get(name).map_or(FormulaTruth::Error, |value| FormulaTruth::from(value == true)));
             }
             if let Some(expected) = evaluated(&rule, &object) {
                 prop_assert_eq!(truth(&formula, &results), Ok(expected), "{} for {}", rule, object);

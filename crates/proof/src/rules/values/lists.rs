@@ -19,7 +19,7 @@ enum Twins<'a> {
 
 impl<'a> Twins<'a> {
     /// `None` if twins are allowed.
-    fn of(list: &'a Value) -> Option<Self> {
+    fn forbidden_in(list: &'a Value) -> Option<Self> {
         let items = kw::get(list, "items")?;
         match list.get("x-kubernetes-list-type").and_then(Value::as_str)? {
             "set" => {
@@ -35,7 +35,7 @@ impl<'a> Twins<'a> {
     }
 
     /// The view with enough values of each kind for lists of `most` items that are of the same kind but not twins.
-    fn apart(&self, items: &RuleView, most: usize) -> RuleView {
+    fn view_with_distinct_items(&self, items: &RuleView, most: usize) -> RuleView {
         let mut view = items.clone();
         let add_value = |view: &mut RuleView| view.compared_with = view.compared_with.max(most.saturating_sub(1));
         match self {
@@ -68,8 +68,8 @@ impl RepresentativeBuilder<'_> {
             Some(items) => self.values(items, view),
             None => Vec::new(),
         };
-        let twins = Twins::of(schema).filter(|_| (2..=DISTINCT).contains(&most));
-        let apart = twins.as_ref().map(|twins| twins.apart(item_view, most));
+        let twins = Twins::forbidden_in(schema).filter(|_| (2..=DISTINCT).contains(&most));
+        let apart = twins.as_ref().map(|twins| twins.view_with_distinct_items(item_view, most));
         let item_view = apart.as_ref().unwrap_or(item_view);
         let items = items_of(item_view);
         let is_list = |list: &Value| twins.as_ref().is_none_or(|twins| !twins.are_in(list));
@@ -88,7 +88,7 @@ impl RepresentativeBuilder<'_> {
         let chosen = self.selections(items.len(), least, most, once).into_iter();
         let lists =
             chosen.map(|chosen| Value::Array(chosen.into_iter().map(|index| items[index].clone()).collect::<Vec<_>>()));
-        self.kept(lists.filter(is_list))
+        self.keep_what_fits(lists.filter(is_list))
     }
 
     /// All lists of up to two items.
@@ -107,7 +107,7 @@ impl RepresentativeBuilder<'_> {
         let twins = first.iter().map(|item| (item, item));
         let others = first.iter().flat_map(|one| second.iter().map(move |other| (one, other)));
         let both = twins.chain(others.take(self.most)).map(|(one, other)| json!([one, other]));
-        lists.extend(self.kept(both));
+        lists.extend(self.keep_what_fits(both));
         lists
     }
 
@@ -134,7 +134,7 @@ impl RepresentativeBuilder<'_> {
                 if !once {
                     all.extend((0..count).map(|index| vec![index; most.max(2)]));
                 }
-                thin(&mut next, self.most / 10);
+                keep_evenly(&mut next, self.most / 10);
             }
             layer = next;
         }
@@ -143,7 +143,7 @@ impl RepresentativeBuilder<'_> {
 }
 
 /// Keeps about `count` of the things, evenly spread.
-fn thin<T>(things: &mut Vec<T>, count: usize) {
+fn keep_evenly<T>(things: &mut Vec<T>, count: usize) {
     let every = things.len().div_ceil(count.max(1)).max(1);
     let mut index = 0;
     things.retain(|_| {

@@ -48,7 +48,7 @@ impl<'t> RepresentativeBuilder<'t> {
     }
 
     /// The values, as many as there is room for.
-    fn kept(&mut self, values: impl Iterator<Item = Value>) -> Vec<Value> {
+    fn keep_what_fits(&mut self, values: impl Iterator<Item = Value>) -> Vec<Value> {
         let mut kept = Vec::new();
         for value in values {
             let Some(room) = self.room.checked_sub(kw::weight(&value)) else {

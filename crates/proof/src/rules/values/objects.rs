@@ -37,7 +37,7 @@ impl RepresentativeBuilder<'_> {
         if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
             self.miss("too many combinations of values");
         }
-        self.kept(chosen.into_iter().map(made))
+        self.keep_what_fits(chosen.into_iter().map(made))
     }
 
     pub(super) fn maps(&mut self, schema: &Value, of: &Value, view: &RuleView) -> Vec<Value> {
@@ -73,7 +73,7 @@ impl RepresentativeBuilder<'_> {
             // A map cannot have two values under one key.
             (map.len() == chosen.len()).then_some(Value::Object(map))
         });
-        self.kept(maps)
+        self.keep_what_fits(maps)
     }
 }
 
