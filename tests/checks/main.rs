@@ -39,4 +39,5 @@ mod refusals;
 mod removed_versions;
 mod rules;
 mod sentences;
+mod server_releases;
 mod versions;

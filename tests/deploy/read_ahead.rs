@@ -27,8 +27,10 @@ fn path(bed: &Bed, plural: &str) -> String {
 }
 
 /// The paths of the requests, sorted.
+/// What was read, in the order of the paths.
 fn paths(proxy: &Proxy) -> Vec<String> {
-    let mut paths: Vec<String> = proxy.requests().into_iter().map(|request| request.path).collect();
+    let read = proxy.requests().into_iter().filter(|request| request.method == "GET");
+    let mut paths: Vec<String> = read.map(|request| request.path).collect();
     paths.sort();
     paths
 }

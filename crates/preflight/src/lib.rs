@@ -27,6 +27,7 @@ pub mod proofs;
 pub mod registry;
 mod rule;
 pub mod run;
+mod server_field;
 mod superseded;
 mod violation;
 pub mod waive;

@@ -152,11 +152,15 @@ impl Api {
             tries += 1;
         }
         assert!(status < 300, "cannot apply {path}: {answer:#}");
-        if answer["kind"] == "CustomResourceDefinition" { self.served(&path) } else { answer }
+        if answer["kind"] == "CustomResourceDefinition" { self.wait_until_served(&path) } else { answer }
     }
 
     /// Waits until a CRD is Established and its resource is available, and returns the live CRD.
-    fn served(&self, path: &str) -> Value {
+    ///
+    /// # Panics
+    ///
+    /// If that takes too long.
+    pub fn wait_until_served(&self, path: &str) -> Value {
         let live = eventually(&format!("{path} is Established"), || {
             let (_, live) = self.get(path);
             let conditions = live["status"]["conditions"].as_array()?;

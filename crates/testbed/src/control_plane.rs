@@ -73,7 +73,17 @@ impl ControlPlane {
     /// If there are no binaries and they cannot be built, or if the servers do not start; the message gives the
     /// reason.
     pub fn start() -> Self {
-        Self::start_pair(false)
+        Self::start_pair(false, &[])
+    }
+
+    /// Starts a control plane whose API server behaves like an earlier release of Kubernetes (`1.34`), of the last
+    /// three.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_emulating(release: &str) -> Self {
+        Self::start_pair(false, &[format!("--emulated-version={release}")])
     }
 
     /// Starts a control plane whose API server can reach servers of the test as Services, for its service proxy and
@@ -83,15 +93,15 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_network() -> Self {
-        Self::start_pair(true)
+        Self::start_pair(true, &[])
     }
 
-    fn start_pair(with_network: bool) -> Self {
+    fn start_pair(with_network: bool, flags: &[String]) -> Self {
         let binaries = binaries();
         let mut attempts = 3;
         loop {
             attempts -= 1;
-            match Self::try_start(&binaries, with_network) {
+            match Self::try_start(&binaries, with_network, flags) {
                 Ok(started) => return started,
                 // Another process can take a free port before the server binds it.
                 Err(log) if attempts > 0 && log.contains("address already in use") => {}
@@ -163,8 +173,8 @@ impl ControlPlane {
         started
     }
 
-    /// `Err` contains the end of the log of the server that stopped.
-    fn try_start(binaries: &Binaries, with_network: bool) -> Result<Self, String> {
+    /// `Err` contains the end of the log of the server that stopped. `flags` are further ones of the API server.
+    fn try_start(binaries: &Binaries, with_network: bool, flags: &[String]) -> Result<Self, String> {
         let mut supervisor = Supervisor::start();
         let folder = supervisor.folder().to_owned();
         let [etcd, peer, port] = free_ports();
@@ -181,6 +191,7 @@ impl ControlPlane {
         fs::write(folder.join("service-account.key"), signing_key()).expect("write the signing key");
         let network = with_network.then(|| Network::start(&folder));
         let mut arguments = api_server_arguments(&etcd_url, port);
+        arguments.extend_from_slice(flags);
         arguments.extend(network.iter().map(|_| format!("--egress-selector-config-file={}", network::CONFIG)));
         supervisor.run(API_SERVER, &binaries.kube_apiserver, &arguments);
         let ca_file = folder.join("certs/apiserver.crt");

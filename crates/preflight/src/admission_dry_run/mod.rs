@@ -12,7 +12,6 @@ mod ask;
 mod depend;
 mod metadata;
 mod offline;
-mod place;
 mod quota;
 mod refusal;
 mod resolved;

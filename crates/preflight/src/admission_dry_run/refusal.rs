@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::depend::Dependence;
-use super::{place, resolved, rules};
-use crate::Violation;
+use super::{resolved, rules};
 use crate::rule::RuleDoc;
+use crate::{Violation, server_field};
 use gantry_cluster::{self as cluster, DryRunError, FieldConflict, ManagerOperation, Refusal, Refuser, deploy_tool};
 use gantry_core::finding::ServerRefusal;
 use gantry_core::resource::Step;
@@ -68,7 +68,7 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
     let is_update = change.action.changes_live();
     let mut say = |doc: &'static RuleDoc, field: Option<&str>, said: &str, message: String, help: String| {
         let at = match field {
-            Some(field) if !field.is_empty() => place::steps(field, &object),
+            Some(field) if !field.is_empty() => server_field::steps(field, &object),
             _ => name_of(&object),
         };
         let mut violation = Violation::new(doc, index, None, message, help, at);
@@ -176,7 +176,7 @@ fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violation
             None => format!("leave these fields to {manager:?}, or take ownership with --force-conflicts"),
         };
         let first = fields.first().copied().unwrap_or_default();
-        let at = place::steps(first, &object);
+        let at = server_field::steps(first, &object);
         let violation = Violation::new(&rules::CONFLICT, index, None, message, help, at);
         let path = first.trim_start_matches('.').to_owned();
         violations.push(violation.path(path).label("owned by another manager".to_owned()));

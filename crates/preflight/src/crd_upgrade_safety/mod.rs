@@ -8,6 +8,7 @@ pub mod compare;
 pub mod crd_fields;
 pub(crate) mod decide;
 pub(crate) mod documented;
+mod dry_run;
 mod evidence;
 mod indirect;
 pub use gantry_schema::json;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use self::compare::{CrdComparison, RuleViolation};
+use self::dry_run::CrdAnswer;
 use self::evidence::{Examination, WeighedViolation};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
@@ -148,7 +150,9 @@ impl Check for CrdUpgradeSafety {
             let check = self.clone();
             let (theirs, proofs) = (Arc::clone(&pairs), Arc::clone(&context.proofs));
             // A worker parses one pair, compares it and drops it before it takes the next.
-            let compared = on_cpu_thread(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs))).await;
+            let compared = on_cpu_thread(move || in_parallel(&theirs, |pair| check.compare(pair, &proofs)));
+            // The server answers meanwhile.
+            let (compared, answers) = tokio::join!(compared, dry_run::request_answers(&context));
             let mut compared = compared.ok_or_else(interrupted)?;
             for (pair, compared) in pairs.iter().zip(&mut compared) {
                 if safety_off(context.plan, &context.plan.changes[pair.change]).is_some() {
@@ -161,11 +165,24 @@ impl Check for CrdUpgradeSafety {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
             let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-            on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &proofs))
+            on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &answers, &proofs))
                 .await
                 .ok_or_else(interrupted)
         })
     }
+}
+
+/// What the server refuses in a CRD of the plan: by its own answer, or as foretold.
+fn refused_by_server(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Proofs) -> Vec<RuleViolation> {
+    if matches!(answer, Some(CrdAnswer::Accepts)) {
+        return Vec::new();
+    }
+    let mut found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
+    if let Some(CrdAnswer::Refuses(refusal)) = answer {
+        let desired = serde_json::from_str(&crd.crd.desired_object.json()).unwrap_or_default();
+        found.extend(dry_run::to_violations(refusal, &desired, &found));
+    }
+    found
 }
 
 /// The ClusterExtension that disables OLM's check of a CRD upgrade, and the field that does so.
@@ -290,7 +307,8 @@ impl CrdUpgradeSafety {
     async fn only_refusals(&self, context: &Context<'_>) -> Result<CheckResult, CouldNotCheck> {
         let written = PlannedCrdWrite::all(&context.plan.changes, &context.plan.policy.field_manager);
         let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-        let answer = on_cpu_thread(move || check.answer(&[], Vec::new(), Vec::new(), &written, &proofs));
+        let answers = dry_run::request_answers(context).await;
+        let answer = on_cpu_thread(move || check.answer(&[], Vec::new(), Vec::new(), &written, &answers, &proofs));
         match answer.await.ok_or_else(interrupted)? {
             CheckResult::Checked { violations, .. } if violations.is_empty() => {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
@@ -379,6 +397,7 @@ impl CrdUpgradeSafety {
         compared: Vec<Result<Compared, MalformedCrd>>,
         evidence: Vec<CrdEvidence>,
         written: &[PlannedCrdWrite],
+        answers: &BTreeMap<usize, CrdAnswer>,
         proofs: &Proofs,
     ) -> CheckResult {
         let mut violations = Vec::new();
@@ -399,8 +418,7 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
-            found
+            refused_by_server(crd, answers.get(&crd.change), proofs)
                 .into_iter()
                 .for_each(|violation| judged.add(self.refusal_to_violation(violation, crd.is_left_to_server)));
             for violation in self.judge_new_crd(crd) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::compare::RuleViolation;
 use super::kept_fields;
 use super::presets::{crdify, kapp};
-use super::rule::ViolationText;
+use super::rule::{Rule, ViolationText};
 use super::rules::RULES;
 use crate::Violation;
 use crate::objects::definition::{self, CrdRefusal};
@@ -68,10 +68,15 @@ impl PlannedCrdWrite {
     }
 }
 
+/// The rule, from the list of all.
+pub(super) fn rule() -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.doc.name == NAME)
+}
+
 /// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
 /// an upgrade from one manifest to another.
 pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache>) -> Vec<RuleViolation> {
-    let Some(rule) = RULES.iter().find(|rule| rule.doc.name == NAME) else { return Vec::new() };
+    let Some(rule) = rule() else { return Vec::new() };
     let violation = |CrdRefusal { version, path, at, message }| RuleViolation {
         rule,
         version,

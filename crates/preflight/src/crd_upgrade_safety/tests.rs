@@ -100,7 +100,14 @@ fn judge_all(
     proofs: &Proofs,
 ) -> CheckResult {
     let compared = pairs.iter().map(|pair| check.compare(pair, proofs)).collect();
-    check.answer(pairs, compared, pairs.iter().map(|_| CrdEvidence::default()).collect(), written, proofs)
+    check.answer(
+        pairs,
+        compared,
+        pairs.iter().map(|_| CrdEvidence::default()).collect(),
+        written,
+        &BTreeMap::new(),
+        proofs,
+    )
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! CRDs on servers of another release than the one whose validation gantry reproduces: the server has the last word.
+
+use crate::support::{Bed, Output, Proxy, When, control_plane};
+use gantry_testbed::ControlPlane;
+use serde_json::{Value, json};
+
+const CHECK: &[&str] = &["check", "-f", "manifests.yaml"];
+
+/// A schema that uses a function of CEL's list library, which 1.36 knows and 1.34 does not.
+const DISTINCT: &str = "list: {type: array, maxItems: 5, items: {type: string, maxLength: 5}, \
+     x-kubernetes-validations: [{rule: 'self.distinct().size() == self.size()'}]}";
+
+#[test]
+fn a_crd_with_a_function_that_the_server_does_not_know_is_not_deployed() {
+    let cp = &ControlPlane::start_emulating("1.34");
+    let bed = Bed::on(cp);
+    let manifests = |properties: &str| {
+        bed.write("manifests.yaml", &format!("{}---\n{}", bed.config_map("first", "a"), bed.crd(properties)))
+    };
+    let refused = |output: &Output| {
+        output.code(3).stdout_contains("error[CRDInvalid]").stdout_contains("undeclared reference to 'distinct'");
+        output.stdout_contains("Kubernetes 1.36 accepts it");
+    };
+    // A new CRD.
+    manifests(DISTINCT);
+    refused(&bed.deploy(cp.kubeconfig("admin"), &[]).run());
+    assert_eq!([&bed.config_map_path("first"), &bed.crd_path()].map(|path| cp.get(path).0), [404, 404]);
+    // A changed one, with each setting that accepts other findings.
+    manifests("name: {type: string}");
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    let before = cp.get(&bed.crd_path()).1["metadata"]["resourceVersion"].clone();
+    manifests(&format!("name: {{type: string}}, {DISTINCT}"));
+    for flags in
+        [&[][..], &["--warn-only"], &["--preset", "evidence"], &["--preflight", "AdmissionDryRun,CRDUpgradeSafety"]]
+    {
+        refused(&bed.deploy(cp.kubeconfig("admin"), flags).run());
+    }
+    let kapp = bed.deploy(cp.kubeconfig("admin"), &["--preset", "kapp"]).run();
+    kapp.code(3).stdout_contains("undeclared reference to 'distinct'");
+    assert_eq!(cp.get(&bed.crd_path()).1["metadata"]["resourceVersion"], before);
+    // Without the right to write, gantry's own validation decides, and the report says so.
+    let reader = bed.gantry(cp.kubeconfig("reader"), CHECK).run();
+    reader.code(0).stderr_contains("CRDUpgradeSafety did not check everything");
+    reader.stderr_contains("was only compared with the rules of Kubernetes 1.36");
+    reader.stderr_contains("customresourcedefinitions\"], verbs: [\"patch\"]");
+    // The release that gantry knows accepts it.
+    let (newest, bed) = (control_plane(), Bed::with_namespace());
+    bed.write("manifests.yaml", &bed.crd(DISTINCT));
+    bed.deploy(newest.kubeconfig("admin"), &[]).run().code(0);
+}
+
+#[test]
+fn a_field_of_a_crd_that_only_a_newer_server_knows_is_accepted() {
+    let (cp, bed) = (control_plane(), Bed::with_namespace());
+    let mut crd: Value = serde_yaml::from_str(&bed.crd("name: {type: string}")).expect("a CRD");
+    bed.write("manifests.yaml", &crd.to_string());
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    crd["spec"]["versions"][0]["fieldOfNextYear"] = json!(true);
+    bed.write("manifests.yaml", &crd.to_string());
+    let proxy = Proxy::start(cp);
+    let check = || bed.gantry(proxy.kubeconfig("admin"), CHECK).run();
+    check().code(3).stdout_contains("error[CRDInvalid]").stdout_contains("fieldOfNextYear");
+    // What a server answers that knows the field.
+    let live = cp.get(&bed.crd_path()).1;
+    let mut answer = live.clone();
+    answer["spec"] = crd["spec"].clone();
+    proxy.answer(When::new("PATCH", &bed.crd_path()).query("dryRun=All"), 200, answer);
+    check().code(0).contains_nowhere("CRDInvalid");
+    assert_eq!(proxy.requests().iter().filter(|request| request.method == "PATCH").count(), 2);
+}
