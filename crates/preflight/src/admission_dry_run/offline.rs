@@ -49,7 +49,7 @@ pub async fn check_offline(context: &Context<'_>, dependence: &[Dependence]) -> 
 /// A fault of the validator, as a violation of a rule of this check.
 fn as_violation(fault: ManifestRefusal) -> Violation {
     let message = format!("found by gantry's own validator, because the server cannot be asked yet: {}", fault.message);
-    ManifestRefusal { message, ..fault }.to_violation(&rules::INVALID)
+    ManifestRefusal { message, ..fault }.into_violation(&rules::INVALID)
 }
 
 /// Validates objects of built-in kinds against their schemas. Returns which of them have a schema.

@@ -225,7 +225,7 @@ impl Check for CustomResourceValidation {
                 false => found.unchecked.extend(not_allowed),
             }
             found.violations.extend(faults.into_iter().map(of_manifest));
-            found.violations.extend(lost.into_iter().map(|lost| lost.to_violation(&rules::MANIFEST_VALUE_LOST)));
+            found.violations.extend(lost.into_iter().map(|lost| lost.into_violation(&rules::MANIFEST_VALUE_LOST)));
             found.unchecked.extend(unchecked);
             let coverage = found.coverage.into_iter().map(|(change, read, proven)| Coverage {
                 harm: None,
@@ -283,7 +283,7 @@ fn of_manifest(fault: ManifestRefusal) -> Violation {
         Wrong::Refused => &rules::MANIFEST_REFUSED,
         Wrong::UnknownField => &rules::MANIFEST_UNKNOWN_FIELD,
     };
-    fault.to_violation(rule)
+    fault.into_violation(rule)
 }
 
 fn not_converted(upgrade: &Upgrade, version: &str, error: &str, context: &Context<'_>) -> Violation {

@@ -74,7 +74,7 @@ pub struct ManifestRefusal {
 
 impl ManifestRefusal {
     /// The fault as a violation of a rule.
-    pub fn to_violation(self, doc: &RuleDoc) -> Violation {
+    pub fn into_violation(self, doc: &RuleDoc) -> Violation {
         let mut violation = Violation::new(doc, self.change, Some(self.version), self.message, self.help, self.at);
         violation.body.complaint = Some(self.complaint);
         violation.body.breaks = self.wrong.breaks().to_vec();

@@ -35,7 +35,7 @@ pub struct LostValue {
 
 impl LostValue {
     /// The lost value as a violation of a rule.
-    pub fn to_violation(self, doc: &RuleDoc) -> Violation {
+    pub fn into_violation(self, doc: &RuleDoc) -> Violation {
         Violation::new(doc, self.change, Some(self.version), self.message, self.help, self.at)
             .path(self.path)
             .label(self.label)
