@@ -42,30 +42,29 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     let requests = crds.map(|index| async move {
         let change = &changes[index];
         // The answer is dropped here, because CRDs are large.
-        let outcome = |answer: &Result<_, DryRunError>| answer.as_ref().map(|_| ()).map_err(Clone::clone);
         if let Some(known) = change.answer.get() {
-            return (index, outcome(known));
+            return (index, known.as_ref().err().cloned());
         }
         let answer = pin::dry_run(change, context.plan.policy.writing(), server, context.target).await;
         if context.plan.keeps_answers {
             change.answer.keep(&answer);
         }
-        (index, outcome(&answer))
+        (index, answer.err())
     });
     let mut answers = BTreeMap::new();
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
     let mut received = stream::iter(requests).buffered(IN_FLIGHT);
-    while let Some((index, answer)) = received.next().await {
-        match answer {
-            Ok(()) => drop(answers.insert(index, CrdAnswer::Accepts)),
-            Err(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation => {
+    while let Some((index, error)) = received.next().await {
+        match error {
+            None => drop(answers.insert(index, CrdAnswer::Accepts)),
+            Some(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation => {
                 answers.insert(index, CrdAnswer::Refuses(refusal));
             }
-            Err(DryRunError::Refused(Refusal { problem, .. }) | DryRunError::Unanswered { problem, .. }) => {
+            Some(DryRunError::Refused(Refusal { problem, .. }) | DryRunError::Unanswered { problem, .. }) => {
                 unanswered.entry(problem).or_default().push(&changes[index]);
             }
             // Each of these ends the deploy before it writes.
-            Err(DryRunError::Conflict(_) | DryRunError::Changed) => {}
+            Some(DryRunError::Conflict(_) | DryRunError::Changed) => {}
         }
     }
     for (problem, crds) in unanswered {
