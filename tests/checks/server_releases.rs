@@ -1,6 +1,8 @@
 //! CRDs on servers of another release than the one whose validation gantry reproduces: the server has the last word.
 
-use crate::support::{Bed, Output, Proxy, When, control_plane};
+use std::collections::BTreeSet;
+
+use crate::support::{Bed, Output, Proxy, When, control_plane, crd_yaml};
 use gantry_testbed::ControlPlane;
 use serde_json::{Value, json};
 
@@ -67,4 +69,22 @@ fn a_field_of_a_crd_that_only_a_newer_server_knows_is_accepted() {
     proxy.answer(When::new("PATCH", &bed.crd_path()).query("dryRun=All"), 200, answer);
     check().code(0).contains_nowhere("CRDInvalid");
     assert_eq!(proxy.requests().iter().filter(|request| request.method == "PATCH").count(), 2);
+}
+
+#[test]
+fn a_server_that_answers_no_dry_run_is_not_asked_about_every_crd() {
+    let (cp, bed) = (control_plane(), Bed::with_namespace());
+    let crds = |count: usize| -> Vec<String> {
+        let group = |index: usize| format!("g{index}.{}", bed.names.group);
+        (0..count).map(|index| crd_yaml(&group(index), "Sample", "name: {type: string}")).collect()
+    };
+    bed.write("manifests.yaml", &crds(40).join("---\n"));
+    let proxy = Proxy::start(cp);
+    proxy.cut(When::new("PATCH", "").query("dryRun=All"));
+    let run = bed.gantry(proxy.kubeconfig("admin"), CHECK).run();
+    run.code(0).stderr_contains("was only compared with the rules of Kubernetes 1.36");
+    run.stderr_contains("the server no longer answers");
+    let asked: BTreeSet<String> =
+        proxy.requests().into_iter().filter(|request| request.method == "PATCH").map(|request| request.path).collect();
+    assert!(asked.len() <= 16, "{asked:#?}");
 }

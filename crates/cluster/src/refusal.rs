@@ -44,6 +44,16 @@ pub struct RefusalCause {
     pub message: String,
 }
 
+impl RefusalCause {
+    /// The field and what is wrong with it: `spec.replicas: Invalid value: -1`.
+    pub fn to_text(&self) -> String {
+        match self.field.trim_start_matches('.') {
+            "" => self.message.clone(),
+            field => format!("{field}: {}", self.message),
+        }
+    }
+}
+
 /// Whether the server reports that a field is not in the schema: in server-side apply, or when it decodes strictly.
 pub fn is_undeclared(said: &str) -> bool {
     ["field not declared in schema", ": unknown field"].iter().any(|words| said.ends_with(words))

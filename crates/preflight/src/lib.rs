@@ -13,6 +13,7 @@ pub mod crd_upgrade_safety;
 pub mod custom;
 mod custom_resource_validation;
 pub mod deletion_safety;
+mod dry_runs;
 pub mod entry;
 pub mod explain;
 mod objects;

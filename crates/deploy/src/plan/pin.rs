@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::predicted::Writing;
 use super::strategy;
-use super::{Action, Change, owner};
+use super::{Action, Change, Plan, owner};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DryRunError, ObjectToRead, Target, WritePrecondition};
 use gantry_core::managed_fields::ManagerEntry;
@@ -93,6 +93,26 @@ pub async fn dry_run(
         };
     }
     Err(unanswered(Moved::Aside(pin).problem(change)))
+}
+
+/// Like [`dry_run`] for a change of this plan, but the server is asked once if the plan keeps answers.
+///
+/// # Errors
+/// See [`dry_run`].
+pub async fn dry_run_once(
+    change: &Change,
+    plan: &Plan,
+    server: &KubeTarget,
+    target: &Target,
+) -> Result<RawObject, DryRunError> {
+    if let Some(answer) = change.answer.get() {
+        return answer.clone();
+    }
+    let answer = dry_run(change, plan.policy.writing(), server, target).await;
+    if plan.keeps_answers {
+        change.answer.keep(&answer);
+    }
+    answer
 }
 
 impl Moved {

@@ -357,14 +357,7 @@ impl RefusalForecaster<'_> {
 
     /// What the server answers to the request that writes the change.
     pub async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
-        if let Some(answer) = change.answer.get() {
-            return answer.clone();
-        }
-        let answer = pin::dry_run(change, self.writing, self.server, self.target).await;
-        if self.plan.keeps_answers {
-            change.answer.keep(&answer);
-        }
-        answer
+        pin::dry_run_once(change, self.plan, self.server, self.target).await
     }
 }
 

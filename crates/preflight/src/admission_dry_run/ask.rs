@@ -1,16 +1,16 @@
 //! Sends the requests of the deploy to the server as dry runs, several objects at a time.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::pin;
 
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use serde_json::Value;
 
 use super::depend::Dependence;
 use super::{ViolationsFound, quota, refusal};
-use crate::{Context, CouldNotCheck};
+use crate::{Context, CouldNotCheck, dry_runs};
+use gantry_cluster::DryRunError;
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{DryRunError, IN_FLIGHT};
 use gantry_core::problem::Problem;
 use gantry_core::resource::RawObject;
 use gantry_core::text;
@@ -35,26 +35,13 @@ pub async fn request_dry_runs(context: &Context<'_>, server: &KubeTarget, depend
     };
     let indices: Vec<usize> = (0..changes.len()).filter(is_asked).collect();
     let total = indices.len();
-    let lost = AtomicBool::new(false);
-    let mut answers = stream::iter(indices)
-        .map(|index| {
-            let lost = &lost;
-            async move {
-                // The server no longer answers: each further request would only run into the same timeout.
-                if lost.load(Ordering::Relaxed) {
-                    return (index, None);
-                }
-                let answer = dry_run(context, server, &changes[index]).await;
-                if context.plan.keeps_answers {
-                    changes[index].answer.keep(&answer);
-                }
-                if matches!(answer, Err(DryRunError::Unanswered { everything: true, .. })) {
-                    lost.store(true, Ordering::Relaxed);
-                }
-                (index, Some(answer))
-            }
-        })
-        .buffered(IN_FLIGHT);
+    let mut answers = pin!(dry_runs::request_each(indices, |index| async move {
+        let answer = dry_run(context, server, &changes[index]).await;
+        if context.plan.keeps_answers {
+            changes[index].answer.keep(&answer);
+        }
+        answer
+    }));
     let DryRunAnswers { mut found, mut admitted } = DryRunAnswers::default();
     let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
     let (mut done, mut unsent) = (0, 0);
@@ -75,7 +62,6 @@ pub async fn request_dry_runs(context: &Context<'_>, server: &KubeTarget, depend
             None => unsent += 1,
         }
     }
-    drop(answers);
     found
         .unchecked
         .extend(unanswered.into_iter().map(|(problem, indices)| could_not_check(changes, problem, &indices)));

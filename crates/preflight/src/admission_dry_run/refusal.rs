@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::depend::Dependence;
 use super::{resolved, rules};
 use crate::rule::RuleDoc;
-use crate::{Violation, server_field};
+use crate::{Violation, dry_runs, server_field};
 use gantry_cluster::{self as cluster, DryRunError, FieldConflict, ManagerOperation, Refusal, Refuser, deploy_tool};
 use gantry_core::finding::ServerRefusal;
 use gantry_core::resource::Step;
@@ -72,10 +72,7 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
             _ => name_of(&object),
         };
         let mut violation = Violation::new(doc, index, None, message, help, at);
-        violation.body.complaint = Some(match cluster::is_undeclared(said) {
-            true => ServerRefusal::UnknownField,
-            false => ServerRefusal::Refused(said.to_owned()),
-        });
+        violation.body.complaint = Some(dry_runs::complaint(said));
         violation.body.path =
             field.filter(|field| !field.is_empty()).map(|field| field.trim_start_matches('.').to_owned());
         if let Some(resolved_by) = resolved_by {
@@ -90,9 +87,7 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
     match refusal.by {
         Refuser::Validation if !refusal.causes.is_empty() => {
             for cause in &refusal.causes {
-                let colon = if cause.field.is_empty() { "" } else { ": " };
-                let field = cause.field.trim_start_matches('.');
-                let said = format!("{field}{colon}{}", cause.message);
+                let said = cause.to_text();
                 let doc = if is_update && cluster::is_immutable(&cause.message) {
                     &rules::IMMUTABLE
                 } else {

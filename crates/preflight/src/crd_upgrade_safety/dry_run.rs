@@ -6,20 +6,20 @@
 //! decides, and a notice says so.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use serde_json::Value;
 
 use super::compare::RuleViolation;
 use super::rule::ViolationText;
 use super::{NAME, server};
-use crate::{Context, CouldNotCheck, server_field};
-use gantry_cluster::{self as cluster, DryRunError, IN_FLIGHT, Refusal, Refuser};
-use gantry_core::finding::ServerRefusal;
+use crate::{Context, CouldNotCheck, dry_runs, server_field};
+use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
 use gantry_core::problem::Problem;
 use gantry_core::resource::Step;
 use gantry_core::text;
-use gantry_deploy::plan::{Change, pin};
+use gantry_deploy::plan::{Change, pin as plan_pin};
 
 /// The release of Kubernetes whose validation of CRDs gantry reproduces.
 const RELEASE: &str = "Kubernetes 1.36";
@@ -37,35 +37,31 @@ pub enum CrdAnswer {
 pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer> {
     let Some(server) = context.target.as_server() else { return BTreeMap::new() };
     let changes = &context.plan.changes;
-    let crds =
-        (0..changes.len()).filter(|index| changes[*index].desired.object.is_crd() && changes[*index].is_written());
-    let requests = crds.map(|index| async move {
-        let change = &changes[index];
-        // The answer is dropped here, because CRDs are large.
-        if let Some(known) = change.answer.get() {
-            return (index, known.as_ref().err().cloned());
-        }
-        let answer = pin::dry_run(change, context.plan.policy.writing(), server, context.target).await;
-        if context.plan.keeps_answers {
-            change.answer.keep(&answer);
-        }
-        (index, answer.err())
-    });
+    let is_asked = |index: &usize| changes[*index].desired.object.is_crd() && changes[*index].is_written();
+    let crds = (0..changes.len()).filter(is_asked).collect();
+    let mut received = pin!(dry_runs::request_each(crds, |index| {
+        plan_pin::dry_run_once(&changes[index], context.plan, server, context.target)
+    }));
     let mut answers = BTreeMap::new();
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
-    let mut received = stream::iter(requests).buffered(IN_FLIGHT);
-    while let Some((index, error)) = received.next().await {
-        match error {
-            None => drop(answers.insert(index, CrdAnswer::Accepts)),
-            Some(DryRunError::Refused(refusal)) if refusal.by == Refuser::Validation => {
-                answers.insert(index, CrdAnswer::Refuses(refusal));
+    while let Some((index, answer)) = received.next().await {
+        let problem = match answer {
+            Some(Ok(_)) => {
+                answers.insert(index, CrdAnswer::Accepts);
+                continue;
             }
-            Some(DryRunError::Refused(Refusal { problem, .. }) | DryRunError::Unanswered { problem, .. }) => {
-                unanswered.entry(problem).or_default().push(&changes[index]);
+            Some(Err(DryRunError::Refused(refusal))) if refusal.by == Refuser::Validation => {
+                answers.insert(index, CrdAnswer::Refuses(refusal));
+                continue;
             }
             // Each of these ends the deploy before it writes.
-            Some(DryRunError::Conflict(_) | DryRunError::Changed) => {}
-        }
+            Some(Err(DryRunError::Conflict(_) | DryRunError::Changed)) => continue,
+            Some(Err(DryRunError::Refused(Refusal { problem, .. }) | DryRunError::Unanswered { problem, .. })) => {
+                problem
+            }
+            None => Problem::new("the server no longer answers"),
+        };
+        unanswered.entry(problem).or_default().push(&changes[index]);
     }
     for (problem, crds) in unanswered {
         context.notices.not_checked(NAME, not_asked(problem, &crds));
@@ -105,27 +101,21 @@ pub fn to_violations(refusal: &Refusal, desired: &Value, own: &[RuleViolation]) 
             ..ViolationText::default()
         }
         .label("refused".to_owned());
-        diagnosis.body.complaint = Some(match cluster::is_undeclared(said) {
-            true => ServerRefusal::UnknownField,
-            false => ServerRefusal::Refused(said.to_owned()),
-        });
+        diagnosis.body.complaint = Some(dry_runs::complaint(said));
         RuleViolation { rule, version: None, path: None, node: Vec::new(), diagnosis }
     };
-    if refusal.causes.is_empty() {
-        // For example a field that the server's schema of CRDs does not have: the text names it.
-        let is_known = !own.is_empty();
-        return (!is_known).then(|| violation(&refusal.problem.message, Vec::new())).into_iter().collect();
-    }
-    let is_new = |cause: &&cluster::RefusalCause, at: &[Step]| {
+    let is_new = |cause: &RefusalCause, at: &[Step]| {
         let is_there = |own: &RuleViolation| at.starts_with(&own.diagnosis.at) || own.diagnosis.at.starts_with(at);
         !own.iter().any(|own| is_there(own) || own.diagnosis.message.for_versions("").contains(&cause.message))
     };
-    let placed = refusal.causes.iter().map(|cause| (cause, server_field::steps(&cause.field, desired)));
-    let new = placed.filter(|(cause, at)| is_new(cause, at));
-    new.map(|(cause, at)| {
-        let field = cause.field.trim_start_matches('.');
-        let colon = if field.is_empty() { "" } else { ": " };
-        violation(&format!("{field}{colon}{}", cause.message), at)
-    })
-    .collect()
+    match refusal.causes.is_empty() {
+        // For example a field that the server's schema of CRDs does not have: the text names it.
+        true if own.is_empty() => vec![violation(&refusal.problem.message, Vec::new())],
+        true => Vec::new(),
+        false => {
+            let placed = refusal.causes.iter().map(|cause| (cause, server_field::steps(&cause.field, desired)));
+            let new = placed.filter(|(cause, at)| is_new(cause, at));
+            new.map(|(cause, at)| violation(&cause.to_text(), at)).collect()
+        }
+    }
 }
