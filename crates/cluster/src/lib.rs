@@ -35,6 +35,7 @@ use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::{Atom, PolicyRule};
 use gantry_core::render::Render;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_k8s_cel::KubernetesRelease;
 pub use immutable::immutable_help;
 pub use managers::{FieldConflict, FormerTools, ManagerOperation, deploy_tool};
 pub use openapi::{Described, OpenApi};
@@ -86,21 +87,6 @@ pub struct Discovered {
     /// Kinds that are served without the verb `patch`, with the verbs that they do support. These are request-only APIs
     /// such as reviews.
     pub unwritable: BTreeMap<Gvk, Vec<String>>,
-}
-
-/// A release of Kubernetes: `1.36`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release {
-    /// The number before the point.
-    pub major: u32,
-    /// The number after it.
-    pub minor: u32,
-}
-
-impl std::fmt::Display for Release {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
 }
 
 /// Whether the target serves a CRD yet.
@@ -294,7 +280,7 @@ impl Target {
     }
 
     /// The Kubernetes release of the target; `None` if it is unknown.
-    pub async fn release(&self) -> Option<Release> {
+    pub async fn release(&self) -> Option<KubernetesRelease> {
         self.as_server()?.release().await
     }
 

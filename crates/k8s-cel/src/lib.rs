@@ -63,6 +63,7 @@ mod parser;
 mod problem;
 pub mod quantity;
 pub mod re2;
+mod release;
 mod resolve;
 mod rule;
 mod signature;
@@ -78,6 +79,7 @@ pub use expression::{CelExpression, NoExpressionValue};
 pub use field_path::FieldPath;
 pub use num::Num;
 pub use problem::ExpressionError;
+pub use release::{InvalidRelease, KubernetesRelease};
 pub use rule::{
     CelRuleResult, CompiledExpression, CompiledRule, FailedCelRule, RuleFailureReason, compile_expression,
     compile_rules, compile_rules_sharing, parse_rule,

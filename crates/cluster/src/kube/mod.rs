@@ -51,7 +51,7 @@ use tokio::sync::mpsc;
 use self::download::DownloadChunk;
 use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest,
-    ObjectToRead, OnRead, ReadResult, Relabel, Release, RewriteError, RulesReview, Unmark,
+    ObjectToRead, OnRead, ReadResult, Relabel, RewriteError, RulesReview, Unmark,
 };
 use crate::openapi::{Documents, OpenApi};
 use crate::service::ServiceUrl;
@@ -59,6 +59,7 @@ use crate::watch::{Follow, FollowRequest, WatchEvent};
 use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::Atom;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_k8s_cel::KubernetesRelease;
 pub use kubeconfig::ReadKubeconfig;
 pub use list::KubePages;
 use transport::Transport;
@@ -144,7 +145,7 @@ impl KubeTarget {
     }
 
     /// The Kubernetes release that the server reports.
-    pub async fn release(&self) -> Option<Release> {
+    pub async fn release(&self) -> Option<KubernetesRelease> {
         served::release(&self.transport).await
     }
 

@@ -7,9 +7,9 @@ use super::discover;
 use super::errors;
 use super::request::ApiRequest;
 use super::transport::Transport;
-use crate::Release;
 use gantry_core::problem::{Error, Result};
 use gantry_core::resource::Resource;
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The number of concurrent requests for group versions, on a server without aggregated discovery.
 const CONCURRENCY: usize = 8;
@@ -146,7 +146,7 @@ async fn document(transport: &Transport, uri: &str) -> Result<DiscoveryDocument>
 }
 
 /// The release in `/version`; some servers write their minor version as `36+`.
-pub async fn release(transport: &Transport) -> Option<Release> {
+pub async fn release(transport: &Transport) -> Option<KubernetesRelease> {
     #[derive(Deserialize)]
     struct RawServerVersion {
         major: String,
@@ -155,7 +155,7 @@ pub async fn release(transport: &Transport) -> Option<Release> {
     let answer = transport.send(&ApiRequest { uri: "/version".to_owned(), ..ApiRequest::default() }).await.ok()?;
     let RawServerVersion { major, minor } = serde_json::from_str(&answer.body).ok()?;
     let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
-    Some(Release { major: number(&major)?, minor: number(&minor)? })
+    Some(KubernetesRelease { major: number(&major)?, minor: number(&minor)? })
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
         for (minor, expected) in [("36", Some(36)), ("27+", Some(27)), ("", None)] {
             let (target, _) =
                 fake_server::target(move |_| fake_server::json(200, json!({"major": "1", "minor": minor})));
-            assert_eq!(target.release().await, expected.map(|minor| Release { major: 1, minor }));
+            assert_eq!(target.release().await, expected.map(KubernetesRelease::minor));
         }
     }
 }

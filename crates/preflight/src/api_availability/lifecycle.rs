@@ -2,14 +2,13 @@
 //!
 //! `crates/testbed/control-plane/api-lifecycle` generates the table from the API's own source, at the pinned version of
 //! Kubernetes, and documents its columns.
-
-use gantry_cluster::Release;
+use gantry_k8s_cel::KubernetesRelease;
 
 const TABLE: &str = include_str!("lifecycle.txt");
 
 /// The release of Kubernetes from which the table is generated. Later deprecations are only announced, so they are not
 /// reported yet.
-pub const TABLE_OF: Release = Release { major: 1, minor: 36 };
+pub const TABLE_OF: KubernetesRelease = KubernetesRelease::NEWEST_KNOWN;
 
 /// The deprecation and removal of one kind at one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +16,9 @@ pub struct Lifecycle {
     /// `extensions/v1beta1`
     pub api_version: &'static str,
     pub kind: &'static str,
-    pub deprecated: Option<Release>,
+    pub deprecated: Option<KubernetesRelease>,
     /// The first release that does not serve it.
-    pub removed: Option<Release>,
+    pub removed: Option<KubernetesRelease>,
     /// The apiVersion and kind of the replacement.
     pub successor: Option<(&'static str, &'static str)>,
 }
@@ -31,12 +30,12 @@ impl Lifecycle {
     }
 
     /// Whether a server of this release no longer serves it.
-    pub fn is_removed_in(&self, release: Release) -> bool {
+    pub fn is_removed_in(&self, release: KubernetesRelease) -> bool {
         self.removed.is_some_and(|removed| removed <= release)
     }
 
     /// Whether a server of this release warns of it.
-    pub fn is_deprecated_in(&self, release: Release) -> bool {
+    pub fn is_deprecated_in(&self, release: KubernetesRelease) -> bool {
         self.deprecated.is_some_and(|deprecated| deprecated <= release)
     }
 
@@ -55,20 +54,15 @@ fn read(line: &'static str) -> Option<Lifecycle> {
     let mut words = line.split(' ');
     let (api_version, kind, deprecated, removed) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let successor = words.next().zip(words.next());
-    Some(Lifecycle { api_version, kind, deprecated: release(deprecated), removed: release(removed), successor })
-}
-
-fn release(text: &str) -> Option<Release> {
-    let (major, minor) = text.split_once('.')?;
-    Some(Release { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    Some(Lifecycle { api_version, kind, deprecated: deprecated.parse().ok(), removed: removed.parse().ok(), successor })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(minor: u32) -> Release {
-        Release { major: 1, minor }
+    fn at(minor: u32) -> KubernetesRelease {
+        KubernetesRelease::minor(minor)
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use super::lifecycle::{Lifecycle, TABLE_OF};
 use super::{ViolationsFound, rules};
 use crate::{Context, CouldNotCheck, Violation, ViolationSubject};
-use gantry_cluster::Release;
 use gantry_core::problem::{Problem, did_you_mean};
 use gantry_core::resource::{ObjectRef, Resource, Step};
 use gantry_deploy::plan::{Plan, Unplaced, is_built_in};
+use gantry_k8s_cel::KubernetesRelease;
 
 pub async fn check(context: &Context<'_>) -> ViolationsFound {
     let plan = context.plan;
@@ -124,7 +124,7 @@ fn defined(plan: &Plan) -> Vec<ManifestCrdVersion> {
 struct KnownApis {
     served: Vec<Resource>,
     defined: Vec<ManifestCrdVersion>,
-    release: Release,
+    release: KubernetesRelease,
 }
 
 impl KnownApis {
