@@ -43,8 +43,13 @@ fn hostile(step: usize) -> Value {
 }
 
 fn proofs(c: &mut Criterion) {
-    let version =
-        |schema| VersionSchema { schema, status_subresource: true, api_version: "bench.example.com/v1", kind: "Bench" };
+    let version = |schema| VersionSchema {
+        schema,
+        status_subresource: true,
+        api_version: "bench.example.com/v1",
+        kind: "Bench",
+        release: Default::default(),
+    };
     let mut group = c.benchmark_group("proof");
     group.sample_size(10);
     let pairs = [

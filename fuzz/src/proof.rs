@@ -49,7 +49,13 @@ fn generated(random: &mut Random) {
 }
 
 fn judge(live: &Value, desired: &Value) -> Proof {
-    let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+    let version = |schema| VersionSchema {
+        schema,
+        status_subresource: false,
+        api_version: "a/v1",
+        kind: "A",
+        release: Default::default(),
+    };
     let proof = proof::prove(&version(live), &version(desired), Limits { steps: STEPS });
     assert!(proof.steps <= STEPS, "{} steps", proof.steps);
     if let (Ok(there), Ok(here)) = (Schema::compile(live), Schema::compile(desired)) {

@@ -99,9 +99,9 @@ async fn steps(
     let (mut run, input) = prepare(args, goal, host, output, report).await?;
     let stop = host.stop.clone();
     if !run.deletes()
-        && let Some(contexts) = until_interrupted(&stop, fleet::find(&run, &host.working_directory)).await?
+        && let Some(members) = until_interrupted(&stop, fleet::find(&run, &host.working_directory)).await?
     {
-        return Box::pin(fleet::run(run, contexts, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
+        return Box::pin(fleet::run(run, members, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
     }
     let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);

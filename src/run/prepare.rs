@@ -162,8 +162,10 @@ pub async fn open(
     progress: &ProgressDisplay,
 ) -> Result<PreparedRun> {
     let connection = connection(settings, impersonate(settings)?);
+    let release = settings.kube_versions.first().copied();
     let Some(input) = input else {
         let target = Target::open(&settings.target, &connection, DesiredSource::default()).await?;
+        let target = target.with_release(release);
         return Ok(PreparedRun { loaded: LoadedManifests::default(), target, ahead: Prefetch::none(), before: None });
     };
     let names = input.foreseen_crds();
@@ -173,7 +175,7 @@ pub async fn open(
     let reading = read_manifests(settings, input);
     let opening = async |loaded: Option<&LoadedManifests>| {
         let desired = DesiredSource { files: &arguments, render: settings.render.as_ref(), loaded };
-        let target = Target::open(&settings.target, &connection, desired).await?;
+        let target = Target::open(&settings.target, &connection, desired).await?.with_release(release);
         let stage = progress.stage("reading live objects", None);
         if let Some(LastDeployInput { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?

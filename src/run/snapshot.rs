@@ -73,9 +73,9 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
             taking.custom_resources().await?;
         }
         let Taking { crds, unread, notices, .. } = taking;
-        Ok((target.describe(), crds.len(), unread, notices))
+        Ok((target.describe(), target.release().await, crds.len(), unread, notices))
     };
-    let (described, crds, mut unread, mut notices) = until_interrupted(&stop, work).await?;
+    let (described, release, crds, mut unread, mut notices) = until_interrupted(&stop, work).await?;
     unread.sort();
     unread.dedup();
     if !unread.is_empty() && !args.skip_unreadable {
@@ -92,7 +92,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         Problem { message, help: None, ..problem }
     }));
     host.notices(&notices);
-    let SnapshotFileCounts { created, changed, unchanged, removed } = folder.publish()?;
+    let SnapshotFileCounts { created, changed, unchanged, removed } = folder.publish(release)?;
     let mut what = vec![text::count(crds, "CRD")];
     // A custom resource that the manifests name is listed, too, and is one file.
     let objects = (created + changed + unchanged).saturating_sub(crds);

@@ -86,8 +86,13 @@ fn witnesses_that_are_updates_or_statuses_hold_on_the_server() {
     .enumerate()
     {
         let api_version = format!("{group}/v1");
-        let version =
-            |schema, kind| VersionSchema { schema, status_subresource: true, api_version: &api_version, kind };
+        let version = |schema, kind| VersionSchema {
+            schema,
+            status_subresource: true,
+            api_version: &api_version,
+            kind,
+            release: Default::default(),
+        };
         let (a, b) = (format!("There{at}"), format!("Here{at}"));
         let proof = proof::prove(&version(live, &a), &version(desired, &b), Limits::default());
         let witness = proof.nodes.iter().find_map(|node| node.witnesses.first()).expect("a witness");
@@ -172,7 +177,13 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     let mut proofs: BTreeMap<&String, Proof> = BTreeMap::new();
     for (field, pair) in &pairs {
         let (there, here) = (alone(field, &pair.live), alone(field, &pair.desired));
-        let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+        let version = |schema| VersionSchema {
+            schema,
+            status_subresource: false,
+            api_version: "a/v1",
+            kind: "A",
+            release: Default::default(),
+        };
         let proof = proof::prove(&version(&there), &version(&here), Limits::default());
         *tally.verdicts.entry(format!("{:?}", proof.verdict)).or_default() += 1;
         if proof.verdict == SchemaRelation::Undecided {

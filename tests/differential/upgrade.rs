@@ -144,6 +144,7 @@ fn pair(random: &mut Random, tally: &mut Tally) {
         status_subresource: status_of(crd),
         api_version: "example.com/v1",
         kind: "Sample",
+        release: Default::default(),
     };
     let found = proof::prove(&version(&live_schema, &live), &version(&desired_schema, &desired), Limits::shared(1, 1));
     *tally.verdicts.entry(format!("{:?}", found.verdict)).or_default() += 1;

@@ -15,6 +15,7 @@ mod embedded;
 mod formats;
 mod fuzz_seeds;
 mod git;
+mod kube_version;
 mod log_commands;
 mod messages;
 #[cfg(feature = "olm")]

@@ -171,6 +171,13 @@ pub fn listed(json: &str, resource: &Resource) -> Option<LiveObject> {
     kube::listed(json, resource)
 }
 
+fn with_release(target: String, release: Option<KubernetesRelease>) -> String {
+    match release {
+        Some(release) => format!("{target} as Kubernetes {release}"),
+        None => target,
+    }
+}
+
 /// A place that holds live objects.
 pub enum Target {
     /// An API server.
@@ -191,12 +198,22 @@ impl Target {
         })
     }
 
+    /// The target as one of this release of Kubernetes. A server has its own.
+    pub fn with_release(mut self, release: Option<KubernetesRelease>) -> Self {
+        match &mut self {
+            Target::Kube(_) => {}
+            Target::Dir(folder) => folder.release = release.or(folder.release),
+            Target::Git(commit) => commit.release = release.or(commit.release),
+        }
+        self
+    }
+
     /// A description for messages: `kube: staging (https://10.0.0.1:6443)`, `dir: cluster/`.
     pub fn describe(&self) -> String {
         match self {
             Target::Kube(target) => target.describe(),
-            Target::Dir(target) => target.describe(),
-            Target::Git(target) => target.describe(),
+            Target::Dir(target) => with_release(target.describe(), target.release),
+            Target::Git(target) => with_release(target.describe(), target.release),
         }
     }
 
@@ -279,9 +296,14 @@ impl Target {
         Ok(kinds.into_values().collect())
     }
 
-    /// The Kubernetes release of the target; `None` if it is unknown.
+    /// The Kubernetes release of the target: of the server, or the one of the server that a snapshot was taken from.
+    /// `None` if it is unknown. The server is asked once.
     pub async fn release(&self) -> Option<KubernetesRelease> {
-        self.as_server()?.release().await
+        match self {
+            Target::Kube(server) => server.release().await,
+            Target::Dir(folder) => folder.release,
+            Target::Git(commit) => commit.release,
+        }
     }
 
     /// Reads the live objects. Returns one result for each wanted object, in order; `None` if it does not exist.

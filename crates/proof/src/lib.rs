@@ -32,6 +32,7 @@ mod witness;
 
 use serde_json::Value;
 
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::Patterns;
 use gantry_schema::Schema;
 use gantry_schema::ratchet::RatchetingRefusals;
@@ -52,6 +53,9 @@ pub struct VersionSchema<'a> {
     pub api_version: &'a str,
     /// The `kind` of its objects.
     pub kind: &'a str,
+    /// The release of the server that has the CRD. The schemas must not have the formats that it ignores: see
+    /// [`gantry_schema::drop_ignored_formats`].
+    pub release: KubernetesRelease,
 }
 
 /// The resources that one pair of versions can use.
@@ -234,7 +238,9 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
     }
     // Building a state of a pattern's automaton takes about as long as a step.
     let patterns = Patterns::with_limit(limits.steps.min(MAX_PATTERNS_WEIGHT));
-    let compiled = |version: &VersionSchema| Schema::compile_sharing(version.schema, &patterns);
+    let compiled = |version: &VersionSchema| {
+        Schema::compile_sharing(version.schema, &patterns).map(|schema| schema.with_release(version.release))
+    };
     let (live_schema, desired_schema) = match (compiled(live), compiled(desired)) {
         (Ok(live), Ok(desired)) => (live, desired),
         (Err(error), _) => return undecided(format!("the live schema: {error}")),

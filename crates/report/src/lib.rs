@@ -73,6 +73,10 @@ pub struct Report {
     /// The target as shown to people, for example `kube: staging (https://10.0.0.1:6443)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub target: String,
+    /// The release of Kubernetes whose rules decide, for example `1.36`: that of the server, or the one that the target
+    /// stands for. Absent if the run ended before it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_release: Option<String>,
     /// The objects of the plan: first those of the manifests, then those that are deleted.
     pub changes: Vec<ChangeEntry>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
@@ -247,6 +251,7 @@ impl Default for Report {
             kind: KIND.into(),
             outcome: Outcome::Failed,
             target: String::new(),
+            kubernetes_release: None,
             changes: Vec::new(),
             graph: Vec::new(),
             waits: Vec::new(),

@@ -100,6 +100,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         kind: "Report".into(),
         outcome,
         target: "kube: staging (https://10.0.0.1:6443)".into(),
+        kubernetes_release: None,
         changes,
         graph: Vec::new(),
         waits: Vec::new(),

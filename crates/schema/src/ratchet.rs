@@ -8,13 +8,17 @@
 use serde_json::{Value, json};
 
 use crate::typed::{TypedValueError, UnreadableKind};
-use crate::{FieldError, Schema, Step};
+use crate::{FieldError, RefusedBy, Schema, Step};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RatchetingRefusals {
     /// Every update, even of a label or a finalizer.
     Every,
+    /// Every update of the status subresource, and no other update that leaves the value as it is: up to 1.32, servers
+    /// ratchet only updates of the object itself.
+    OfStatus,
     /// Every update that changes anything in this field, which holds the whole content of the object: `spec`.
     ChangesOfContent(String),
     /// Every server-side apply, whatever it sets, and every other update that changes the value: an apply first parses
@@ -55,23 +59,32 @@ const MARK: &str = "gantry.dev/differs";
 /// is written and as it was read, both prepared.
 ///
 /// `unreadable` is what server-side apply cannot parse because of the schema: see [`crate::typed::unreadable`].
+/// `has_status` is whether the version has the status subresource.
 pub fn refused_updates(
     schema: &Schema,
     raw: &Value,
+    has_status: bool,
     error: &FieldError,
     (new, old): (&Value, &Value),
     unreadable: &[TypedValueError],
 ) -> RatchetingRefusals {
-    let remains = |new: &Value, old: &Value| {
+    let remains_in = |schema: &Schema, new: &Value, old: &Value| {
         let found = schema.validate_all(new, Some(old)).errors;
         let is_it = |found: &FieldError| {
             found.path == error.path && found.at == error.at && found.kind == error.kind && found.by == error.by
         };
         found.iter().any(is_it)
     };
+    let remains = |new: &Value, old: &Value| remains_in(schema, new, old);
     let labelled = labelled(old);
     if remains(new, &labelled) {
         return RatchetingRefusals::Every;
+    }
+    if has_status && !schema.ratcheting.of_status && is_validated_with_status(error) {
+        let without = schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN);
+        if remains_in(&without, new, &labelled) {
+            return RatchetingRefusals::OfStatus;
+        }
     }
     let is_refused_around = |depth: &usize| {
         let mut before = labelled.clone();
@@ -111,6 +124,16 @@ pub fn refused_updates(
         None if is_refused => RatchetingRefusals::ChangesOfValue,
         None => RatchetingRefusals::None,
     }
+}
+
+/// Whether a write of the status validates what is wrong: the values in the status, and the rules of the whole object.
+fn is_validated_with_status(error: &FieldError) -> bool {
+    let is_rule = |at: &[Step]| at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"));
+    let is_of_rule = match &error.by {
+        RefusedBy::Keyword(at) => is_rule(at),
+        by => matches!(by, RefusedBy::Evaluation(_)),
+    };
+    is_of_rule || error.at.first() == Some(&Step::from("status"))
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -16,9 +16,11 @@ use super::node::SchemaNode;
 use super::objectmeta::{self, MalformedFieldPolicy};
 use super::path::LinkedPath;
 use super::prune::{self, Defaulted, PrunedField};
+use super::release::RatchetingSupport;
 use super::rules::{self, CompileRules, RuleWalk};
 use super::scale::ScalePaths;
 use super::{delta, listtype, number};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::Patterns;
 
 /// A compiled structural schema of one CRD version. Cheap to clone.
@@ -30,6 +32,7 @@ pub struct Schema {
     /// Whether metadata is neither normalized nor validated.
     ignores_metadata: bool,
     looks_back: bool,
+    pub(crate) ratcheting: RatchetingSupport,
 }
 
 /// The result of validation.
@@ -92,7 +95,7 @@ impl Schema {
     fn compile_by(schema: &Value, rules: &dyn CompileRules, patterns: &Patterns) -> Result<Self, CompileError> {
         let root = Compiler::new(rules, patterns).root(schema)?;
         let looks_back = delta::looks_back(schema, None);
-        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata: false, looks_back })
+        Ok(Self::new(root, false, looks_back))
     }
 
     /// Compiles only the parts of `schema` that differ from `other`. Where both mean the same, nothing is pruned or
@@ -105,7 +108,12 @@ impl Schema {
         let mut root = Compiler::new(&Engine::sharing(&patterns), &patterns).root(schema)?;
         delta::narrow(&mut root, schema, other);
         let looks_back = delta::looks_back(schema, Some(other));
-        Ok(Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata: true, looks_back })
+        Ok(Self::new(root, true, looks_back))
+    }
+
+    fn new(root: SchemaNode, ignores_metadata: bool, looks_back: bool) -> Self {
+        let ratcheting = KubernetesRelease::default().into();
+        Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata, looks_back, ratcheting }
     }
 
     /// Whether some rule compares the object with its state before the update.
@@ -140,6 +148,12 @@ impl Schema {
     /// Adds a scale subresource: the fields that it reads must have the types that it requires.
     pub fn with_scale(self, scale: ScalePaths) -> Self {
         Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
+    }
+
+    /// Validates updates as a server of this release does; without this, as the newest known one. The formats that an
+    /// older server ignores are removed before the schema is compiled: see [`crate::drop_ignored_formats`].
+    pub fn with_release(self, release: KubernetesRelease) -> Self {
+        Self { ratcheting: release.into(), ..self }
     }
 
     #[cfg(test)]
@@ -245,7 +259,8 @@ impl Schema {
         errors_block_rules: bool,
         steps: &mut u64,
     ) -> ObjectValidationResult {
-        let correlated = old.map(|old| Correlated::new(new, old, &self.root));
+        let ratcheted = old.filter(|_| self.ratcheting.of_objects);
+        let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = ValueChecker { steps: *steps, ..ValueChecker::default() };
         errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);

@@ -13,14 +13,17 @@ use gantry_core::bounded;
 use gantry_core::manifest;
 use gantry_core::options::TargetSpec;
 use gantry_core::problem::{Error, Location, Problem, Result, did_you_mean};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The most names that a message lists.
 const LISTED: usize = 20;
 
-/// The clusters of a run, and the kubeconfig that names them.
-pub struct Contexts {
-    pub kubeconfig: ReadKubeconfig,
-    pub names: Vec<String>,
+/// What a run checks one after the other.
+pub enum FleetMembers {
+    /// The clusters of these contexts of the kubeconfig.
+    Contexts { kubeconfig: ReadKubeconfig, names: Vec<String> },
+    /// One folder or commit as a cluster of each of these releases of Kubernetes.
+    Releases(Vec<KubernetesRelease>),
 }
 
 /// A context or a pattern for contexts, and where it was written.
@@ -45,14 +48,16 @@ fn may_be_several(args: &FlowArgs) -> bool {
         || args.input.target.kubeconfig.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
 }
 
-/// The clusters, if the flags name several contexts or a pattern, even one that only one context matches.
+/// The members, if the flags name several contexts or a pattern, even one that only one context matches; or several
+/// releases for a target that has none of its own.
 ///
 /// # Errors
 /// Names and patterns that match no context of the kubeconfig, and flags for several clusters if there is one.
-pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<Option<Contexts>> {
+pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<Option<FleetMembers>> {
     let ConfiguredRun { args, settings, .. } = run;
     if !may_be_several(args) {
-        return only_one(run).map(|()| None);
+        only_one(run)?;
+        return releases(run);
     }
     if settings.target != TargetSpec::Kube {
         let flag = if args.many.contexts_file.is_some() { "--contexts-file" } else { "--context" };
@@ -71,7 +76,22 @@ pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<O
         let mut index = 0..;
         names.retain(|_| index.next().is_some_and(|index| shard.has(index)));
     }
-    Ok(Some(Contexts { kubeconfig, names }))
+    Ok(Some(FleetMembers::Contexts { kubeconfig, names }))
+}
+
+/// The releases, if the run names several and its target is no server, which would have its own.
+fn releases(run: &ConfiguredRun<'_>) -> Result<Option<FleetMembers>> {
+    let ConfiguredRun { settings, writes, .. } = run;
+    if settings.kube_versions.len() < 2 || settings.target == TargetSpec::Kube {
+        return Ok(None);
+    }
+    if *writes {
+        let problem =
+            Problem::new("a deploy to a folder needs one release of Kubernetes, but the configuration names several");
+        let help = "deploy with one, --kube-version 1.30, and check the others: gantry check --kube-version 1.28,1.30";
+        return Err(Error::usage(problem.help(help)));
+    }
+    Ok(Some(FleetMembers::Releases(settings.kube_versions.iter().copied().collect())))
 }
 
 /// Refuses flags that have no effect with one cluster.

@@ -22,7 +22,7 @@ use super::interrupt::{interrupt, interrupted, until_interrupted};
 use super::output::Output;
 use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
 use super::write;
-use contexts::Contexts;
+use contexts::FleetMembers;
 pub use contexts::find;
 use gantry_cluster::{Connection, DesiredSource, Target};
 use gantry_core::hash::fnv128;
@@ -32,6 +32,7 @@ use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::plan::{Plan, Prefetch};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_report::{ClusterReport, ErrorEntry, LiveCrds, Outcome, Report, ReportList};
 use gantry_schema::scan;
 
@@ -60,8 +61,12 @@ struct Done {
 struct Fleet<'a> {
     run: ConfiguredRun<'a>,
     loaded: LoadedManifests,
+    /// What was given with `-f`.
+    arguments: Vec<String>,
     connection: Connection,
     names: Vec<String>,
+    /// Of the members, if they are one target as a cluster of several releases; otherwise empty.
+    releases: Vec<KubernetesRelease>,
     /// The number of clusters in each wave.
     waves: Option<Vec<usize>>,
     /// The progress of the whole run; single clusters show none.
@@ -74,22 +79,28 @@ struct Fleet<'a> {
 /// What is wrong before the first request.
 pub async fn run(
     mut run: ConfiguredRun<'_>,
-    contexts: Contexts,
+    members: FleetMembers,
     input: Input,
     host: &mut Host,
     output: &mut Output,
 ) -> Result<FleetOutcome> {
-    let Contexts { kubeconfig, names } = contexts;
+    let mut connection = connection(&run.settings, impersonate(&run.settings)?);
+    let (names, releases) = match members {
+        FleetMembers::Contexts { kubeconfig, names } => {
+            connection.read = Some(kubeconfig);
+            (names, Vec::new())
+        }
+        FleetMembers::Releases(releases) => (releases.iter().map(|it| format!("Kubernetes {it}")).collect(), releases),
+    };
     let waves = sizes(run.waves(), run.writes, names.len())?;
-    let connection = connection(&run.settings, impersonate(&run.settings)?);
-    let connection = Connection { read: Some(kubeconfig), ..connection };
+    let arguments = input.arguments().to_vec();
     let mut loaded = until_interrupted(&host.stop.clone(), read_manifests(&run.settings, input)).await?;
     run.check_manifests(&mut loaded)?;
     run.known = Some(Arc::default());
     let progress = std::mem::replace(&mut run.progress, ProgressDisplay::Hidden);
     let writes = std::mem::replace(&mut run.writes, false);
 
-    let mut fleet = Fleet { run, loaded, connection, names, waves, progress };
+    let mut fleet = Fleet { run, loaded, arguments, connection, names, releases, waves, progress };
     let all: Vec<usize> = (0..fleet.names.len()).collect();
     let mut state = FleetState::default();
     if let (true, Some(shard)) = (all.is_empty(), fleet.run.args.many.shard) {
@@ -257,9 +268,9 @@ impl Fleet<'_> {
             wave: self.wave_of(index).map(|wave| wave + 1),
             not_reached: false,
             live_crds: None,
-            report: Report { target: format!("kube: {name}"), ..Report::default() },
+            report: Report { target: self.describe(index), ..Report::default() },
         };
-        let exit = match self.steps(&mut cluster, &mut host, &mut output).await {
+        let exit = match self.steps(index, &mut cluster, &mut host, &mut output).await {
             Ok(exit) if self.run.args.detailed_exitcode => detailed(exit, &cluster.report),
             Ok(exit) => exit,
             Err(error) => {
@@ -270,14 +281,30 @@ impl Fleet<'_> {
         Done { cluster, exit, notices: output.take_notices() }
     }
 
-    async fn steps(&self, cluster: &mut ClusterReport, host: &mut Host, output: &mut Output) -> Result<Exit> {
+    async fn open(&self, index: usize) -> Result<Target> {
+        let Some(release) = self.releases.get(index) else {
+            let connection = Connection { context: Some(self.names[index].clone()), ..self.connection.clone() };
+            return Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await;
+        };
+        let settings = &self.run.settings;
+        let desired =
+            DesiredSource { files: &self.arguments, render: settings.render.as_ref(), loaded: Some(&self.loaded) };
+        Ok(Target::open(&settings.target, &self.connection, desired).await?.with_release(Some(*release)))
+    }
+
+    async fn steps(
+        &self,
+        index: usize,
+        cluster: &mut ClusterReport,
+        host: &mut Host,
+        output: &mut Output,
+    ) -> Result<Exit> {
         let stop = host.stop.clone();
         if *stop.borrow() {
             return Err(interrupted());
         }
-        let connection = Connection { context: Some(cluster.name.clone()), ..self.connection.clone() };
         let opening = async {
-            let target = Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await?;
+            let target = self.open(index).await?;
             let before = match self.run.last_deploy() {
                 Some(LastDeployInput { flags, input }) => {
                     before::look_ahead(&self.run.settings, flags, input, &target).await?
@@ -293,6 +320,14 @@ impl Fleet<'_> {
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
         on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await
+    }
+
+    /// A member before it was opened.
+    fn describe(&self, index: usize) -> String {
+        match self.releases.is_empty() {
+            true => format!("kube: {}", self.names[index]),
+            false => self.names[index].clone(),
+        }
     }
 
     /// The wave of a cluster, from 0.

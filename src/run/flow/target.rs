@@ -94,6 +94,12 @@ pub async fn on_target(
     let (plan, foreseen, notices) = until_interrupted(&stop, looked_at).await?;
     on_plan(&plan);
     output.add_notices(host, &notices, report);
+    if target.is_server() && settings.kube_versions.iter().any(|release| *release != plan.release) {
+        let message =
+            format!("the server is of Kubernetes {}, which decides; --kube-version has no effect", plan.release);
+        let help = "it is for targets without a server: --target dir:FOLDER, --target git:REVISION";
+        output.add_notices(host, &[Problem::new(message).help(help)], report);
+    }
     add_warnings(host, output, &target, settings.is_on(&key::REDACT));
     let is_weaker = args.fail_on_weaker_gate && !weaker.is_empty();
     if !is_weaker {

@@ -89,7 +89,13 @@ fn conclusions_by_logic_hold_on_the_server() {
         desired.wait();
         let verdict = |field: &String, pair: &Pair| {
             let (there, here) = (alone(field, &pair.live), alone(field, &pair.desired));
-            let version = |schema| VersionSchema { schema, status_subresource: false, api_version: "a/v1", kind: "A" };
+            let version = |schema| VersionSchema {
+                schema,
+                status_subresource: false,
+                api_version: "a/v1",
+                kind: "A",
+                release: Default::default(),
+            };
             proof::prove(&version(&there), &version(&here), Limits::default()).verdict
         };
         let verdicts: BTreeMap<&String, SchemaRelation> =

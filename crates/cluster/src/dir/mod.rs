@@ -39,12 +39,15 @@ pub(super) use self::state::FolderState;
 use super::{Apply, ApplyError, Gvk, ListRequest, ObjectToRead, Unmark, WritePrecondition};
 use gantry_core::problem::{Error, Location, Problem, Result};
 use gantry_core::resource::{LiveObject, ObjectRef, Resource};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// An opened folder. It can be shared between threads; writes are serialized.
 pub struct DirTarget {
     root: PathBuf,
     state: Mutex<FolderState>,
     notices: Vec<Problem>,
+    /// The release of Kubernetes that the folder stands for: the one that the user named, or that of its snapshot.
+    pub(crate) release: Option<KubernetesRelease>,
 }
 
 impl DirTarget {
@@ -68,7 +71,8 @@ impl DirTarget {
         let state = FolderState::open(path)?;
         let notice = |link: &PathBuf| unfollowed(gantry_core::manifest::shown_text(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
-        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
+        let release = snapshot::recorded_release(path);
+        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices, release })
     }
 
     /// Notices about how the folder was read.

@@ -18,6 +18,7 @@ use super::{document, names};
 use gantry_core::manifest::is_manifest_file;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{LiveObject, ObjectRef};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The file that marks a folder as a snapshot and lists the files that are part of it. No target reads it, because it
 /// does not have the extension of a manifest.
@@ -25,6 +26,9 @@ const MARKER: &str = ".gantry-snapshot";
 /// The prefix of the staging folder's name.
 const STAGED_PREFIX: &str = ".gantry-snapshot.";
 const HEAD: &str = "# Created by gantry snapshot, which replaces the files listed here. Keep this file with them.\n";
+
+/// What the line with the release of the server begins with. Versions of gantry that do not know it skip comments.
+const RELEASE: &str = "# Kubernetes ";
 
 /// A snapshot that is being written.
 pub struct SnapshotFolder {
@@ -117,8 +121,11 @@ impl SnapshotFolder {
     }
 
     /// Moves all files into place, each in one step, and removes files of the previous snapshot that are no longer part
-    /// of it. A folder that did not exist appears as a whole.
-    pub fn publish(self) -> Result<SnapshotFileCounts> {
+    /// of it. A folder that did not exist appears as a whole. `release` is that of the server, if it is known.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn publish(self, release: Option<KubernetesRelease>) -> Result<SnapshotFileCounts> {
         let SnapshotFolder { folder, staged, _lock, names, before, exists } = self;
         let names = names.into_inner().unwrap_or_else(PoisonError::into_inner);
         let failed = |error: io::Error| {
@@ -128,7 +135,7 @@ impl SnapshotFolder {
         let mut written = SnapshotFileCounts::default();
         if !exists {
             written.created = names.len();
-            fs::write(staged.path().join(MARKER), marker(&names)).map_err(failed)?;
+            fs::write(staged.path().join(MARKER), marker(&names, release)).map_err(failed)?;
             fs::rename(staged.path(), &folder).map_err(failed)?;
             // The folder was renamed, so there is nothing left to remove.
             let _ = staged.keep();
@@ -136,7 +143,7 @@ impl SnapshotFolder {
         }
         // Whenever this is interrupted, the next run recognizes all of these files as its own.
         let all: BTreeSet<String> = names.union(&before).cloned().collect();
-        write_file(&folder, MARKER, &marker(&all)).map_err(failed)?;
+        write_file(&folder, MARKER, &marker(&all, release)).map_err(failed)?;
         for name in &names {
             let (from, to) = (staged.path().join(name), folder.join(name));
             let is_file = to.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
@@ -154,7 +161,7 @@ impl SnapshotFolder {
                 Err(error) => return Err(failed(error)),
             }
         }
-        write_file(&folder, MARKER, &marker(&names)).map_err(failed)?;
+        write_file(&folder, MARKER, &marker(&names, release)).map_err(failed)?;
         Ok(written)
     }
 
@@ -208,6 +215,12 @@ fn listed(folder: &Path) -> std::result::Result<Option<BTreeSet<String>>, Proble
     };
     // It can come from a repository, so only names that a snapshot could have created are trusted.
     Ok(Some(marker.lines().filter(|line| is_ours(line)).map(str::to_owned).collect()))
+}
+
+/// The release of the server that the snapshot in the folder was taken from, if the folder is one that says so.
+pub(super) fn recorded_release(folder: &Path) -> Option<KubernetesRelease> {
+    let marker = fs::read_to_string(folder.join(MARKER)).ok()?;
+    marker.lines().find_map(|line| line.strip_prefix(RELEASE)?.parse().ok())
 }
 
 /// What is missing from the snapshot in the folder. Without it, a check would take an object that exists for a new one.
@@ -268,8 +281,9 @@ fn is_ours(name: &str) -> bool {
     name.bytes().all(plain) && name.ends_with(".yaml") && !name.starts_with('.')
 }
 
-fn marker(names: &BTreeSet<String>) -> String {
+fn marker(names: &BTreeSet<String>, release: Option<KubernetesRelease>) -> String {
     let mut text = HEAD.to_owned();
+    text.extend(release.map(|release| format!("{RELEASE}{release}\n")));
     for name in names {
         text.push_str(name);
         text.push('\n');
@@ -310,7 +324,7 @@ mod tests {
         for object in objects {
             snapshot.add(object).unwrap();
         }
-        snapshot.publish()
+        snapshot.publish(None)
     }
 
     fn list(folder: &Path) -> Vec<String> {
@@ -394,7 +408,7 @@ mod tests {
         snapshot(&folder, &[live("ConfigMap", "a", "1")]).unwrap();
         assert!(!killed.exists());
         other.add(&live("ConfigMap", "b", "1")).unwrap();
-        other.publish().unwrap();
+        other.publish(None).unwrap();
         assert_eq!(list(parent.path()), [".gantry-snapshot.mine", "live", "other"]);
     }
 

@@ -22,6 +22,7 @@ use super::dir::FolderState;
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The files of a commit.
 pub struct GitTarget {
@@ -32,6 +33,8 @@ pub struct GitTarget {
     notices: Vec<Problem>,
     /// See [`Repository::work_tree`].
     work_tree: Option<PathBuf>,
+    /// The release of Kubernetes that the commit stands for, if the user named one.
+    pub(crate) release: Option<KubernetesRelease>,
 }
 
 impl GitTarget {
@@ -87,7 +90,14 @@ impl GitTarget {
         }
         let state = FolderState::of_commit(files)?;
         let notices = commit.notices.iter().cloned().chain(notices).collect();
-        Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
+        Ok(GitTarget {
+            commit,
+            spec: spec.clone(),
+            state,
+            notices,
+            work_tree: repository.work_tree.clone(),
+            release: None,
+        })
     }
 
     /// `git: main (1a2b3c4d5e6f)`

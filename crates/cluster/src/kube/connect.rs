@@ -100,6 +100,7 @@ pub async fn open(connection: &Connection, surroundings: ProcessEnvironment) -> 
         default_namespace,
         fresh: Default::default(),
         openapi: Default::default(),
+        release: Default::default(),
     })
 }
 

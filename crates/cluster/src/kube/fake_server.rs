@@ -111,6 +111,7 @@ pub fn target(
             default_namespace: "default".into(),
             fresh: Default::default(),
             openapi: Default::default(),
+            release: Default::default(),
         },
         requests,
     )

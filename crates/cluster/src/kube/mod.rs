@@ -46,7 +46,7 @@ mod watch;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 
 use self::download::DownloadChunk;
 use super::{
@@ -85,6 +85,7 @@ pub struct KubeTarget {
     default_namespace: String,
     fresh: apply::FreshSchemas,
     openapi: Documents,
+    release: OnceCell<Option<KubernetesRelease>>,
 }
 
 impl KubeTarget {
@@ -144,9 +145,9 @@ impl KubeTarget {
         Ok(served.into_iter().filter(served::ServedResource::can_list).map(|served| served.resource).collect())
     }
 
-    /// The Kubernetes release that the server reports.
+    /// The Kubernetes release that the server reports. It is asked once.
     pub async fn release(&self) -> Option<KubernetesRelease> {
-        served::release(&self.transport).await
+        *self.release.get_or_init(|| served::release(&self.transport)).await
     }
 
     /// Reads the objects, several at a time, in the order of `wanted`.

@@ -148,14 +148,22 @@ async fn document(transport: &Transport, uri: &str) -> Result<DiscoveryDocument>
 /// The release in `/version`; some servers write their minor version as `36+`.
 pub async fn release(transport: &Transport) -> Option<KubernetesRelease> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct RawServerVersion {
         major: String,
         minor: String,
+        /// Set if the server behaves as an earlier release: `--emulated-version`.
+        #[serde(default)]
+        emulation_major: String,
+        #[serde(default)]
+        emulation_minor: String,
     }
     let answer = transport.send(&ApiRequest { uri: "/version".to_owned(), ..ApiRequest::default() }).await.ok()?;
-    let RawServerVersion { major, minor } = serde_json::from_str(&answer.body).ok()?;
+    let version: RawServerVersion = serde_json::from_str(&answer.body).ok()?;
     let number = |text: &str| text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
-    Some(KubernetesRelease { major: number(&major)?, minor: number(&minor)? })
+    let release = |major: &str, minor: &str| Some(KubernetesRelease { major: number(major)?, minor: number(minor)? });
+    let emulated = release(&version.emulation_major, &version.emulation_minor);
+    emulated.or_else(|| release(&version.major, &version.minor))
 }
 
 #[cfg(test)]

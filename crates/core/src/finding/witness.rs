@@ -35,6 +35,8 @@ pub struct Witness {
 pub enum RefusedUpdates {
     /// Every update, even of a label.
     Every,
+    /// Every update of the status subresource.
+    OfStatus,
     /// Every change in this field.
     ChangesOf(String),
     /// Every change of this list, for example an additional item.

@@ -1,5 +1,6 @@
 //! The settings of a run: the validated form of the merged configuration.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::waivers::Waiver;
 use gantry_core::options::{ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::source::CatalogSource;
 
 /// The configuration of a run: merged, complete and valid.
@@ -35,6 +37,8 @@ pub struct Settings {
     pub without_crd_safety: Option<SettingOrigin>,
     /// What is read and written.
     pub target: TargetSpec,
+    /// The releases of Kubernetes that a target without a server stands for; empty for the target's own.
+    pub kube_versions: BTreeSet<KubernetesRelease>,
     /// `None` for the client's own default.
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; `None` for its current one.
@@ -116,6 +120,12 @@ impl Settings {
             catalogs,
             without_crd_safety: None,
             target: values.required(&table::TARGET, |text| Ok(text.parse::<TargetSpec>()?))?,
+            kube_versions: match values.value(&table::KUBE_VERSION) {
+                Some(value) => {
+                    keys::releases(&value).map_err(|why| values.invalid_value(&table::KUBE_VERSION, &why))?
+                }
+                None => BTreeSet::new(),
+            },
             kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
             context: values.text(&table::CONTEXT),
             user: values.text(&table::AS_USER),

@@ -46,6 +46,7 @@ pub use gantry_core::finding::Action;
 use gantry_core::manifest::{self, LoadedManifests, Manifest};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::cluster_extension::LiveExtension;
 
 pub use build::build;
@@ -104,6 +105,8 @@ pub struct Plan {
     pub policy: DeployPolicy,
     /// The record of the app will need several objects.
     pub needs_parts: bool,
+    /// The release of Kubernetes that the target has, or that is assumed.
+    pub release: KubernetesRelease,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lifecycle::{Lifecycle, TABLE_OF};
+use super::lifecycle::Lifecycle;
 use super::{NAME, ViolationsFound, rules};
 use crate::{Context, CouldNotCheck, Violation};
 use gantry_cluster::ObjectToRead;
@@ -28,7 +28,7 @@ async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
     if ending.is_empty() {
         return Vec::new();
     }
-    let release = context.target.release().await.unwrap_or(TABLE_OF);
+    let release = context.plan.release;
     let ending = ending.into_iter().filter(|(_, entry)| entry.is_deprecated_in(release));
     ending.map(|(index, entry)| deprecated(index, &entry)).collect()
 }

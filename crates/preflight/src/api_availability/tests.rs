@@ -44,7 +44,7 @@ fn run<T>(
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let plan = plan::build(manifests, plan::Prefetch::none(), &target, options, &|_, _| ()).await.expect("a plan");
-        let inputs = ContextForTests::new(&plan, &target, Proven);
+        let inputs = ContextForTests::new(&plan, &target, Proven::default());
         let context = inputs.context();
         let answer = (ENTRY.build)(&gantry_deploy::config::CheckConfig::default()).run(context).await.expect("checked");
         let CheckResult::Checked { violations, unchecked, .. } = answer else { panic!("skipped") };

@@ -1,6 +1,6 @@
 //! Finds objects whose kind the target does not serve, and suggests what was meant or which kind replaces it.
 
-use super::lifecycle::{Lifecycle, TABLE_OF};
+use super::lifecycle::Lifecycle;
 use super::{ViolationsFound, rules};
 use crate::{Context, CouldNotCheck, Violation, ViolationSubject};
 use gantry_core::problem::{Problem, did_you_mean};
@@ -34,9 +34,8 @@ pub async fn check(context: &Context<'_>) -> ViolationsFound {
         return found;
     }
     // Only for suggestions: if the user may not read it, or the server does not answer, there are fewer of them.
-    let (served, release) = futures::join!(context.target.served(), context.target.release());
-    let known =
-        KnownApis { served: served.unwrap_or_default(), defined: defined(plan), release: release.unwrap_or(TABLE_OF) };
+    let served = context.target.served().await;
+    let known = KnownApis { served: served.unwrap_or_default(), defined: defined(plan), release: context.plan.release };
     found.violations.extend(unknown.into_iter().map(|(subject, object)| known.violation(subject, object)));
     found
 }

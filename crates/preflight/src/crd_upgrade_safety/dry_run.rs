@@ -1,11 +1,11 @@
 //! Asks the API server about each CRD that the deploy writes, with a dry run of the request that writes it.
 //!
-//! gantry validates CRDs as [`RELEASE`] does. Other releases know other CEL functions, fields and limits, and feature
-//! gates change what a server accepts. So on a cluster the server has the last word: what it refuses is a finding even
+//! gantry validates CRDs as the releases of Kubernetes do by default. Feature gates and vendors change what a server
+//! accepts. So on a cluster the server has the last word: what it refuses is a finding even
 //! if gantry's own validation accepts it, and what it accepts is none. If it cannot be asked, gantry's own validation
 //! decides, and a notice says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 
 use futures::stream::StreamExt;
@@ -16,13 +16,13 @@ use super::rule::ViolationText;
 use super::{NAME, server};
 use crate::{Context, CouldNotCheck, dry_runs, server_field};
 use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
+use gantry_core::manifest::Manifest;
 use gantry_core::problem::Problem;
-use gantry_core::resource::Step;
+use gantry_core::resource::{RawObject, Step};
 use gantry_core::text;
 use gantry_deploy::plan::{Change, pin as plan_pin};
+use gantry_k8s_cel::KubernetesRelease;
 
-/// The release of Kubernetes whose validation of CRDs gantry reproduces.
-const RELEASE: &str = "Kubernetes 1.36";
 /// The maximum number of CRDs that one notice names.
 const CRDS_SHOWN: usize = 3;
 
@@ -44,9 +44,13 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     }));
     let mut answers = BTreeMap::new();
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
+    let mut dropped: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {
-            Some(Ok(_)) => {
+            Some(Ok(stored)) => {
+                for field in dropped_fields(&changes[index].desired, &stored) {
+                    dropped.entry(field).or_default().push(&changes[index]);
+                }
                 answers.insert(index, CrdAnswer::Accepts);
                 continue;
             }
@@ -64,20 +68,72 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
         unanswered.entry(problem).or_default().push(&changes[index]);
     }
     for (problem, crds) in unanswered {
-        context.notices.not_checked(NAME, not_asked(problem, &crds));
+        context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release));
+    }
+    for (field, crds) in dropped {
+        context.notices.add(format!(
+            "{NAME}: the server drops the field {field} of {}: Kubernetes {} does not know it, or it is switched off. The \
+             deploy works without the field, and each later one shows it as a change.",
+            name_crds(&crds),
+            context.plan.release,
+        ));
     }
     answers
 }
 
-fn not_asked(problem: Problem, crds: &[&Change]) -> CouldNotCheck {
+/// The fields of `spec` that a manifest sets and the server does not store, with `[*]` for indexes. Empty values do not
+/// count: the server leaves them out.
+fn dropped_fields(desired: &Manifest, stored: &RawObject) -> BTreeSet<String> {
+    let mut dropped = BTreeSet::new();
+    let (desired, stored) = (desired.raw.value(), stored.value());
+    add_dropped(&desired["spec"], &stored["spec"], "spec", &mut dropped);
+    dropped
+}
+
+fn add_dropped(desired: &Value, stored: &Value, path: &str, dropped: &mut BTreeSet<String>) {
+    match (desired, stored) {
+        (Value::Object(desired), Value::Object(stored)) => {
+            for (name, value) in desired.iter().filter(|(_, value)| !is_zero(value)) {
+                let path = format!("{path}.{name}");
+                match stored.get(name) {
+                    Some(stored) => add_dropped(value, stored, &path, dropped),
+                    None => drop(dropped.insert(path)),
+                }
+            }
+        }
+        (Value::Array(desired), Value::Array(stored)) if desired.len() == stored.len() => {
+            let path = format!("{path}[*]");
+            desired.iter().zip(stored).for_each(|(desired, stored)| add_dropped(desired, stored, &path, dropped));
+        }
+        _ => {}
+    }
+}
+
+/// Whether the server leaves the value out, which most fields of its Go types do (`omitempty`).
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+fn name_crds(crds: &[&Change]) -> String {
     let shown = crds.iter().take(CRDS_SHOWN).map(|change| text::sanitize(&change.desired.object.name).into_owned());
     let mut names: Vec<String> = shown.collect();
     if crds.len() > CRDS_SHOWN {
         names.push(text::count(crds.len() - CRDS_SHOWN, "more CRD"));
     }
+    names.join(", ")
+}
+
+fn not_asked(problem: Problem, crds: &[&Change], release: KubernetesRelease) -> CouldNotCheck {
     let message = format!(
-        "whether this server accepts {} was only compared with the rules of {RELEASE}: {}",
-        names.join(", "),
+        "the server was not asked whether it accepts {}; gantry's own rules for Kubernetes {release} decided: {}",
+        name_crds(crds),
         problem.message
     );
     CouldNotCheck { message, help: problem.help }
@@ -87,10 +143,11 @@ fn not_asked(problem: Problem, crds: &[&Change]) -> CouldNotCheck {
 pub fn to_violations(refusal: &Refusal, desired: &Value, own: &[RuleViolation]) -> Vec<RuleViolation> {
     let Some(rule) = server::rule() else { return Vec::new() };
     let help: String = match own.is_empty() {
-        true => format!(
-            "{RELEASE} accepts it: deploy a version of this CRD that supports the release of this server, or upgrade \
-             the cluster first"
-        ),
+        true => {
+            "newer releases of Kubernetes may accept it: deploy a version of this CRD that supports the release of \
+                 this server, or upgrade the cluster first"
+                .into()
+        }
         false => "fix the CRD; otherwise the deploy stops when the server refuses it".into(),
     };
     let violation = |said: &str, at: Vec<Step>| {

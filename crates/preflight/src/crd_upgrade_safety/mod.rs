@@ -469,7 +469,7 @@ impl CrdUpgradeSafety {
     /// One of the CRDs is malformed, so the two cannot be compared.
     pub fn judge(&self, live: &str, desired: &str) -> Result<Vec<Violation>, MalformedCrd> {
         let prove = |question: &VersionPairQuestion<'_>| {
-            Proven.prove(question, Limits::shared(1, question.versions)).map(Arc::new)
+            Proven::default().prove(question, Limits::shared(1, question.versions)).map(Arc::new)
         };
         let mut judged =
             self.judge_compared(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());

@@ -331,7 +331,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
 
 fn run(plan: &Plan, options: CrdUpgradeOptions) -> (Vec<Violation>, Vec<CouldNotCheck>) {
     let pairs = UpgradedCrd::all(&plan.changes);
-    match judge_all(&CrdUpgradeSafety::new(options), &pairs, &[], &Proofs::new(Proven, 1)) {
+    match judge_all(&CrdUpgradeSafety::new(options), &pairs, &[], &Proofs::new(Proven::default(), 1)) {
         CheckResult::Checked { violations, unchecked, .. } => (violations, unchecked),
         skipped @ CheckResult::Skipped(_) => panic!("{skipped:?}"),
     }
@@ -400,7 +400,7 @@ async fn the_check_reports_what_it_compared() {
     let plan = Plan { changes: vec![change("samples.test.example.com", Some(&live), &desired)], ..Plan::default() };
     let options = CrdUpgradeOptions { fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
     let check = CrdUpgradeSafety::new(options);
-    let inputs = ContextForTests::new(&plan, &target, Proven);
+    let inputs = ContextForTests::new(&plan, &target, Proven::default());
     let answer = check.run(inputs.context()).await.unwrap();
     let CheckResult::Checked { violations: found, .. } = answer else { panic!("{answer:?}") };
     let found: Vec<_> = found.iter().map(|v| (&*v.rule, v.severity)).collect();
@@ -423,7 +423,7 @@ fn only_new_crds_that_the_server_would_refuse_are_reported() {
             &check,
             &UpgradedCrd::all(&plan.changes),
             &PlannedCrdWrite::all(&plan.changes, "gantry"),
-            &Proofs::new(Proven, 1),
+            &Proofs::new(Proven::default(), 1),
         ) {
             CheckResult::Checked { violations, .. } => violations,
             skipped @ CheckResult::Skipped(_) => panic!("{skipped:?}"),

@@ -149,7 +149,7 @@ async fn input_of_program(function_config: Option<&Value>) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let target = Target::Dir(DirTarget::open(folder.path()).expect("a target"));
     let plan = plan(MANIFESTS);
-    let inputs = ContextForTests::new(&plan, &target, Proven);
+    let inputs = ContextForTests::new(&plan, &target, Proven::default());
     let context = inputs.context();
     let mut text = Vec::new();
     input::write(&context, function_config, &mut text).await.expect("memory takes all");

@@ -111,6 +111,11 @@ fn diagnose(
             format!("{of_all} {is} refused on any update, even of labels, at {version}: {field}{because}"),
             before_upgrade(),
         ),
+        ObjectImpact::Refused(RatchetingRefusals::OfStatus) => (
+            &rules::REFUSED_ON_UPDATE,
+            format!("{of_all} {is} refused on any write of its status at {version}: {field}{because}"),
+            before_upgrade(),
+        ),
         ObjectImpact::Refused(RatchetingRefusals::ChangesOfContent(part)) => (
             &rules::REFUSED_ON_UPDATE,
             format!("{of_all} {is} refused on any change of {part} at {version}: {field}{because}"),

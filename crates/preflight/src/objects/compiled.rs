@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use gantry_core::crd::CrdVersion;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, TypedValueError};
-use gantry_schema::{FieldError, Schema};
+use gantry_schema::{FieldError, Schema, drop_ignored_formats};
 
 #[derive(Debug, Clone)]
 pub struct CompiledVersion {
     pub name: Arc<str>,
     pub schema: Schema,
-    /// `openAPIV3Schema` as it is written.
+    /// `openAPIV3Schema` as it is written, without the formats that the server ignores.
     pub raw: Arc<Value>,
     pub status_subresource: bool,
     /// Whether a create, which drops the status, can be refused because of it.
@@ -25,25 +26,31 @@ pub struct CompiledVersion {
 }
 
 impl CompiledVersion {
+    /// Compiles a version as a server of this release does.
+    ///
     /// # Errors
     /// The schema is missing or cannot be compiled.
-    pub fn compile(version: &CrdVersion) -> Result<Self, String> {
-        let raw = version.schema_value()?;
+    pub fn compile(version: &CrdVersion, release: KubernetesRelease) -> Result<Self, String> {
+        let raw = enforced_schema(version, release)?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
-        Ok(Self::new(version, raw, schema.with_scale(version.scale_paths())))
+        Ok(Self::new(version, raw, schema.with_scale(version.scale_paths()).with_release(release)))
     }
 
     /// The parts of this version that differ in `other`: see [`Schema::compile_beside`].
     ///
     /// # Errors
     /// As [`CompiledVersion::compile`].
-    pub fn compile_difference(version: &CrdVersion, other: &CrdVersion) -> Result<Self, String> {
-        let raw = version.schema_value()?;
-        let others = other.schema_value()?;
+    pub fn compile_difference(
+        version: &CrdVersion,
+        other: &CrdVersion,
+        release: KubernetesRelease,
+    ) -> Result<Self, String> {
+        let raw = enforced_schema(version, release)?;
+        let others = enforced_schema(other, release)?;
         let schema = Schema::compile_beside(&raw, &others).map_err(|error| error.to_string())?;
         let changes = |field: &str| raw["properties"].get(field) != others["properties"].get(field);
         let scale = version.scale_paths().to_check_beside(&other.scale_paths(), changes);
-        Ok(Self::new(version, raw, schema.with_scale(scale)))
+        Ok(Self::new(version, raw, schema.with_scale(scale).with_release(release)))
     }
 
     fn new(version: &CrdVersion, raw: Value, schema: Schema) -> Self {
@@ -66,8 +73,14 @@ impl CompiledVersion {
         objects: (&Value, &Value),
         unreadable: &[TypedValueError],
     ) -> RatchetingRefusals {
-        ratchet::refused_updates(&self.schema, &self.raw, error, objects, unreadable)
+        ratchet::refused_updates(&self.schema, &self.raw, self.status_subresource, error, objects, unreadable)
     }
+}
+
+fn enforced_schema(version: &CrdVersion, release: KubernetesRelease) -> Result<Value, String> {
+    let mut schema = version.schema_value()?;
+    drop_ignored_formats(&mut schema, release);
+    Ok(schema)
 }
 
 /// Whether the root of a schema can refuse an object because its status is missing.

@@ -27,7 +27,7 @@ use gantry_core::parallel::{in_parallel, on_cpu_thread};
 use gantry_core::problem::did_you_mean;
 use gantry_core::resource::{RawObject, Resource, Step};
 use gantry_deploy::plan::{Change, is_built_in};
-use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, gotext};
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use gantry_schema::{FieldError, PrunedField};
 
@@ -193,7 +193,8 @@ pub async fn check_manifests(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -
         })
         .collect();
     let (manager, redact) = (Arc::from(&*context.plan.policy.field_manager), context.redact);
-    match on_cpu_thread(move || validate_all(work, &manager, redact)).await {
+    let release = context.plan.release;
+    match on_cpu_thread(move || validate_all(work, &manager, redact, release)).await {
         Some(validated) => found.extend(validated),
         None => found
             .unchecked
@@ -208,11 +209,16 @@ struct DefinitionObjects {
     objects: Vec<(usize, Change)>,
 }
 
-fn validate_all(work: Vec<DefinitionObjects>, manager: &Arc<str>, redact: bool) -> ManifestRefusals {
+fn validate_all(
+    work: Vec<DefinitionObjects>,
+    manager: &Arc<str>,
+    redact: bool,
+    release: KubernetesRelease,
+) -> ManifestRefusals {
     let mut found = ManifestRefusals::default();
     let mut jobs = Vec::new();
     for work in work {
-        jobs.extend(by_version(work, manager, redact, &mut found));
+        jobs.extend(by_version(work, manager, redact, release, &mut found));
     }
     jobs.sort_by_key(|job| job.index);
     in_parallel(&jobs, ValidationJob::run).into_iter().for_each(|validated| found.extend(validated));
@@ -224,6 +230,7 @@ fn by_version(
     work: DefinitionObjects,
     manager: &Arc<str>,
     redact: bool,
+    release: KubernetesRelease,
     found: &mut ManifestRefusals,
 ) -> Vec<ValidationJob> {
     let DefinitionObjects { definition, objects } = work;
@@ -237,7 +244,7 @@ fn by_version(
             found.faults.extend(objects.iter().map(|(index, _)| unserved(&definition, &name, *index)));
             continue;
         };
-        match CompiledVersion::compile(version) {
+        match CompiledVersion::compile(version, release) {
             Ok(compiled) => {
                 let version = Arc::new(compiled);
                 jobs.extend(objects.into_iter().map(|(index, change)| ValidationJob {

@@ -41,6 +41,7 @@ use super::proofs::{Proofs, VersionPairQuestion};
 use super::{CheckLookup, Context, CouldNotCheck};
 use gantry_core::crd::{Crd, CrdPair, CrdVersion};
 use gantry_core::finding::Verdict;
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The number of CRDs whose objects are listed at the same time.
 pub const AT_ONCE: usize = 4;
@@ -59,6 +60,8 @@ pub struct Upgrade {
     pub questions: Vec<VersionQuestion>,
     /// See [`question::Questions::proven`].
     pub proven: Vec<Arc<str>>,
+    /// The release of the server.
+    pub release: KubernetesRelease,
 }
 
 impl Upgrade {
@@ -152,7 +155,8 @@ pub(crate) fn compare(pair: &UpgradedCrd, proofs: &Proofs) -> Result<Option<Upgr
         }
         proven.clear();
     }
-    let upgrade = Upgrade { change: pair.change, name: pair.name.clone(), live, desired, questions, proven };
+    let (change, name, release) = (pair.change, pair.name.clone(), proofs.release());
+    let upgrade = Upgrade { change, name, live, desired, questions, proven, release };
     Ok((!upgrade.questions.is_empty() || !upgrade.proven.is_empty()).then_some(upgrade))
 }
 

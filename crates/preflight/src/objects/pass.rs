@@ -166,8 +166,8 @@ fn compile(
     upgrade: &Upgrade,
 ) -> Result<CompiledVersions, CouldNotCheck> {
     let compile = |version: &CrdVersion| match other.version(&version.name).filter(|_| narrows(&version.name)) {
-        Some(other) => CompiledVersion::compile_difference(version, other),
-        None => CompiledVersion::compile(version),
+        Some(other) => CompiledVersion::compile_difference(version, other, upgrade.release),
+        None => CompiledVersion::compile(version, upgrade.release),
     };
     let compiled: Result<Vec<CompiledVersion>, CouldNotCheck> = side
         .versions

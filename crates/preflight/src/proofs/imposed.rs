@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::question::{ChangeProof, VersionPairQuestion, VersionProof};
 use gantry_core::finding::{Breaks, Verdict, WitnessVerdict};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind, is_set_of_structures};
 use gantry_schema::{FieldError, RefusedBy, Schema, can_be_bound};
 
@@ -122,9 +123,14 @@ fn type_of(node: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Gives the witnesses of restrictions that no keyword expresses the messages of the server.
-pub fn correct(question: &VersionPairQuestion<'_>, desired: &Value, proof: &mut VersionProof) {
+pub fn correct(
+    question: &VersionPairQuestion<'_>,
+    desired: &Value,
+    release: KubernetesRelease,
+    proof: &mut VersionProof,
+) {
     let Ok(schema) = Schema::compile(desired) else { return };
-    let schema = schema.with_scale(question.scale[1].clone());
+    let schema = schema.with_scale(question.scale[1].clone()).with_release(release);
     for proof in proof.proofs_mut() {
         correct_node(&schema, desired, proof);
     }

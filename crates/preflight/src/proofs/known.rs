@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::Limits;
 use ring::digest::{Context, SHA256};
 use serde_json::Value;
@@ -43,9 +44,10 @@ impl ProofCache {
         &self,
         question: &VersionPairQuestion<'_>,
         limits: Limits,
+        release: KubernetesRelease,
         prove: impl FnOnce() -> Option<Arc<VersionProof>>,
     ) -> Option<Arc<VersionProof>> {
-        slot(&self.proofs, key(question, limits)).get_or_init(prove).clone()
+        slot(&self.proofs, key(question, limits, release)).get_or_init(prove).clone()
     }
 
     /// What the server refuses in a CRD that would be stored in place of the live one: the known result, or that of
@@ -118,7 +120,7 @@ impl Hashed {
 }
 
 /// The hash of everything that the answer depends on.
-fn key(question: &VersionPairQuestion<'_>, limits: Limits) -> ProofKey {
+fn key(question: &VersionPairQuestion<'_>, limits: Limits, release: KubernetesRelease) -> ProofKey {
     let VersionPairQuestion {
         group,
         kind,
@@ -132,7 +134,8 @@ fn key(question: &VersionPairQuestion<'_>, limits: Limits) -> ProofKey {
         scale,
         versions,
     } = question;
-    let rest = format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {}", limits.steps);
+    let rest =
+        format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {release} {}", limits.steps);
     let mut hashed = Hashed(Context::new(&SHA256));
     [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hashed.part(part));
     hashed.key()

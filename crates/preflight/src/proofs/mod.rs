@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub use self::known::ProofCache;
 pub(crate) use self::proven::Proven;
 pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::Limits;
 
 /// The answer to one question, when it is known.
@@ -43,6 +44,11 @@ impl Proofs {
         Proofs::new(NoProver, 0)
     }
 
+    /// The release of the server that the proofs are about.
+    pub fn release(&self) -> KubernetesRelease {
+        self.prover.release()
+    }
+
     /// The results shared with other clusters, if any.
     pub fn known(&self) -> Option<&ProofCache> {
         self.known.as_deref()
@@ -60,7 +66,7 @@ impl Proofs {
         let limits = Limits::shared(self.crds, question.versions);
         let prove = || self.prover.prove(question, limits).map(Arc::new);
         let ask = || match &self.known {
-            Some(known) => known.answer_or(question, limits, prove),
+            Some(known) => known.answer_or(question, limits, self.release(), prove),
             None => prove(),
         };
         slot.get_or_init(ask).clone()

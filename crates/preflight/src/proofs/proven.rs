@@ -7,17 +7,28 @@ use serde_json::Value;
 use super::imposed;
 use super::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
 use gantry_core::finding::{Breaks, RefusedUpdates, Verdict, Witness, WitnessVerdict};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::{self as proof, Difference, Limits, VersionSchema};
 use gantry_schema::ratchet::RatchetingRefusals;
 
 /// The prover that uses [`gantry_proof`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Proven;
+pub struct Proven {
+    /// The release of the server.
+    pub release: KubernetesRelease,
+}
 
 impl Prover for Proven {
+    fn release(&self) -> KubernetesRelease {
+        self.release
+    }
+
     fn prove(&self, question: &VersionPairQuestion<'_>, limits: Limits) -> Option<VersionProof> {
         let mut live: Value = serde_json::from_str(question.live_schema).ok()?;
         let mut desired: Value = serde_json::from_str(question.desired_schema).ok()?;
+        for schema in [&mut live, &mut desired] {
+            gantry_schema::drop_ignored_formats(schema, self.release);
+        }
         if !question.served {
             [&mut live, &mut desired].into_iter().for_each(without_validation);
         }
@@ -29,6 +40,7 @@ impl Prover for Proven {
             status_subresource,
             api_version: &api_version,
             kind: question.kind,
+            release: self.release,
         };
         let found =
             proof::prove(&version(&live, question.live_status), &version(&desired, question.desired_status), limits);
@@ -71,7 +83,7 @@ impl Prover for Proven {
         }
         let mut proof = VersionProof { whole, nodes, of_all_below, parts, is_complete };
         if is_restricted {
-            imposed::correct(question, &unrestricted, &mut proof);
+            imposed::correct(question, &unrestricted, self.release, &mut proof);
         }
         Some(proof)
     }
@@ -141,6 +153,7 @@ fn met(difference: Difference) -> WitnessVerdict {
 fn refused_updates(refused: RatchetingRefusals) -> Option<RefusedUpdates> {
     Some(match refused {
         RatchetingRefusals::Every => RefusedUpdates::Every,
+        RatchetingRefusals::OfStatus => RefusedUpdates::OfStatus,
         RatchetingRefusals::ChangesOfContent(part) => RefusedUpdates::ChangesOf(part),
         RatchetingRefusals::Applies => RefusedUpdates::Applies,
         RatchetingRefusals::ChangesAround(around) if around.is_list => RefusedUpdates::ChangesOfList(around.field),
@@ -200,7 +213,7 @@ mod tests {
                 scale: [scale; 2],
                 versions: 1,
             };
-            Proven.prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
+            Proven::default().prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
         };
         assert_eq!(verdict(&ScalePaths::default()), Some(Verdict::Narrowing));
         let scale = ScalePaths::from_subresource(
@@ -232,7 +245,7 @@ mod tests {
                 scale: [&scale; 2],
                 versions: 1,
             };
-            let proof = Proven.prove(&question, Limits::default()).expect("a proof");
+            let proof = Proven::default().prove(&question, Limits::default()).expect("a proof");
             let node = &proof.nodes[&format!("^.{part}.replicas")];
             node.witnesses.iter().map(|witness| witness.subresource.clone()).collect::<Vec<_>>()
         };
@@ -260,7 +273,7 @@ mod tests {
                 scale: [&ScalePaths::default(), &ScalePaths::default()],
                 versions: 1,
             };
-            Proven.prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))
+            Proven::default().prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))
         };
         let list =
             |item: Value| json!({"list": {"type": "array", "items": {"type": "object", "properties": {"a": item}}}});

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use gantry_core::finding::{Breaks, Verdict, Witness};
+use gantry_k8s_cel::KubernetesRelease;
 pub use gantry_proof::ChangeOrigin;
 use gantry_proof::Limits;
 use gantry_schema::ScalePaths;
@@ -159,6 +160,11 @@ impl VersionProof {
 
 /// Proves what a change of a schema does to objects.
 pub trait Prover: Debug + Send + Sync {
+    /// The release of the server that the proofs are about.
+    fn release(&self) -> KubernetesRelease {
+        KubernetesRelease::default()
+    }
+
     /// `None` if nothing can be proven at all.
     fn prove(&self, question: &VersionPairQuestion<'_>, limits: Limits) -> Option<VersionProof>;
 }

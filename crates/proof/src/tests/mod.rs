@@ -11,7 +11,13 @@ mod values;
 mod witnesses;
 
 pub fn version(schema: &Value) -> VersionSchema<'_> {
-    VersionSchema { schema, status_subresource: false, api_version: "example.com/v1", kind: "Sample" }
+    VersionSchema {
+        schema,
+        status_subresource: false,
+        api_version: "example.com/v1",
+        kind: "Sample",
+        release: KubernetesRelease::default(),
+    }
 }
 
 fn whole(field: &Value) -> Value {

@@ -164,7 +164,14 @@ impl CompiledSides<'_> {
         let mut unreadable = typed::unreadable(version.schema, &object, Duplicates::Allowed);
         let before = typed::unreadable(self.source.version.schema, &witness.object, Duplicates::Allowed);
         unreadable.retain(|found| !before.iter().any(|known| known.at == found.at && known.kind == found.kind));
-        Some(ratchet::refused_updates(schema, version.schema, error, (&object, &object), &unreadable))
+        Some(ratchet::refused_updates(
+            schema,
+            version.schema,
+            version.status_subresource,
+            error,
+            (&object, &object),
+            &unreadable,
+        ))
     }
 
     /// Whether the object can be created before its status is written.

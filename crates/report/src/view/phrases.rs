@@ -68,6 +68,7 @@ pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> 
     let field = |field: &str| text::cut(&text::sanitize(field), LONGEST_MESSAGE).into_owned();
     Some(match refused {
         RefusedUpdates::Every => "the server refuses every update of invalid ones, even of labels".to_owned(),
+        RefusedUpdates::OfStatus => "the server refuses every write of the status of invalid ones".to_owned(),
         RefusedUpdates::Applies => "the server refuses every server-side apply of invalid ones".to_owned(),
         RefusedUpdates::ChangesOf(part) => {
             format!("the server refuses invalid ones when anything in {} is changed", field(part))

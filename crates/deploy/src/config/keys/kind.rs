@@ -1,5 +1,6 @@
 //! The types of values of keys: how each is read, checked and described.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use gantry_core::options::{
 use gantry_core::problem::not_one_of;
 use gantry_core::render::Render;
 use gantry_core::resource::is_dns_label;
+use gantry_k8s_cel::{InvalidRelease, KubernetesRelease};
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub enum SettingKind {
     Patterns,
     /// A list of names of groups, each of which is sent as a header.
     Groups,
+    /// One or several releases of Kubernetes.
+    Releases,
     Duration,
     /// The name of an app.
     App,
@@ -87,6 +91,7 @@ impl SettingKind {
         match self {
             SettingKind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
             SettingKind::Wait => wait(value).map(drop),
+            SettingKind::Releases => releases(value).map(drop),
             SettingKind::Rules
             | SettingKind::Waivers
             | SettingKind::Catalogs
@@ -131,6 +136,12 @@ impl SettingKind {
             SettingKind::Color => words::<ColorChoice>(),
             SettingKind::Prune => words::<Prune>(),
             SettingKind::Preset => words::<PresetFlag>(),
+            SettingKind::Releases => json!({
+                "type": ["string", "array", "null"],
+                "pattern": format!("^{RELEASE}( *, *{RELEASE})*$"),
+                "items": {"type": "string", "pattern": format!("^{RELEASE}$")},
+                "minItems": 1,
+            }),
             SettingKind::Groups | SettingKind::Patterns => list(json!({"type": "string", "minLength": 1})),
             SettingKind::Outputs => {
                 let pattern = format!("^({})(=.+)?$", names_of::<ReportFormat>().join("|"));
@@ -215,6 +226,34 @@ pub(in crate::config) fn wait(value: &serde_json::Value) -> Result<WaitPolicy, S
     }
 }
 
+/// Parses releases of Kubernetes: a list, or a string in which commas separate them. They are in ascending order.
+pub(in crate::config) fn releases(value: &Value) -> Result<BTreeSet<KubernetesRelease>, String> {
+    let release = |text: &str| {
+        let release: KubernetesRelease = text.trim().parse().map_err(|error: InvalidRelease| error.to_string())?;
+        match release < KubernetesRelease::OLDEST_KNOWN {
+            true => Err(format!(
+                "{release} is older than {}, the oldest release that gantry knows",
+                KubernetesRelease::OLDEST_KNOWN
+            )),
+            false => Ok(release),
+        }
+    };
+    match value {
+        Value::String(text) => text.split(',').map(release).collect(),
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().map(|item| release(item.as_str().ok_or_else(|| unquoted_release(item))?)).collect()
+        }
+        value => Err(unquoted_release(value)),
+    }
+}
+
+fn unquoted_release(value: &Value) -> String {
+    match value {
+        Value::Number(number) => format!("{number} is a number; write the release in quotes: \"1.30\""),
+        value => format!("{value} is not a release of Kubernetes, or a list of them"),
+    }
+}
+
 /// The value that a file would have for `wait`.
 pub(in crate::config) fn wait_value(wait: WaitPolicy) -> serde_json::Value {
     match wait {
@@ -261,6 +300,9 @@ pub(in crate::config) fn namespace(text: &str) -> Result<(), String> {
 /// The longest name of a field manager, in characters.
 /// <https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers>
 const MAX_FIELD_MANAGER: usize = 128;
+
+/// The pattern of releases such as 1.30, which can have a patch version.
+const RELEASE: &str = r"v?[0-9]+\.[0-9]+(\.[0-9].*)?";
 
 /// The pattern of durations such as 1h30m.
 const DURATION: &str = r"^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$";

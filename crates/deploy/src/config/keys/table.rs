@@ -4,7 +4,7 @@ use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
     App, Bindings, Bool, Catalogs, Color, Command, Duration, FieldManager, File, Groups, Labels, Namespace, Outputs,
-    Patterns, Preset, Prune, PruneMax, Rules, Target, Text, User, Wait, Waivers,
+    Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, User, Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -55,6 +55,9 @@ config_keys! {
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
     /// against: git:REV[:PATH], the manifests of a commit.
     TARGET = key("target", Target, Files).default("kube").flag("--target");
+    /// The release of Kubernetes that a folder or commit stands for, or several: 1.30, or 1.28,1.32. A cluster says its
+    /// own, and a snapshot the one of its cluster. The default is the newest release that is known.
+    KUBE_VERSION = key("kubeVersion", Releases, Files).makes_flag("--kube-version", "RELEASE,…", "The release of Kubernetes that a dir: or git: target stands for, or several, for example 1.30 [default: that of the snapshot, else the newest known]");
     /// A program that renders each folder of -f; {dir} stands for the folder: kustomize build {dir}. Not allowed in
     /// gantry.yaml.
     RENDER = key("render", Command, OwnFiles).flag("--render");

@@ -1,0 +1,88 @@
+//! What a server of one release of Kubernetes enforces on objects. The tables of the newest release are elsewhere; here
+//! is what older ones do not do.
+
+use gantry_k8s_cel::KubernetesRelease;
+use serde_json::Value;
+
+/// Where a server tolerates invalid values that an update leaves unchanged. The feature gate `CRDValidationRatcheting`
+/// is on by default since 1.30; `/status` follows in 1.33.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RatchetingSupport {
+    /// In updates of the object.
+    pub of_objects: bool,
+    /// In updates of its status subresource.
+    pub of_status: bool,
+}
+
+impl From<KubernetesRelease> for RatchetingSupport {
+    fn from(release: KubernetesRelease) -> Self {
+        let since = |minor| release >= KubernetesRelease::minor(minor);
+        RatchetingSupport { of_objects: since(30), of_status: since(33) }
+    }
+}
+
+/// The formats that servers did not always enforce: the type they are on, their names without dashes, and the first
+/// release that enforces them.
+///
+/// The names are from `supportedVersionedFormats` in apiextensions-apiserver, which come into effect one release after
+/// they are introduced. The ranges of numbers are from the validator of kube-openapi that 1.36 uses.
+const LATE_FORMATS: [(&[&str], &[&str], KubernetesRelease); 3] = [
+    (&["string", ""], &["k8sshortname", "k8slongname"], KubernetesRelease::minor(35)),
+    (&["integer"], &["int32", "int64"], KubernetesRelease::minor(36)),
+    (&["number"], &["float", "double"], KubernetesRelease::minor(36)),
+];
+
+/// Removes the formats that a server of this release ignores from an `openAPIV3Schema`.
+pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
+    if LATE_FORMATS.iter().any(|(_, _, since)| release < *since) {
+        drop_below(schema, release);
+    }
+}
+
+fn drop_below(schema: &mut Value, release: KubernetesRelease) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    let text = |keyword: &str| keywords.get(keyword).and_then(Value::as_str).unwrap_or_default();
+    let (ty, format) = (text("type"), text("format").replace('-', ""));
+    let is_late = |(types, names, since): &(&[&str], &[&str], KubernetesRelease)| {
+        release < *since && types.contains(&ty) && names.contains(&format.as_str())
+    };
+    if LATE_FORMATS.iter().any(is_late) {
+        keywords.shift_remove("format");
+    }
+    for keyword in ["items", "additionalProperties", "not"] {
+        keywords.get_mut(keyword).into_iter().for_each(|below| drop_below(below, release));
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let branches = keywords.get_mut(keyword).and_then(Value::as_array_mut);
+        branches.into_iter().flatten().for_each(|below| drop_below(below, release));
+    }
+    let fields = keywords.get_mut("properties").and_then(Value::as_object_mut);
+    fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(|below| drop_below(below, release));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn formats_are_ignored_until_the_release_that_enforces_them() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "format": "k8s-short-name"},
+            "mail": {"type": "string", "format": "email"},
+            "ports": {"type": "array", "items": {"anyOf": [{"type": "integer", "format": "int32"}]}},
+            "format": {"type": "number", "format": "int32"},
+        }});
+        let kept = |minor| {
+            let mut schema = schema.clone();
+            drop_ignored_formats(&mut schema, KubernetesRelease::minor(minor));
+            let fields = &schema["properties"];
+            let named = [&fields["name"], &fields["mail"], &fields["ports"]["items"]["anyOf"][0], &fields["format"]];
+            named.map(|node| node.get("format").is_some())
+        };
+        assert_eq!(kept(34), [false, true, false, true]);
+        assert_eq!(kept(35), [true, true, false, true]);
+        assert_eq!(kept(36), [true; 4]);
+    }
+}
