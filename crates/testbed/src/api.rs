@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use http::request::Builder;
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
@@ -52,6 +53,12 @@ impl Api {
     /// GET of a path with an optional query.
     pub fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, None)
+    }
+
+    /// [`get`](Self::get) with this value of the header `Accept`, for other representations than JSON.
+    pub fn get_accepting(&self, path: &str, media_type: &str) -> (u16, Value) {
+        let request = Request::builder().method("GET").header(header::ACCEPT, media_type);
+        self.request(request, path, Vec::new()).unwrap_or_else(|e| panic!("GET {path}: {e}"))
     }
 
     /// [`get`](Self::get) for a server that might be unreachable.
@@ -211,16 +218,21 @@ impl Api {
     }
 
     fn try_send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> Result<(u16, Value), ApiUnreachable> {
-        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
-        }
+        let mut request = Request::builder().method(method);
         let mut bytes = Vec::new();
         if let Some((content_type, body)) = body {
             request = request.header(header::CONTENT_TYPE, content_type);
             bytes = body.to_string().into_bytes();
         }
-        let request = request.body(Full::from(bytes)).expect("a well-formed request");
+        self.request(request, path, bytes)
+    }
+
+    fn request(&self, request: Builder, path: &str, body: Vec<u8>) -> Result<(u16, Value), ApiUnreachable> {
+        let mut request = request.uri(format!("{}{path}", self.url));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let request = request.body(Full::from(body)).expect("a well-formed request");
         self.runtime.block_on(async {
             let response = self.client.request(request).await.map_err(|e| ApiUnreachable(with_sources(&e)))?;
             let status = response.status().as_u16();

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::releases::OtherRelease;
+
 /// The module that pins the servers and kubectl. It is copied to the build folder, because the package can be in a
 /// read-only location.
 const GO_MOD: &str = include_str!("../control-plane/go.mod");
@@ -48,6 +50,31 @@ pub fn binaries() -> Binaries {
     }
 }
 
+/// The API server of another release, built if necessary, and the etcd of [`binaries`].
+pub fn binaries_of(release: OtherRelease) -> Binaries {
+    let [kube_apiserver] = kubernetes_commands(release, ["kube-apiserver"]);
+    Binaries { kube_apiserver, ..binaries() }
+}
+
+/// The controllers of another release, built if necessary, and the kwok of [`controllers`].
+pub fn controllers_of(release: OtherRelease) -> Controllers {
+    let [controller_manager, scheduler] = kubernetes_commands(release, ["kube-controller-manager", "kube-scheduler"]);
+    let folder = versions_folder();
+    let kwok = folder.join("kwok");
+    build_missing(&folder, [(&kwok, (KWOK_COMMAND, Module::Kwok))]);
+    Controllers { controller_manager, scheduler, kwok }
+}
+
+/// Commands of another release of Kubernetes.
+fn kubernetes_commands<const N: usize>(release: OtherRelease, names: [&str; N]) -> [PathBuf; N] {
+    let folder = cache().join(format!("kubernetes-{}", release.version));
+    let packages = names.map(|name| format!("k8s.io/kubernetes/cmd/{name}"));
+    let binaries = names.map(|name| folder.join(name));
+    let module = Module::OtherKubernetes(release);
+    build_missing(&folder, binaries.iter().zip(packages.each_ref().map(|package| (package.as_str(), module))));
+    binaries
+}
+
 /// The binaries of the controllers. They are built even if `KUBEBUILDER_ASSETS` is set, unless it contains all of
 /// them, which is rare.
 pub fn controllers() -> Controllers {
@@ -59,9 +86,9 @@ pub fn controllers() -> Controllers {
             let folder = versions_folder();
             let binaries = NAMES.map(|name| folder.join(name));
             let packages = [
-                ("k8s.io/kubernetes/cmd/kube-controller-manager", KUBERNETES),
-                ("k8s.io/kubernetes/cmd/kube-scheduler", KUBERNETES),
-                ("sigs.k8s.io/kwok/cmd/kwok", KWOK),
+                ("k8s.io/kubernetes/cmd/kube-controller-manager", Module::Pinned),
+                ("k8s.io/kubernetes/cmd/kube-scheduler", Module::Pinned),
+                (KWOK_COMMAND, Module::Kwok),
             ];
             build_missing(&folder, binaries.iter().zip(packages));
             binaries
@@ -82,7 +109,7 @@ pub fn kubectl() -> PathBuf {
     given.unwrap_or_else(|| {
         let folder = versions_folder();
         let binary = folder.join(NAME);
-        build_missing(&folder, [(&binary, ("k8s.io/kubernetes/cmd/kubectl", KUBERNETES))]);
+        build_missing(&folder, [(&binary, ("k8s.io/kubernetes/cmd/kubectl", Module::Pinned))]);
         binary
     })
 }
@@ -99,16 +126,43 @@ pub fn range_oracle() -> PathBuf {
         let source = folder.join("range-oracle");
         fs::create_dir_all(&source).unwrap_or_else(|e| panic!("cannot create {}: {e}", source.display()));
         fs::write(source.join("main.go"), RANGE_ORACLE).expect("write the source of the program");
-        build_missing(&folder, [(&binary, ("./range-oracle", KUBERNETES))]);
+        build_missing(&folder, [(&binary, ("./range-oracle", Module::Pinned))]);
     }
     binary
 }
 
-/// A Go module: its build folder, go.mod and go.sum.
-type Module = (&'static str, &'static str, &'static str);
+const KWOK_COMMAND: &str = "sigs.k8s.io/kwok/cmd/kwok";
 
-const KUBERNETES: Module = ("", GO_MOD, GO_SUM);
-const KWOK: Module = ("module-kwok", KWOK_MOD, KWOK_SUM);
+/// The name of the module whose version is the pinned version of Kubernetes.
+pub const PINNED_KUBERNETES: &str = "k8s.io/kubernetes";
+
+/// A Go module that requires the commands to build.
+#[derive(Clone, Copy)]
+enum Module {
+    /// `control-plane`, with the pinned versions of Kubernetes and etcd.
+    Pinned,
+    Kwok,
+    OtherKubernetes(OtherRelease),
+}
+
+impl Module {
+    /// The version of Kubernetes that its commands report.
+    fn kubernetes(self) -> &'static str {
+        match self {
+            Module::Pinned | Module::Kwok => pinned(PINNED_KUBERNETES),
+            Module::OtherKubernetes(release) => release.version,
+        }
+    }
+
+    /// The text of its go.mod and go.sum.
+    fn files(self) -> [String; 2] {
+        match self {
+            Module::Pinned => [GO_MOD, GO_SUM].map(str::to_owned),
+            Module::Kwok => [KWOK_MOD, KWOK_SUM].map(str::to_owned),
+            Module::OtherKubernetes(release) => release.module(),
+        }
+    }
+}
 
 fn absolute(folder: &Path, name: &str) -> PathBuf {
     // Relative to the current folder, not to the folder in which the servers will run.
@@ -123,8 +177,8 @@ fn build_pinned() -> Binaries {
     let folder = versions_folder();
     let found = in_folder(&folder);
     let packages = [
-        (&found.etcd, ("go.etcd.io/etcd/server/v3", KUBERNETES)),
-        (&found.kube_apiserver, ("k8s.io/kubernetes/cmd/kube-apiserver", KUBERNETES)),
+        (&found.etcd, ("go.etcd.io/etcd/server/v3", Module::Pinned)),
+        (&found.kube_apiserver, ("k8s.io/kubernetes/cmd/kube-apiserver", Module::Pinned)),
     ];
     build_missing(&folder, packages);
     found
@@ -132,7 +186,7 @@ fn build_pinned() -> Binaries {
 
 /// The cache folder for the pinned versions.
 fn versions_folder() -> PathBuf {
-    let kubernetes = pinned("k8s.io/kubernetes");
+    let kubernetes = pinned(PINNED_KUBERNETES);
     cache().join(format!("kubernetes-{kubernetes}-etcd-{}", pinned("go.etcd.io/etcd/server/v3")))
 }
 
@@ -167,21 +221,32 @@ fn cache() -> PathBuf {
     user.expect("a home folder to keep the servers in, or KUBEBUILDER_ASSETS with them").join("gantry-testbed")
 }
 
-fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): Module) {
-    let kubernetes = pinned("k8s.io/kubernetes");
-    let folder = &folder.join(inner);
+fn build(package: &str, binary: &Path, folder: &Path, module: Module) {
+    let kubernetes = module.kubernetes();
+    let folder = &match module {
+        Module::Kwok => folder.join("module-kwok"),
+        Module::Pinned | Module::OtherKubernetes(_) => folder.to_owned(),
+    };
     fs::create_dir_all(folder).unwrap_or_else(|e| panic!("cannot create {}: {e}", folder.display()));
-    for (name, text) in [("go.mod", go_mod), ("go.sum", go_sum)] {
+    for (name, text) in ["go.mod", "go.sum"].into_iter().zip(module.files()) {
         fs::write(folder.join(name), text)
             .unwrap_or_else(|e| panic!("cannot write {name} in {}: {e}", folder.display()));
     }
     // Write directly to stderr: the test runner would capture the output of eprintln! until the test ends.
-    let _ = writeln!(std::io::stderr(), "building {package} for the tests (everything: about 6 minutes, once)");
+    let _ = writeln!(
+        std::io::stderr(),
+        "building {package} {kubernetes} for the tests (everything of a release: about 6 minutes, once)"
+    );
+    let (update, tags) = match module {
+        Module::Pinned | Module::Kwok => ("-mod=readonly", ""),
+        // Go adds the checksums of the staging modules to go.sum.
+        Module::OtherKubernetes(release) => ("-mod=mod", release.tags),
+    };
     let (major, minor) = major_minor(kubernetes);
     let version = "k8s.io/component-base/version";
     let unfinished = binary.with_extension("unfinished");
     let status = Command::new("go")
-        .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags"])
+        .args(["build", update, "-tags", tags, "-trimpath", "-buildvcs=false", "-ldflags"])
         .arg(format!(
             "-s -w -X {version}.gitVersion={kubernetes} -X {version}.gitMajor={major} -X {version}.gitMinor={minor}"
         ))
@@ -213,7 +278,7 @@ fn build(package: &str, binary: &Path, folder: &Path, (inner, go_mod, go_sum): M
 }
 
 /// The version of a module in the `require` block of go.mod.
-fn pinned(module: &str) -> &'static str {
+pub fn pinned(module: &str) -> &'static str {
     line_after(module).unwrap_or_else(|| panic!("go.mod does not require {module}"))
 }
 

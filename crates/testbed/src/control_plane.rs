@@ -13,8 +13,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::binaries::{Binaries, Controllers, binaries, controllers};
+use crate::binaries::{Binaries, Controllers, binaries, binaries_of, controllers, controllers_of};
 use crate::network::{self, Network};
+use crate::releases::OtherRelease;
 use crate::supervisor::Supervisor;
 use crate::wait::{eventually, within_limit};
 
@@ -73,7 +74,18 @@ impl ControlPlane {
     /// If there are no binaries and they cannot be built, or if the servers do not start; the message gives the
     /// reason.
     pub fn start() -> Self {
-        Self::start_pair(false, &[])
+        Self::start_pair(&binaries(), false, &[])
+    }
+
+    /// Starts a control plane of a release of Kubernetes such as `1.30`, of [`releases`](crate::releases). Its API
+    /// server is built once from the newest patch version that this crate lists; etcd is the pinned one.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_release(release: &str) -> Self {
+        let binaries = OtherRelease::find(release).map_or_else(binaries, binaries_of);
+        Self::start_pair(&binaries, false, &[])
     }
 
     /// Starts a control plane whose API server behaves like an earlier release of Kubernetes (`1.34`), of the last
@@ -83,7 +95,7 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_emulating(release: &str) -> Self {
-        Self::start_pair(false, &[format!("--emulated-version={release}")])
+        Self::start_pair(&binaries(), false, &[format!("--emulated-version={release}")])
     }
 
     /// Starts a control plane whose API server can reach servers of the test as Services, for its service proxy and
@@ -93,15 +105,14 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_network() -> Self {
-        Self::start_pair(true, &[])
+        Self::start_pair(&binaries(), true, &[])
     }
 
-    fn start_pair(with_network: bool, flags: &[String]) -> Self {
-        let binaries = binaries();
+    fn start_pair(binaries: &Binaries, with_network: bool, flags: &[String]) -> Self {
         let mut attempts = 3;
         loop {
             attempts -= 1;
-            match Self::try_start(&binaries, with_network, flags) {
+            match Self::try_start(binaries, with_network, flags) {
                 Ok(started) => return started,
                 // Another process can take a free port before the server binds it.
                 Err(log) if attempts > 0 && log.contains("address already in use") => {}
@@ -118,7 +129,18 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers() -> Self {
-        Self::start().with_controllers()
+        Self::start().with_controllers(controllers())
+    }
+
+    /// Starts a control plane of a [release](Self::start_release) with the [controllers](Self::start_with_controllers)
+    /// of that release.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_release_with_controllers(release: &str) -> Self {
+        let controllers = OtherRelease::find(release).map_or_else(controllers, controllers_of);
+        Self::start_release(release).with_controllers(controllers)
     }
 
     /// Starts a control plane [with controllers](Self::start_with_controllers) whose API server can reach servers of
@@ -129,11 +151,10 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers_and_network() -> Self {
-        Self::start_with_network().with_controllers()
+        Self::start_with_network().with_controllers(controllers())
     }
 
-    fn with_controllers(self) -> Self {
-        let Controllers { controller_manager, scheduler, kwok } = controllers();
+    fn with_controllers(self, Controllers { controller_manager, scheduler, kwok }: Controllers) -> Self {
         let started = self;
         let mut supervisor = started.supervisor();
         fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");

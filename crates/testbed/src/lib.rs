@@ -6,6 +6,7 @@ mod binaries;
 mod control_plane;
 mod isolated;
 mod network;
+mod releases;
 mod supervisor;
 mod wait;
 
@@ -13,4 +14,5 @@ pub use api::{Api, ApiUnreachable};
 pub use binaries::{kubectl, range_oracle};
 pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
 pub use isolated::{Isolated, isolated};
+pub use releases::releases;
 pub use wait::eventually;

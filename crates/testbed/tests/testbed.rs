@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use gantry_testbed::{ControlPlane, eventually, isolated, kubectl, shared};
+use gantry_testbed::{ControlPlane, eventually, isolated, kubectl, releases, shared};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -46,6 +46,19 @@ fn the_server_is_ready_and_of_the_pinned_version() {
     if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
         assert_eq!(version["gitVersion"], "v1.36.3");
         assert_eq!((&version["major"], &version["minor"]), (&json!("1"), &json!("36")));
+    }
+}
+
+#[test]
+#[ignore = "builds API servers of several releases"]
+fn a_server_of_each_release_is_ready_and_says_which_it_is() {
+    let chosen = std::env::var("GANTRY_RELEASES").ok();
+    let is_chosen =
+        |release: &&str| chosen.as_ref().is_none_or(|chosen| chosen.split(',').any(|name| name == *release));
+    for release in releases().into_iter().filter(is_chosen) {
+        let version = ControlPlane::start_release(release).get("/version").1;
+        assert_eq!(format!("1.{}", version["minor"].as_str().unwrap_or_default()), release, "{version}");
+        assert!(version["gitVersion"].as_str().is_some_and(|full| full.starts_with(&format!("v{release}."))));
     }
 }
 
