@@ -1,5 +1,5 @@
-//! The APIs that a deploy stops serving: versions of a CRD. A deploy never deletes a CRD, but one that no longer serves
-//! any version is treated as removed.
+//! The APIs that a deploy stops serving: versions of the CRDs in its manifests. A CRD that no longer serves any version
+//! is treated as removed. What uses a CRD that a deploy deletes (`--prune`) is reported by `deletion_safety`.
 
 use std::collections::BTreeSet;
 
