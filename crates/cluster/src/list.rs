@@ -133,9 +133,10 @@ pub struct MissingRight {
 }
 
 /// Why a list ended early. The objects listed so far are not the complete result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// The user is not allowed to list these objects.
+    #[error("{problem}")]
     Forbidden {
         /// What to grant.
         right: Box<MissingRight>,
@@ -143,13 +144,16 @@ pub enum ListError {
         problem: Problem,
     },
     /// No such resource is served at this version.
+    #[error("{0}")]
     NotServed(Problem),
     /// The server has dropped the snapshot that the list was read from and gave no token to continue with. The next
     /// call of [`Pages::next`] restarts the list: discard what it has returned so far. This is returned once; the
     /// second time is an [`Other`](Self::Other).
+    #[error("the list expired")]
     Expired,
     /// The objects could not be converted to the requested version: the conversion webhook cannot be reached, refuses
     /// or returns an invalid response.
+    #[error("{problem}")]
     Conversion {
         /// The API server's message, sanitized.
         said: String,
@@ -157,6 +161,7 @@ pub enum ListError {
         problem: Box<Problem>,
     },
     /// Anything else.
+    #[error("{0}")]
     Other(Problem),
 }
 

@@ -4,15 +4,19 @@ use super::managers::FieldConflict;
 use gantry_core::problem::Problem;
 
 /// Why the server would refuse to write an object, as reported by its dry run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DryRunError {
     /// The live object is no longer the one that was read.
+    #[error("the live object changed after it was read")]
     Changed,
     /// Other managers own fields that the manifest sets.
+    #[error("other field managers own fields that the manifest changes")]
     Conflict(Vec<FieldConflict>),
     /// The apply would be refused.
+    #[error("{}", .0.problem)]
     Refused(Refusal),
     /// No verdict: the server could not be reached, or cannot tell in advance.
+    #[error("{problem}")]
     Unanswered {
         /// Why there is none.
         problem: Problem,
@@ -91,14 +95,18 @@ pub enum Refuser {
 }
 
 /// Why it is unknown what an object would become if it were written back unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
     /// It could not be converted; the API server's message, sanitized.
+    #[error("the object cannot be converted: {0}")]
     Conversion(String),
     /// It was deleted or changed in the meantime.
+    #[error("the object was deleted or changed in the meantime")]
     Gone,
     /// The target is not a server.
+    #[error("the target is not a server")]
     NotHere,
     /// Anything else: refused, forbidden, unreachable.
+    #[error("{0}")]
     Other(Problem),
 }

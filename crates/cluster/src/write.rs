@@ -99,13 +99,16 @@ pub struct Delete<'a> {
 }
 
 /// Why the deletion of one object was not started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeleteError {
     /// The live object has changed since it was read.
+    #[error("it changed after it was read")]
     Changed,
     /// A webhook does not answer.
+    #[error("{0}")]
     NotYet(Problem),
     /// The server refuses, or the request failed.
+    #[error("{0}")]
     Refused(Problem),
 }
 
@@ -120,16 +123,21 @@ pub enum Lacking {
 }
 
 /// Why one object was not applied. Nothing was written to it, except perhaps if that is unknown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     /// The live object has changed since it was checked.
+    #[error("it has changed")]
     Changed,
     /// Other managers own fields that the manifest sets.
+    #[error("other field managers own fields that the manifest sets")]
     Conflict(Vec<FieldConflict>),
     /// The server cannot accept the object yet, because it lacks this.
+    #[error("{1}")]
     NotYet(Lacking, Problem),
     /// There was no response, so it is unknown whether the object was written.
+    #[error("{0}")]
     Unknown(Problem),
     /// Anything else: refused by the server, forbidden, unreachable.
+    #[error("{0}")]
     Refused(Problem),
 }

@@ -39,17 +39,22 @@ pub struct Program<'a> {
 }
 
 /// The reason why there is no output.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The operating system could not start it.
+    #[error("cannot be started: {0}")]
     NotStarted(io::Error),
     /// The time limit was reached.
+    #[error("did not end in time and was stopped")]
     TimedOut,
     /// The output is longer than the limit.
+    #[error("printed too much and was stopped")]
     TooLong,
     /// It ended with a non-zero exit code, or by a signal.
+    #[error("failed ({0})")]
     Ended(ExitStatus),
     /// A stream broke, or the end of the program could not be awaited.
+    #[error("cannot be read: {0}")]
     Broken(io::Error),
 }
 

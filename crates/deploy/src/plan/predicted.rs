@@ -142,8 +142,7 @@ async fn dry_run(
     };
     match asked {
         Ok(next) => Ok(next.clone()),
-        Err(DryRunError::Changed) => Err("the live object changed after it was read".to_owned()),
-        Err(DryRunError::Conflict(_)) => Err("other field managers own fields that the manifest changes".to_owned()),
+        Err(error @ (DryRunError::Changed | DryRunError::Conflict(_))) => Err(error.to_string()),
         Err(DryRunError::Refused(refusal)) => Err(match refusal.by {
             Refuser::Authorization => refusal.problem.message.clone(),
             Refuser::Lookup => format!("the server cannot say: {}", refusal.problem.message),
