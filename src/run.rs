@@ -116,7 +116,7 @@ fn show(flags: &ConfigFlags, files: &[String], output: Option<ListFormat>, host:
     };
     let origins = manifests.configs.iter().map(|document| &document.origin);
     let loaded = loader.load(origins, &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     Ok(match output.unwrap_or(ListFormat::Human) {
         ListFormat::Human => loaded.settings.show(),
         ListFormat::Json => pretty(&serde_json::json!(loaded.settings.list())),

@@ -41,7 +41,7 @@ pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Setting
         .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     if settings.target != TargetSpec::Kube {
         return Err(Error::usage(Problem::new("a folder or a commit cannot keep the records of apps")));
@@ -171,7 +171,7 @@ async fn list_apps(target: &Target, namespace: Option<&str>) -> std::result::Res
     let failed = |error: ListError| error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
     let (mut found, suspects) = (found.map_err(failed)?, suspects.map_err(failed)?);
     for app in suspects {
-        let live = Parent::unlabelled(&app, target).await.map_err(first)?;
+        let live = Parent::read_by_name(&app, target).await.map_err(first)?;
         found.extend(live.map(|live| ((app.namespace.clone(), app.name.clone()), (app, live))));
     }
     let whole = async |(app, live): (App, LiveObject)| {
@@ -204,8 +204,8 @@ pub async fn inspect(args: &InspectArgs, host: &mut Host) -> Result<String> {
         Ok((parent, live, children))
     };
     let (parent, live, children) = until_interrupted(&stop, work).await?;
-    host.notices(&live.unread);
-    host.notices(&children.unread);
+    host.print_notices(&live.unread);
+    host.print_notices(&children.unread);
     let uids: BTreeMap<&str, bool> =
         parent.members.iter().map(|member| (member.uid.as_str(), member.adopted)).collect();
     let id = parent.app.id();
@@ -290,7 +290,7 @@ pub async fn forget_app(args: &ClusterArgs, name: &str, consent: Consent, host: 
         Ok((parent, lock, live))
     };
     let (parent, lock, live) = until_interrupted(&stop, work).await?;
-    host.notices(&lock);
+    host.print_notices(&lock);
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }

@@ -67,7 +67,7 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
         .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     content::check(&settings.catalogs, &host.working_directory)?;
     // A user who names catalogs may not have a cluster.
@@ -76,7 +76,7 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
         true => until_interrupted(&host.stop, live::find(&settings)).await?,
         false => LiveCatalogs::default(),
     };
-    host.notices(&live.notices);
+    host.print_notices(&live.notices);
     let is_blobs = args.output == Some(CatalogFormat::Json) && !args.supported && args.from.is_none();
     let keep = KeptCatalogParts {
         properties_of: args.package.iter().filter(|_| !is_blobs).cloned().collect(),
@@ -498,5 +498,5 @@ fn warn(catalog: &str, package: &Package, host: &mut Host) {
     if mistakes.len() > MOST_MISTAKES {
         notices.push(Problem::new(format!("CatalogInvalid: and {} more mistakes", mistakes.len() - MOST_MISTAKES)));
     }
-    host.notices(&notices);
+    host.print_notices(&notices);
 }

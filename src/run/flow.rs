@@ -50,7 +50,7 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
             return match output.finish_list(host, &list, fresh.as_ref()) {
                 Ok(()) => exit,
                 Err(error) => {
-                    output.problems(host, error.problems());
+                    output.print_problems(host, error.problems());
                     Exit::from(&error)
                 }
             };
@@ -59,14 +59,14 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
         Ok(FlowOutcome::OnOne(exit)) => exit,
         Err(error) => {
             output.add_to(&mut report, &error);
-            output.problems(host, error.problems());
+            output.print_problems(host, error.problems());
             if !output.is_configured() {
                 // The report must not overwrite a file with an error, either.
                 let loader = loader(&args.input.config, host);
                 let files = args.input.files.iter().map(PathBuf::from).chain(loader.every_file());
                 let files: Vec<PathBuf> = files.map(|file| host.working_directory.join(file)).collect();
                 if let Err(error) = output.refuse_to_overwrite(&files, &TargetSpec::Kube, host) {
-                    output.problems(host, error.problems());
+                    output.print_problems(host, error.problems());
                 }
             }
             Exit::from(&error)
@@ -75,9 +75,9 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
     match output.finish(host, &report) {
         Ok(()) => exit,
         Err(error) => {
-            output.problems(host, error.problems());
+            output.print_problems(host, error.problems());
             // The report is missing or incomplete, so the outcome goes to stderr.
-            output.applied(host, &report);
+            output.print_fate(host, &report);
             Exit::from(&error)
         }
     }

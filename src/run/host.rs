@@ -76,7 +76,7 @@ impl WriteProgress {
     }
 
     /// Sets the number of changes that are done.
-    pub(crate) fn done(&self, done: usize) {
+    pub(crate) fn set_done(&self, done: usize) {
         self.done.store(done, Ordering::SeqCst);
     }
 }
@@ -178,7 +178,7 @@ impl Host {
     }
 
     /// Prints notices.
-    pub(super) fn notices<'a>(&mut self, notices: impl IntoIterator<Item = &'a Problem>) {
+    pub(super) fn print_notices<'a>(&mut self, notices: impl IntoIterator<Item = &'a Problem>) {
         for notice in notices {
             let text = text::sanitize_block(&notice.to_string()).into_owned();
             let help = notice.help.as_deref().map(|help| format!(" ({})", text::sanitize(help)));

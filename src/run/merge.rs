@@ -25,7 +25,7 @@ pub fn run(args: &MergeArgs, host: &mut Host) -> Exit {
         Ok(exit)
     });
     merged.unwrap_or_else(|error| {
-        output.problems(host, error.problems());
+        output.print_problems(host, error.problems());
         Exit::from(&error)
     })
 }

@@ -100,7 +100,7 @@ impl Output {
         self.is_configured
     }
 
-    pub fn quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.options.quiet
     }
 
@@ -211,7 +211,7 @@ impl Output {
     }
 
     /// Prints the outcome to stderr, if a report could not be written.
-    pub fn applied(&mut self, host: &mut Host, report: &Report) {
+    pub fn print_fate(&mut self, host: &mut Host, report: &Report) {
         if report.changes.iter().all(|change| change.result.is_none()) {
             return;
         }
@@ -227,21 +227,21 @@ impl Output {
 
     /// Prints notices and adds them to the report.
     pub fn add_notices(&mut self, host: &mut Host, notices: &[Problem], report: &mut Report) {
-        self.notices(host, notices);
+        self.print_notices(host, notices);
         report.notices.extend(notices.iter().map(ErrorEntry::from));
     }
 
     /// Prints notices.
-    pub fn notices(&mut self, host: &mut Host, notices: &[Problem]) {
+    pub fn print_notices(&mut self, host: &mut Host, notices: &[Problem]) {
         if let Some(kept) = &mut self.kept {
             kept.extend_from_slice(notices);
             return;
         }
-        if self.quiet() {
+        if self.is_quiet() {
             return;
         }
         let shown = if self.options.verbose { notices.len() } else { MOST_NOTICES };
-        host.notices(notices.iter().take(shown));
+        host.print_notices(notices.iter().take(shown));
         if notices.len() > shown {
             let rest = gantry_core::text::count(notices.len() - shown, "more notice");
             let _ = writeln!(host.stderr, "… and {rest} (-v shows all of them)");
@@ -249,9 +249,9 @@ impl Output {
     }
 
     /// Prints problems that do not stop the run.
-    pub fn warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
+    pub fn print_warnings(&mut self, host: &mut Host, warnings: &[ErrorEntry]) {
         // The report of the cluster has them.
-        if self.quiet() || self.kept.is_some() {
+        if self.is_quiet() || self.kept.is_some() {
             return;
         }
         for warning in warnings {
@@ -268,7 +268,7 @@ impl Output {
     }
 
     /// Prints problems that stop the run to stderr.
-    pub fn problems(&mut self, host: &mut Host, problems: &[Problem]) {
+    pub fn print_problems(&mut self, host: &mut Host, problems: &[Problem]) {
         for file in problems.iter().filter_map(|problem| problem.at.as_ref()).map(|at| &at.file) {
             self.sources.read(file);
         }

@@ -59,7 +59,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let input = read_input(&args.input.files, &loader, host).await?;
     let loaded = loader.load(input.configs(), &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     // Before any request.
     named_user(&settings)?;
@@ -92,9 +92,9 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         Ok((text, target.notices().to_vec(), plan.unread(), unknown))
     };
     let (text, notices, unread, unknown) = until_interrupted(&stop, work).await?;
-    host.notices(&notices);
+    host.print_notices(&notices);
     let notice = |Problem { message, .. }| Problem::new(format!("{UNKNOWN_LOOKUPS}: {message}"));
-    host.notices(&unknown.into_iter().map(notice).collect::<Vec<_>>());
+    host.print_notices(&unknown.into_iter().map(notice).collect::<Vec<_>>());
     if let Some(first) = unread.first() {
         let _ = writeln!(
             host.stderr,

@@ -161,7 +161,7 @@ pub async fn plan_and_check(
         }
     }
     drop(stage);
-    report.count();
+    report.update_summary();
     Ok((plan, foreseen, notices))
 }
 

@@ -76,8 +76,8 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     if !live.unread.is_empty() {
         return Err(Error::Failed(live.unread));
     }
-    host.notices(&locks);
-    host.notices(&notice_outside_inventory(&before, &live.found, to));
+    host.print_notices(&locks);
+    host.print_notices(&notice_outside_inventory(&before, &live.found, to));
     let objects = text::count(before.members.len(), "object");
     if !consent.confirmed {
         write::needs_terminal(host, "go on without confirmation: --yes")?;

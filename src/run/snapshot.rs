@@ -41,7 +41,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     };
     let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
     let loaded = loader.load(&configs, &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     let manifests = match input {
         Some(input) => Some(complete(input.read()?, configs.len())?),
@@ -91,7 +91,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         let message = format!("left out of the snapshot: {}", problem.message);
         Problem { message, help: None, ..problem }
     }));
-    host.notices(&notices);
+    host.print_notices(&notices);
     let SnapshotFileCounts { created, changed, unchanged, removed } = folder.publish(release)?;
     let mut what = vec![text::count(crds, "CRD")];
     // A custom resource that the manifests name is listed, too, and is one file.

@@ -156,7 +156,7 @@ pub async fn write(
     let log = WaitLog::new(&mut host.stderr, progress.is_logged());
     let on_event = |event: ApplyEvent<'_>| match event {
         ApplyEvent::Applied(done, total) => {
-            writes.done(done);
+            writes.set_done(done);
             stage.set(done, Some(total));
         }
         ApplyEvent::NotYet(why) => {

@@ -16,7 +16,6 @@ mod formats;
 mod fuzz_seeds;
 mod git;
 mod kube_version;
-||||||| parent of 626a85ae (Look whether every link of the documentation leads somewhere, and say which CRDs APIAvailability looks at)
 mod links;
 mod log_commands;
 mod messages;

@@ -39,7 +39,7 @@ pub struct Blob<'a> {
 impl<'a> Blob<'a> {
     /// Reads the head of a blob. `fields` are the fields of `text`.
     pub(crate) fn new(text: &'a str, fields: RawFields<'a>) -> Result<Blob<'a>, String> {
-        unique(&fields)?;
+        refuse_ambiguous_keys(&fields)?;
         let part = |name| match fields.0.iter().find(|(key, _)| fold(key) == name) {
             Some((key, value)) => string(key, value),
             None => Ok(Cow::Borrowed("")),
@@ -74,7 +74,7 @@ impl<'a> Blob<'a> {
 }
 
 /// Returns an error if a key occurs in two spellings that differ only in case: a reader of one would not see the other.
-fn unique(fields: &RawFields<'_>) -> Result<(), String> {
+fn refuse_ambiguous_keys(fields: &RawFields<'_>) -> Result<(), String> {
     let is_lower = |key: &str| key.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if fields.0.iter().all(|(key, _)| is_lower(key)) {
         return Ok(());

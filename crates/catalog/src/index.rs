@@ -65,7 +65,7 @@ impl Catalog {
         if blob.schema.is_empty() {
             let shown: String = blob.json().chars().take(200).collect();
             let rest = if shown.len() < blob.json().len() { "…" } else { "" };
-            return self.fail(name, format!("object '{shown}{rest}' is missing root schema field"));
+            return self.mark_broken(name, format!("object '{shown}{rest}' is missing root schema field"));
         }
         if blob.kind() == BlobSchema::Other {
             return Ok(());
@@ -91,10 +91,10 @@ impl Catalog {
         if self.parts > MOST_PARTS {
             return Err(format!("the catalog has more than {MOST_PARTS} entries and properties").into());
         }
-        added.map(drop).or_else(|why| self.fail(&name, why))
+        added.map(drop).or_else(|why| self.mark_broken(&name, why))
     }
 
-    fn fail(&mut self, package: &str, why: String) -> Result<(), OlmError> {
+    fn mark_broken(&mut self, package: &str, why: String) -> Result<(), OlmError> {
         if package.is_empty() {
             return Err(why.into());
         }
@@ -107,7 +107,7 @@ impl Catalog {
     }
 }
 
-fn replaced(package: &mut Package, blob: &Blob<'_>, was_there: bool) {
+fn record_replaced(package: &mut Package, blob: &Blob<'_>, was_there: bool) {
     if was_there {
         package.replaced.push((blob.schema.to_string(), blob.name.to_string()));
     }
@@ -115,7 +115,7 @@ fn replaced(package: &mut Package, blob: &Blob<'_>, was_there: bool) {
 
 /// Adds a package. As each of these functions, returns the number of parts that it keeps.
 fn add_package(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> {
-    replaced(package, blob, package.is_declared);
+    record_replaced(package, blob, package.is_declared);
     package.is_declared = true;
     package.default_channel = blob.fields.text("defaultChannel")?.into_owned();
     package.description = blob.fields.text("description")?.into_owned();
@@ -137,7 +137,7 @@ fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> 
     let channel = Channel { name: blob.name.to_string(), entries: entries.collect::<Result<_, String>>()? };
     let parts = channel.entries.iter().map(|entry| 1 + entry.skips.len()).sum();
     let before = package.channels.insert(channel.name.clone(), channel);
-    replaced(package, blob, before.is_some());
+    record_replaced(package, blob, before.is_some());
     Ok(parts)
 }
 
@@ -177,7 +177,7 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &KeptCatalogParts) -
     }
     let parts = bundle.properties.len() + bundle.required.len() + bundle.packages.len();
     let before = package.bundles.insert(bundle.name.clone(), bundle);
-    replaced(package, blob, before.is_some());
+    record_replaced(package, blob, before.is_some());
     Ok(parts)
 }
 

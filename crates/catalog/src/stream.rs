@@ -84,14 +84,14 @@ impl<R: Read> Stream<R> {
     fn read(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
         self.skip_blanks()?;
         if self.rest().first() != Some(&b'{') {
-            return self.yaml(each);
+            return self.read_yaml(each);
         }
         let mut count = 0;
         while !self.rest().is_empty() {
-            match self.json(each)? {
+            match self.read_json(each)? {
                 Ok(()) => count += 1,
                 // YAML can begin with a brace as well, but after two JSON objects it is JSON.
-                Err(_) if count <= 1 => return self.yaml(each),
+                Err(_) if count <= 1 => return self.read_yaml(each),
                 Err(error) => return Err(error),
             }
             self.skip_blanks()?;
@@ -163,7 +163,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// The next JSON object. The inner error is a syntax error: the text may not be JSON.
-    fn json(
+    fn read_json(
         &mut self,
         each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>,
     ) -> Result<Result<(), CatalogReadError>, CatalogReadError> {
@@ -192,7 +192,7 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    fn yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
+    fn read_yaml(mut self, each: &mut dyn FnMut(&Blob<'_>) -> Result<(), OlmError>) -> Result<(), CatalogReadError> {
         loop {
             let document = self.document()?;
             if document.is_empty() {
@@ -214,7 +214,7 @@ impl<R: Read> Stream<R> {
             let blob = Blob::new(&json.text, fields).map_err(|message| self.error(message))?;
             each(&blob).map_err(|message| self.error(message))?;
             self.consume(document.len());
-            self.separator()?;
+            self.skip_separator()?;
         }
     }
 
@@ -237,7 +237,7 @@ impl<R: Read> Stream<R> {
     }
 
     /// Skips the line that separates two documents.
-    fn separator(&mut self) -> Result<(), CatalogReadError> {
+    fn skip_separator(&mut self) -> Result<(), CatalogReadError> {
         let end = loop {
             match memchr::memchr(b'\n', self.rest()) {
                 Some(at) => break at + 1,

@@ -280,10 +280,10 @@ impl Target {
     ///
     /// # Errors
     /// The server does not respond.
-    pub async fn listable(&self) -> Result<Vec<Resource>> {
+    pub async fn listable_kinds(&self) -> Result<Vec<Resource>> {
         let mut kinds: BTreeMap<(String, String), Resource> = BTreeMap::new();
         let listable = match self {
-            Target::Kube(target) => target.listable().await?,
+            Target::Kube(target) => target.listable_at_each_version().await?,
             Target::Dir(target) => target.served(),
             Target::Git(target) => target.state().resources(),
         };

@@ -105,9 +105,9 @@ pub(super) struct TypeChecker<'e> {
 impl<'e> TypeChecker<'e> {
     fn check_expression(&mut self, expr: &'e Expr) -> Result<Ty, String> {
         let ty = self.expr(expr)?.ty;
-        self.literals()?;
-        self.formats()?;
-        self.named()?;
+        self.check_literals()?;
+        self.check_formats()?;
+        self.refuse_names_of_types()?;
         Ok(self.bindings.close(&ty))
     }
 
@@ -212,7 +212,7 @@ impl<'e> TypeChecker<'e> {
     }
 
     /// Rejects literal templates with clauses that the types of the arguments do not allow.
-    fn formats(&mut self) -> Result<(), String> {
+    fn check_formats(&mut self) -> Result<(), String> {
         for (template, items) in std::mem::take(&mut self.formats) {
             let formatted = &self.formatted;
             let bindings = &mut self.bindings;
@@ -224,7 +224,7 @@ impl<'e> TypeChecker<'e> {
     }
 
     /// The server takes a variable that holds a type for the name of a type, and does not find that type.
-    fn named(&mut self) -> Result<(), String> {
+    fn refuse_names_of_types(&mut self) -> Result<(), String> {
         for (name, ty) in std::mem::take(&mut self.named) {
             if matches!(self.bindings.close(&ty), Ty::Of("type", _)) {
                 return Err(format!("reference to undefined type: {name}"));
@@ -273,7 +273,7 @@ impl<'e> TypeChecker<'e> {
     }
 
     /// Checks that the elements of each literal have the same type, after all type variables are bound.
-    fn literals(&mut self) -> Result<(), String> {
+    fn check_literals(&mut self) -> Result<(), String> {
         for types in std::mem::take(&mut self.literals) {
             let mut closed = types.iter().map(|ty| self.bindings.close(ty)).collect::<Vec<_>>().into_iter();
             let Some(first) = closed.next() else { continue };

@@ -119,14 +119,14 @@ fn lists<'a>(left: &CelList<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -
     }
     match (left.kind, &left.items) {
         (Some(ListKind::Set), _) => {
-            left_data(left).try_for_each(|item| hashable(&item))?;
+            left_data(left).try_for_each(|item| require_hashable(&item))?;
             for value in right.iter() {
                 let value = match value {
                     // A value that does not match its schema is not in any set.
                     Err(EvaluationError::Error(_)) => return Ok(false),
                     value => value?,
                 };
-                hashable(&value)?;
+                require_hashable(&value)?;
                 budget.take(left.len() as u64)?;
                 if !left_data(left).any(|item| is_same(&item, &value)) {
                     return Ok(false);
@@ -222,7 +222,7 @@ fn left_data<'l, 'a>(list: &'l CelList<'a>) -> impl Iterator<Item = CelValue<'a>
 
 /// The server keeps the elements of sets, and the keys of elements in lists of type `map`, in a Go map. Lists and maps
 /// cannot be keys of a Go map, and abort the evaluation.
-pub(crate) fn hashable(data: &CelValue) -> CelResult<()> {
+pub(crate) fn require_hashable(data: &CelValue) -> CelResult<()> {
     let of = match data {
         CelValue::List(_) | CelValue::Unknown(Json::Array(_)) => "[]interface {}",
         CelValue::Map(_) | CelValue::Unknown(Json::Object(_)) => "map[string]interface {}",
@@ -241,7 +241,7 @@ pub(crate) fn element_key<'a>(element: &CelValue<'a>, keys: &[String]) -> CelRes
     let key: Vec<_> = keys.iter().map(|key| fields.get(key)).collect();
     // The server joins more than three keys as text.
     if keys.len() <= 3 {
-        key.iter().flatten().try_for_each(|value| hashable(&CelValue::Unknown(value)))?;
+        key.iter().flatten().try_for_each(|value| require_hashable(&CelValue::Unknown(value)))?;
     }
     Ok(Some(key))
 }

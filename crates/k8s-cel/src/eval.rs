@@ -45,8 +45,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 _ => Err(EvaluationError::no_such_overload()),
             },
             Expr::Negate(operand) => ops::negate(self.eval(operand)?),
-            Expr::And(operands) => self.logic(operands, false),
-            Expr::Or(operands) => self.logic(operands, true),
+            Expr::And(operands) => self.eval_and_or(operands, false),
+            Expr::Or(operands) => self.eval_and_or(operands, true),
             Expr::Conditional { cases, otherwise } => self.conditional(cases, otherwise),
             Expr::Binary { first, rest } => self.binary(first, rest),
             Expr::List(items) => self.list(items),
@@ -76,7 +76,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     /// Evaluates `operands` joined by `||` (`decisive` is true) or `&&` (`decisive` is false). A decisive operand
     /// determines the result, regardless of faults in the others.
-    fn logic(&mut self, operands: &'a [Expr], decisive: bool) -> CelResult<CelValue<'a>> {
+    fn eval_and_or(&mut self, operands: &'a [Expr], decisive: bool) -> CelResult<CelValue<'a>> {
         let mut fault: Option<EvaluationError> = None;
         for operand in operands {
             let problem = match self.eval(operand) {

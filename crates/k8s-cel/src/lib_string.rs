@@ -27,7 +27,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 ];
 
 /// Charges the cost of reading a string.
-fn cost(budget: &mut CelBudget, text: &str) -> CelResult<()> {
+fn charge_reading(budget: &mut CelBudget, text: &str) -> CelResult<()> {
     budget.take(text.len() as u64 / 10)
 }
 
@@ -41,7 +41,7 @@ fn out_of_range(index: i64) -> EvaluationError {
 
 fn size<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
-        [CelValue::String(text)] => cost(budget, text).map(|()| length(text.chars().count())),
+        [CelValue::String(text)] => charge_reading(budget, text).map(|()| length(text.chars().count())),
         [CelValue::Bytes(bytes)] => Ok(length(bytes.len())),
         [CelValue::List(list)] => Ok(length(list.len())),
         [CelValue::Map(map)] => Ok(length(map.len())),
@@ -51,12 +51,12 @@ fn size<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a>
 
 fn test<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, test: fn(&str, &str) -> bool) -> OverloadResult<'a> {
     let [CelValue::String(text), CelValue::String(part)] = args else { return None };
-    Some(cost(budget, text).map(|()| CelValue::Bool(test(text, part))))
+    Some(charge_reading(budget, text).map(|()| CelValue::Bool(test(text, part))))
 }
 
 fn char_at<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::String(text), CelValue::Int(index)] = args else { return None };
-    Some(cost(budget, text).and_then(|()| {
+    Some(charge_reading(budget, text).and_then(|()| {
         let position = usize::try_from(*index).map_err(|_| out_of_range(*index))?;
         match text.chars().nth(position) {
             Some(c) => Ok(CelValue::from(c.to_string())),
@@ -72,7 +72,7 @@ fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult
         [CelValue::String(text), CelValue::String(part), CelValue::Int(from)] => (text, part, *from),
         _ => return None,
     };
-    Some(cost(budget, text).and_then(|()| {
+    Some(charge_reading(budget, text).and_then(|()| {
         if part.is_empty() {
             return Ok(CelValue::Int(from));
         }
@@ -88,7 +88,7 @@ fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
         [CelValue::String(text), CelValue::String(part), CelValue::Int(from)] => (text, part, Some(*from)),
         _ => return None,
     };
-    Some(cost(budget, text).and_then(|()| {
+    Some(charge_reading(budget, text).and_then(|()| {
         let chars = text.chars().count();
         if part.is_empty() {
             return Ok(from.map_or(length(chars), CelValue::Int));
@@ -110,7 +110,7 @@ fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
 
 fn map<'a>(args: &[CelValue<'a>], budget: &mut CelBudget, map: fn(&str) -> String) -> OverloadResult<'a> {
     let [CelValue::String(text)] = args else { return None };
-    Some(cost(budget, text).map(|()| CelValue::from(map(text))))
+    Some(charge_reading(budget, text).map(|()| CelValue::from(map(text))))
 }
 
 fn replace<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
@@ -144,7 +144,7 @@ fn split<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a
         [CelValue::String(text), CelValue::String(separator), CelValue::Int(parts)] => (text, separator, *parts),
         _ => return None,
     };
-    Some(cost(budget, text).and_then(|()| {
+    Some(charge_reading(budget, text).and_then(|()| {
         let most = usize::try_from(parts).unwrap_or(usize::MAX);
         if most == 0 {
             return Ok(CelValue::strings([]));
@@ -167,7 +167,7 @@ fn substring<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResul
         [CelValue::String(text), CelValue::Int(start), CelValue::Int(end)] => (text, *start, Some(*end)),
         _ => return None,
     };
-    Some(cost(budget, text).and_then(|()| {
+    Some(charge_reading(budget, text).and_then(|()| {
         if let Some(end) = end.filter(|end| start > *end) {
             return Err(EvaluationError::error(format!("invalid substring range. start: {start}, end: {end}")));
         }

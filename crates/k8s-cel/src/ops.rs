@@ -3,7 +3,7 @@
 use super::ast::BinaryOperator;
 use super::budget::CelBudget;
 use super::convert::data;
-use super::equal::{compare, element_key, equal, find, hashable, is_ordered, is_same};
+use super::equal::{compare, element_key, equal, find, is_ordered, is_same, require_hashable};
 use super::fault::{CelResult, EvaluationError};
 use super::types::ListKind;
 use super::value::{CelList, CelListItems, CelValue};
@@ -162,7 +162,7 @@ fn concat<'a>(left: CelList<'a>, right: CelList<'a>, budget: &mut CelBudget) -> 
         }
     };
     let known_keys = match left.kind {
-        Some(ListKind::Set) => items.iter().try_for_each(hashable).map(|()| Vec::new())?,
+        Some(ListKind::Set) => items.iter().try_for_each(require_hashable).map(|()| Vec::new())?,
         Some(ListKind::Map(keys)) => items.iter().map(|item| element_key(item, keys)).collect::<CelResult<_>>()?,
         _ => Vec::new(),
     };
@@ -175,7 +175,7 @@ fn concat<'a>(left: CelList<'a>, right: CelList<'a>, budget: &mut CelBudget) -> 
         budget.take(items.len() as u64)?;
         match left.kind {
             Some(ListKind::Set) => {
-                hashable(&value)?;
+                require_hashable(&value)?;
                 if !items.iter().any(|item| is_same(item, &value)) {
                     items.push(value);
                 }

@@ -164,7 +164,7 @@ impl TypeBindings {
     /// Whether each type in `given` is assignable to the one in `wanted`; if so, binds type variables.
     pub(crate) fn assign(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
         self.journal.clear();
-        let assignable = self.all(given, wanted);
+        let assignable = self.unify_all(given, wanted);
         if !assignable {
             while let Some((variable, before)) = self.journal.pop() {
                 self.bound[variable] = before;
@@ -173,7 +173,7 @@ impl TypeBindings {
         assignable
     }
 
-    fn all(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
+    fn unify_all(&mut self, given: &[Ty], wanted: &[Ty]) -> bool {
         given.len() == wanted.len() && given.iter().zip(wanted).all(|(given, wanted)| self.unify(given, wanted))
     }
 
@@ -193,7 +193,9 @@ impl TypeBindings {
             (Ty::Dyn, _) | (_, Ty::Dyn) => true,
             (Ty::Null, other) | (other, Ty::Null) => other.accepts_null(),
             (Ty::Of("type", _), Ty::Of("type", _)) => true,
-            (Ty::Of(given, of_given), Ty::Of(wanted, of_wanted)) => given == wanted && self.all(of_given, of_wanted),
+            (Ty::Of(given, of_given), Ty::Of(wanted, of_wanted)) => {
+                given == wanted && self.unify_all(of_given, of_wanted)
+            }
             (given, wanted) => given == wanted,
         }
     }

@@ -19,18 +19,18 @@ pub fn list(own: &[CustomCheck]) -> String {
     for check in CHECKS {
         let rules = (check.rules)();
         let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
-        line(&mut text, &format!("{}: {}", check.name, check.summary));
+        add_line(&mut text, &format!("{}: {}", check.name, check.summary));
         for rule in rules {
-            line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
+            add_line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
         }
     }
     if !own.is_empty() {
         let width = own.iter().map(|check| check.name.len()).max().unwrap_or_default();
-        line(&mut text, "Your own");
+        add_line(&mut text, "Your own");
         for check in own {
             let about = custom::describe(&check.definition, &check.config);
             let about = text::cut(&text::sanitize(&about), 200).into_owned();
-            line(&mut text, &format!("  {:width$}  {about}", check.name));
+            add_line(&mut text, &format!("  {:width$}  {about}", check.name));
         }
     }
     text.push_str("\nFor details: gantry rules NAME\n");
@@ -125,22 +125,22 @@ fn custom_text(check: &CustomCheck) -> String {
         _ => String::new(),
     };
     let mut text = format!("{}: your own check{}\n\n", check.name, text::sanitize(&at));
-    line(&mut text, &format!("  {}", text::sanitize(&custom::describe(&check.definition, &check.config))));
-    line(&mut text, &format!("\nHow to write such checks: {}", custom::DOCS));
+    add_line(&mut text, &format!("  {}", text::sanitize(&custom::describe(&check.definition, &check.config))));
+    add_line(&mut text, &format!("\nHow to write such checks: {}", custom::DOCS));
     text
 }
 
 fn check_text(check: &CheckEntry) -> String {
     let mut text = format!("{}: {}\n", check.name, check.summary);
-    line(&mut text, "\nConfiguration");
+    add_line(&mut text, "\nConfiguration");
     for key in check.keys() {
-        line(&mut text, &format!("  {}", key_text(&key)));
+        add_line(&mut text, &format!("  {}", key_text(&key)));
     }
-    line(&mut text, "\nRules");
+    add_line(&mut text, "\nRules");
     let rules = (check.rules)();
     let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or_default();
     for rule in rules {
-        line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
+        add_line(&mut text, &format!("  {:width$}  {}", rule.name, rule.summary()));
     }
     text
 }
@@ -162,9 +162,9 @@ fn key_text(key: &KeyDescription) -> String {
 fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
     let mut text = format!("{} ({}, {}): {}\n", rule.name, check.name, severity(rule.severity()), bare_name(rule));
     let mut section = |title: &str, body: &str| {
-        line(&mut text, &format!("\n{title}"));
+        add_line(&mut text, &format!("\n{title}"));
         for body_line in body.lines() {
-            line(&mut text, &format!("  {body_line}"));
+            add_line(&mut text, &format!("  {body_line}"));
         }
     };
     section("What it reports", rule.reports());
@@ -252,7 +252,7 @@ pub(crate) fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
     )
 }
 
-fn line(text: &mut String, line: &str) {
+fn add_line(text: &mut String, line: &str) {
     text.push_str(line.trim_end());
     text.push('\n');
 }

@@ -137,7 +137,7 @@ impl Notices {
     }
 
     /// Adds the resolution of a ClusterExtension.
-    pub fn resolved(&self, extension: ExtensionEntry) {
+    pub fn add_resolution(&self, extension: ExtensionEntry) {
         self.lock().extensions.push(extension);
     }
 

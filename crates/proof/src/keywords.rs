@@ -194,7 +194,8 @@ pub fn has_type(schema: &Value) -> bool {
     type_name(schema).is_some() || flag(schema, "x-kubernetes-int-or-string")
 }
 
-/// Only the keywords that determine the kind of a value.
+/// A schema with only those keywords of the node that say which JSON types a value may have: `type`, `nullable` and
+/// `x-kubernetes-int-or-string`.
 pub fn type_keywords(schema: &Value) -> Map<String, Value> {
     let of = |keyword: &str| Some((keyword.to_owned(), get(schema, keyword)?.clone()));
     ["type", "nullable", "x-kubernetes-int-or-string"].into_iter().filter_map(of).collect()

@@ -77,7 +77,7 @@ impl ReportList {
                 ..check
             })
             .collect();
-        report.count();
+        report.update_summary();
         report
     }
 }

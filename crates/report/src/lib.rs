@@ -269,7 +269,7 @@ impl Default for Report {
 impl Report {
     /// Updates `summary` from findings and changes. Once a deploy has begun to write, only changes that were carried
     /// out count.
-    pub fn count(&mut self) {
+    pub fn update_summary(&mut self) {
         let mut summary = Summary::default();
         for finding in self.checks.iter().flat_map(|check| &check.findings) {
             match finding.severity {

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::view::flow;
-use super::view::phrases::{affected_party, refused_updates, severity_word, witness_fate};
+use super::view::phrases::{affected_party, describe_refused_updates, severity_word, witness_fate};
 use gantry_core::finding::{
     BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
 };
@@ -132,7 +132,7 @@ pub fn breaks(finding: &Finding) -> Vec<String> {
     let said = finding.body.breaks.iter().map(|breaks| affected_party(*breaks));
     said.zip(&finding.body.breaks)
         .map(|((who, how), breaks)| {
-            format!("{who}: {}", refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
+            format!("{who}: {}", describe_refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
         })
         .collect()
 }

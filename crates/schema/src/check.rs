@@ -108,7 +108,7 @@ impl ValueChecker {
         match value {
             Value::String(text) => {
                 if let Some(rules) = &node.string {
-                    self.string(rules, text, path, &mut found);
+                    self.check_string(rules, text, path, &mut found);
                 }
                 found.matches += 1;
                 if let Some(format) = node.format.as_ref().filter(|f| f.is_of_strings()) {
@@ -131,14 +131,14 @@ impl ValueChecker {
         self.check_enum(node, value, path, &mut found);
         found.matches += 1;
         if let Value::Object(map) = value {
-            self.object(node, map, path, old, &mut found);
+            self.check_object(node, map, path, old, &mut found);
             found.matches += 1;
         }
         found.matches += 1;
         found
     }
 
-    fn string(&mut self, rules: &StringRules, text: &str, path: &LinkedPath, found: &mut FieldErrors) {
+    fn check_string(&mut self, rules: &StringRules, text: &str, path: &LinkedPath, found: &mut FieldErrors) {
         // Only the first failing check is reported.
         let length = || text.chars().count() as i64;
         if let Some(max) = rules.max_length
@@ -202,7 +202,7 @@ impl ValueChecker {
         }
     }
 
-    fn object(
+    fn check_object(
         &mut self,
         node: &SchemaNode,
         map: &Map<String, Value>,
@@ -234,7 +234,7 @@ impl ValueChecker {
             }
             AdditionalKeys::Schema(entry) => {
                 for key in sorted_keys(map).filter(|key| !node.properties.contains_key(key)) {
-                    self.child(entry, map, key, &LinkedPath::Key(path, key), old, found);
+                    self.check_member(entry, map, key, &LinkedPath::Key(path, key), old, found);
                 }
             }
         }
@@ -242,12 +242,12 @@ impl ValueChecker {
         if map.len() < node.properties.len() {
             for name in sorted_keys(map) {
                 if let Some(child) = node.properties.get(name) {
-                    self.child(child, map, name, &LinkedPath::Name(path, name), old, found);
+                    self.check_member(child, map, name, &LinkedPath::Name(path, name), old, found);
                 }
             }
         } else {
             for (name, child) in node.properties.iter() {
-                self.child(child, map, name, &LinkedPath::Name(path, name), old, found);
+                self.check_member(child, map, name, &LinkedPath::Name(path, name), old, found);
             }
         }
         for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
@@ -255,7 +255,7 @@ impl ValueChecker {
         }
     }
 
-    fn child(
+    fn check_member(
         &mut self,
         node: &SchemaNode,
         map: &Map<String, Value>,

@@ -137,7 +137,7 @@ impl<'a> Compiler<'a> {
         node.number = self.number_rules(map, node.types, format)?;
         node.string = self.string_rules(map)?;
         node.combined = self.combined(map, spine)?;
-        self.structure(map, &mut node, spine)?;
+        self.compile_structure(map, &mut node, spine)?;
         let rules = self.array(map, "x-kubernetes-validations")?;
         if !rules.is_empty() {
             node.rules = Some(self.rules.compile(spine.schema, spine.is_root, rules));
@@ -156,7 +156,12 @@ impl<'a> Compiler<'a> {
         Ok(node)
     }
 
-    fn structure(&mut self, map: &Map<String, Value>, node: &mut SchemaNode, spine: Spine) -> Result<(), CompileError> {
+    fn compile_structure(
+        &mut self,
+        map: &Map<String, Value>,
+        node: &mut SchemaNode,
+        spine: Spine,
+    ) -> Result<(), CompileError> {
         if let Some(properties) = self.object(map, "properties")? {
             let of = |(name, schema): (&String, &Value)| {
                 let child = self.below(format!(".properties[{name}]"), |c| c.node(schema, spine.property(name)))?;

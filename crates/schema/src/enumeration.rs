@@ -74,14 +74,14 @@ impl Enumeration {
                 };
                 (integers.binary_search(&wanted).is_ok(), 1)
             }
-            _ => (self.values.iter().any(|allowed| is_allowed(value, allowed)), self.values.len()),
+            _ => (self.values.iter().any(|allowed| matches_enum_value(value, allowed)), self.values.len()),
         }
     }
 }
 
 /// Enum equality: the value is first converted to the type of the enum's value as Go converts numbers, so 1.5 becomes
 /// 1, and 65 becomes the string "A". Null equals nothing.
-fn is_allowed(value: &Value, allowed: &Value) -> bool {
+fn matches_enum_value(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Number(a), Value::Number(b)) => match (Num::from(a), Num::from(b)) {
@@ -133,7 +133,7 @@ mod tests {
                 json!({}),
                 json!(true),
             ] {
-                let wanted = values.iter().any(|allowed| is_allowed(&value, allowed));
+                let wanted = values.iter().any(|allowed| matches_enum_value(&value, allowed));
                 assert_eq!(many.has(&value).0, wanted, "{value} among {values:?}");
             }
         }

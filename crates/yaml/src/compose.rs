@@ -65,13 +65,13 @@ impl Composer {
                     }
                 }
                 EventData::StreamStart { .. } | EventData::DocumentEnd { .. } => {}
-                _ => self.node(event, text)?,
+                _ => self.add_node(event, text)?,
             }
         }
         Ok(YamlDocument::from_nodes(self.nodes))
     }
 
-    fn node(&mut self, event: Event, text: &str) -> Result<(), YamlError> {
+    fn add_node(&mut self, event: Event, text: &str) -> Result<(), YamlError> {
         let at = place(&event);
         let end = (event.end_mark.index as usize).min(text.len()) as u32;
         let index = self.nodes.len() as u32;
@@ -83,7 +83,7 @@ impl Composer {
                 if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
                     trim_added_break(text, at.start as usize, end as usize, &mut value);
                 }
-                self.anchor(anchor, index);
+                self.record_anchor(anchor, index);
                 let tag = tag.map(String::into_boxed_str);
                 let kind = YamlNodeKind::Scalar { value: Cow::Owned(value), tag, plain: plain_implicit };
                 self.last_end = end;
@@ -110,7 +110,7 @@ impl Composer {
         Ok(())
     }
 
-    fn anchor(&mut self, anchor: Option<String>, index: u32) {
+    fn record_anchor(&mut self, anchor: Option<String>, index: u32) {
         if let Some(anchor) = anchor {
             self.anchors.insert(anchor, index);
         }
@@ -118,7 +118,7 @@ impl Composer {
 
     fn open(&mut self, anchor: Option<String>, kind: YamlNodeKind<'static>, at: NodeStart) -> Result<(), YamlError> {
         let index = self.nodes.len() as u32;
-        self.anchor(anchor, index);
+        self.record_anchor(anchor, index);
         self.open.push(index);
         if self.open.len() > MAX_DEPTH {
             return Err(error_at(at, too_deep()));

@@ -21,7 +21,7 @@ impl<'t> YamlDocument<'t> {
     pub fn json(&self) -> Result<JsonDocument, YamlError> {
         let mut decoder = Decoder::new(self);
         let mut out = Vec::new();
-        decoder.json(0, 0, &mut out)?;
+        decoder.write_json(0, 0, &mut out)?;
         // The output consists of strings, so it is valid UTF-8, and the closure never runs.
         let text =
             String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -272,7 +272,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Writes the node as compact JSON: the same values as `node`, without the tree.
-    pub fn json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), YamlError> {
+    pub fn write_json(&mut self, index: u32, depth: usize, out: &mut Vec<u8>) -> Result<(), YamlError> {
         let (target, outer) = self.enter(index, depth)?;
         match &self.raw(target).kind {
             YamlNodeKind::Sequence { .. } => {
@@ -281,7 +281,7 @@ impl<'a> Decoder<'a> {
                     if item > target + 1 {
                         out.push(b',');
                     }
-                    self.json(item, depth + 1, out)?;
+                    self.write_json(item, depth + 1, out)?;
                 }
                 out.push(b']');
             }
@@ -293,7 +293,7 @@ impl<'a> Decoder<'a> {
                     }
                     write_string(&pair.key, out);
                     out.push(b':');
-                    self.json(pair.value, depth + 1, out)?;
+                    self.write_json(pair.value, depth + 1, out)?;
                 }
                 out.push(b'}');
             }

@@ -11,10 +11,10 @@ use serde_json::Value;
 pub fn to_block_style(value: &Value) -> String {
     let mut out = String::new();
     match value {
-        Value::Object(map) if !map.is_empty() => block(&mut out, value, 0, false),
-        Value::Array(items) if !items.is_empty() => block(&mut out, value, 0, false),
+        Value::Object(map) if !map.is_empty() => write_block(&mut out, value, 0, false),
+        Value::Array(items) if !items.is_empty() => write_block(&mut out, value, 0, false),
         scalar => {
-            inline(&mut out, scalar, 0);
+            write_inline(&mut out, scalar, 0);
             out.push('\n');
         }
     }
@@ -29,7 +29,7 @@ pub fn to_json_style(value: &Value) -> String {
 }
 
 /// Writes a non-empty mapping or list. `started` means that the indentation of its first line has already been written.
-fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
+fn write_block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
     let mut begin = |out: &mut String| {
         if !std::mem::replace(&mut started, false) {
             out.extend(std::iter::repeat_n(' ', indent));
@@ -44,15 +44,15 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
                 match value {
                     Value::Object(below) if !below.is_empty() => {
                         out.push('\n');
-                        block(out, value, indent + 2, false);
+                        write_block(out, value, indent + 2, false);
                     }
                     Value::Array(below) if !below.is_empty() => {
                         out.push('\n');
-                        block(out, value, indent, false);
+                        write_block(out, value, indent, false);
                     }
                     scalar => {
                         out.push(' ');
-                        inline(out, scalar, indent + 2);
+                        write_inline(out, scalar, indent + 2);
                         out.push('\n');
                     }
                 }
@@ -63,10 +63,10 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
                 begin(out);
                 out.push_str("- ");
                 match item {
-                    Value::Object(below) if !below.is_empty() => block(out, item, indent + 2, true),
-                    Value::Array(below) if !below.is_empty() => block(out, item, indent + 2, true),
+                    Value::Object(below) if !below.is_empty() => write_block(out, item, indent + 2, true),
+                    Value::Array(below) if !below.is_empty() => write_block(out, item, indent + 2, true),
                     scalar => {
-                        inline(out, scalar, indent + 2);
+                        write_inline(out, scalar, indent + 2);
                         out.push('\n');
                     }
                 }
@@ -77,7 +77,7 @@ fn block(out: &mut String, value: &Value, indent: usize, mut started: bool) {
 }
 
 /// Writes a value after its key. The lines of a block scalar are indented by `indent`.
-fn inline(out: &mut String, value: &Value, indent: usize) {
+fn write_inline(out: &mut String, value: &Value, indent: usize) {
     match value {
         Value::String(text) if is_written_plain(text) => out.push_str(text),
         Value::String(text) if is_literal(text) => {

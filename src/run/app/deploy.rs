@@ -86,7 +86,7 @@ pub async fn deploy(
             let stage = progress.stage("deleting", Some(plan.removals.len()));
             let on_event = |event: RemovalEvent<'_>| match event {
                 RemovalEvent::Removed(removed) => {
-                    writes.done(written + removed);
+                    writes.set_done(written + removed);
                     stage.set(removed, None);
                 }
                 RemovalEvent::Deleting(removals) => {

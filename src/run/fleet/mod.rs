@@ -105,7 +105,7 @@ pub async fn run(
     let mut state = FleetState::default();
     if let (true, Some(shard)) = (all.is_empty(), fleet.run.args.many.shard) {
         let notice = Problem::new(format!("--shard {shard} contains none of the clusters; nothing is checked"));
-        output.notices(host, &[notice]);
+        output.print_notices(host, &[notice]);
     }
     state.take(fleet.on_each(&all, "checking clusters", host, output).await, host, output);
     let goes_on = match writes {
@@ -169,13 +169,13 @@ impl FleetState {
             .map(|(notice, names)| Problem { message: of(&notice.message, &names), ..notice })
             .collect();
         notices.retain(|notice| self.told.insert(notice.clone()));
-        output.notices(host, &notices);
+        output.print_notices(host, &notices);
         let warnings: Vec<ErrorEntry> = warnings
             .into_iter()
             .map(|(warning, names)| ErrorEntry { message: of(&warning.message, &names), ..warning })
             .collect();
         if self.clusters.is_empty() {
-            output.warnings(host, &warnings);
+            output.print_warnings(host, &warnings);
         }
         for (index, Done { cluster, exit, .. }) in done {
             match self.clusters.get_mut(index) {

@@ -110,7 +110,7 @@ pub async fn prepare<'a>(
         let problem = Problem::new(format!("--filter cannot be used with an app ({app})"));
         return Err(Error::usage(problem.help("leave out --filter to deploy or compare the whole app")));
     }
-    let progress = ProgressDisplay::new(host.stderr_is_terminal, output.quiet());
+    let progress = ProgressDisplay::new(host.stderr_is_terminal, output.is_quiet());
     let sum = if settings.app.is_some() { input.sum() } else { String::new() };
     let confirmed = deploy.is_some_and(|deploy| deploy.yes);
     Ok((

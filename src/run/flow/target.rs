@@ -105,12 +105,12 @@ pub async fn on_target(
     if !is_weaker {
         report.warnings.extend(weaker.iter().map(ErrorEntry::from));
     }
-    output.warnings(host, &report.warnings);
+    output.print_warnings(host, &report.warnings);
 
     let terms =
         Terms { writes, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS), redact: settings.is_on(&key::REDACT) };
     let verdict = verdict::before_writing(&report.checks, &plan, &foreseen, terms);
-    output.notices(host, &verdict.notices);
+    output.print_notices(host, &verdict.notices);
     report.outcome = verdict.outcome;
     report.errors.extend(verdict.errors);
     if is_weaker {
@@ -175,7 +175,7 @@ pub async fn on_target(
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.is_on(&key::REDACT));
     report.outcome = outcome;
     report.errors.extend(errors);
-    report.count();
+    report.update_summary();
     Ok(exit)
 }
 
@@ -205,7 +205,7 @@ fn add_warnings(host: &mut Host, output: &mut Output, target: &Target, redacted:
     // Values are hidden, so that several warnings may have become the same.
     let mut seen = BTreeSet::new();
     warnings.retain(|warning| seen.insert(warning.message.clone()));
-    output.notices(host, &warnings);
+    output.print_notices(host, &warnings);
 }
 
 /// The exit code with `--detailed-exitcode`.

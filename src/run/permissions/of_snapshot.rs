@@ -33,7 +33,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     };
     let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
     let loaded = loader.load(&configs, &registry::known())?;
-    host.notices(&loaded.notices);
+    host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     // Before any request.
     named_user(&settings)?;
@@ -71,7 +71,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         Ok((format!("# Minimal RBAC for a snapshot {what}.\n{yaml}"), notices))
     };
     let (text, notices) = until_interrupted(&stop, work).await?;
-    host.notices(&notices);
+    host.print_notices(&notices);
     Ok(text)
 }
 

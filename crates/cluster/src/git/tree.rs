@@ -164,12 +164,12 @@ impl<'a> Gathering<'a> {
         match below.as_slice() {
             [entry] if entry.path == *path => match entry.mode {
                 GitFileMode::File => drop(self.requests.insert(path.clone(), BlobRequest::Hash(entry.hash.clone()))),
-                GitFileMode::Submodule => self.submodule(path, path),
+                GitFileMode::Submodule => self.report_submodule(path, path),
                 _ => self.follow(wanted, blobs).await?,
             },
             // The root of a commit without files, or a path that leads through a link.
             [] if !path.is_empty() => self.follow(wanted, blobs).await?,
-            _ => self.folder(path, &below, blobs).await?,
+            _ => self.gather_folder(path, &below, blobs).await?,
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl<'a> Gathering<'a> {
         }
         match read_blob(blobs, self.request(path)).await? {
             GitObjectContent::Folder(tree) => match list(&tree, &[], Depth::Files, path).await {
-                Ok(entries) => self.folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
+                Ok(entries) => self.gather_folder(path, &entries.iter().collect::<Vec<_>>(), blobs).await?,
                 Err(problem) => self.problems.push(problem),
             },
             GitObjectContent::Nothing => self.handle_missing_path(wanted, blobs).await?,
@@ -194,7 +194,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// Adds the manifests below a folder.
-    async fn folder(
+    async fn gather_folder(
         &mut self,
         folder: &[u8],
         entries: &[&GitTreeEntry],
@@ -251,7 +251,7 @@ impl<'a> Gathering<'a> {
         };
         known.retain(|entry| is_within(path, &entry.path));
         if let Some(submodule) = known.iter().find(|entry| entry.mode == GitFileMode::Submodule) {
-            self.submodule(path, &submodule.path);
+            self.report_submodule(path, &submodule.path);
             return Ok(());
         }
         let is_on_disk = match &self.repository.work_tree {
@@ -293,7 +293,7 @@ impl<'a> Gathering<'a> {
         Problem::new(message).at(self.at(path)).help(help)
     }
 
-    fn submodule(&mut self, path: &[u8], submodule: &[u8]) {
+    fn report_submodule(&mut self, path: &[u8], submodule: &[u8]) {
         let shown = shown_text(&String::from_utf8_lossy(submodule));
         let problem = Problem::new(format!("{shown} is a submodule: its files are in another repository"));
         self.problems.push(problem.at(self.at(path)).help(format!("run gantry in {shown}")));

@@ -190,7 +190,7 @@ fn error_of(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, tra
         Some(by) => {
             let missing = status.details.as_ref().filter(|details| status.code == 404 && !details.name.is_empty());
             let missing = missing.map(|details| (words(&details.kind), words(&details.name)));
-            DryRunError::Refused(Refusal { by, problem, causes: causes(&status, call), missing })
+            DryRunError::Refused(Refusal { by, problem, causes: collect_refusal_causes(&status, call), missing })
         }
         None => DryRunError::Unanswered { problem, everything: status.code == 401 },
     }
@@ -244,7 +244,7 @@ fn refuser(status: &Status) -> Option<Refuser> {
 }
 
 /// Each invalid field, once.
-fn causes(status: &Status, call: &ApiRequest<'_>) -> Vec<RefusalCause> {
+fn collect_refusal_causes(status: &Status, call: &ApiRequest<'_>) -> Vec<RefusalCause> {
     let named = status.details.iter().flat_map(|details| &details.causes);
     let mut causes: Vec<RefusalCause> = named
         .filter(|cause| !cause.message.is_empty())

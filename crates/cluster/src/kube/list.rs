@@ -51,12 +51,12 @@ impl ListStallDetector {
     }
 
     /// Returns why the list cannot continue after a page with this many objects, if so.
-    pub(super) fn page(&mut self, objects: usize) -> Result<(), &'static str> {
+    pub(super) fn check_page(&mut self, objects: usize) -> Result<(), &'static str> {
         self.empty = if objects == 0 { self.empty + 1 } else { 0 };
         if self.empty > MAX_EMPTY_PAGES { Err("page after page is empty") } else { Ok(()) }
     }
 
-    fn renewed(&mut self) -> Result<(), &'static str> {
+    fn check_renewal(&mut self) -> Result<(), &'static str> {
         self.renewed += 1;
         if self.renewed > MAX_RENEWALS { Err("the server keeps dropping its snapshot") } else { Ok(()) }
     }
@@ -162,9 +162,9 @@ impl KubePages {
             };
             let progress = match &answer {
                 Ok((page, token)) if !token.is_empty() => {
-                    self.progress.page(page.len()).and_then(|()| self.progress.check_token(token))
+                    self.progress.check_page(page.len()).and_then(|()| self.progress.check_token(token))
                 }
-                Err(RequestError::Refused(status)) if status.code == 410 => self.progress.renewed(),
+                Err(RequestError::Refused(status)) if status.code == 410 => self.progress.check_renewal(),
                 _ => Ok(()),
             };
             if let Err(why) = progress {

@@ -140,7 +140,7 @@ impl KubeTarget {
     }
 
     /// The kinds of [`Self::served`] whose objects can be listed.
-    pub async fn listable(&self) -> Result<Vec<Resource>> {
+    pub async fn listable_at_each_version(&self) -> Result<Vec<Resource>> {
         let served = served::served(&self.transport).await?;
         Ok(served.into_iter().filter(served::ServedResource::can_list).map(|served| served.resource).collect())
     }

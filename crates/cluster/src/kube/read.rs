@@ -72,15 +72,15 @@ struct ObjectReader<'a> {
 }
 
 impl ObjectReader<'_> {
-    fn count(&self, more: usize) {
+    fn report_read(&self, more: usize) {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         (self.on_read)(done.min(self.wanted.len()), Some(self.wanted.len()));
     }
 
     /// Reports objects as read, unless an earlier attempt reported as many.
-    fn count_to(&self, read: usize, counted: &mut usize) {
+    fn report_read_up_to(&self, read: usize, counted: &mut usize) {
         if let Some(more @ 1..) = read.checked_sub(*counted) {
-            self.count(more);
+            self.report_read(more);
             *counted = read;
         }
     }
@@ -94,7 +94,7 @@ impl ObjectReader<'_> {
             match answer {
                 Ok(live) => {
                     found.extend(live.map(|live| (index, Ok(live))));
-                    self.count(1);
+                    self.report_read(1);
                 }
                 Err((problem, ReadFailureScope::ThisObject)) => found.push((index, Err(problem))),
                 Err((problem, ReadFailureScope::Everything)) => return Err(Error::failed(problem)),
@@ -146,7 +146,7 @@ impl ObjectReader<'_> {
         let mut counted = 0;
         match tokio::time::timeout(self.transport.timeout(), self.read_all_crds(&by_name, &mut counted)).await {
             Ok(Ok(Some(found))) => {
-                self.count(indices.len().saturating_sub(counted));
+                self.report_read(indices.len().saturating_sub(counted));
                 return Ok(Some(found));
             }
             Ok(Err(RequestError::Refused(status))) if status.code == 403 => return Ok(None),
@@ -157,7 +157,7 @@ impl ObjectReader<'_> {
         for _ in 0..2 {
             match self.pages(&by_name, &mut counted).await {
                 Ok(found) => {
-                    self.count(indices.len().saturating_sub(counted));
+                    self.report_read(indices.len().saturating_sub(counted));
                     return Ok(Some(found));
                 }
                 Err(RequestError::Refused(status)) if status.code == 403 => return Ok(None),
@@ -196,7 +196,7 @@ impl ObjectReader<'_> {
             let is_end = part.is_none();
             let items = match part {
                 Some(part) => list.add(&part),
-                None => list.end().map(|()| Vec::new()),
+                None => list.check_complete().map(|()| Vec::new()),
             };
             let Ok(items) = items else { return Ok(None) };
             batch.extend(items);
@@ -209,7 +209,7 @@ impl ObjectReader<'_> {
                 let Some(decoded) = decoding.pop_front() else { break };
                 let Ok(Ok(decoded)) = decoded.await else { return Ok(None) };
                 found.extend(decoded);
-                self.count_to(found.len(), counted);
+                self.report_read_up_to(found.len(), counted);
             }
             if is_end {
                 return Ok(Some(found));
@@ -246,9 +246,9 @@ impl ObjectReader<'_> {
             let unexpected =
                 || RequestError::sent(errors::unexpected_response(self.transport.peer(), 200, "not a list"));
             let Scanned { found: scanned, objects } = scanned.ok_or_else(unexpected)?;
-            progress.page(objects).map_err(endless)?;
+            progress.check_page(objects).map_err(endless)?;
             found.extend(scanned);
-            self.count_to(found.len(), counted);
+            self.report_read_up_to(found.len(), counted);
             page = next?;
         }
         Ok(found)

@@ -81,7 +81,7 @@ impl ShownChanges {
 
 /// A field that exists on one side only: its schema on one line if that is short, else its lines or an outline, and the
 /// first line of its description.
-pub fn field(page: &mut DiffPage, kind: LineKind, lead: Lead, path: &str, node: &Value) {
+pub fn write_field(page: &mut DiffPage, kind: LineKind, lead: Lead, path: &str, node: &Value) {
     let all = yaml::block(lead, Some(path), node).len();
     let description = match node.get("description") {
         Some(Value::String(text)) => format!("  # {}", first_line(text)),

@@ -31,9 +31,9 @@ impl HiddenValueMarks {
             Hiding::Nothing => {}
             Hiding::Secret => {
                 let values = SecretValues::collect(objects.iter().map(|object| object.to_string()));
-                objects.iter_mut().for_each(|object| self.secret(object, &values));
+                objects.iter_mut().for_each(|object| self.hide_secret(object, &values));
             }
-            Hiding::All => objects.iter_mut().for_each(|object| self.object(object)),
+            Hiding::All => objects.iter_mut().for_each(|object| self.hide_object(object)),
         }
     }
 
@@ -66,10 +66,10 @@ impl HiddenValueMarks {
         }
     }
 
-    fn secret(&mut self, secret: &mut Value, values: &SecretValues) {
+    fn hide_secret(&mut self, secret: &mut Value, values: &SecretValues) {
         for (key, value) in secret.as_object_mut().into_iter().flatten() {
             match key.as_str() {
-                "metadata" => self.metadata(value, values),
+                "metadata" => self.hide_metadata(value, values),
                 "data" => self.leaves(value, &|value| match value {
                     // Decode it, so the value has the same mark as in `stringData`.
                     Value::String(text) => (STANDARD.decode(text).unwrap_or_else(|_| text.clone().into()), "hidden"),
@@ -82,7 +82,7 @@ impl HiddenValueMarks {
     }
 
     /// Hides copies of the values in annotations and labels.
-    fn metadata(&mut self, metadata: &mut Value, values: &SecretValues) {
+    fn hide_metadata(&mut self, metadata: &mut Value, values: &SecretValues) {
         for map in ["annotations", "labels"] {
             for value in metadata.get_mut(map).and_then(Value::as_object_mut).into_iter().flatten().map(|(_, v)| v) {
                 let Value::String(text) = value else { continue };
@@ -96,7 +96,7 @@ impl HiddenValueMarks {
     }
 
     /// Hides everything but the identity of the object.
-    fn object(&mut self, object: &mut Value) {
+    fn hide_object(&mut self, object: &mut Value) {
         let kind = |value: &Value| match value {
             Value::String(_) => "string",
             Value::Number(_) => "number",

@@ -67,7 +67,7 @@ pub fn changes(live: &Value, next: &Value, schema: MergeSchema<'_, Value>, is_cr
     let [live, next] = [live, next].map(|side| side.as_object().unwrap_or(&empty));
     let versions = next.get("spec").and_then(|spec| spec["versions"].as_array());
     walk.has_versions = versions.is_some_and(|versions| versions.len() > 1);
-    walk.members(live, next, schema, place);
+    walk.compare_members(live, next, schema, place);
     let mut lines = walk.page.close();
     walk.seen.add_notes(&mut lines);
     if walk.descriptions > 0 {
@@ -84,11 +84,11 @@ fn have_parts(live: &Value, next: &Value) -> bool {
 /// The whole object as added lines. Only long texts are folded.
 pub fn added_lines(next: &Value, all: bool) -> Vec<Line> {
     let mut page = DiffPage::new(all);
-    added(&mut page, Lead::default(), None, next);
+    write_added(&mut page, Lead::default(), None, next);
     page.close()
 }
 
-fn added(page: &mut DiffPage, lead: Lead, key: Option<&str>, value: &Value) {
+fn write_added(page: &mut DiffPage, lead: Lead, key: Option<&str>, value: &Value) {
     let head = |page: &mut DiffPage, key: &str| {
         page.change(LineKind::Added, vec![lead.line(&format!("{}:", yaml::scalar(key)))]);
     };
@@ -100,14 +100,14 @@ fn added(page: &mut DiffPage, lead: Lead, key: Option<&str>, value: &Value) {
                 inside = lead.for_members();
             }
             for (key, value) in yaml::ordered(map) {
-                added(page, inside, Some(key), value);
+                write_added(page, inside, Some(key), value);
                 inside = inside.without_dashes();
             }
         }
         (Value::Array(items), Some(key)) if !items.is_empty() => {
             head(page, key);
             let item = Lead { depth: lead.depth + 1, dashes: 1 };
-            items.iter().for_each(|value| added(page, item, None, value));
+            items.iter().for_each(|value| write_added(page, item, None, value));
         }
         _ => page.change(LineKind::Added, yaml::block(lead, key, value)),
     }
@@ -125,20 +125,20 @@ struct DiffWalk {
 
 impl DiffWalk {
     /// Two different values at the same path that [`have_parts`].
-    fn value(&mut self, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
+    fn compare_values(&mut self, live: &Value, next: &Value, schema: MergeSchema<'_, Value>, place: CrdRegion) {
         if let (Value::Object(live), Value::Object(next)) = (live, next) {
-            self.members(live, next, schema, place);
+            self.compare_members(live, next, schema, place);
         }
         if let (Value::Array(live), Value::Array(items)) = (live, next) {
             match Matched::match_items(live, items, &schema.shape(next)) {
-                Some(matched) => self.keyed(live, items, &matched, schema.items(), place),
-                None => self.listed(live, items, schema.items(), place),
+                Some(matched) => self.compare_keyed_items(live, items, &matched, schema.items(), place),
+                None => self.compare_ordered_items(live, items, schema.items(), place),
             }
         }
     }
 
     /// The members of two maps: first the changed values, then the changed maps and lists, which have headings.
-    fn members(
+    fn compare_members(
         &mut self,
         live: &Map<String, Value>,
         next: &Map<String, Value>,
@@ -161,7 +161,7 @@ impl DiffWalk {
             }
             match (live, next) {
                 (Some(live), Some(next)) if have_parts(live, next) => nested.push((key, live, next)),
-                (live, next) => self.member(key, live, next, place),
+                (live, next) => self.write_member(key, live, next, place),
             }
         }
         for (key, live, next) in nested {
@@ -174,8 +174,8 @@ impl DiffWalk {
             }
             let depth = if is_keyword { self.path.heading(&mut self.page) } else { 0 };
             let steps = self.path.len();
-            self.step(key, place);
-            self.value(live, next, schema, place.member(key));
+            self.enter_member(key, place);
+            self.compare_values(live, next, schema, place.member(key));
             self.path.leave(steps);
             if is_keyword {
                 self.seen.record_shown(depth, &self.page);
@@ -184,7 +184,7 @@ impl DiffWalk {
     }
 
     /// Steps into a member. Within a schema, the path is a field path.
-    fn step(&mut self, key: &str, place: CrdRegion) {
+    fn enter_member(&mut self, key: &str, place: CrdRegion) {
         match (place, key) {
             (CrdRegion::Schemas, key) => self.path.step(key.to_owned()),
             (CrdRegion::Schema, "items") => self.path.step("[]".to_owned()),
@@ -200,7 +200,7 @@ impl DiffWalk {
     }
 
     /// A member that exists on one side only, or whose value is replaced.
-    fn member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: CrdRegion) {
+    fn write_member(&mut self, key: &str, live: Option<&Value>, next: Option<&Value>, place: CrdRegion) {
         if place.is_schema() && self.is_again(key, live, next, place) {
             return;
         }
@@ -209,7 +209,7 @@ impl DiffWalk {
             let path = self.path.in_schema(Some(key));
             for (kind, node) in [(LineKind::Removed, live), (LineKind::Added, next)] {
                 let Some(node) = node else { continue };
-                definition::field(&mut self.page, kind, lead, &path, node);
+                definition::write_field(&mut self.page, kind, lead, &path, node);
             }
             self.seen.record_shown(lead.depth, &self.page);
             return;
@@ -217,12 +217,12 @@ impl DiffWalk {
         let lead = Lead { depth: self.path.heading(&mut self.page), dashes: 0 };
         match (live, next) {
             (Some(Value::String(live)), Some(Value::String(next))) if live.contains('\n') && next.contains('\n') => {
-                self.text(lead, key, live, next);
+                self.compare_texts(lead, key, live, next);
             }
             (live, next) => {
                 let block =
                     |side: Option<&Value>| side.map(|value| yaml::block(lead, Some(key), value)).unwrap_or_default();
-                self.replaced(block(live), block(next));
+                self.write_replaced(block(live), block(next));
             }
         }
         if place.is_schema() {
@@ -243,14 +243,14 @@ impl DiffWalk {
         self.seen.is_again(what, path)
     }
 
-    fn replaced(&mut self, removed: Vec<String>, added: Vec<String>) {
+    fn write_replaced(&mut self, removed: Vec<String>, added: Vec<String>) {
         let (removed, added) = self.cut_common(removed, added);
         self.page.change(LineKind::Removed, removed);
         self.page.change(LineKind::Added, added);
     }
 
     /// Items with a merge key, in any order.
-    fn keyed(
+    fn compare_keyed_items(
         &mut self,
         live: &[Value],
         next: &[Value],
@@ -283,7 +283,13 @@ impl DiffWalk {
     }
 
     /// Items without keys, where the order matters: unchanged items around a change are shown.
-    fn listed(&mut self, live: &[Value], next: &[Value], schema: MergeSchema<'_, Value>, place: CrdRegion) {
+    fn compare_ordered_items(
+        &mut self,
+        live: &[Value],
+        next: &[Value],
+        schema: MergeSchema<'_, Value>,
+        place: CrdRegion,
+    ) {
         let texts = |items: &[Value]| items.iter().map(Value::to_string).collect::<Vec<_>>();
         let parts = lines::parts(&texts(live), &texts(next));
         let compared = |before: &[Value], after: &[Value]| {
@@ -327,7 +333,7 @@ impl DiffWalk {
         }
         let depth = self.path.len();
         self.path.item(label);
-        self.value(live, next, schema, place);
+        self.compare_values(live, next, schema, place);
         self.path.leave(depth);
         if is_version {
             self.version = None;
@@ -346,7 +352,7 @@ impl DiffWalk {
     }
 
     /// A text of several lines, line by line.
-    fn text(&mut self, lead: Lead, key: &str, live: &str, next: &str) {
+    fn compare_texts(&mut self, lead: Lead, key: &str, live: &str, next: &str) {
         let marks = [live, next].map(yaml::block_mark);
         let line = |mark: &str| lead.line(&format!("{}: {mark}", yaml::scalar(key)));
         if marks[0] == marks[1] {
@@ -362,7 +368,7 @@ impl DiffWalk {
                 LineRange::Same(_, range) => next[range].iter().for_each(|text| self.page.context(inside.line(text))),
                 LineRange::Replaced(before, after) => {
                     let lines = |texts: &[&str]| texts.iter().map(|text| inside.line(text)).collect();
-                    self.replaced(lines(&live[before]), lines(&next[after]));
+                    self.write_replaced(lines(&live[before]), lines(&next[after]));
                 }
             }
         }

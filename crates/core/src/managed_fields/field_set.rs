@@ -242,14 +242,14 @@ impl FieldSet {
 
     /// Adds every field of `other`.
     pub fn add(&mut self, other: &FieldSet) {
-        fn below<K: Ord + Clone>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>) {
+        fn add_below<K: Ord + Clone>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>) {
             for (step, other) in other {
                 ours.entry(step.clone()).or_default().add(other);
             }
         }
         self.own |= other.own;
-        below(&mut self.fields, &other.fields);
-        below(&mut self.items, &other.items);
+        add_below(&mut self.fields, &other.fields);
+        add_below(&mut self.items, &other.items);
     }
 
     /// Takes the field at `path` and everything below it out of the set. What is taken is a set of its own, from the
@@ -304,7 +304,7 @@ impl FieldSet {
 
     /// Removes every field that is also in `other`. Returns whether there was one.
     pub fn subtract(&mut self, other: &FieldSet) -> bool {
-        fn below<K: Ord>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>, changed: &mut bool) {
+        fn subtract_below<K: Ord>(ours: &mut BTreeMap<K, FieldSet>, other: &BTreeMap<K, FieldSet>, changed: &mut bool) {
             ours.retain(|step, below| {
                 *changed |= other.get(step).is_some_and(|other| below.subtract(other));
                 !below.is_empty()
@@ -312,8 +312,8 @@ impl FieldSet {
         }
         let mut changed = self.own && other.own;
         self.own &= !other.own;
-        below(&mut self.fields, &other.fields, &mut changed);
-        below(&mut self.items, &other.items, &mut changed);
+        subtract_below(&mut self.fields, &other.fields, &mut changed);
+        subtract_below(&mut self.items, &other.items, &mut changed);
         changed
     }
 

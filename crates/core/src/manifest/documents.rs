@@ -48,15 +48,15 @@ fn ranges(text: &str, most: usize) -> Vec<Range<usize>> {
         let end = memchr(b'\n', &text.as_bytes()[line..]).map_or(text.len(), |length| line + length + 1);
         let bytes = &text.as_bytes()[line..end];
         if is_marker(bytes, b"---") && line > start && !is_prologue(&text[start..line]) {
-            piece(text, start..line, most, &mut pieces);
+            add_document(text, start..line, most, &mut pieces);
             start = line;
         } else if is_marker(bytes, b"...") {
-            piece(text, start..end, most, &mut pieces);
+            add_document(text, start..end, most, &mut pieces);
             start = end;
         }
     }
     if pieces.len() <= most {
-        piece(text, start..text.len(), most, &mut pieces);
+        add_document(text, start..text.len(), most, &mut pieces);
     }
     pieces
 }
@@ -111,7 +111,7 @@ fn is_prologue(text: &str) -> bool {
 }
 
 /// Adds one document, or several if it is a sequence of JSON values.
-fn piece(text: &str, bytes: Range<usize>, most: usize, pieces: &mut Vec<Range<usize>>) {
+fn add_document(text: &str, bytes: Range<usize>, most: usize, pieces: &mut Vec<Range<usize>>) {
     let document = &text[bytes.clone()];
     if is_blank(document) {
         return;

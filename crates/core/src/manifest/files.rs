@@ -61,7 +61,7 @@ pub(super) fn gather(inputs: &[String], stdin: &mut Option<impl Read>, most: usi
                 let help = "download the manifest, review it, and pass the file";
                 gathered.problems.push(Problem::new(message).help(help));
             }
-            path => gathered.path(Path::new(path)),
+            path => gathered.gather_argument(Path::new(path)),
         }
     }
     gathered.read_files();
@@ -84,15 +84,15 @@ impl GatheredSources {
     }
 
     /// A file or directory that the user named.
-    fn path(&mut self, path: &Path) {
+    fn gather_argument(&mut self, path: &Path) {
         match fs::metadata(path) {
             Err(error) => self.problems.push(unreadable(path, &error)),
-            Ok(metadata) if metadata.is_dir() => self.directory_argument(path),
-            Ok(_) => self.file(path.to_owned()),
+            Ok(metadata) if metadata.is_dir() => self.gather_directory(path),
+            Ok(_) => self.gather_file(path.to_owned()),
         }
     }
 
-    fn directory_argument(&mut self, directory: &Path) {
+    fn gather_directory(&mut self, directory: &Path) {
         let mut files = Vec::new();
         let problems_before = self.problems.len();
         if !self.is_bundle(directory, &mut files) {
@@ -105,8 +105,8 @@ impl GatheredSources {
         }
         for found in files {
             match found {
-                InputEntry::File(file) => self.file(file),
-                InputEntry::Bundle(folder) => self.bundle(folder),
+                InputEntry::File(file) => self.gather_file(file),
+                InputEntry::Bundle(folder) => self.gather_bundle(folder),
             }
         }
     }
@@ -122,7 +122,7 @@ impl GatheredSources {
     }
 
     /// Reads the objects of a bundle, and nothing else in its folder.
-    fn bundle(&mut self, folder: Folder) {
+    fn gather_bundle(&mut self, folder: Folder) {
         let identity = fs::canonicalize(&folder.path).unwrap_or_else(|_| folder.path.clone());
         if !self.seen.insert(identity) {
             return;
@@ -132,7 +132,7 @@ impl GatheredSources {
             Err(problem) => return self.problems.push(problem),
         };
         let before = self.files.len();
-        files.into_iter().for_each(|file| self.file(file));
+        files.into_iter().for_each(|file| self.gather_file(file));
         let of_bundle = self.files[before..].iter().map(|file| (name(file), self.bundles.len()));
         self.bundle_of.extend(of_bundle);
         if let [first, more @ ..] = &folder.other_manifests()[..] {
@@ -176,7 +176,7 @@ impl GatheredSources {
         }
     }
 
-    fn file(&mut self, path: PathBuf) {
+    fn gather_file(&mut self, path: PathBuf) {
         if let Some(to) = leads_out(&path) {
             let message = format!("a link that leads out of the repository, to {}", name(&to));
             let help = "manifests of others must not name your files: replace the link by the file, or pass the file \

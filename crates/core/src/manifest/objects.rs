@@ -52,16 +52,16 @@ pub(super) fn read(source: &Arc<ManifestSource>, whole: &Arc<String>, piece: &Pi
         Err(error) => match yaml::json_only(text) {
             Some(json) => Some(json),
             None => {
-                reader.broken(text, &error);
+                reader.report_broken(text, &error);
                 return reader.reading;
             }
         },
     };
     match json {
         Some(json) if json.text != "null" => {
-            reader.duplicates(&json.duplicates);
+            reader.report_duplicates(&json.duplicates);
             let place = reader.place(&[]);
-            reader.object(&json.text, place, Vec::new(), None);
+            reader.read_object(&json.text, place, Vec::new(), None);
         }
         _ => reader.reading.empty = true,
     }
@@ -95,7 +95,7 @@ impl ManifestReader<'_> {
         }
     }
 
-    fn broken(&mut self, text: &str, error: &yaml::YamlError) {
+    fn report_broken(&mut self, text: &str, error: &yaml::YamlError) {
         let at = self.location(error.line, error.column);
         let problem = match hints::for_broken(text) {
             Some(hint) => Problem::new(format!("{} ({})", hint.message, shown_text(&error.message))).help(hint.help),
@@ -104,7 +104,7 @@ impl ManifestReader<'_> {
         self.reading.problems.push(problem.at(at));
     }
 
-    fn duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
+    fn report_duplicates(&mut self, duplicates: &[yaml::Duplicate]) {
         for duplicate in duplicates {
             let first = self.location(duplicate.first.line, duplicate.first.column);
             let message = format!("duplicate key {:?}; the last value wins", shown_text(&duplicate.key));
@@ -114,21 +114,23 @@ impl ManifestReader<'_> {
     }
 
     /// Reads one object or a list of objects. `inherited` are the apiVersion and kind for an item without its own.
-    fn object(&mut self, json: &str, at: Location, within: Vec<Step>, inherited: Option<(&str, &str)>) {
+    fn read_object(&mut self, json: &str, at: Location, within: Vec<Step>, inherited: Option<(&str, &str)>) {
         let Ok(fields) = serde_json::from_str::<ManifestFields>(json) else {
             let what = type_of(json);
             let message = format!("a manifest is a mapping with apiVersion, kind and metadata, but this is {what}");
-            return self.unusable(Problem::new(message).at(at), &within);
+            return self.report_unusable(Problem::new(message).at(at), &within);
         };
         if let Some((api_version, kind)) = inherited
             && (fields.get("apiVersion").is_none() || fields.get("kind").is_none())
         {
             let typed = fields.typed(api_version, kind);
-            return self.object(&typed, at, within, None);
+            return self.read_object(&typed, at, within, None);
         }
         let (api_version, kind) = match (fields.text("apiVersion"), fields.text("kind")) {
             (Ok(Some(api_version)), Ok(Some(kind))) => (api_version, kind),
-            (api_version, kind) => return self.untyped(&[("apiVersion", api_version), ("kind", kind)], at, &within),
+            (api_version, kind) => {
+                return self.report_untyped(&[("apiVersion", api_version), ("kind", kind)], at, &within);
+            }
         };
         if let Some(list) = fields.list(&kind) {
             return self.list(list, &api_version, &kind, &within);
@@ -219,12 +221,12 @@ impl ManifestReader<'_> {
                 places.get(index).map_or_else(|| self.location(1, 1), |span| self.location(span.line, span.column));
             let mut within = path.clone();
             within.push(index.into());
-            self.object(item.get(), at, within, inherited);
+            self.read_object(item.get(), at, within, inherited);
         }
     }
 
     /// Reports a document without apiVersion or kind, which may not be a manifest at all.
-    fn untyped(&mut self, fields: &[(&str, TextOf)], at: Location, within: &[Step]) {
+    fn report_untyped(&mut self, fields: &[(&str, TextOf)], at: Location, within: &[Step]) {
         for (name, field) in fields {
             if let Err(what) = field {
                 let problem = self.not_text(name, what, within, &[(*name).into()]);
@@ -236,12 +238,12 @@ impl ManifestReader<'_> {
         if !missing.is_empty() {
             let message = format!("the document has no {}", missing.join(" and no "));
             let problem = Problem::new(message).help("every manifest needs apiVersion, kind and metadata.name");
-            self.unusable(problem.at(at), within);
+            self.report_unusable(problem.at(at), within);
         }
     }
 
     /// Reports `problem`, with a hint if the whole document seems to be something other than a manifest.
-    fn unusable(&mut self, mut problem: Problem, within: &[Step]) {
+    fn report_unusable(&mut self, mut problem: Problem, within: &[Step]) {
         let text = &self.whole[self.piece.bytes.clone()];
         if let Some(hint) = hints::for_untyped(&self.source.name, text).filter(|_| within.is_empty()) {
             problem.message = format!("{} ({})", hint.message, problem.message);

@@ -154,16 +154,16 @@ impl FieldRemoval {
                 for (name, before) in before.fields() {
                     let others: Vec<&FieldSet> = others.iter().filter_map(|other| other.field(name)).collect();
                     let intent = intent.and_then(|intent| intent.get(name));
-                    removed |= self.field(map, name, intent, schema, before, &others);
+                    removed |= self.remove_field(map, name, intent, schema, before, &others);
                 }
                 removed
             }
-            Value::Array(list) => self.items(list, intent, schema, before, others),
+            Value::Array(list) => self.remove_items(list, intent, schema, before, others),
             _ => false,
         }
     }
 
-    fn field(
+    fn remove_field(
         &self,
         map: &mut Map<String, Value>,
         name: &str,
@@ -190,7 +190,7 @@ impl FieldRemoval {
         removed_below
     }
 
-    fn items(
+    fn remove_items(
         &self,
         list: &mut Vec<Value>,
         intent: Option<&Value>,

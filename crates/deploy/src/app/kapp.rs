@@ -167,7 +167,7 @@ impl KappAppRecord {
         let kinds: Option<BTreeSet<String>> = self.spec.used_gks.as_deref().map(kinds);
         let groups: BTreeSet<&str> =
             self.spec.used_gvs.iter().flatten().map(|version| version.group.as_str()).collect();
-        let listable = target.listable().await?;
+        let listable = target.listable_kinds().await?;
         let is_used = |resource: &Resource| match &kinds {
             Some(kinds) => kinds.contains(&group_kind(&resource.group, &resource.kind)),
             // A record of an old version.

@@ -244,7 +244,7 @@ async fn search(
     if kinds.is_empty() {
         return Ok(LiveMembers::default());
     }
-    let listable = target.listable().await?.into_iter();
+    let listable = target.listable_kinds().await?.into_iter();
     let mut resources: BTreeMap<String, Arc<Resource>> =
         listable.map(|resource| (group_kind(&resource.group, &resource.kind), resource.into())).collect();
     let mut live = LiveMembers::default();
@@ -320,7 +320,7 @@ async fn search(
         let message = format!("could not look for members of the app {}: {}", parent.app.name, reason.message);
         Problem { message, ..reason.clone() }
     }));
-    missing(parent, (&resources, &unserved), &mut live, target, read).await?;
+    read_unlisted_members(parent, (&resources, &unserved), &mut live, target, read).await?;
     live.found.sort_by(|a, b| a.object.cmp(&b.object));
     live.unread.sort();
     live.unread.dedup();
@@ -328,7 +328,7 @@ async fn search(
 }
 
 /// Reads the members that no list contained: they are gone or lost their label.
-async fn missing(
+async fn read_unlisted_members(
     parent: &Parent,
     (resources, unserved): (&BTreeMap<String, Arc<Resource>>, &UnservedKinds),
     live: &mut LiveMembers,

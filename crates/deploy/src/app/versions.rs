@@ -77,7 +77,7 @@ pub fn number(manifests: &mut Vec<Manifest>, found: &[&AppObject], namespace: &s
             }
             let original = manifest.clone();
             numbered.insert(*index);
-            match numbering.name(manifest) {
+            match numbering.number_manifest(manifest) {
                 Ok(()) if annotation(&original.raw.value(), KEEP_ORIGINAL).is_some() => originals.push(original),
                 Ok(()) => {}
                 Err(problem) => problems.push(problem),
@@ -127,7 +127,7 @@ impl Numbering<'_> {
     }
 
     /// Gives one versioned manifest its name.
-    fn name(&mut self, manifest: &mut Manifest) -> std::result::Result<(), Problem> {
+    fn number_manifest(&mut self, manifest: &mut Manifest) -> std::result::Result<(), Problem> {
         let object = manifest.object.clone();
         if object.is_crd() || object.is_namespace() {
             let problem =

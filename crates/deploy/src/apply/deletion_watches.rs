@@ -65,7 +65,7 @@ impl DeletionWatches {
         let mut watches = JoinSet::new();
         for (of, removals) in places.into_iter().take(MOST_WATCHES) {
             let names: BTreeSet<String> = removals.iter().map(|removal| removal.object.name.clone()).collect();
-            let label_selector = label(&removals);
+            let label_selector = common_label_selector(&removals);
             // Listing everything would cost more than the reads that it saves.
             if names.len() > 1 && label_selector.is_none() {
                 continue;
@@ -108,7 +108,7 @@ fn kind_in_namespace(removal: &Removal) -> KindInNamespace {
 }
 
 /// The label of the app, if all of the objects have it. One that loses it counts as gone until it is read.
-fn label(removals: &[&Removal]) -> Option<String> {
+fn common_label_selector(removals: &[&Removal]) -> Option<String> {
     let mut values = removals.iter().map(|removal| removal.facts.labels.get(PART_OF));
     let first = values.next().flatten()?;
     values.all(|value| value == Some(first)).then(|| format!("{PART_OF}={first}"))

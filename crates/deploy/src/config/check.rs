@@ -232,7 +232,7 @@ impl<'a> ConfigReader<'a> {
                 .iter()
                 .map(|item| {
                     let name = item.as_str().ok_or_else(|| located::not_a_string(item))?;
-                    keys::namespace(name).map(|()| name.to_owned())
+                    keys::check_namespace(name).map(|()| name.to_owned())
                 })
                 .collect()
         })
@@ -270,7 +270,7 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Any value, with the place of each part; `schema` describes what is allowed. Report problems with
-    /// [`ConfigReader::problem`].
+    /// [`ConfigReader::report_problem`].
     pub fn value(&mut self, key: &'static str, schema: Value) -> Option<&'a LocatedValue> {
         self.keys.push(KeyDescription { name: key, schema, among_manifests: AmongManifests::Nothing });
         self.config?.get(key)
@@ -283,7 +283,7 @@ impl<'a> ConfigReader<'a> {
 
     /// Reports a problem with a value that [`ConfigReader::value`] returned; `path` starts with the key
     /// (`waivers[0].rule`).
-    pub fn problem(&mut self, path: &str, at: &LocatedValue, message: &str) {
+    pub fn report_problem(&mut self, path: &str, at: &LocatedValue, message: &str) {
         self.problems.push(at.place.problem(format!("{}: {message}", self.path(path))));
     }
 
@@ -292,7 +292,7 @@ impl<'a> ConfigReader<'a> {
         match parse(&found.to_value()) {
             Ok(value) => Some(value),
             Err(why) => {
-                self.problem(key, found, &why);
+                self.report_problem(key, found, &why);
                 None
             }
         }

@@ -142,7 +142,7 @@ pub(super) fn read(text: &ConfigText<'_>) -> ConfigReading {
             reader.reading.problems.extend(twice.iter().filter(is_new).map(|duplicate| text.duplicate_key(duplicate)));
         }
         let root = renamed.as_ref().map_or(root, |(root, _)| root);
-        reader.mapping("", root);
+        reader.read_mapping("", root);
         reader.notice_left_alone(root);
         reader.reading.layers.push(reader.layer);
     }
@@ -162,7 +162,7 @@ impl ConfigDocumentReader<'_> {
         SettingOrigin::File(self.text.at(span.line, span.column))
     }
 
-    fn problem(&mut self, span: &Span, message: impl Into<String>, help: Option<String>) {
+    fn report_problem(&mut self, span: &Span, message: impl Into<String>, help: Option<String>) {
         let mut problem = self.place(span).problem(message.into());
         problem.help = help;
         self.reading.problems.push(problem);
@@ -185,28 +185,28 @@ impl ConfigDocumentReader<'_> {
         match (api_version, kind) {
             (Some((span, Some(version))), Some((_, Some(KIND)))) => {
                 let help = did_you_mean(version, known).map_or(expected, |near| format!("did you mean {near:?}?"));
-                self.problem(span, format!("unknown apiVersion {version:?} for a Config"), Some(help));
+                self.report_problem(span, format!("unknown apiVersion {version:?} for a Config"), Some(help));
             }
             (Some((_, Some(version))), Some((span, Some(kind)))) if known.contains(&version) => {
                 let help = did_you_mean(kind, [KIND]).map_or(expected, |near| format!("did you mean {near:?}?"));
-                self.problem(span, format!("unknown kind {kind:?} in {version}"), Some(help));
+                self.report_problem(span, format!("unknown kind {kind:?} in {version}"), Some(help));
             }
             (Some((span, Some(version))), Some((_, Some(kind)))) => {
                 let message = format!("this is not a configuration but a {kind} ({version})");
-                self.problem(span, message, Some(format!("pass manifests with -f; {expected}")));
+                self.report_problem(span, message, Some(format!("pass manifests with -f; {expected}")));
             }
             _ => {
                 let message = "this is not a configuration: apiVersion and kind are missing";
-                self.problem(&root.span, message, Some(expected));
+                self.report_problem(&root.span, message, Some(expected));
             }
         }
         false
     }
 
     /// Reads the keys below `parent` (`""` for the document).
-    fn mapping(&mut self, parent: &str, node: &YamlNode) {
+    fn read_mapping(&mut self, parent: &str, node: &YamlNode) {
         let Some(entries) = entries(node) else {
-            self.problem(&node.span, format!("{parent} is not a mapping"), None);
+            self.report_problem(&node.span, format!("{parent} is not a mapping"), None);
             return;
         };
         for entry in entries {
@@ -223,10 +223,10 @@ impl ConfigDocumentReader<'_> {
                 continue;
             }
             match keys::find(&path) {
-                Some(key) => self.value(key, entry),
+                Some(key) => self.read_value(key, entry),
                 None if !keys::names_below(&path).is_empty() => {
                     if !is_null(&entry.value) {
-                        self.mapping(&path, &entry.value);
+                        self.read_mapping(&path, &entry.value);
                     }
                 }
                 None => self.unknown_key(&path, entry, &keys::names_below(parent)),
@@ -239,22 +239,22 @@ impl ConfigDocumentReader<'_> {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("known keys: {}", known.join(", ")),
         };
-        self.problem(&entry.key_span, format!("unknown key {path:?}"), Some(help));
+        self.report_problem(&entry.key_span, format!("unknown key {path:?}"), Some(help));
     }
 
-    fn value(&mut self, key: &'static ConfigKey, entry: &MappingEntry) {
+    fn read_value(&mut self, key: &'static ConfigKey, entry: &MappingEntry) {
         // As elsewhere in Kubernetes, null means absent.
         if is_null(&entry.value) {
             return;
         }
-        if self.refused(key, entry) {
+        if self.refuse_key(key, entry) {
             return;
         }
         if key.kind == SettingKind::Rules {
-            return self.rules(entry);
+            return self.read_rules(entry);
         }
         if key.kind == SettingKind::Labels {
-            return self.labels(key.path, entry);
+            return self.read_labels(key.path, entry);
         }
         if matches!(key.kind, SettingKind::Bindings | SettingKind::Catalogs) {
             match &entry.value.data {
@@ -272,7 +272,7 @@ impl ConfigDocumentReader<'_> {
                     }
                     self.layer.lists.insert(key.path, list);
                 }
-                _ => self.problem(&entry.value.span, format!("{} is not a list", key.path), None),
+                _ => self.report_problem(&entry.value.span, format!("{} is not a list", key.path), None),
             }
             return;
         }
@@ -284,7 +284,7 @@ impl ConfigDocumentReader<'_> {
         }
         let mut value = entry.value.to_value();
         if let Err(why) = key.check(&value) {
-            return self.problem(&entry.value.span, format!("{}: {why}", key.path), None);
+            return self.report_problem(&entry.value.span, format!("{}: {why}", key.path), None);
         }
         if let Some(named) = self.text.confined_to.and_then(|folder| find_path_outside(key.kind, &value, folder)) {
             let message = format!("{}: {named:?} is outside the folder of this file", key.path);
@@ -298,13 +298,13 @@ impl ConfigDocumentReader<'_> {
                      its folder, or use -o, or -c FILE"
                 }
             };
-            return self.problem(&entry.value.span, message, Some(help.into()));
+            return self.report_problem(&entry.value.span, message, Some(help.into()));
         }
         if let Some(named) = self.text.confined_to.and_then(|folder| of_git(key.kind, &value, folder)) {
             let message = format!("{}: {named:?} is in a folder of git", key.path);
             let help = "this file is part of the project and may not write to git's own files; name another file, or \
                         use -o, or -c FILE";
-            return self.problem(&entry.value.span, message, Some(help.into()));
+            return self.report_problem(&entry.value.span, message, Some(help.into()));
         }
         self.start_at_folder(key.kind, &mut value);
         let place = self.place(&entry.value.span);
@@ -312,7 +312,7 @@ impl ConfigDocumentReader<'_> {
     }
 
     /// Whether this layer may not set the key.
-    fn refused(&mut self, key: &ConfigKey, entry: &MappingEntry) -> bool {
+    fn refuse_key(&mut self, key: &ConfigKey, entry: &MappingEntry) -> bool {
         if key.kind == SettingKind::Waivers && self.text.layer == Layer::Manifests {
             let message = format!("ignored: {} in a Config document among the manifests", key.path);
             let help = "manifests may not waive findings about themselves; set this in a configuration file \
@@ -349,7 +349,7 @@ impl ConfigDocumentReader<'_> {
             ),
             _ => return false,
         };
-        self.problem(&entry.key_span, message, Some(help.into()));
+        self.report_problem(&entry.key_span, message, Some(help.into()));
         true
     }
 
@@ -361,28 +361,28 @@ impl ConfigDocumentReader<'_> {
         }
     }
 
-    fn labels(&mut self, path: &str, entry: &MappingEntry) {
+    fn read_labels(&mut self, path: &str, entry: &MappingEntry) {
         let Some(labels) = entries(&entry.value) else {
-            return self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
+            return self.report_problem(&entry.value.span, format!("{path} is not a mapping"), None);
         };
         for MappingEntry { key, value, key_span } in labels.iter().filter(|entry| !is_null(&entry.value)) {
             if key == PART_OF {
                 let help = Some("it records which app an object belongs to; use --app".to_owned());
-                self.problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
+                self.report_problem(key_span, format!("{path}: the label {key} is set by gantry"), help);
                 continue;
             }
             if let Some(why) = names::qualified(key).first() {
-                self.problem(key_span, format!("{path}: {key:?} is not a valid label key: {why}"), None);
+                self.report_problem(key_span, format!("{path}: {key:?} is not a valid label key: {why}"), None);
             }
             match text_of(value) {
                 None => {
                     let why = located::not_a_string(&value.to_value());
-                    self.problem(&value.span, format!("{path}.{key}: {why}"), None);
+                    self.report_problem(&value.span, format!("{path}.{key}: {why}"), None);
                 }
                 Some(text) => {
                     if let Some(why) = names::label_value(text).first() {
                         let message = format!("{path}.{key}: {text:?} is not a valid label value: {why}");
-                        self.problem(&value.span, message, None);
+                        self.report_problem(&value.span, message, None);
                     }
                 }
             }

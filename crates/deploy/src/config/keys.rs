@@ -7,7 +7,7 @@ mod kind;
 pub mod table;
 
 pub use kind::SettingKind;
-pub(super) use kind::{DNS_LABEL, color, duration, namespace, prune, releases, wait, wait_value};
+pub(super) use kind::{DNS_LABEL, check_namespace, color, duration, prune, releases, wait, wait_value};
 pub use table::KEYS;
 
 /// `apiVersion` of gantry's own documents.

@@ -29,7 +29,7 @@ const EXCLUSION_RULES: &str = "diffAgainstExistingFieldExclusionRules";
 const LABELS: &str = "additionalLabels";
 
 /// The keys of the lists that are concatenated.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(super) fn concatenated_list_keys() -> impl Iterator<Item = &'static str> {
     keys::KEYS.iter().filter(|key| key.kind == SettingKind::Bindings).map(|key| key.path)
 }
 
@@ -102,7 +102,7 @@ struct RuleListReader {
 }
 
 impl RuleListReader {
-    fn problem(&mut self, place: &SettingOrigin, message: String) {
+    fn report_problem(&mut self, place: &SettingOrigin, message: String) {
         self.problems.push(place.problem(message));
     }
 
@@ -119,9 +119,9 @@ impl RuleListReader {
     }
 
     /// Reports a problem if the item is not a mapping or has an unknown key.
-    fn mapping(&mut self, item: &LocatedValue, path: &str, known: &[&str]) -> Option<()> {
+    fn check_mapping(&mut self, item: &LocatedValue, path: &str, known: &[&str]) -> Option<()> {
         let LocatedData::Map(_) = item.data else {
-            self.problem(&item.place, format!("{path} is not a mapping"));
+            self.report_problem(&item.place, format!("{path} is not a mapping"));
             return None;
         };
         let mut is_known = Some(());
@@ -136,7 +136,7 @@ impl RuleListReader {
         is_known
     }
 
-    fn missing(&mut self, item: &LocatedValue, path: &str, key: &str, help: &str) {
+    fn report_missing_key(&mut self, item: &LocatedValue, path: &str, key: &str, help: &str) {
         self.problems.push(item.place.problem(format!("{path} has no {key}")).help(help));
     }
 
@@ -146,7 +146,7 @@ impl RuleListReader {
         match found.to_value() {
             Json::String(text) => Some(text),
             value => {
-                self.problem(&found.place, format!("{path}.{key}: {}", located::not_a_string(&value)));
+                self.report_problem(&found.place, format!("{path}.{key}: {}", located::not_a_string(&value)));
                 None
             }
         }
@@ -155,7 +155,7 @@ impl RuleListReader {
     /// A required string.
     fn required_text(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<String> {
         if item.get(key).is_none() {
-            self.problem(&item.place, format!("{path} has no {key}"));
+            self.report_problem(&item.place, format!("{path} has no {key}"));
         }
         self.text(item, path, key)
     }
@@ -165,7 +165,7 @@ impl RuleListReader {
             None => false,
             Some((_, Json::Bool(value))) => value,
             Some((found, value)) => {
-                self.problem(&found.place, format!("{path}.{key}: {value} is not true or false"));
+                self.report_problem(&found.place, format!("{path}.{key}: {value} is not true or false"));
                 false
             }
         }
@@ -179,7 +179,7 @@ impl RuleListReader {
                 items.iter().enumerate().map(|(index, item)| (format!("{path}.{key}[{index}]"), item)).collect()
             }
             Some(found) => {
-                self.problem(&found.place, format!("{path}.{key} is not a list"));
+                self.report_problem(&found.place, format!("{path}.{key} is not a list"));
                 Vec::new()
             }
         }
@@ -190,37 +190,42 @@ impl RuleListReader {
         for (path, item) in self.items_below(item, path, key) {
             match item.to_value() {
                 Json::String(text) => texts.push(text),
-                value => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
+                value => self.report_problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
             }
         }
         texts
     }
 
     fn group_binding(&mut self, item: &LocatedValue, path: &str) -> Option<GroupBinding> {
-        self.mapping(item, path, &["name", "resourceMatchers"])?;
+        self.check_mapping(item, path, &["name", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         let name = self.required_text(item, path, "name")?;
         let found = item.get("name")?;
         if let Err(why) = check_group(&name) {
-            self.problem(&found.place, format!("{path}.name: {why}"));
+            self.report_problem(&found.place, format!("{path}.name: {why}"));
             return None;
         }
         Some(GroupBinding { name, matchers, at: found.place.location().cloned() })
     }
 
     fn rule_binding(&mut self, item: &LocatedValue, path: &str) -> Option<RuleBinding> {
-        self.mapping(item, path, &["rules", "ignoreIfCyclical", "resourceMatchers"])?;
+        self.check_mapping(item, path, &["rules", "ignoreIfCyclical", "resourceMatchers"])?;
         if item.get("rules").is_none() {
-            self.missing(item, path, "rules", "example: \"upsert after upserting apps.example.com/database\"");
+            self.report_missing_key(
+                item,
+                path,
+                "rules",
+                "example: \"upsert after upserting apps.example.com/database\"",
+            );
         }
         let mut rules = Vec::new();
         for (path, item) in self.items_below(item, path, "rules") {
             match item.to_value() {
                 Json::String(text) => match OrderRulePattern::parse(&text) {
                     Ok(pattern) => rules.push((pattern, item.place.location().cloned())),
-                    Err(why) => self.problem(&item.place, format!("{path}: {why}")),
+                    Err(why) => self.report_problem(&item.place, format!("{path}: {why}")),
                 },
-                value => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
+                value => self.report_problem(&item.place, format!("{path}: {}", located::not_a_string(&value))),
             }
         }
         let ignore_if_cyclical = self.bool(item, path, "ignoreIfCyclical");
@@ -230,7 +235,7 @@ impl RuleListReader {
 
 impl RuleListReader {
     fn rebase_rule(&mut self, item: &LocatedValue, path: &str) -> Option<RebaseRule> {
-        self.mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
+        self.check_mapping(item, path, &["path", "paths", "type", "sources", "ytt", "resourceMatchers"])?;
         if let Some(ytt) = item.get("ytt") {
             if kapp_defaults::keeps_secrets_of_service_accounts(&item.to_value()) {
                 return None;
@@ -249,22 +254,25 @@ impl RuleListReader {
                 }
             }
             (Some(_), Some(both)) => {
-                self.problem(&both.key, format!("{path} has both path and paths; keep one of them"))
+                self.report_problem(&both.key, format!("{path} has both path and paths; keep one of them"))
             }
-            (None, None) => self.problem(&item.place, format!("{path} has no path")),
+            (None, None) => self.report_problem(&item.place, format!("{path} has no path")),
         }
         for (path, found, _) in paths
             .iter()
             .filter(|(_, _, steps)| !matches!(steps.last(), Some(FieldPathStep::Key(_) | FieldPathStep::Matching(_))))
         {
-            self.problem(&found.place, format!("{path}: the last step of the path must be a field name or a regex"));
+            self.report_problem(
+                &found.place,
+                format!("{path}: the last step of the path must be a field name or a regex"),
+            );
         }
         let sources = match self.required_text(item, path, "type")?.as_str() {
             "remove" => None,
             "copy" => Some(self.sources(item, path)?),
             other => {
                 let place = item.get("type").map_or(&item.place, |found| &found.place);
-                self.problem(place, format!("{path}.type: {}", not_one_of(other, &["copy", "remove"])));
+                self.report_problem(place, format!("{path}.type: {}", not_one_of(other, &["copy", "remove"])));
                 return None;
             }
         };
@@ -275,7 +283,7 @@ impl RuleListReader {
     fn sources(&mut self, item: &LocatedValue, path: &str) -> Option<Vec<RebaseSource>> {
         let below = self.items_below(item, path, "sources");
         if below.is_empty() {
-            self.missing(
+            self.report_missing_key(
                 item,
                 path,
                 "sources",
@@ -289,16 +297,18 @@ impl RuleListReader {
                 Some("new") => sources.push(RebaseSource::New),
                 Some("existing") => sources.push(RebaseSource::Existing),
                 Some(other) => {
-                    self.problem(&item.place, format!("{path}: {}", not_one_of(other, &["existing", "new"])))
+                    self.report_problem(&item.place, format!("{path}: {}", not_one_of(other, &["existing", "new"])))
                 }
-                None => self.problem(&item.place, format!("{path}: {}", located::not_a_string(&item.to_value()))),
+                None => {
+                    self.report_problem(&item.place, format!("{path}: {}", located::not_a_string(&item.to_value())))
+                }
             }
         }
         Some(sources)
     }
 
     fn field_rule(&mut self, item: &LocatedValue, path: &str) -> Option<FieldRule> {
-        self.mapping(item, path, &["path", "resourceMatchers"])?;
+        self.check_mapping(item, path, &["path", "resourceMatchers"])?;
         let matchers = self.matchers(item, path);
         Some(FieldRule { matchers, path: self.path(item, path, "path")? })
     }

@@ -35,7 +35,9 @@ pub(super) fn merge(layers: &[LayerData]) -> Result<Merged, Box<figment::Error>>
     let mut tree = origins.locate(&figment.find_value("")?, &mut Vec::new());
     if let LocatedData::Map(map) = &mut tree.data {
         map.extend(catalogs::merge(layers).map(|list| (CATALOGS.to_owned(), list)));
-        map.extend(lists::names().filter_map(|name| Some((name.to_owned(), lists::merge(layers, name)?))));
+        map.extend(
+            lists::concatenated_list_keys().filter_map(|name| Some((name.to_owned(), lists::merge(layers, name)?))),
+        );
     }
     set_preset(&mut tree);
     let mut rules: Option<Vec<String>> = None;

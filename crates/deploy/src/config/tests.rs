@@ -34,7 +34,7 @@ fn configure_permissions(reader: &mut ConfigReader<'_>) {
     reader.duration("patience", "How long.", Duration::from_secs(1));
     if let Some(nested) = reader.value("nested", serde_json::json!({"type": "object"})) {
         for (key, value) in nested.entries().filter(|(key, _)| *key != "fine") {
-            reader.problem(&format!("nested.{key}"), value, "is not fine");
+            reader.report_problem(&format!("nested.{key}"), value, "is not fine");
         }
     }
 }

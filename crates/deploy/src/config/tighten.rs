@@ -41,12 +41,12 @@ pub(super) fn remove_weaker_settings(
                 continue;
             }
             let mut entry = DocumentRuleEntry { name: &name, layer: &mut *layer, notices: &mut notices };
-            entry.switch(check, named);
+            entry.check_enabled(check, named);
             let keys = match known.checks.iter().find(|known| known.name == name) {
                 Some(known) => known.keys(),
                 None => KnownCheck::keys_of_mode_alone(),
             };
-            entry.config(check, &keys);
+            entry.check_config(check, &keys);
         }
     }
     notices
@@ -86,7 +86,7 @@ struct DocumentRuleEntry<'a> {
 
 impl DocumentRuleEntry<'_> {
     /// Checks `enabled`.
-    fn switch(&mut self, check: &mut CheckState, named: Option<&CheckSelection>) {
+    fn check_enabled(&mut self, check: &mut CheckState, named: Option<&CheckSelection>) {
         let rule = custom::rule(self.layer, self.name);
         let Some(enabled) = rule.and_then(|rule| rule.get("enabled")).and_then(Value::to_bool) else { return };
         let runs = check.enabled.unwrap_or(true);
@@ -97,18 +97,18 @@ impl DocumentRuleEntry<'_> {
                 true if !check.runs_program => check.enabled = Some(true),
                 _ => {
                     let help = configured_at(team);
-                    self.ignore(&["enabled"], &format!("enabled: {enabled}"), &help);
+                    self.report_ignored(&["enabled"], &format!("enabled: {enabled}"), &help);
                 }
             }
         } else if !enabled && let Some(named) = named.filter(|named| named.names.iter().any(|name| name == self.name)) {
-            self.ignore(&["enabled"], "enabled: false", &format!("{} names the check", named.place));
+            self.report_ignored(&["enabled"], "enabled: false", &format!("{} names the check", named.place));
         } else {
             check.enabled = Some(enabled);
         }
     }
 
     /// Checks `config`.
-    fn config(&mut self, check: &mut CheckState, keys: &[KeyDescription]) {
+    fn check_config(&mut self, check: &mut CheckState, keys: &[KeyDescription]) {
         let rule = custom::rule(self.layer, self.name);
         let config = rule.and_then(|rule| rule.get("config")).and_then(Value::as_dict).cloned().unwrap_or_default();
         for (key, value) in config {
@@ -130,7 +130,7 @@ impl DocumentRuleEntry<'_> {
                 if now.or_else(|| schema_default(known)).as_ref() == Some(&value) {
                     self.remove(&steps);
                 } else {
-                    self.ignore(&steps, &shown, FROM_FILES);
+                    self.report_ignored(&steps, &shown, FROM_FILES);
                 }
                 continue;
             }
@@ -145,9 +145,9 @@ impl DocumentRuleEntry<'_> {
             match (&check.team, known.among_manifests) {
                 (Some(team), _) if weaker => {
                     let help = configured_at(team);
-                    self.ignore(&steps, &shown, &help);
+                    self.report_ignored(&steps, &shown, &help);
                 }
-                (None, AmongManifests::Tighten) if weaker => self.ignore(&steps, &shown, FROM_FILES),
+                (None, AmongManifests::Tighten) if weaker => self.report_ignored(&steps, &shown, FROM_FILES),
                 _ => {
                     check.config.insert(key, value);
                 }
@@ -155,7 +155,7 @@ impl DocumentRuleEntry<'_> {
         }
     }
 
-    fn ignore(&mut self, steps: &[&str], what: &str, help: &str) {
+    fn report_ignored(&mut self, steps: &[&str], what: &str, help: &str) {
         let mut path = vec![RULES, self.name];
         path.extend(steps);
         let message = format!(

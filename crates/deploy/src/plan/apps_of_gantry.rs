@@ -12,7 +12,7 @@ const PAGE: u32 = 10;
 
 /// Names the app of each object that another app of gantry owns. A record that is not found or may not be listed leaves
 /// the identifier.
-pub async fn name(plan: &mut Plan, target: &Target) {
+pub async fn name_owning_apps(plan: &mut Plan, target: &Target) {
     let mut namespaces: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for change in &plan.changes {
         if let Some(Owner::ApplySet(id)) = change.owner.as_deref() {

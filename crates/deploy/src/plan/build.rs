@@ -46,7 +46,7 @@ pub async fn build(
     let tolerate = |read: Vec<ReadResult>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 
-    let of_crd = |(desired, read)| Change::new(desired, read, crd.clone());
+    let of_crd = |(desired, read)| Change::undecided(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     bundles::add_conversions(&mut changes, &bundles, namespace);
@@ -76,7 +76,7 @@ pub async fn build(
     let mut live: BTreeMap<usize, ReadResult> = asked.zip(read).filter(|(_, read)| !matches!(read, Ok(None))).collect();
     changes.reserve_exact(manifests.len());
     for (index, (desired, kind)) in manifests.into_iter().zip(of).enumerate() {
-        changes.push(Change::new(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
+        changes.push(Change::undecided(desired, live.remove(&index).unwrap_or(Ok(None)), kind.resource.clone()));
     }
 
     for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {

@@ -79,7 +79,7 @@ pub struct Crds(OnceLock<Arc<CrdSides>>);
 
 impl Change {
     /// A change whose action is not decided yet.
-    pub(super) fn new(desired: Manifest, read: ReadResult, resource: Arc<Resource>) -> Self {
+    pub(super) fn undecided(desired: Manifest, read: ReadResult, resource: Arc<Resource>) -> Self {
         let (live, unread) = match read {
             Ok(live) => (live, None),
             Err(problem) => (None, Some(Box::new(problem))),

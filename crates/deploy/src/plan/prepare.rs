@@ -35,6 +35,6 @@ pub async fn prepare(
         plan.notices.extend(lost);
     }
     conflicts::spare_others(&mut plan, target).await;
-    apps_of_gantry::name(&mut plan, target).await;
+    apps_of_gantry::name_owning_apps(&mut plan, target).await;
     Ok(plan)
 }

@@ -57,7 +57,7 @@ impl ObjectComparison {
 }
 
 /// Combines the results of all parts; stops at the first that changed.
-fn all(parts: impl IntoIterator<Item = ObjectComparison>) -> ObjectComparison {
+fn combine_comparisons(parts: impl IntoIterator<Item = ObjectComparison>) -> ObjectComparison {
     let mut all = Unchanged;
     for part in parts {
         all = all.max(part);
@@ -286,7 +286,7 @@ impl UnchangedWalk<'_> {
             return Changed;
         }
         let fields = desired.iter().filter(|(key, _)| at.is_ownable(key));
-        all(fields.map(|(key, value)| {
+        combine_comparisons(fields.map(|(key, value)| {
             let below = at.child(key);
             let record = match owned {
                 // Our entry names all fields of the manifest, including those that the server drops.
@@ -296,7 +296,10 @@ impl UnchangedWalk<'_> {
                     None if at == ComparisonPlace::Object && key == "status" => return Unchanged,
                     None if below == ComparisonPlace::Metadata => return of_unrecorded_metadata(value),
                     // For a list that is merged by item, managedFields name the items, so an empty list is not in them.
-                    None if matches!(value, Json::List(_)) && self.dropped(key, value) && live.get(key).is_none() => {
+                    None if matches!(value, Json::List(_))
+                        && self.is_dropped(key, value)
+                        && live.get(key).is_none() =>
+                    {
                         return Unchanged;
                     }
                     None if is_blank(value) => return Doubtful,
@@ -307,7 +310,7 @@ impl UnchangedWalk<'_> {
             match live.get(key) {
                 // A list of a Go type without `omitempty`.
                 Some(Json::Null) if self.is_built_in_and_empty(value) => Unchanged,
-                Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
+                Some(Json::Null) | None if self.is_dropped(key, value) => Unchanged,
                 // A field in our entry that does not exist was dropped by the server; otherwise the entry would not
                 // have it.
                 Some(Json::Null) | None if record.is_some() || is_blank(value) => Doubtful,
@@ -332,7 +335,7 @@ impl UnchangedWalk<'_> {
         }
         // For each live item, the index of the same item of the manifest.
         let mut places: Vec<Option<usize>> = vec![None; live.len()];
-        let of_items = all(desired.iter().enumerate().map(|(index, item)| {
+        let of_items = combine_comparisons(desired.iter().enumerate().map(|(index, item)| {
             let Some((key, fields)) = items::record_of(item, &records, desired) else { return Changed };
             let mut found = None;
             for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| key.is_of(*known)) {
@@ -368,7 +371,7 @@ impl UnchangedWalk<'_> {
         match (desired, live) {
             (Json::Map(desired), Json::Map(live)) => {
                 let wanted = desired.iter().map(|(key, value)| match live.get(key) {
-                    Some(Json::Null) | None if self.dropped(key, value) => Unchanged,
+                    Some(Json::Null) | None if self.is_dropped(key, value) => Unchanged,
                     Some(Json::Null) | None if self.facts.built_in || is_blank(value) => self.one_sided(),
                     Some(Json::Null) | None => Changed,
                     Some(live) => self.compare_atomic(value, live, child(schema, key), at.child(key)),
@@ -378,7 +381,7 @@ impl UnchangedWalk<'_> {
                     true => Unchanged,
                     false => self.one_sided(),
                 });
-                all(wanted.chain(added))
+                combine_comparisons(wanted.chain(added))
             }
             (Json::List(desired), Json::List(live)) => self.whole_list(desired, live, schema, at),
             (a, b) if a == b => Unchanged,
@@ -412,7 +415,7 @@ impl UnchangedWalk<'_> {
         if desired.len() > live.len() {
             return Changed;
         }
-        let of_items = all(desired.iter().zip(live).map(|(a, b)| self.compare_atomic(a, b, items, at)));
+        let of_items = combine_comparisons(desired.iter().zip(live).map(|(a, b)| self.compare_atomic(a, b, items, at)));
         // Admission may have added some.
         of_items.max(if desired.len() == live.len() { Unchanged } else { self.one_sided() })
     }
@@ -424,7 +427,7 @@ impl UnchangedWalk<'_> {
     }
 
     /// Whether the server drops such a value: null everywhere, some empty values in its own types.
-    fn dropped(&self, key: &str, value: &Json<'_>) -> bool {
+    fn is_dropped(&self, key: &str, value: &Json<'_>) -> bool {
         match value {
             Json::Null => true,
             _ if !self.facts.built_in => false,
@@ -475,7 +478,7 @@ fn says_nothing(metadata: &Json<'_>) -> bool {
 fn of_unrecorded_metadata(metadata: &Json<'_>) -> ObjectComparison {
     let Some(metadata) = metadata.map() else { return Changed };
     let ownable = metadata.iter().filter(|(key, _)| ComparisonPlace::Metadata.is_ownable(key));
-    all(ownable.map(|(_, value)| if is_blank(value) { Doubtful } else { Changed }))
+    combine_comparisons(ownable.map(|(_, value)| if is_blank(value) { Doubtful } else { Changed }))
 }
 
 /// Whether this is what the server makes of an absent value under this schema: its default, and the defaults of the

@@ -120,8 +120,8 @@ impl<'e> EstimateWalk<'_, 'e> {
             EstimateTask::EndElements(id) => {
                 if let Of::Loop(of) = &self.nodes[id].of {
                     let (first, second) = of.variables;
-                    self.end(first);
-                    second.into_iter().for_each(|second| self.end(second));
+                    self.end_variable(first);
+                    second.into_iter().for_each(|second| self.end_variable(second));
                 }
             }
         }
@@ -209,7 +209,7 @@ impl<'e> EstimateWalk<'_, 'e> {
                 call::cost(self, id, target.as_ref(), &seen, overloads)
             }
             Of::Bind { name, value, result } => {
-                self.end(name);
+                self.end_variable(name);
                 let (size, entries) = (self.size(*result), self.entries(*result));
                 self.set_size(id, size);
                 self.set_entries(id, entries);
@@ -240,23 +240,23 @@ impl<'e> EstimateWalk<'_, 'e> {
         let key = (entries.map(|of| of.key), if is_list { INDICES } else { KEYS });
         let value = (entries.map(|of| of.value), if is_list { ITEMS } else { VALUES });
         match of.variables {
-            (first, None) => self.element(first, of.range, if is_list { value } else { key }),
+            (first, None) => self.declare_element(first, of.range, if is_list { value } else { key }),
             (first, Some(second)) => {
-                self.element(first, of.range, key);
-                self.element(second, of.range, value);
+                self.declare_element(first, of.range, key);
+                self.declare_element(second, of.range, value);
             }
         }
     }
 
     /// Declares a variable for the elements of `range`.
-    fn element(&mut self, name: &'e str, range: Id, (size, step): (Option<Size>, &'static str)) {
+    fn declare_element(&mut self, name: &'e str, range: Id, (size, step): (Option<Size>, &'static str)) {
         let place = self.place(range).unwrap_or_default();
         let place = Some(self.then(&place, step));
         self.variables.entry(name).or_default().push(Variable { place, size, entries: None });
     }
 
     fn leave_loop(&mut self, id: Id, of: &Loop) -> u64 {
-        self.end(ACCUMULATOR);
+        self.end_variable(ACCUMULATOR);
         let times = self.size(of.range).unwrap_or(Size::UNKNOWN);
         let each = self.cost_of(&[of.step, of.condition]);
         let nodes = self.nodes;
@@ -274,7 +274,7 @@ impl<'e> EstimateWalk<'_, 'e> {
         self.cost_of(&[of.range, of.start, of.result]).saturating_add(times.max.saturating_mul(each))
     }
 
-    fn end(&mut self, name: &str) {
+    fn end_variable(&mut self, name: &str) {
         if let Some(variables) = self.variables.get_mut(name) {
             variables.pop();
         }

@@ -110,7 +110,7 @@ fn parse(text: &str, request: bool) -> Result<Url, String> {
         rest = path;
         let host = match authority.rsplit_once('@') {
             Some((user, host)) => {
-                check_user(user)?;
+                validate_userinfo(user)?;
                 url.user = Some(escape_user(user));
                 host
             }
@@ -137,7 +137,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-fn check_user(user: &str) -> Result<(), String> {
+fn validate_userinfo(user: &str) -> Result<(), String> {
     if !user.chars().all(|c| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c)) {
         return Err("net/url: invalid userinfo".to_owned());
     }

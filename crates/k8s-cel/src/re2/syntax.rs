@@ -100,7 +100,7 @@ impl RegexParser<'_> {
                     self.rest = &before[1..];
                 }
                 '[' => {
-                    self.class()?;
+                    self.parse_class()?;
                     self.push(LEAF)?;
                 }
                 '*' | '+' | '?' => {
@@ -274,7 +274,7 @@ impl RegexParser<'_> {
     }
 
     /// Parses a class in brackets.
-    fn class(&mut self) -> PatternResult<()> {
+    fn parse_class(&mut self) -> PatternResult<()> {
         let all = self.rest;
         let mut rest = &all[1..];
         rest = rest.strip_prefix('^').unwrap_or(rest);

@@ -60,7 +60,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn literal(&mut self, c: char) {
+    fn write_literal(&mut self, c: char) {
         if c.is_alphanumeric() {
             self.out.push(c);
         } else {
@@ -91,10 +91,10 @@ impl<'a> Translator<'a> {
             }
             match c {
                 '^' | '$' | '.' | '|' | ')' => self.out.push(c),
-                '(' => self.group()?,
-                '[' => self.class()?,
+                '(' => self.translate_group()?,
+                '[' => self.translate_class()?,
                 '\\' => self.escape()?,
-                c => self.literal(c),
+                c => self.write_literal(c),
             }
         }
         Ok(())
@@ -138,7 +138,7 @@ impl<'a> Translator<'a> {
         Some((low, high))
     }
 
-    fn group(&mut self) -> Result<(), String> {
+    fn translate_group(&mut self) -> Result<(), String> {
         // The parenthesis is already consumed.
         if self.take("?P<") || self.take("?<") {
             let Some((name, rest)) = self.rest.split_once('>') else {
@@ -157,7 +157,7 @@ impl<'a> Translator<'a> {
             if !are_flags(on) || off.is_some_and(|off| off.is_empty() || !are_flags(off)) {
                 return Err(format!("(?{} is not a valid group", &flags[..end]));
             }
-            self.flags(on, off.unwrap_or_default(), flags.ends_with(':'));
+            self.write_flags(on, off.unwrap_or_default(), flags.ends_with(':'));
             self.rest = &self.rest[end + 1..];
             if flags.ends_with(')') {
                 return Ok(());
@@ -170,7 +170,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Writes flags for a new group or for the rest of the current one: each flag once, and nothing if none is set.
-    fn flags(&mut self, on: &str, off: &str, opens: bool) {
+    fn write_flags(&mut self, on: &str, off: &str, opens: bool) {
         let set = |flags: &str, but: &str| -> String {
             "imsU".chars().filter(|c| flags.contains(*c) && !but.contains(*c)).collect()
         };
@@ -187,7 +187,7 @@ impl<'a> Translator<'a> {
         if self.take("Q") {
             let (quoted, rest) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
             self.rest = rest;
-            quoted.chars().for_each(|c| self.literal(c));
+            quoted.chars().for_each(|c| self.write_literal(c));
             return Ok(());
         }
         // A lone `\E` has no matching `\Q`.
@@ -204,7 +204,7 @@ impl<'a> Translator<'a> {
             return Ok(());
         }
         let c = self.escaped_character()?;
-        self.literal(c);
+        self.write_literal(c);
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Translates a class; the opening bracket is already consumed.
-    fn class(&mut self) -> Result<(), String> {
+    fn translate_class(&mut self) -> Result<(), String> {
         self.out.push('[');
         if self.take("^") {
             self.out.push('^');

@@ -42,7 +42,7 @@ pub async fn check_offline(context: &Context<'_>, dependence: &[Dependence]) -> 
     found.unchecked = custom.unchecked.into_iter().chain(custom.not_allowed).collect();
     found.violations = custom.faults.into_iter().map(as_violation).collect();
     let described = built_in(context, waiting.keys().copied(), &mut found.violations).await;
-    found.violations.extend(notes(changes, &waiting, &described));
+    found.violations.extend(report_waiting_objects(changes, &waiting, &described));
     found
 }
 
@@ -89,7 +89,11 @@ async fn built_in(
 }
 
 /// For each namespace and CRD of the deploy, how many objects wait for it and how they were validated.
-fn notes(changes: &[Change], waiting: &BTreeMap<usize, usize>, described: &BTreeSet<usize>) -> Vec<Violation> {
+fn report_waiting_objects(
+    changes: &[Change],
+    waiting: &BTreeMap<usize, usize>,
+    described: &BTreeSet<usize>,
+) -> Vec<Violation> {
     let mut by_change: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, by) in waiting {
         by_change.entry(*by).or_default().push(*index);

@@ -26,7 +26,7 @@ pub fn report_refusal(
     violations: &mut Vec<Violation>,
 ) {
     match error {
-        DryRunError::Conflict(conflicts) => conflicting(plan, index, conflicts, violations),
+        DryRunError::Conflict(conflicts) => report_conflicts(plan, index, conflicts, violations),
         // `offline` validates the object against the new schema.
         DryRunError::Refused(refusal)
             if matches!(refusal.by, Refuser::Validation | Refuser::ManagedFields)
@@ -145,7 +145,7 @@ fn name_of(object: &Value) -> Vec<Step> {
 }
 
 /// One finding for each manager whose fields the manifest changes.
-fn conflicting(plan: &Plan, index: usize, conflicts: &[FieldConflict], violations: &mut Vec<Violation>) {
+fn report_conflicts(plan: &Plan, index: usize, conflicts: &[FieldConflict], violations: &mut Vec<Violation>) {
     let object = plan.changes[index].desired.raw.value();
     let mut managers: Vec<(&str, ManagerOperation, bool)> = Vec::new();
     for conflict in conflicts {

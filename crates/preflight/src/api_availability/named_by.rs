@@ -53,7 +53,7 @@ pub async fn check(context: &Context<'_>) -> ViolationsFound {
         live_references(context, &removed, resource, &mut found).await;
     }
     for api in &removed {
-        managers(context, api, &mut found).await;
+        report_managers(context, api, &mut found).await;
     }
     found
 }
@@ -341,7 +341,7 @@ fn roles(object: &Value, api: &RemovedApi) -> Vec<Reference> {
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
 /// Field managers that are recorded at a removed version. The record does not show whether they still write.
-async fn managers(context: &Context<'_>, api: &RemovedApi, found: &mut ViolationsFound) {
+async fn report_managers(context: &Context<'_>, api: &RemovedApi, found: &mut ViolationsFound) {
     #[derive(Deserialize)]
     struct RemovedApiHead {
         metadata: RemovedApiMetadata,

@@ -115,13 +115,13 @@ fn ca_differs(desired: &ConversionWebhookConfig, live: &ConversionWebhookConfig)
 /// Turns a finding that the webhook may fix once it runs into a warning.
 pub fn await_webhook(violation: &mut Violation, crd: &Crd, plan: &Plan) {
     violation.severity = Severity::Warning;
-    violation.body.message = format!("{}{}", violation.body.message, meanwhile(crd, plan));
+    violation.body.message = format!("{}{}", violation.body.message, describe_webhook_outage(crd, plan));
     violation.body.help =
         format!("wait until the webhook runs after the deploy, then check again; {}", violation.body.help);
 }
 
 /// What fails as long as the webhook cannot be called.
-fn meanwhile(crd: &Crd, plan: &Plan) -> String {
+fn describe_webhook_outage(crd: &Crd, plan: &Plan) -> String {
     let versions: Vec<&str> = converted(crd).map(|version| &*version.name).collect();
     if versions.is_empty() {
         return String::new();

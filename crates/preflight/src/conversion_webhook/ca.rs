@@ -35,7 +35,7 @@ pub fn find_fault(bundle: &str, today: Date) -> Option<InvalidCaBundle> {
     }
     let mut fault = None;
     for certificate in &certificates {
-        match validity(certificate, today) {
+        match check_validity(certificate, today) {
             Ok(()) => return None,
             Err(why) => fault = fault.or(Some(why)),
         }
@@ -43,7 +43,7 @@ pub fn find_fault(bundle: &str, today: Date) -> Option<InvalidCaBundle> {
     fault
 }
 
-fn validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), InvalidCaBundle> {
+fn check_validity(certificate: &CertificateDer<'_>, today: Date) -> Result<(), InvalidCaBundle> {
     let (_, certificate) = parse_x509_certificate(certificate)
         .map_err(|error| InvalidCaBundle::Unreadable(format!("a certificate in it cannot be parsed: {error}")))?;
     let validity = certificate.validity();

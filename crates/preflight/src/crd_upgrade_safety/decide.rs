@@ -23,7 +23,7 @@ pub struct RuleSeverities {
 }
 
 /// The severities of a violation, with what is proven about it.
-pub fn decide_severities(
+pub fn severities_by_preset(
     violation: &RuleViolation,
     proof: Option<&ChangeProof>,
     options: &CrdUpgradeOptions,
@@ -103,7 +103,7 @@ mod tests {
     fn severities(name: &str, preset: Preset, fail_mode: FailMode) -> Vec<Severity> {
         let options = CrdUpgradeOptions { preset, fail_mode, ..CrdUpgradeOptions::default() };
         let of = |proof: Option<ChangeProof>| {
-            decide_severities(&violation(name, ViolationText::default(), Some("^")), proof.as_ref(), &options)
+            severities_by_preset(&violation(name, ViolationText::default(), Some("^")), proof.as_ref(), &options)
                 .configured
         };
         let verdicts = [Verdict::Undecided, Verdict::Equal, Verdict::Widening, Verdict::Narrowing, Verdict::DataLoss];
@@ -132,7 +132,7 @@ mod tests {
         for (preset, expected) in [(Preset::Documented, Severity::Error), (Preset::Semantic, Severity::Warning)] {
             let options = CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() };
             let of_node = violation("NoDefaultAdded", ViolationText::default(), Some("^"));
-            assert_eq!(decide_severities(&of_node, Some(&behaviour), &options).configured, expected, "{preset:?}");
+            assert_eq!(severities_by_preset(&of_node, Some(&behaviour), &options).configured, expected, "{preset:?}");
         }
     }
 
@@ -141,7 +141,8 @@ mod tests {
         let diagnosis = ViolationText { verdict: Some(Verdict::Widening), ..ViolationText::default() };
         let of_node = violation("FormatChange", diagnosis, Some("^"));
         let of = |preset, proof: Option<&ChangeProof>| {
-            decide_severities(&of_node, proof, &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() }).configured
+            severities_by_preset(&of_node, proof, &CrdUpgradeOptions { preset, ..CrdUpgradeOptions::default() })
+                .configured
         };
         assert_eq!(of(Preset::Semantic, None), Severity::Info);
         assert_eq!(of(Preset::Documented, None), Severity::Error);
@@ -162,7 +163,7 @@ mod tests {
             for (preset, expected) in [(Preset::Documented, documented), (Preset::Semantic, semantic)] {
                 let options = CrdUpgradeOptions { preset, fail_mode: FailMode::Open, ..CrdUpgradeOptions::default() };
                 let of_crd = violation(name, ViolationText::default(), None);
-                assert_eq!(decide_severities(&of_crd, None, &options).configured, expected, "{name} {preset:?}");
+                assert_eq!(severities_by_preset(&of_crd, None, &options).configured, expected, "{name} {preset:?}");
             }
         }
     }

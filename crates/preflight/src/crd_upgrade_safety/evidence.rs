@@ -41,7 +41,7 @@ pub struct WeighedViolation {
 
 impl WeighedViolation {
     pub fn new(violation: RuleViolation, proof: Option<ChangeProof>, options: &CrdUpgradeOptions) -> Self {
-        let severities = decide::decide_severities(&violation, proof.as_ref(), options);
+        let severities = decide::severities_by_preset(&violation, proof.as_ref(), options);
         WeighedViolation { violation, proof, severities, is_error: severities.semantic == Severity::Error }
     }
 

@@ -160,14 +160,14 @@ impl CrdUpgradeOptions {
         let Some(name) = name(reader, path, entry) else { return };
         let Some(name) = known.iter().find(|known| **known == name).copied() else {
             let hint = suggest(&name, &known);
-            return reader.problem(
+            return reader.report_problem(
                 &format!("{path}.name"),
                 entry.get("name").unwrap_or(entry),
                 &format!("crdify has no validation {name:?}; {hint}"),
             );
         };
         match entry.get("enforcement") {
-            None => reader.problem(path, entry, "has no enforcement; write Error, Warn or None"),
+            None => reader.report_problem(path, entry, "has no enforcement; write Error, Warn or None"),
             Some(found) => {
                 if let Some(enforcement) = word(reader, &format!("{path}.enforcement"), found, ENFORCEMENTS) {
                     self.crdify.enforcement.push((name, enforcement));
@@ -264,11 +264,11 @@ fn read_enforced(reader: &mut ConfigReader<'_>, preset: Preset) -> Vec<Enforced>
         let matcher = WildMatch::new(&pattern);
         if !names.iter().any(|name| matcher.matches(name)) {
             let message = format!("no rule of this preset matches {pattern:?}; {}", suggest(&pattern, &names));
-            reader.problem(&format!("{path}.name"), entry.get("name").unwrap_or(entry), &message);
+            reader.report_problem(&format!("{path}.name"), entry.get("name").unwrap_or(entry), &message);
             continue;
         }
         let Some(found) = entry.get("enforcement") else {
-            reader.problem(&path, entry, "has no enforcement; write error, warn or none");
+            reader.report_problem(&path, entry, "has no enforcement; write error, warn or none");
             continue;
         };
         let choices = &[("error", Some(Severity::Error)), ("warn", Some(Severity::Warning)), ("none", None)];
@@ -304,7 +304,7 @@ fn validations_schema() -> Value {
 /// Reports a key of crdify that the preset does not use.
 fn crdify_only(reader: &mut ConfigReader<'_>, key: &str, found: &LocatedValue, applies: bool) {
     if !applies {
-        reader.problem(key, found, "is only read under preset: crdify and preset: olm-v1; use rules here");
+        reader.report_problem(key, found, "is only read under preset: crdify and preset: olm-v1; use rules here");
     }
 }
 
@@ -312,7 +312,7 @@ fn items<'l>(reader: &mut ConfigReader<'_>, path: &str, found: &'l LocatedValue)
     match &found.data {
         LocatedData::List(items) => items,
         _ => {
-            reader.problem(path, found, "is not a list");
+            reader.report_problem(path, found, "is not a list");
             &[]
         }
     }
@@ -323,11 +323,11 @@ fn name(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue) -> Opti
     match found {
         Some((_, Value::String(name))) if !name.is_empty() => Some(name),
         Some((found, _)) => {
-            reader.problem(&format!("{path}.name"), found, "is not a name");
+            reader.report_problem(&format!("{path}.name"), found, "is not a name");
             None
         }
         None => {
-            reader.problem(path, entry, "has no name");
+            reader.report_problem(path, entry, "has no name");
             None
         }
     }
@@ -342,7 +342,7 @@ fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &LocatedValue
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let same = names.iter().find(|name| name.eq_ignore_ascii_case(text));
         let hint = same.map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default();
-        reader.problem(path, found, &format!("{value} is not one of {}{hint}", names.join(", ")));
+        reader.report_problem(path, found, &format!("{value} is not one of {}{hint}", names.join(", ")));
     }
     choice.map(|(_, value)| *value)
 }
@@ -350,7 +350,7 @@ fn word<T: Copy>(reader: &mut ConfigReader<'_>, path: &str, found: &LocatedValue
 fn refuse_unknown_keys(reader: &mut ConfigReader<'_>, path: &str, entry: &LocatedValue, known: &[&str]) {
     for (key, value) in entry.entries().filter(|(key, _)| !known.contains(key)) {
         let hint = if known.is_empty() { "it has no options".to_owned() } else { suggest(key, known) };
-        reader.problem(&format!("{path}.{key}"), value, &format!("unknown key; {hint}"));
+        reader.report_problem(&format!("{path}.{key}"), value, &format!("unknown key; {hint}"));
     }
 }
 

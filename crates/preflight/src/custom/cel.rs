@@ -87,7 +87,7 @@ fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
     });
     let Some(found) = reader.value("match", schema) else { return Vec::new() };
     if !matches!(found.data, LocatedData::Map(_)) {
-        reader.problem("match", found, "is not a mapping; write match: {kinds: [Deployment]}");
+        reader.report_problem("match", found, "is not a mapping; write match: {kinds: [Deployment]}");
     }
     let mut kinds = Vec::new();
     for (key, value) in found.entries() {
@@ -96,14 +96,16 @@ fn kinds(reader: &mut ConfigReader<'_>) -> Vec<String> {
                 for (index, item) in items.iter().enumerate() {
                     match item.to_value() {
                         Value::String(kind) if !kind.is_empty() => kinds.push(kind),
-                        other => {
-                            reader.problem(&format!("match.kinds[{index}]"), item, &format!("{other} is not a kind"))
-                        }
+                        other => reader.report_problem(
+                            &format!("match.kinds[{index}]"),
+                            item,
+                            &format!("{other} is not a kind"),
+                        ),
                     }
                 }
             }
-            ("kinds", _) => reader.problem("match.kinds", value, "is not a list of kinds"),
-            _ => reader.problem(&format!("match.{key}"), value, "is not known; known keys: kinds"),
+            ("kinds", _) => reader.report_problem("match.kinds", value, "is not a list of kinds"),
+            _ => reader.report_problem(&format!("match.{key}"), value, "is not known; known keys: kinds"),
         }
     }
     kinds

@@ -50,7 +50,7 @@ fn options(reader: &mut ConfigReader<'_>) -> ExecCheckOptions {
         let words = value.as_array().map(|words| words.iter().map(|word| word.as_str().map(str::to_owned)));
         match words.and_then(|words| words.collect::<Option<Vec<String>>>()) {
             Some(words) if words.first().is_some_and(|program| !program.is_empty()) => command = words,
-            _ => reader.problem("command", found, "is not a list of strings, a program and its arguments"),
+            _ => reader.report_problem("command", found, "is not a list of strings, a program and its arguments"),
         }
     }
     reader.required("command", "name the program: command: [./check, --strict]");
@@ -63,7 +63,7 @@ fn options(reader: &mut ConfigReader<'_>) -> ExecCheckOptions {
     if let Some(found) = reader.value("functionConfig", schema) {
         match found.to_value() {
             value @ Value::Object(_) => function_config = Some(value),
-            _ => reader.problem("functionConfig", found, "is not a mapping"),
+            _ => reader.report_problem("functionConfig", found, "is not a mapping"),
         }
     }
     ExecCheckOptions { command, timeout, function_config }

@@ -38,7 +38,7 @@ pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notice
     if namespaces.is_empty() {
         return found;
     }
-    let mut kinds = match deletions.target.listable().await {
+    let mut kinds = match deletions.target.listable_kinds().await {
         Ok(kinds) => kinds,
         Err(error) => {
             found.unchecked.push(deletions.unread(error.problems().first(), "the kinds of the cluster"));

@@ -134,7 +134,7 @@ fn not_served(api_version: &str) -> CrdRefusal {
 /// The CRD that would be stored.
 fn to_stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
     let mut stored = match manager {
-        Some(manager) => apply_manifest(live, desired, manager),
+        Some(manager) => simulate_crd_apply(live, desired, manager),
         None => upgrade_live(live, desired),
     };
     // The server leaves out `false`, which many generators write.
@@ -173,7 +173,7 @@ fn to_refusals(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, d
 
 /// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`
 /// alone owns it.
-fn apply_manifest(live: &mut Value, mut desired: Value, manager: &str) -> Value {
+fn simulate_crd_apply(live: &mut Value, mut desired: Value, manager: &str) -> Value {
     let merged = |live: &Value, desired| merge::merge(live, &merge::intent(desired, true), &SHAPE, manager);
     // The versions are one field and most of a CRD. They are moved out before the merge, so neither side is copied.
     let versions = |crd: &mut Value| crd.pointer_mut("/spec/versions").filter(|of| of.is_array()).map(Value::take);

@@ -38,9 +38,9 @@ pub fn installer_rights(plan: &Plan, namespace: &str) -> InstallerRights {
     let mut needed = InstallerRights { grants: Grants::new(plan), ..InstallerRights::default() };
     for (index, bundle) in plan.bundles.iter().enumerate() {
         let mut of_bundle = BundleRights { needed: &mut needed, install: bundle.namespace().unwrap_or(namespace) };
-        of_bundle.extension(bundle);
-        of_bundle.objects(plan, index);
-        of_bundle.operator(bundle);
+        of_bundle.add_owner_rights(bundle);
+        of_bundle.add_bundle_rights(plan, index);
+        of_bundle.add_operator_rights(bundle);
     }
     needed.grants.remove_covered();
     needed
@@ -54,7 +54,7 @@ struct BundleRights<'n> {
 
 impl BundleRights<'_> {
     /// The right to set the ClusterExtension as the owner of the installed objects, which the server may require.
-    fn extension(&mut self, bundle: &PlannedBundle) {
+    fn add_owner_rights(&mut self, bundle: &PlannedBundle) {
         let name = bundle.extension().map(|extension| extension.name.as_str());
         self.needed.is_nameless |= name.is_none();
         for verb in ["update", "patch"] {
@@ -63,11 +63,11 @@ impl BundleRights<'_> {
     }
 
     /// The rights for the objects of the bundle.
-    fn objects(&mut self, plan: &Plan, index: usize) {
+    fn add_bundle_rights(&mut self, plan: &Plan, index: usize) {
         for change in plan.changes.iter().filter(|change| change.desired.bundle == Some(index)) {
             let object = &change.desired.object;
             let namespace = change.resource.namespaced.then_some(self.install);
-            self.manages(namespace, (&change.resource.group, &change.resource.plural), [&object.name]);
+            self.add_managing_rights(namespace, (&change.resource.group, &change.resource.plural), [&object.name]);
             if change.resource.group != rbac::GROUP {
                 continue;
             }
@@ -85,7 +85,7 @@ impl BundleRights<'_> {
     }
 
     /// The rights for the objects that OLM creates from the ClusterServiceVersion.
-    fn operator(&mut self, bundle: &PlannedBundle) {
+    fn add_operator_rights(&mut self, bundle: &PlannedBundle) {
         let Some((csv, _)) = &bundle.content.csv else { return };
         let OlmCreatedObjects {
             service_accounts,
@@ -98,14 +98,14 @@ impl BundleRights<'_> {
             issuers,
         } = install::installed(csv, bundle.watched(self.install));
         let install = Some(self.install);
-        self.manages(install, ("", "serviceaccounts"), &service_accounts);
-        self.manages(install, ("apps", "deployments"), &deployments);
-        self.manages(install, ("", "services"), &services);
+        self.add_managing_rights(install, ("", "serviceaccounts"), &service_accounts);
+        self.add_managing_rights(install, ("apps", "deployments"), &deployments);
+        self.add_managing_rights(install, ("", "services"), &services);
         let admission = "admissionregistration.k8s.io";
-        self.manages(None, (admission, "validatingwebhookconfigurations"), &validating);
-        self.manages(None, (admission, "mutatingwebhookconfigurations"), &mutating);
-        self.manages(install, (CERT_MANAGER, "certificates"), &certificates);
-        self.manages(install, (CERT_MANAGER, "issuers"), &issuers);
+        self.add_managing_rights(None, (admission, "validatingwebhookconfigurations"), &validating);
+        self.add_managing_rights(None, (admission, "mutatingwebhookconfigurations"), &mutating);
+        self.add_managing_rights(install, (CERT_MANAGER, "certificates"), &certificates);
+        self.add_managing_rights(install, (CERT_MANAGER, "issuers"), &issuers);
         self.needed.has_certificates |= !certificates.is_empty();
         self.needed.has_hashes |= !roles.is_empty();
         for install::InstalledRole { names, namespace, rules } in roles {
@@ -114,7 +114,7 @@ impl BundleRights<'_> {
                 None => ["clusterroles", "clusterrolebindings"],
             };
             for plural in kinds {
-                self.manages(namespace.as_deref(), (rbac::GROUP, plural), &names);
+                self.add_managing_rights(namespace.as_deref(), (rbac::GROUP, plural), &names);
             }
             // A user may not write a role with rights that the user does not hold.
             for rule in rules {
@@ -132,7 +132,7 @@ impl BundleRights<'_> {
     }
 
     /// Adds the rights to create and manage objects with these names.
-    fn manages<'o>(
+    fn add_managing_rights<'o>(
         &mut self,
         namespace: Option<&str>,
         (group, plural): (&str, &str),

@@ -107,7 +107,7 @@ impl Hashed {
     }
 
     /// Adds a part with its length, so that different lists of parts never hash the same bytes.
-    fn part(&mut self, part: &str) {
+    fn hash_part(&mut self, part: &str) {
         self.0.update(&part.len().to_le_bytes());
         self.0.update(part.as_bytes());
     }
@@ -137,7 +137,9 @@ fn key(question: &VersionPairQuestion<'_>, limits: Limits, release: KubernetesRe
     let rest =
         format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {release} {}", limits.steps);
     let mut hashed = Hashed(Context::new(&SHA256));
-    [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hashed.part(part));
+    [group, kind, version, live_schema, desired_schema, rest.as_str()]
+        .into_iter()
+        .for_each(|part| hashed.hash_part(part));
     hashed.key()
 }
 

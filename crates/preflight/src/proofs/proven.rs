@@ -150,7 +150,7 @@ fn met(difference: Difference) -> WitnessVerdict {
     }
 }
 
-fn refused_updates(refused: RatchetingRefusals) -> Option<RefusedUpdates> {
+fn to_refused_updates(refused: RatchetingRefusals) -> Option<RefusedUpdates> {
     Some(match refused {
         RatchetingRefusals::Every => RefusedUpdates::Every,
         RatchetingRefusals::OfStatus => RefusedUpdates::OfStatus,
@@ -171,7 +171,7 @@ fn witnesses(forward: Vec<proof::ProofWitness>, reverse: Vec<proof::ProofWitness
         old_object: witness.old_object,
         subresource: witness.via_status.then(|| "status".to_owned()),
         message: witness.message,
-        refused_updates: witness.refused_updates.and_then(refused_updates),
+        refused_updates: witness.refused_updates.and_then(to_refused_updates),
     });
     let reverse = reverse.into_iter().map(|witness| Witness {
         live: met(witness.desired),

@@ -49,7 +49,7 @@ impl<'s> ProductWalk<'_, 's> {
         ValueConstraints { holds, null: kw::flag(own, "nullable"), ..ValueConstraints::default() }
     }
 
-    pub(super) fn fields(&mut self, node: ComparedNode<'_, 's>) {
+    pub(super) fn compare_fields(&mut self, node: ComparedNode<'_, 's>) {
         let ComparedNode { source, structure, target, place } = node;
         let around = Rc::new(source.clone());
         let beside: Vec<SharedSchema> = source.all_holds().into_iter().skip(1).collect();
@@ -76,7 +76,7 @@ impl<'s> ProductWalk<'_, 's> {
                 _ if is_resource(target) && kw::is_meta(name) => {}
                 // The field is kept, but nothing inside it is defaulted any more.
                 _ if target_keeps => self.node(&field, &ANY, &at),
-                _ => self.removed(&field, &at),
+                _ => self.record_removed(&field, &at),
             }
             self.default(source, Some(own), other, name, target, place);
         }
@@ -92,7 +92,7 @@ impl<'s> ProductWalk<'_, 's> {
                 None if is_resource(structure) && kw::is_meta(name) => Some(given(name)),
                 None => source_keeps.then_some(&*ANY),
             };
-            self.changed(&at, "added");
+            self.record_changed(&at, "added");
             if let Some(own) = own {
                 let field = self.field_constraints(&beside, own, name);
                 self.node(&field, other, &at);
@@ -113,7 +113,7 @@ impl<'s> ProductWalk<'_, 's> {
                 let field = self.field_constraints(&beside, own, &key);
                 match target_keeps {
                     true => self.node(&field, &ANY, &at),
-                    false => self.removed(&field, &at),
+                    false => self.record_removed(&field, &at),
                 }
             }
             (None, Some(other)) if source_keeps => {
@@ -136,7 +136,7 @@ impl<'s> ProductWalk<'_, 's> {
             let around = Rc::new(source.clone());
             let at = self.child_position((&around, target), place, ValueStep::Entry(key), ".additionalProperties");
             let at = WalkPosition { path: place.path.clone(), ..at };
-            self.dropped(&field, &at, "unknown fields are no longer kept");
+            self.record_dropped(&field, &at, "unknown fields are no longer kept");
         }
         if target.get("additionalProperties") == Some(&Value::Bool(false)) {
             self.obligation(place, "additionalProperties: false".to_owned(), ExpectedEffect::Refused, Vec::new(), {
@@ -146,18 +146,18 @@ impl<'s> ProductWalk<'_, 's> {
     }
 
     /// A field that the target no longer describes.
-    fn removed(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>) {
-        self.changed(at, "removed");
-        self.dropped(field, at, "removed");
+    fn record_removed(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>) {
+        self.record_changed(at, "removed");
+        self.record_dropped(field, at, "removed");
     }
 
     /// Records a node that only one side has.
-    fn changed(&mut self, at: &WalkPosition<'s>, words: &str) {
+    fn record_changed(&mut self, at: &WalkPosition<'s>, words: &str) {
         self.walked.changed.push(Changed { path: at.path.clone(), words: words.to_owned(), keywords: Vec::new() });
     }
 
     /// Adds an obligation for values that the target drops.
-    fn dropped(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>, what: &str) {
+    fn record_dropped(&mut self, field: &ValueConstraints<'s>, at: &WalkPosition<'s>, what: &str) {
         let answer = self.solver.solve(field, None, 2);
         if !answer.is_nothing() {
             self.obligation(
@@ -233,7 +233,7 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    pub(super) fn items(&mut self, node: ComparedNode<'_, 's>) {
+    pub(super) fn compare_items(&mut self, node: ComparedNode<'_, 's>) {
         let ComparedNode { source, structure, target, place } = node;
         let (source_keeps, target_keeps) = place.keep_unknown(structure, target);
         if kw::get(structure, "items").is_none() && kw::get(target, "items").is_none() && source_keeps == target_keeps {

@@ -16,7 +16,7 @@ const MAX_OPTION_PAIRS: usize = 10_000;
 const MAX_SINGLE_FIELDS: usize = 64;
 
 impl<'s> ProductWalk<'_, 's> {
-    pub(super) fn keywords(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+    pub(super) fn compare_keywords(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
         let ComparedNode { source, structure, target, place } = node;
         let is_same = |keyword: &str| !differing.contains(&keyword);
         // The meaning of a bound depends on the type: a bound that no integer can have refuses all integers. So does
@@ -107,7 +107,7 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    pub(super) fn combined(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+    pub(super) fn compare_combined(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
         let ComparedNode { source, structure, target, place } = node;
         for keyword in ["anyOf", "oneOf", "not"] {
             let Some(value) = kw::get(target, keyword) else { continue };

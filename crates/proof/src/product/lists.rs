@@ -181,7 +181,7 @@ impl<'s> ProductWalk<'_, 's> {
         })
     }
 
-    pub(super) fn embedding(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
+    pub(super) fn compare_embedding(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {
         let ComparedNode { source, structure, target, place } = node;
         let known = self.walked.obligations.len();
         match (kw::embedded(structure), kw::embedded(target)) {

@@ -159,11 +159,11 @@ impl<'s> ProductWalk<'_, 's> {
         let is_open = !kw::has_type(target) && kw::string_format(target).is_some();
         if kinds != JsonTypeSet::NONE || is_open {
             let node = ComparedNode { source: &passing, ..node };
-            self.keywords(node, &differing);
-            self.combined(node, &differing);
+            self.compare_keywords(node, &differing);
+            self.compare_combined(node, &differing);
             self.list_type(node, &differing);
             self.rules(node, &differing);
-            self.embedding(node, &differing);
+            self.compare_embedding(node, &differing);
         }
         if kinds.contains(JsonTypeSet::OBJECT) {
             let known = self.walked.obligations.len();
@@ -230,10 +230,10 @@ impl<'s> ProductWalk<'_, 's> {
     fn parts(&mut self, node: ComparedNode<'_, 's>) {
         let kinds = kw::kinds(node.structure) & kw::kinds(node.target);
         if kinds.contains(JsonTypeSet::OBJECT) {
-            self.fields(node);
+            self.compare_fields(node);
         }
         if kinds.contains(JsonTypeSet::ARRAY) {
-            self.items(node);
+            self.compare_items(node);
         }
     }
 

@@ -50,7 +50,7 @@ const KEYS: usize = 8;
 
 impl<'v> CompiledSides<'v> {
     /// Tries to build a witness for an obligation.
-    pub fn build_witness<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
+    pub fn settle_obligation<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
         for candidate in &obligation.values {
             let old = candidate

@@ -126,7 +126,10 @@ impl AlreadyShown {
         let findings: Vec<&Finding> = facts.iter().map(|fact| fact.finding).collect();
         let words = breaks.iter().map(|breaks| match (phrases::affected_party(*breaks), self.breaks.insert(*breaks)) {
             ((who, how), true) => {
-                format!("{who}: {}", phrases::refused_updates(*breaks, &findings).unwrap_or_else(|| how.into()))
+                format!(
+                    "{who}: {}",
+                    phrases::describe_refused_updates(*breaks, &findings).unwrap_or_else(|| how.into())
+                )
             }
             ((who, _), false) => who.to_owned(),
         });

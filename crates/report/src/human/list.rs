@@ -6,7 +6,7 @@ use std::io;
 use super::pen::Pen;
 use super::{Excerpts, HumanOptions, problems, write_outcome, write_review};
 use crate::view::overview::{OverviewRow, list_names, overview_rows, shown_name};
-use crate::view::verdict::last_line_of_list;
+use crate::view::verdict::summarize_clusters;
 use crate::{ClusterReport, ErrorEntry, Outcome, Report, ReportList};
 use gantry_core::text;
 use gantry_core::ui::color::TextRole;
@@ -178,7 +178,7 @@ pub fn write_end(
         problems::write(&list.errors, options, excerpts, &mut pen)?;
     }
     pen.blank()?;
-    let (word, rest) = last_line_of_list(list, options.purpose);
+    let (word, rest) = summarize_clusters(list, options.purpose);
     let word = pen.paint.text(if success { TextRole::Good } else { TextRole::Error }, &word);
     pen.line(&format!("{word}{rest}"))
 }

@@ -61,7 +61,7 @@ pub fn affected_party(breaks: Breaks) -> (&'static str, &'static str) {
 }
 
 /// Which updates of stored objects are refused, if it is proven.
-pub fn refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
+pub fn describe_refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
     let mut proven =
         findings.iter().flat_map(|finding| &finding.body.witnesses).filter_map(|it| it.refused_updates.as_ref());
     let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;

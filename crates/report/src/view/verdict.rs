@@ -149,12 +149,12 @@ fn count_results(report: &Report) -> String {
 
 /// The last line of the report of many clusters.
 pub fn verdict_of_list(list: &ReportList, purpose: ReportPurpose) -> String {
-    let (word, rest) = last_line_of_list(list, purpose);
+    let (word, rest) = summarize_clusters(list, purpose);
     format!("{word}{rest}")
 }
 
 /// The last line of the report of many clusters: the coloured word, and the rest.
-pub fn last_line_of_list(list: &ReportList, purpose: ReportPurpose) -> (String, String) {
+pub fn summarize_clusters(list: &ReportList, purpose: ReportPurpose) -> (String, String) {
     let overview = &list.overview;
     let counts = &overview.counts;
     let all = text::count(counts.clusters, "cluster");

@@ -34,15 +34,15 @@ pub fn check(conversion: &ConversionModel, options: &CrdRequirements, path: &Lin
     }
     match &conversion.client {
         None => errors.required(client_path, "required when strategy is set to Webhook"),
-        Some(config) => client(config, options, client_path, errors),
+        Some(config) => check_client(config, options, client_path, errors),
     }
     review_versions(&conversion.review_versions, options, versions_path, errors);
 }
 
-fn client(config: &CrdClientConfig, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
+fn check_client(config: &CrdClientConfig, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     match (config.url, &config.service) {
-        (Some(url), None) => self::url(url, &LinkedPath::Name(path, "url"), errors),
-        (None, Some(service)) => self::service(service, &LinkedPath::Name(path, "service"), errors),
+        (Some(url), None) => self::check_url(url, &LinkedPath::Name(path, "url"), errors),
+        (None, Some(service)) => self::check_service(service, &LinkedPath::Name(path, "service"), errors),
         _ => errors.required(path, "exactly one of url or service is required"),
     }
     if !config.ca_bundle.is_empty()
@@ -53,7 +53,7 @@ fn client(config: &CrdClientConfig, options: &CrdRequirements, path: &LinkedPath
     }
 }
 
-fn url(text: &str, path: &LinkedPath, errors: &mut Errors) {
+fn check_url(text: &str, path: &LinkedPath, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -77,7 +77,7 @@ fn url(text: &str, path: &LinkedPath, errors: &mut Errors) {
 }
 
 /// The server checks the name and the namespace in swapped order.
-fn service(service: &ServiceModel, path: &LinkedPath, errors: &mut Errors) {
+fn check_service(service: &ServiceModel, path: &LinkedPath, errors: &mut Errors) {
     if service.namespace.is_empty() {
         errors.required(&LinkedPath::Name(path, "name"), "");
     }

@@ -33,7 +33,7 @@ pub struct Costs {
 
 impl Costs {
     /// Adds the cost of a rule or message expression.
-    pub fn count(&mut self, cost: u64, path: &LinkedPath) {
+    pub fn add_cost(&mut self, cost: u64, path: &LinkedPath) {
         self.total = self.total.saturating_add(cost);
         if cost < SCHEMA_LIMIT / 100 {
             return;

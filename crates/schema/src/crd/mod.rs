@@ -128,7 +128,7 @@ pub fn validate_same_spec(new: &Value, old: &Value) -> Result<CrdValidationResul
     let mut crd = CrdModel::decode(new)?;
     crd.take_status(Some(&old));
     let mut errors = Errors::default();
-    metadata(new, &crd, true, &mut errors);
+    check_metadata(new, &crd, true, &mut errors);
     approval::check(&crd, Some(&old), &mut errors);
     Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
 }
@@ -141,14 +141,14 @@ fn check(new: &Value, old_crd: Option<CrdModel<'_>>) -> Result<CrdValidationResu
         Some(old) => CrdRequirements::of_update(&crd, old),
     };
     let mut errors = Errors::default();
-    metadata(new, &crd, old_crd.is_some(), &mut errors);
+    check_metadata(new, &crd, old_crd.is_some(), &mut errors);
     spec::check(&crd, &options, &mut errors);
     if let Some(old) = &old_crd {
-        immutable(&crd, old, &options, &mut errors);
+        check_immutable_fields(&crd, old, &options, &mut errors);
     }
     let status = &LinkedPath::Name(&LinkedPath::Root, "status");
-    spec::names(&crd.status.accepted, &LinkedPath::Name(status, "acceptedNames"), &mut errors);
-    stored_versions(&crd, &LinkedPath::Name(status, "storedVersions"), &mut errors);
+    spec::check_names(&crd.status.accepted, &LinkedPath::Name(status, "acceptedNames"), &mut errors);
+    check_stored_versions(&crd, &LinkedPath::Name(status, "storedVersions"), &mut errors);
     approval::check(&crd, old_crd.as_ref(), &mut errors);
     if crd.preserve_unknown && !old_crd.as_ref().is_some_and(|old| old.preserve_unknown) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
@@ -159,7 +159,7 @@ fn check(new: &Value, old_crd: Option<CrdModel<'_>>) -> Result<CrdValidationResu
     Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
 }
 
-fn metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
+fn check_metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
     let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
     for error in objectmeta::check_root(new, is_update) {
         errors.add(&path, error);
@@ -171,7 +171,7 @@ fn metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
 }
 
 /// Checks the fields that an update must not change.
-fn immutable(new: &CrdModel, old: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
+fn check_immutable_fields(new: &CrdModel, old: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
     let spec = &LinkedPath::Name(&LinkedPath::Root, "spec");
     let names = &LinkedPath::Name(spec, "names");
     let mut same = |path: LinkedPath, new: &str, old: &str| {
@@ -188,7 +188,7 @@ fn immutable(new: &CrdModel, old: &CrdModel, options: &CrdRequirements, errors: 
 }
 
 /// Checks that the versions in which objects might be stored are still declared.
-fn stored_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
+fn check_stored_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
     let stored = &crd.status.stored_versions;
     if stored.is_empty() {
         return errors.invalid_as(path, "null", "must have at least one stored version");

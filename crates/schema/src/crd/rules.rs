@@ -120,11 +120,11 @@ impl CrdRuleChecker<'_> {
         // Without a limit, assume as many values as fit into a request.
         let times = node.cardinality.unwrap_or_else(|| of.max_cardinality());
         for (at, rule) in schema.rules.iter().enumerate() {
-            self.rule(rule, of, times, &LinkedPath::Index(path, at));
+            self.check_rule(rule, of, times, &LinkedPath::Index(path, at));
         }
     }
 
-    fn rule(&mut self, rule: &ValidationRule, of: &Arc<CelType>, times: u64, path: &LinkedPath) {
+    fn check_rule(&mut self, rule: &ValidationRule, of: &Arc<CelType>, times: u64, path: &LinkedPath) {
         if rule.rule.trim().is_empty() {
             return;
         }
@@ -147,8 +147,8 @@ impl CrdRuleChecker<'_> {
             Ok(compiled) => {
                 uses_old = compiled.uses_old;
                 let cost = compiled.cost.map(|cost| cost.saturating_mul(times));
-                self.cost("estimated rule cost", cost, rule.rule, rule_path);
-                self.message(rule, of, optional_old, &LinkedPath::Name(path, "messageExpression"));
+                self.check_cost("estimated rule cost", cost, rule.rule, rule_path);
+                self.check_message(rule, of, optional_old, &LinkedPath::Name(path, "messageExpression"));
             }
         }
         if uses_old {
@@ -163,7 +163,7 @@ impl CrdRuleChecker<'_> {
         }
     }
 
-    fn message(&mut self, rule: &ValidationRule, of: &Arc<CelType>, optional_old: bool, path: &LinkedPath) {
+    fn check_message(&mut self, rule: &ValidationRule, of: &Arc<CelType>, optional_old: bool, path: &LinkedPath) {
         let source = rule.message_expression;
         if source.is_empty() {
             return;
@@ -182,17 +182,17 @@ impl CrdRuleChecker<'_> {
                 self.errors.invalid_as(path, &rule.show(), &detail);
             }
             // The server does not multiply the cost of messages by the number of values.
-            Ok(compiled) => self.cost("estimated messageExpression cost", compiled.cost, source, path),
+            Ok(compiled) => self.check_cost("estimated messageExpression cost", compiled.cost, source, path),
         }
     }
 
-    fn cost(&mut self, of: &str, cost: Result<u64, ExpressionError>, source: &str, path: &LinkedPath) {
+    fn check_cost(&mut self, of: &str, cost: Result<u64, ExpressionError>, source: &str, path: &LinkedPath) {
         match cost {
             Ok(cost) => {
                 if !self.any_cost {
                     cost::check(of, cost, path, self.errors);
                 }
-                self.costs.count(cost, path);
+                self.costs.add_cost(cost, path);
             }
             Err(problem) => self.errors.open(path, source, &problem.text),
         }

@@ -48,7 +48,7 @@ pub fn check(
     }
     let mut walk = StructuralWalk { options, errors, rule_errors: Errors::default(), costs: Costs::default() };
     let place = InheritedContext { allows_defaults: true, ..InheritedContext::default() };
-    walk.node(schema, true, root, &place, &scope);
+    walk.check_node(schema, true, root, &place, &scope);
     let StructuralWalk { rule_errors, costs, .. } = walk;
     errors.append(rule_errors);
     if errors.list.len() == before
@@ -175,11 +175,18 @@ struct StructuralWalk<'w, 'o> {
 }
 
 impl StructuralWalk<'_, '_> {
-    fn node(&mut self, schema: &Props, is_root: bool, path: &LinkedPath, place: &InheritedContext, scope: &RuleScope) {
+    fn check_node(
+        &mut self,
+        schema: &Props,
+        is_root: bool,
+        path: &LinkedPath,
+        place: &InheritedContext,
+        scope: &RuleScope,
+    ) {
         let before = self.errors.list.len();
-        self.keywords(schema, path, place);
+        self.check_keywords(schema, path, place);
         self.check_children(schema, is_root, path, place, scope);
-        self.types(schema, path);
+        self.check_types(schema, path);
         for (at, rule) in schema.rules.iter().enumerate() {
             let path = &LinkedPath::Index(&LinkedPath::Name(path, "x-kubernetes-validations"), at);
             rule_texts(rule, schema, path, self.errors);
@@ -197,7 +204,7 @@ impl StructuralWalk<'_, '_> {
         }
     }
 
-    fn keywords(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
+    fn check_keywords(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
         let errors = &mut *self.errors;
         let at = |keyword| LinkedPath::Name(path, keyword);
         if self.options.require_valid_types && !has_valid_type(schema) {
@@ -250,7 +257,7 @@ impl StructuralWalk<'_, '_> {
             if let Some(entry) = &additional.schema {
                 let why = "inside additionalProperties applying to object metadata".to_owned();
                 let inner = if place.in_metadata { place.without_defaults(why) } else { place.clone() };
-                self.node(entry, false, path, &inner, &scope.entry(schema, entry));
+                self.check_node(entry, false, path, &inner, &scope.entry(schema, entry));
             }
         }
         let properties = &LinkedPath::Name(path, "properties");
@@ -266,47 +273,47 @@ impl StructuralWalk<'_, '_> {
                 if is_root {
                     inner = inner.without_defaults(format!("in top-level {name}"));
                 }
-                self.node(property, false, path, &inner, scope);
+                self.check_node(property, false, path, &inner, scope);
             } else {
-                self.node(property, false, path, &inner, scope);
+                self.check_node(property, false, path, &inner, scope);
             }
         }
-        self.combined(schema, path, place);
+        self.check_combined(schema, path, place);
         if let Some(items) = &schema.items {
             let inner = if schema.list_type == Some("map") { place.clone() } else { place.uncorrelated(path) };
             let path = &LinkedPath::Name(path, "items");
             if let Some(item) = &items.schema {
-                self.node(item, false, path, &inner, &scope.item(schema, item));
+                self.check_node(item, false, path, &inner, &scope.item(schema, item));
             }
             for (at, item) in items.schemas.iter().enumerate() {
-                self.node(item, false, &LinkedPath::Index(path, at), &inner, &RuleScope::none());
+                self.check_node(item, false, &LinkedPath::Index(path, at), &inner, &RuleScope::none());
             }
         }
         for (name, dependency) in schema.dependencies.iter() {
             if let Some(schema) = &dependency.schema {
                 let path = &LinkedPath::Name(path, "dependencies");
-                self.node(schema, false, &LinkedPath::Key(path, name), place, &RuleScope::none());
+                self.check_node(schema, false, &LinkedPath::Key(path, name), place, &RuleScope::none());
             }
         }
     }
 
-    fn combined(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
+    fn check_combined(&mut self, schema: &Props, path: &LinkedPath, place: &InheritedContext) {
         let none = &RuleScope::none();
         if let Some(not) = &schema.not {
-            self.node(not, false, &LinkedPath::Name(path, "not"), place, none);
+            self.check_node(not, false, &LinkedPath::Name(path, "not"), place, none);
         }
         for (keyword, schemas) in [("allOf", &schema.all_of), ("oneOf", &schema.one_of), ("anyOf", &schema.any_of)] {
             for (at, schema) in schemas.iter().enumerate() {
-                self.node(schema, false, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), place, none);
+                self.check_node(schema, false, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), place, none);
             }
         }
         for (name, schema) in schema.definitions.iter() {
-            self.node(schema, false, &LinkedPath::Key(&LinkedPath::Name(path, "definitions"), name), place, none);
+            self.check_node(schema, false, &LinkedPath::Key(&LinkedPath::Name(path, "definitions"), name), place, none);
         }
     }
 
     /// Checks the type and the `x-kubernetes-*` keywords.
-    fn types(&mut self, schema: &Props, path: &LinkedPath) {
+    fn check_types(&mut self, schema: &Props, path: &LinkedPath) {
         let errors = &mut *self.errors;
         let at = |keyword| LinkedPath::Name(path, keyword);
         if schema.preserve_unknown == Some(false) {

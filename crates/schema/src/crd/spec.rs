@@ -15,7 +15,7 @@ const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float
 
 pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
     let path = &LinkedPath::Name(&LinkedPath::Root, "spec");
-    group(crd, path, errors);
+    check_group(crd, path, errors);
     match crd.scope {
         "Cluster" | "Namespaced" => {}
         "" => errors.required(&LinkedPath::Name(path, "scope"), ""),
@@ -23,7 +23,7 @@ pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
     }
     let mut options = options.clone();
     options.require_structural |= !crd.preserve_unknown;
-    missing_schemas(crd, &options, path, errors);
+    require_version_schemas(crd, &options, path, errors);
     if crd.has_schema_with(&mut |schema| schema.default.is_some()) {
         options.require_structural = true;
         if crd.preserve_unknown {
@@ -44,7 +44,7 @@ pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
         let path = &LinkedPath::Index(versions, at);
         errors.complaints(&LinkedPath::Name(path, "name"), version.name, &texts::dns_1035_label(version.name));
         let has_status = crd.subresources_of(version.name).is_some_and(|of| of.status);
-        self::version(version, has_status, &options, path, errors);
+        self::check_version(version, has_status, &options, path, errors);
     }
     check_versions(crd, path, errors);
     let names = &LinkedPath::Name(path, "names");
@@ -58,16 +58,16 @@ pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
             errors.required(&LinkedPath::Name(names, name), "");
         }
     }
-    self::names(&crd.names, names, errors);
+    self::check_names(&crd.names, names, errors);
     let has_status = crd.subresources.iter().chain(crd.versions.iter().filter_map(|v| v.subresources.as_ref()));
     let has_status = has_status.into_iter().any(|of| of.status);
     if let Some(validation) = &crd.validation {
         let path = &LinkedPath::Name(path, "validation");
         schema::check(validation, has_status, &options.of_version(crd.version), path, errors);
     }
-    subresources(crd.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
+    check_subresources(crd.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
     for (at, column) in crd.columns.iter().enumerate() {
-        self::column(column, &LinkedPath::Index(&LinkedPath::Name(path, "additionalPrinterColumns"), at), errors);
+        self::check_column(column, &LinkedPath::Index(&LinkedPath::Name(path, "additionalPrinterColumns"), at), errors);
     }
     if !crd.selectable.is_empty() {
         let fields = LinkedPath::Name(path, "selectableFields");
@@ -91,7 +91,7 @@ pub fn check(crd: &CrdModel, options: &CrdRequirements, errors: &mut Errors) {
     conversion::check(&crd.conversion, &options, conversion, errors);
 }
 
-fn group(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
+fn check_group(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
     let path = &LinkedPath::Name(path, "group");
     let complaints = texts::subdomain(crd.group);
     if crd.group.is_empty() {
@@ -103,7 +103,7 @@ fn group(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
     }
 }
 
-fn missing_schemas(crd: &CrdModel, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
+fn require_version_schemas(crd: &CrdModel, options: &CrdRequirements, path: &LinkedPath, errors: &mut Errors) {
     if crd.validation.as_ref().is_some_and(|validation| validation.schema.is_some()) {
         return;
     }
@@ -123,7 +123,7 @@ fn missing_schemas(crd: &CrdModel, options: &CrdRequirements, path: &LinkedPath,
     }
 }
 
-fn version(
+fn check_version(
     version: &CrdVersionModel,
     has_status: bool,
     options: &CrdRequirements,
@@ -140,10 +140,10 @@ fn version(
             errors,
         );
     }
-    subresources(version.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
+    check_subresources(version.subresources.as_ref(), &LinkedPath::Name(path, "subresources"), errors);
     let columns = &LinkedPath::Name(path, "additionalPrinterColumns");
     for (at, column) in version.columns.iter().enumerate() {
-        self::column(column, &LinkedPath::Index(columns, at), errors);
+        self::check_column(column, &LinkedPath::Index(columns, at), errors);
     }
     if !version.selectable.is_empty() {
         let fields = LinkedPath::Name(path, "selectableFields");
@@ -198,7 +198,7 @@ fn check_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors) {
 }
 
 /// Checks the names of a resource that are set.
-pub fn names(names: &CrdNamesModel, path: &LinkedPath, errors: &mut Errors) {
+pub fn check_names(names: &CrdNamesModel, path: &LinkedPath, errors: &mut Errors) {
     let label = |name, value: &str, errors: &mut Errors| {
         if !value.is_empty() {
             errors.complaints(&LinkedPath::Name(path, name), value, &texts::dns_1035_label(value));
@@ -230,7 +230,7 @@ pub fn names(names: &CrdNamesModel, path: &LinkedPath, errors: &mut Errors) {
     each("categories", &names.categories, errors);
 }
 
-fn column(column: &Column, path: &LinkedPath, errors: &mut Errors) {
+fn check_column(column: &Column, path: &LinkedPath, errors: &mut Errors) {
     if column.name.is_empty() {
         errors.required(&LinkedPath::Name(path, "name"), "");
     }
@@ -261,7 +261,7 @@ fn is_simple_path(text: &str, path: &LinkedPath, errors: &mut Errors) -> bool {
     is_simple
 }
 
-fn subresources(subresources: Option<&VersionSubresources>, path: &LinkedPath, errors: &mut Errors) {
+fn check_subresources(subresources: Option<&VersionSubresources>, path: &LinkedPath, errors: &mut Errors) {
     let Some(ScaleDeclaration { spec_replicas, status_replicas, label_selector }) =
         subresources.and_then(|subresources| subresources.scale.as_ref())
     else {

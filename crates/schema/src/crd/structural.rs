@@ -62,20 +62,20 @@ pub fn is_structural(schema: &Props) -> bool {
 
 /// Checks a schema that can be converted to a structural one.
 pub fn check(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
-    invariants(schema, StructuralPosition::Root, path, errors);
-    complete(schema, Some(schema), path, path, errors);
+    check_invariants(schema, StructuralPosition::Root, path, errors);
+    check_complete(schema, Some(schema), path, path, errors);
 }
 
-fn invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
+fn check_invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
     if schema.kind == "array" && schema.item().is_none() {
         errors.required(&LinkedPath::Name(path, "items"), "must be specified");
     }
     if let Some(item) = schema.item() {
-        invariants(item, StructuralPosition::Item, &LinkedPath::Name(path, "items"), errors);
+        check_invariants(item, StructuralPosition::Item, &LinkedPath::Name(path, "items"), errors);
     }
     let properties = &LinkedPath::Name(path, "properties");
     for (name, property) in schema.properties.iter() {
-        invariants(property, StructuralPosition::Field, &LinkedPath::Key(properties, name), errors);
+        check_invariants(property, StructuralPosition::Field, &LinkedPath::Key(properties, name), errors);
     }
     if schema.additional.is_some() {
         let path = &LinkedPath::Name(path, "additionalProperties");
@@ -83,14 +83,14 @@ fn invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, erro
             errors.forbidden(path, "must not be used at the root");
         }
         if let Some(entry) = schema.entry() {
-            invariants(entry, StructuralPosition::Field, path, errors);
+            check_invariants(entry, StructuralPosition::Field, path, errors);
         }
     }
-    extensions(schema, path, errors);
+    check_extensions(schema, path, errors);
     let skip_any_of = is_int_or_string(&schema.any_of);
     let skip_in_all_of = schema.all_of.first().is_some_and(|first| is_int_or_string(&first.any_of));
-    values(schema, skip_any_of, skip_in_all_of, path, errors);
-    typed(schema, level, path, errors);
+    check_value_validations(schema, skip_any_of, skip_in_all_of, path, errors);
+    check_type(schema, level, path, errors);
     if schema.embedded && schema.additional.is_some() {
         let path = LinkedPath::Name(path, "additionalProperties");
         errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
@@ -98,7 +98,7 @@ fn invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, erro
     if level == StructuralPosition::Root && !schema.kind.is_empty() && schema.kind != "object" {
         errors.invalid(&LinkedPath::Name(path, "type"), schema.kind, "must be object at the root");
     }
-    metadata(schema, level, properties, errors);
+    check_metadata(schema, level, properties, errors);
     if schema.embedded && schema.preserve_unknown.is_none() && schema.properties.is_empty() {
         let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
                       x-kubernetes-preserve-unknown-fields";
@@ -106,7 +106,7 @@ fn invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, erro
     }
 }
 
-fn typed(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
+fn check_type(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {
     let path = &LinkedPath::Name(path, "type");
     if schema.embedded && schema.kind != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
@@ -126,7 +126,7 @@ fn typed(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &
     }
 }
 
-fn extensions(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
+fn check_extensions(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
     let detail = "must be false if x-kubernetes-int-or-string is true";
     if schema.int_or_string && schema.preserve_unknown.is_some() {
         errors.invalid(&LinkedPath::Name(path, "x-kubernetes-preserve-unknown-fields"), true, detail);
@@ -137,7 +137,7 @@ fn extensions(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
 }
 
 /// Checks the schemas of kind, version and metadata in a resource.
-fn metadata(schema: &Props, level: StructuralPosition, properties: &LinkedPath, errors: &mut Errors) {
+fn check_metadata(schema: &Props, level: StructuralPosition, properties: &LinkedPath, errors: &mut Errors) {
     let is_resource = level == StructuralPosition::Root || schema.embedded;
     for name in ["kind", "apiVersion"] {
         if let Some(property) = schema.properties.get(name).filter(|of| is_resource && of.kind != "string") {
@@ -197,10 +197,21 @@ fn is_int_or_string(any_of: &[Props]) -> bool {
 }
 
 /// Checks the value validations of a schema, including combined schemas.
-fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &LinkedPath, errors: &mut Errors) {
+fn check_value_validations(
+    schema: &Props,
+    skip_any_of: bool,
+    skip_in_all_of: bool,
+    path: &LinkedPath,
+    errors: &mut Errors,
+) {
     let each = |keyword, schemas: &[Props], skip_first: bool, errors: &mut Errors| {
         for (at, schema) in schemas.iter().enumerate() {
-            nested(schema, skip_first && at == 0, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), errors);
+            check_nested(
+                schema,
+                skip_first && at == 0,
+                &LinkedPath::Index(&LinkedPath::Name(path, keyword), at),
+                errors,
+            );
         }
     };
     if !skip_any_of {
@@ -209,7 +220,7 @@ fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Linked
     each("allOf", &schema.all_of, skip_in_all_of, errors);
     each("oneOf", &schema.one_of, false, errors);
     if let Some(not) = &schema.not {
-        nested(not, false, &LinkedPath::Name(path, "not"), errors);
+        check_nested(not, false, &LinkedPath::Name(path, "not"), errors);
     }
     if !schema.pattern.is_empty()
         && let Err(PatternError::Refused(problem)) = syntax::check(schema.pattern)
@@ -219,14 +230,14 @@ fn values(schema: &Props, skip_any_of: bool, skip_in_all_of: bool, path: &Linked
     }
 }
 
-fn nested(schema: &Props, skip_any_of: bool, path: &LinkedPath, errors: &mut Errors) {
-    values(schema, skip_any_of, false, path, errors);
+fn check_nested(schema: &Props, skip_any_of: bool, path: &LinkedPath, errors: &mut Errors) {
+    check_value_validations(schema, skip_any_of, false, path, errors);
     if let Some(item) = schema.item() {
-        nested(item, false, &LinkedPath::Name(path, "items"), errors);
+        check_nested(item, false, &LinkedPath::Name(path, "items"), errors);
     }
     let properties = &LinkedPath::Name(path, "properties");
     for (name, property) in schema.properties.iter() {
-        nested(property, false, &LinkedPath::Key(properties, name), errors);
+        check_nested(property, false, &LinkedPath::Key(properties, name), errors);
     }
     let (empty, undefined, unset) =
         ("must be empty to be structural", "must be undefined to be structural", "must be false to be structural");
@@ -256,7 +267,7 @@ fn nested(schema: &Props, skip_any_of: bool, path: &LinkedPath, errors: &mut Err
 }
 
 /// Checks that everything with value validations is also declared outside, at `declared_path`.
-fn complete(
+fn check_complete(
     schema: &Props,
     declared: Option<&Props>,
     declared_path: &LinkedPath,
@@ -287,7 +298,7 @@ fn complete_nested(
     let Some(declared) = declared else {
         return errors.required(declared_path, format!("because it is defined in {}", path.field()));
     };
-    complete(schema, Some(declared), declared_path, path, errors);
+    check_complete(schema, Some(declared), declared_path, path, errors);
     if let Some(item) = schema.item() {
         let (declared_path, path) = (&LinkedPath::Name(declared_path, "items"), &LinkedPath::Name(path, "items"));
         complete_nested(item, declared.item(), declared_path, path, errors);

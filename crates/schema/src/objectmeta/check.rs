@@ -42,7 +42,7 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
         errors.push(FieldError::object_meta(&LinkedPath::Name(&path, "name"), FieldErrorKind::Required, None, detail));
     }
     if let Some(metadata) = object.get("metadata") {
-        common(metadata, &path, &mut errors);
+        check_common(metadata, &path, &mut errors);
     }
     errors
 }
@@ -61,7 +61,7 @@ fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<Fi
     match value {
         Value::Object(map) => {
             if node.embedded {
-                resource(map, path, errors);
+                check_resource(map, path, errors);
             }
             let mut keys: Vec<&String> = map.keys().collect();
             keys.sort();
@@ -85,7 +85,7 @@ fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<Fi
     }
 }
 
-fn resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     for key in ["apiVersion", "kind"] {
         let path = LinkedPath::Name(path, key);
         match map.get(key) {
@@ -127,12 +127,12 @@ fn resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<FieldE
             "must be greater than or equal to 0",
         ));
     }
-    common(metadata, &path, errors);
+    check_common(metadata, &path, errors);
     managed_fields(metadata, &LinkedPath::Name(&path, "managedFields"), errors);
 }
 
 /// Validates labels, annotations, owners and finalizers.
-fn common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let entries = |field: &str| {
         let map = metadata.get(field).and_then(Value::as_object);
         let mut entries: Vec<(&str, &str)> =
@@ -162,11 +162,11 @@ fn common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
         let detail = format!("may not be more than {LARGEST} bytes");
         errors.push(FieldError::object_meta(&annotations, FieldErrorKind::TooLong, None, detail));
     }
-    owners(metadata, &LinkedPath::Name(path, "ownerReferences"), errors);
-    finalizers(metadata, &LinkedPath::Name(path, "finalizers"), errors);
+    check_owners(metadata, &LinkedPath::Name(path, "ownerReferences"), errors);
+    check_finalizers(metadata, &LinkedPath::Name(path, "finalizers"), errors);
 }
 
-fn finalizers(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_finalizers(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let all = metadata.get("finalizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for finalizer in all {
         for message in names::qualified(finalizer.as_str().unwrap_or("")) {
@@ -180,7 +180,7 @@ fn finalizers(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>)
     }
 }
 
-fn owners(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_owners(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
     let owners = metadata.get("ownerReferences").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
     for owner in owners {

@@ -48,7 +48,7 @@ struct OpenFlowCollection {
 
 impl<'t> FlowReader<'t> {
     fn run(&mut self) -> Option<()> {
-        self.blanks();
+        self.skip_blanks();
         loop {
             // Read a value.
             match *self.bytes.get(self.at)? {
@@ -61,7 +61,7 @@ impl<'t> FlowReader<'t> {
                         if is_list { YamlNodeKind::Sequence { next: 0 } } else { YamlNodeKind::Mapping { next: 0 } };
                     self.push(kind, at, self.at)?;
                     self.at += 1;
-                    self.blanks();
+                    self.skip_blanks();
                     let is_empty = *self.bytes.get(self.at)? == if is_list { b']' } else { b'}' };
                     if !is_empty {
                         if !is_list {
@@ -75,13 +75,13 @@ impl<'t> FlowReader<'t> {
             }
             // Read what follows the value.
             loop {
-                self.blanks();
+                self.skip_blanks();
                 let Some(&byte) = self.bytes.get(self.at) else { return self.open.is_empty().then_some(()) };
                 let is_list = self.open.last()?.is_list;
                 match byte {
                     b',' => {
                         self.at += 1;
-                        self.blanks();
+                        self.skip_blanks();
                         if !is_list {
                             self.key()?;
                         }
@@ -118,7 +118,7 @@ impl<'t> FlowReader<'t> {
         }
         (*self.bytes.get(self.at)? == b':' && self.at - start <= LONGEST_KEY).then_some(())?;
         self.at += 1;
-        self.blanks();
+        self.skip_blanks();
         Some(())
     }
 
@@ -171,7 +171,7 @@ impl<'t> FlowReader<'t> {
         Some(())
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while let Some(byte) = self.bytes.get(self.at) {
             match byte {
                 b' ' | b'\t' => self.at += 1,

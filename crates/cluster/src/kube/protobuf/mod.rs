@@ -65,7 +65,7 @@ impl CrdList {
     ///
     /// # Errors
     /// It is not.
-    pub fn end(&self) -> Result<(), UndecodableMessage> {
+    pub fn check_complete(&self) -> Result<(), UndecodableMessage> {
         let is_complete =
             matches!(self.state, CrdListState::Envelope { had_content: true, .. }) && self.rest.is_empty();
         is_complete.then_some(()).ok_or(UndecodableMessage)
@@ -184,7 +184,7 @@ impl<'a> EncodedCrd<'a> {
         let mut json = Vec::with_capacity(self.bytes.len() * 5 / 2 + 128);
         let crd = Resource::crd();
         json.extend_from_slice(format!(r#"{{"apiVersion":"{}","kind":"{}""#, crd.api_version(), crd.kind).as_bytes());
-        transcode::members(self.bytes, messages::CRD, &mut json)?;
+        transcode::write_members(self.bytes, messages::CRD, &mut json)?;
         json.push(b'}');
         let json = String::from_utf8(json).map_err(|_| UndecodableMessage)?;
         Ok(LiveObject {
@@ -201,7 +201,7 @@ impl<'a> EncodedCrd<'a> {
 /// The response is not a `Status`.
 pub fn status(response: &[u8]) -> Result<String, UndecodableMessage> {
     let mut json = br#"{"apiVersion":"v1","kind":"Status""#.to_vec();
-    transcode::members(content(response, "v1", "Status")?, messages::REFUSAL, &mut json)?;
+    transcode::write_members(content(response, "v1", "Status")?, messages::REFUSAL, &mut json)?;
     json.push(b'}');
     String::from_utf8(json).map_err(|_| UndecodableMessage)
 }

@@ -55,7 +55,7 @@ fn a_list_is_read_as_the_json_of_its_crds() {
         for part in page.chunks(size) {
             items.extend(list.add(part).unwrap());
         }
-        assert_eq!(list.end(), Ok(()));
+        assert_eq!(list.check_complete(), Ok(()));
         assert_eq!(items, [crd("a", &bytes(5, "object")), crd("b", &[])]);
     }
     let item = crd("a", &bytes(5, "object"));
@@ -133,7 +133,7 @@ fn a_message_with_unknown_content_is_not_decoded() {
         [&json[..], b"k8s\0", &other, &whole[..20], &paged, &headless, &long, &[whole.clone(), vec![8, 1]].concat()]
     {
         let mut list = CrdList::default();
-        assert!(list.add(page).and_then(|_| list.end()).is_err(), "{page:?}");
+        assert!(list.add(page).and_then(|_| list.check_complete()).is_err(), "{page:?}");
     }
 }
 

@@ -91,8 +91,8 @@ impl ProtobufField {
 type TranscodeResult = Result<(), UndecodableMessage>;
 
 /// The members of a message as JSON, without the braces.
-pub fn members(bytes: &[u8], message: Message, into: &mut Vec<u8>) -> TranscodeResult {
-    WireJsonWriter { json: into, depth: 1, found: Vec::new() }.members(bytes, message)
+pub fn write_members(bytes: &[u8], message: Message, into: &mut Vec<u8>) -> TranscodeResult {
+    WireJsonWriter { json: into, depth: 1, found: Vec::new() }.write_members(bytes, message)
 }
 
 struct WireJsonWriter<'j, 'b> {
@@ -117,25 +117,29 @@ impl<'b> WireJsonWriter<'_, 'b> {
         self.json.extend_from_slice(text.as_bytes());
     }
 
-    fn text(&mut self, text: &str) -> TranscodeResult {
+    fn write_text(&mut self, text: &str) -> TranscodeResult {
         serde_json::to_writer(&mut *self.json, text).map_err(|_| UndecodableMessage)
     }
 
-    fn comma(&mut self) {
+    fn separate(&mut self) {
         if !matches!(self.json.last(), Some(b'{' | b'[')) {
             self.json.push(b',');
         }
     }
 
-    fn key(&mut self, name: &str) {
-        self.comma();
+    fn write_key(&mut self, name: &str) {
+        self.separate();
         self.json.push(b'"');
         self.push(name);
         self.push("\":");
     }
 
     /// Writes something between two brackets, one level deeper.
-    fn nested(&mut self, brackets: [u8; 2], content: impl FnOnce(&mut Self) -> TranscodeResult) -> TranscodeResult {
+    fn write_nested(
+        &mut self,
+        brackets: [u8; 2],
+        content: impl FnOnce(&mut Self) -> TranscodeResult,
+    ) -> TranscodeResult {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(UndecodableMessage);
@@ -147,11 +151,11 @@ impl<'b> WireJsonWriter<'_, 'b> {
         Ok(())
     }
 
-    fn message(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
-        self.nested(*b"{}", |writer| writer.members(bytes, message))
+    fn write_message(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
+        self.write_nested(*b"{}", |writer| writer.write_members(bytes, message))
     }
 
-    fn members(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
+    fn write_members(&mut self, bytes: &'b [u8], message: Message) -> TranscodeResult {
         let start = self.found.len();
         self.find(bytes, message)?;
         self.found[start..].sort_unstable_by_key(|found| found.field.name);
@@ -183,17 +187,17 @@ impl<'b> WireJsonWriter<'_, 'b> {
                 if field.number == number {
                     break field;
                 }
-                self.find_absent(field);
+                self.add_absent_field(field);
             };
             // A field that has one value is not found a second time.
             last = (field.shape != WireCardinality::One).then_some(number);
             self.found.push(JsonMember { field, value: Some(value), rest: fields });
         }
-        known.for_each(|field| self.find_absent(field));
+        known.for_each(|field| self.add_absent_field(field));
         Ok(())
     }
 
-    fn find_absent(&mut self, field: &'static ProtobufField) {
+    fn add_absent_field(&mut self, field: &'static ProtobufField) {
         if field.presence == Presence::Always {
             self.found.push(JsonMember { field, value: None, rest: WireFields(&[]) });
         }
@@ -203,15 +207,15 @@ impl<'b> WireJsonWriter<'_, 'b> {
     fn write_repeated(&mut self, field: &ProtobufField, value: WireValue<'b>, rest: WireFields<'b>) -> TranscodeResult {
         let others = rest.map_while(|next| next.ok().filter(|(number, _)| *number == field.number));
         let values = iter::once(value).chain(others.map(|(_, value)| value));
-        self.key(field.name);
+        self.write_key(field.name);
         let brackets = if field.shape == WireCardinality::List { *b"[]" } else { *b"{}" };
-        self.nested(brackets, |writer| {
+        self.write_nested(brackets, |writer| {
             for value in values {
                 match field.shape {
-                    WireCardinality::Map => writer.entry(value.bytes()?, field.kind)?,
+                    WireCardinality::Map => writer.write_entry(value.bytes()?, field.kind)?,
                     _ => {
-                        writer.comma();
-                        writer.value(value, field.kind)?;
+                        writer.separate();
+                        writer.write_value(value, field.kind)?;
                     }
                 }
             }
@@ -221,12 +225,12 @@ impl<'b> WireJsonWriter<'_, 'b> {
 
     /// Writes a field that the message does not have.
     fn write_missing(&mut self, field: &ProtobufField) -> TranscodeResult {
-        self.key(field.name);
+        self.write_key(field.name);
         match (field.shape, field.kind) {
             (WireCardinality::One, WireValueKind::Text) => self.push("\"\""),
             (WireCardinality::One, WireValueKind::Bool) => self.push("false"),
             (WireCardinality::One, WireValueKind::Integer) => self.push("0"),
-            (WireCardinality::One, WireValueKind::Message(message)) => self.message(&[], message)?,
+            (WireCardinality::One, WireValueKind::Message(message)) => self.write_message(&[], message)?,
             _ => self.push("null"),
         }
         Ok(())
@@ -237,12 +241,12 @@ impl<'b> WireJsonWriter<'_, 'b> {
         if is_empty && field.presence == Presence::Filled {
             return Ok(());
         }
-        self.key(field.name);
-        self.value(value, field.kind)
+        self.write_key(field.name);
+        self.write_value(value, field.kind)
     }
 
     /// An entry of a map: a message of a key and a value.
-    fn entry(&mut self, bytes: &'b [u8], kind: WireValueKind) -> TranscodeResult {
+    fn write_entry(&mut self, bytes: &'b [u8], kind: WireValueKind) -> TranscodeResult {
         let (mut key, mut value) = ("", WireValue::Bytes(&[]));
         for field in WireFields(bytes) {
             match field? {
@@ -251,15 +255,15 @@ impl<'b> WireJsonWriter<'_, 'b> {
                 _ => return Err(UndecodableMessage),
             }
         }
-        self.comma();
-        self.text(key)?;
+        self.separate();
+        self.write_text(key)?;
         self.json.push(b':');
-        self.value(value, kind)
+        self.write_value(value, kind)
     }
 
-    fn value(&mut self, value: WireValue<'b>, kind: WireValueKind) -> TranscodeResult {
+    fn write_value(&mut self, value: WireValue<'b>, kind: WireValueKind) -> TranscodeResult {
         match kind {
-            WireValueKind::Text => self.text(value.text()?),
+            WireValueKind::Text => self.write_text(value.text()?),
             WireValueKind::Bool => {
                 self.push(if value.integer()? == 0 { "false" } else { "true" });
                 Ok(())
@@ -268,14 +272,14 @@ impl<'b> WireJsonWriter<'_, 'b> {
                 self.push(&value.integer()?.to_string());
                 Ok(())
             }
-            WireValueKind::Double => self.double(value.double()?),
+            WireValueKind::Double => self.write_double(value.double()?),
             WireValueKind::Base64 => {
                 let text = Base64Display::new(value.bytes()?, &STANDARD).to_string();
-                self.text(&text)
+                self.write_text(&text)
             }
-            WireValueKind::Time => self.time(value.bytes()?),
-            WireValueKind::Json => self.raw(value.bytes()?),
-            WireValueKind::Message(message) => self.message(value.bytes()?, message),
+            WireValueKind::Time => self.write_time(value.bytes()?),
+            WireValueKind::Json => self.write_raw(value.bytes()?),
+            WireValueKind::Message(message) => self.write_message(value.bytes()?, message),
             WireValueKind::OrBool(message) => self.message_or_bool(value.bytes()?, message),
             WireValueKind::OrList(message) => {
                 self.message_or_list(value.bytes()?, message, WireValueKind::Message(message))
@@ -285,7 +289,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
     }
 
     /// A number as Go writes it: without a fraction if it has none, and with an exponent only if it is long.
-    fn double(&mut self, number: f64) -> TranscodeResult {
+    fn write_double(&mut self, number: f64) -> TranscodeResult {
         if !number.is_finite() {
             return Err(UndecodableMessage);
         }
@@ -295,7 +299,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
         Ok(())
     }
 
-    fn time(&mut self, bytes: &[u8]) -> TranscodeResult {
+    fn write_time(&mut self, bytes: &[u8]) -> TranscodeResult {
         if bytes.is_empty() {
             self.push("null");
             return Ok(());
@@ -310,11 +314,11 @@ impl<'b> WireJsonWriter<'_, 'b> {
             }
         }
         let time = Timestamp::from_second(seconds).map_err(|_| UndecodableMessage)?;
-        self.text(&time.to_string())
+        self.write_text(&time.to_string())
     }
 
     /// JSON text as a client once sent it, without the space between its parts.
-    fn raw(&mut self, bytes: &[u8]) -> TranscodeResult {
+    fn write_raw(&mut self, bytes: &[u8]) -> TranscodeResult {
         let mut raw = "";
         for field in WireFields(bytes) {
             match field? {
@@ -354,7 +358,7 @@ impl<'b> WireJsonWriter<'_, 'b> {
             }
         }
         match found {
-            Some(found) => self.message(found, message)?,
+            Some(found) => self.write_message(found, message)?,
             None => self.push(if allows { "true" } else { "false" }),
         }
         Ok(())
@@ -371,13 +375,13 @@ impl<'b> WireJsonWriter<'_, 'b> {
             }
         }
         match found {
-            _ if !list.is_empty() => self.nested(*b"[]", |writer| {
+            _ if !list.is_empty() => self.write_nested(*b"[]", |writer| {
                 list.into_iter().try_for_each(|item| {
-                    writer.comma();
-                    writer.value(item, items)
+                    writer.separate();
+                    writer.write_value(item, items)
                 })
             }),
-            Some(found) => self.message(found, message),
+            Some(found) => self.write_message(found, message),
             None => {
                 self.push("null");
                 Ok(())

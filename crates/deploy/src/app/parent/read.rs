@@ -120,7 +120,7 @@ impl Parent {
     ///
     /// # Errors
     /// It cannot be read.
-    pub async fn unlabelled(app: &App, target: &Target) -> Result<Option<LiveObject>> {
+    pub async fn read_by_name(app: &App, target: &Target) -> Result<Option<LiveObject>> {
         Ok(Self::live(app, target).await?.filter(|live| is_of_gantry(&live.raw.json())))
     }
 

@@ -13,10 +13,10 @@ use gantry_core::problem::Location;
 use gantry_yaml::{Data, MappingEntry, Span, YamlNode};
 
 impl ConfigDocumentReader<'_> {
-    pub(super) fn rules(&mut self, entry: &MappingEntry) {
+    pub(super) fn read_rules(&mut self, entry: &MappingEntry) {
         let Data::Sequence(items) = &entry.value.data else {
             let help = "write a list: - name: CRDUpgradeSafety".to_owned();
-            return self.problem(&entry.value.span, format!("{RULES} is not a list"), Some(help));
+            return self.report_problem(&entry.value.span, format!("{RULES} is not a list"), Some(help));
         };
         let mut seen: BTreeMap<String, Location> = BTreeMap::new();
         let mut order = Vec::new();
@@ -26,7 +26,7 @@ impl ConfigDocumentReader<'_> {
                 if let Some(first) = seen.get(&name) {
                     let help = format!("first defined at {first}; keep one of them");
                     let message = format!("duplicate preflight check in configuration: {name:?}");
-                    self.problem(&span, message, Some(help));
+                    self.report_problem(&span, message, Some(help));
                     continue;
                 }
                 if let SettingOrigin::File(location) = self.place(&span) {
@@ -47,12 +47,12 @@ impl ConfigDocumentReader<'_> {
         let path = format!("{RULES}[{index}]");
         if entries(item).is_none() {
             let help = text_of(item).map(|name| format!("write \"- name: {name}\""));
-            self.problem(&item.span, format!("{path} is not a mapping"), help);
+            self.report_problem(&item.span, format!("{path} is not a mapping"), help);
             return None;
         }
         let name = entry(item, "name").filter(|entry| !is_null(&entry.value));
         let Some(name) = name else {
-            self.problem(
+            self.report_problem(
                 &item.span,
                 format!("{path} has no name"),
                 Some("name the check: - name: CRDUpgradeSafety".into()),
@@ -62,7 +62,7 @@ impl ConfigDocumentReader<'_> {
         match text_of(&name.value) {
             Some(text) if !text.is_empty() => Some((text.to_owned(), name.value.span.clone())),
             _ => {
-                self.problem(&name.value.span, format!("{path}.name is not a non-empty string"), None);
+                self.report_problem(&name.value.span, format!("{path}.name is not a non-empty string"), None);
                 None
             }
         }
@@ -83,7 +83,7 @@ impl ConfigDocumentReader<'_> {
                 }
                 ("enabled", _) => {
                     let value = entry.value.to_value();
-                    self.problem(&entry.value.span, format!("{path}: {value} is not true or false"), None);
+                    self.report_problem(&entry.value.span, format!("{path}: {value} is not true or false"), None);
                 }
                 (section, Data::Mapping(_)) if SECTIONS.contains(&section) => {
                     self.remember(&steps, &entry.key_span, &entry.value.span);
@@ -94,7 +94,7 @@ impl ConfigDocumentReader<'_> {
                     rule.insert(section.into(), value);
                 }
                 (section, _) if SECTIONS.contains(&section) => {
-                    self.problem(&entry.value.span, format!("{path} is not a mapping"), None);
+                    self.report_problem(&entry.value.span, format!("{path} is not a mapping"), None);
                 }
                 _ => self.unknown_key(&path, entry, RULE_KEYS),
             }

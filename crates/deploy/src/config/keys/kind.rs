@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -103,16 +104,14 @@ impl SettingKind {
                 if items.is_empty() {
                     return Err("the list is empty".into());
                 }
-                items
-                    .iter()
-                    .try_for_each(|item| Ok(item.as_str().ok_or_else(wrong)?.parse::<OutputSpec>().map(drop)?))
+                items.iter().try_for_each(|item| check_syntax::<OutputSpec>(item.as_str().ok_or_else(wrong)?))
             }
             SettingKind::Patterns | SettingKind::Groups => {
                 let wrong = || format!("{value} is not a list of names");
                 let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
                 items.iter().try_for_each(|item| {
                     let text = item.as_str().filter(|text| !text.is_empty()).ok_or_else(wrong)?;
-                    if self == SettingKind::Groups { identity(text) } else { Ok(()) }
+                    if self == SettingKind::Groups { check_identity(text) } else { Ok(()) }
                 })
             }
             kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
@@ -162,14 +161,14 @@ impl SettingKind {
         match self {
             SettingKind::Duration => duration(text).map(drop),
             SettingKind::Color => color(text).map(drop),
-            SettingKind::Target => Ok(text.parse::<TargetSpec>().map(drop)?),
-            SettingKind::User => identity(text),
-            SettingKind::Command => Ok(text.parse::<Render>().map(drop)?),
-            SettingKind::Namespace => namespace(text),
+            SettingKind::Target => check_syntax::<TargetSpec>(text),
+            SettingKind::User => check_identity(text),
+            SettingKind::Command => check_syntax::<Render>(text),
+            SettingKind::Namespace => check_namespace(text),
             SettingKind::App => Ok(app::check_name(text)?),
-            SettingKind::Preset => preset(text),
+            SettingKind::Preset => check_preset(text),
             SettingKind::Prune => prune(text).map(drop),
-            SettingKind::PruneMax => Ok(text.parse::<PruneMax>().map(drop)?),
+            SettingKind::PruneMax => check_syntax::<PruneMax>(text),
             SettingKind::FieldManager
                 if text.chars().count() > MAX_FIELD_MANAGER || text.chars().any(char::is_control) =>
             {
@@ -197,13 +196,18 @@ impl SettingKind {
     }
 }
 
+/// Checks that `text` is a `T`.
+fn check_syntax<T: FromStr<Err: Into<String>>>(text: &str) -> Result<(), String> {
+    text.parse::<T>().map(drop).map_err(Into::into)
+}
+
 /// When to colour.
 pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
     <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["auto", "always", "never"]))
 }
 
 /// Checks the name of a preset.
-fn preset(text: &str) -> Result<(), String> {
+fn check_preset(text: &str) -> Result<(), String> {
     let names = names_of::<PresetFlag>();
     match names.iter().any(|name| name == text) {
         true => Ok(()),
@@ -273,7 +277,7 @@ pub(in crate::config) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Checks that `text` can be sent as the name of a user or group.
-fn identity(text: &str) -> Result<(), String> {
+fn check_identity(text: &str) -> Result<(), String> {
     match text.chars().find(|c| c.is_control()) {
         None => Ok(()),
         Some(character) => {
@@ -283,11 +287,11 @@ fn identity(text: &str) -> Result<(), String> {
     }
 }
 
-/// The pattern that [`namespace`] accepts, without the length limit.
+/// The pattern that [`check_namespace`] accepts, without the length limit.
 pub(in crate::config) const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Checks that `text` is a valid name for a namespace. The error says why it is not.
-pub(in crate::config) fn namespace(text: &str) -> Result<(), String> {
+pub(in crate::config) fn check_namespace(text: &str) -> Result<(), String> {
     if is_dns_label(text) {
         return Ok(());
     }

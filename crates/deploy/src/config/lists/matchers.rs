@@ -11,7 +11,7 @@ impl RuleListReader {
         if item.get("resourceMatchers").is_none() {
             let help =
                 "without matchers, the rule matches no object; to match all: resourceMatchers: [{allMatcher: {}}]";
-            self.missing(item, path, "resourceMatchers", help);
+            self.report_missing_key(item, path, "resourceMatchers", help);
         }
         let below = self.items_below(item, path, "resourceMatchers");
         below.into_iter().filter_map(|(path, item)| self.matcher(item, &path)).collect()
@@ -31,7 +31,7 @@ impl RuleListReader {
             "customResourceMatcher",
             "emptyFieldMatcher",
         ];
-        self.mapping(item, path, MATCHERS)?;
+        self.check_mapping(item, path, MATCHERS)?;
         let mut entries = item.entries();
         let (Some((name, value)), None) = (entries.next(), entries.next()) else {
             let problem = item.place.problem(format!("{path} must have exactly one matcher"));
@@ -50,7 +50,7 @@ impl RuleListReader {
             "emptyFieldMatcher" => &["path"],
             _ => &[],
         };
-        self.mapping(value, path, known)?;
+        self.check_mapping(value, path, known)?;
         Some(match name {
             "allMatcher" => Matcher::All,
             "anyMatcher" | "andMatcher" => {
@@ -66,7 +66,7 @@ impl RuleListReader {
             "notMatcher" => match value.get("matcher") {
                 Some(matcher) => Matcher::Not(Box::new(self.matcher(matcher, &format!("{path}.matcher"))?)),
                 None => {
-                    self.problem(&value.place, format!("{path} has no matcher"));
+                    self.report_problem(&value.place, format!("{path} has no matcher"));
                     return None;
                 }
             },
@@ -93,7 +93,7 @@ impl RuleListReader {
     /// A path to a field, from keys, `{allIndexes: true}`, `{index: 0}` and `{regex: ^a}`.
     pub(super) fn path(&mut self, item: &LocatedValue, path: &str, key: &str) -> Option<Vec<FieldPathStep>> {
         let Some(found) = item.get(key) else {
-            self.problem(&item.place, format!("{path} has no {key}"));
+            self.report_problem(&item.place, format!("{path} has no {key}"));
             return None;
         };
         self.steps(found, &format!("{path}.{key}"))
@@ -104,7 +104,7 @@ impl RuleListReader {
         let named = items.iter().enumerate().map(|(index, item)| (item, format!("{path}[{index}]")));
         let parts: Vec<FieldPathStep> = named.filter_map(|(item, path)| self.part(item, &path)).collect();
         if items.is_empty() {
-            self.problem(&found.place, format!("{path} is not a non-empty list of steps to a field"));
+            self.report_problem(&found.place, format!("{path} is not a non-empty list of steps to a field"));
         }
         (!items.is_empty() && parts.len() == items.len()).then_some(parts)
     }
@@ -117,7 +117,10 @@ impl RuleListReader {
             return match KeyPattern::new(&source) {
                 Ok(pattern) => Some(FieldPathStep::Matching(pattern)),
                 Err(why) => {
-                    self.problem(&found.place, format!("{path}.regex: {source:?} is not a regular expression: {why}"));
+                    self.report_problem(
+                        &found.place,
+                        format!("{path}.regex: {source:?} is not a regular expression: {why}"),
+                    );
                     None
                 }
             };

@@ -9,7 +9,7 @@ use gantry_k8s_cel::CelExpression;
 impl RuleListReader {
     pub(super) fn wait_rule(&mut self, item: &LocatedValue, path: &str) -> Option<WaitRule> {
         let known = ["supportsObservedGeneration", "conditionMatchers", "cel", "ytt", "resourceMatchers"];
-        self.mapping(item, path, &known)?;
+        self.check_mapping(item, path, &known)?;
         if let Some(ytt) = item.get("ytt") {
             let problem = ytt.key.problem(format!("{path}.ytt: gantry does not run ytt functions"));
             let help = "write conditionMatchers, or cel: {success: object.status.phase == 'Running'}";
@@ -26,12 +26,12 @@ impl RuleListReader {
             }
             (None, Some(cel)) => ReadinessTest::Expressions(Box::new(self.expressions(cel, &format!("{path}.cel"))?)),
             (Some(_), Some(cel)) => {
-                self.problem(&cel.key, format!("{path} has both conditionMatchers and cel; keep one of them"));
+                self.report_problem(&cel.key, format!("{path} has both conditionMatchers and cel; keep one of them"));
                 return None;
             }
             (None, None) => {
                 let help = "without conditionMatchers or cel, the objects of this rule would never be ready";
-                self.missing(item, path, "conditionMatchers", help);
+                self.report_missing_key(item, path, "conditionMatchers", help);
                 return None;
             }
         };
@@ -40,11 +40,11 @@ impl RuleListReader {
 
     fn condition_matcher(&mut self, item: &LocatedValue, path: &str) -> Option<ConditionMatcher> {
         let known = ["type", "status", "failure", "success", "unblockChanges", "supportsObservedGeneration", "timeout"];
-        self.mapping(item, path, &known)?;
+        self.check_mapping(item, path, &known)?;
         let timeout = self.text(item, path, "timeout").map(|text| (keys::duration(&text), text));
         let timeout = match (timeout, item.get("timeout")) {
             (Some((Err(why), _)), Some(found)) => {
-                self.problem(&found.place, format!("{path}.timeout: {why}"));
+                self.report_problem(&found.place, format!("{path}.timeout: {why}"));
                 return None;
             }
             (Some((limit, _)), _) => limit.ok(),
@@ -62,7 +62,7 @@ impl RuleListReader {
     }
 
     fn expressions(&mut self, item: &LocatedValue, path: &str) -> Option<Expressions> {
-        self.mapping(item, path, &["success", "failure", "unblockChanges"])?;
+        self.check_mapping(item, path, &["success", "failure", "unblockChanges"])?;
         self.required_text(item, path, "success")?;
         let mut compile = |key: &str| {
             let source = self.text(item, path, key)?;
@@ -70,7 +70,7 @@ impl RuleListReader {
                 (Ok(expression), _) => Some(expression),
                 (Err(why), found) => {
                     let place = found.map_or(&item.place, |found| &found.place);
-                    self.problem(place, format!("{path}.{key}: {why}"));
+                    self.report_problem(place, format!("{path}.{key}: {why}"));
                     None
                 }
             }

@@ -185,7 +185,7 @@ impl<'a> Building<'a> {
             };
             self.put(index, key);
         }
-        self.callers(&callers);
+        self.group_callers(&callers);
         self.connect();
         // The result must not depend on the order of hash maps.
         self.sets.iter_mut().for_each(|set| set.after.sort_unstable_by_key(|wait| (wait.set, wait.until)));
@@ -258,7 +258,7 @@ impl<'a> Building<'a> {
     }
 
     /// Puts admission objects and APIServices into sets, and connects them with the objects that they apply to.
-    fn callers(&mut self, indices: &[usize]) {
+    fn group_callers(&mut self, indices: &[usize]) {
         let all: Vec<((&str, &str), Vec<usize>)> =
             self.kinds.iter().map(|(kind, sets)| (*kind, sets.iter().copied().collect())).collect();
         let about = |caller: &Caller| -> Vec<usize> {

@@ -20,7 +20,7 @@ fn change(object: &Value) -> Change {
         plural: format!("{}s", reference.kind.to_lowercase()),
         namespaced: reference.namespace.is_some(),
     };
-    Change::new(desired, Ok(None), resource.into())
+    Change::undecided(desired, Ok(None), resource.into())
 }
 
 /// An object of this kind; `namespace/name`, or a name alone.

@@ -45,7 +45,7 @@ pub fn report_failure(
             // OLM keeps what is installed, without an error.
             let name = &asked.extension.name;
             context.notices.add(format!("ClusterExtension {name} selects no catalog, so OLM keeps what is installed"));
-            context.notices.resolved(entry(asked, Ok(()), Vec::new()));
+            context.notices.add_resolution(entry(asked, Ok(()), Vec::new()));
             return;
         }
         NoCandidateReason::NoEdge(in_range) => {
@@ -54,7 +54,7 @@ pub fn report_failure(
         }
         _ => found.violations.push(failing.violation()),
     }
-    context.notices.resolved(entry(asked, Err(&failure.text), path));
+    context.notices.add_resolution(entry(asked, Err(&failure.text), path));
 }
 
 struct FailedExtension<'a> {

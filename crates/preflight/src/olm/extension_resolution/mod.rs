@@ -187,7 +187,7 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
         match selected(asked, known) {
             Ok(selected) => selections.push((asked, selected)),
             Err(text) => {
-                context.notices.resolved(entry(asked, Err(&text), Vec::new()));
+                context.notices.add_resolution(entry(asked, Err(&text), Vec::new()));
                 let help = "keys and values must be valid labels; operators are In, NotIn, Exists and DoesNotExist";
                 let at = asked.extension.places.selector();
                 found.violations.push(violation(&rules::NO_BUNDLE_FOUND, asked.change, text, help.into(), at));

@@ -44,7 +44,7 @@ pub fn report_resolution(
     let steps = resolution.steps(sources);
     let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();
     found.violations.extend(resolution.automatic(&steps, leaves_alone));
-    context.notices.resolved(resolution.entry(steps));
+    context.notices.add_resolution(resolution.entry(steps));
     BundleContent {
         change: asked.change,
         bundle: resolved.bundle.name.clone(),

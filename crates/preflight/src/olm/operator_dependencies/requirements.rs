@@ -78,7 +78,7 @@ pub fn check(nodes: &OperatorChanges, served: &ServedApis, contents: &Contents) 
     let comparison = RequirementComparison { nodes, served, contents, known: OnceCell::new() };
     let mut found = ViolationsFound::default();
     let together = comparison.dependents(&mut found);
-    comparison.deployed(&together, &mut found);
+    comparison.report_unmet_requirements(&together, &mut found);
     comparison.owned_twice(&mut found);
     found
 }
@@ -182,7 +182,7 @@ impl<'a> RequirementComparison<'a> {
     }
 
     /// Reports requirements of the operators of the deploy that are not met.
-    fn deployed(&self, together: &[(&Package, &PackageBundle)], found: &mut ViolationsFound) {
+    fn report_unmet_requirements(&self, together: &[(&Package, &PackageBundle)], found: &mut ViolationsFound) {
         let after = InstalledOperators::new(self.operators_after(), Some(self.served));
         let updated: Vec<OperatorNode> = together
             .iter()

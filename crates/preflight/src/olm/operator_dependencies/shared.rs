@@ -46,7 +46,7 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
         }
         let proofs = context.proofs.clone();
         match on_cpu_thread(move || compare(&pair, &proofs)).await {
-            Some(Ok(Some(upgrade))) => objects(&upgrade, &name, &shown, context, &mut found).await,
+            Some(Ok(Some(upgrade))) => report_refused_objects(&upgrade, &name, &shown, context, &mut found).await,
             Some(Ok(None)) => {}
             Some(Err(error)) => found.unchecked.push(error),
             None => {
@@ -58,7 +58,13 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
 }
 
 /// Reports objects that the new schema refuses, even if the API server tolerates that on an update (ratcheting).
-async fn objects(upgrade: &Upgrade, name: &str, owners: &str, context: &Context<'_>, found: &mut ViolationsFound) {
+async fn report_refused_objects(
+    upgrade: &Upgrade,
+    name: &str,
+    owners: &str,
+    context: &Context<'_>,
+    found: &mut ViolationsFound,
+) {
     let selection = ObjectSelection { page_size: PAGE_SIZE, ..ObjectSelection::default() };
     let surveyed = survey_objects(upgrade, &selection, Wants { named: true, ..Wants::default() }, context).await;
     found.unchecked.extend(surveyed.error.clone());

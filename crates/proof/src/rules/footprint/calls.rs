@@ -18,7 +18,7 @@ impl<'a> FootprintReader<'a, '_> {
             && let Some(keys) = constants(entries)
         {
             match self.term(index) {
-                Term::Place(place) => keys.iter().for_each(|key| self.constant(&place, key, false)),
+                Term::Place(place) => keys.iter().for_each(|key| self.record_constant(&place, key, false)),
                 Term::Absent => return Term::Absent,
                 Term::Constant(_) | Term::Decided => {}
                 _ => self.add_unsupported("a map that it builds"),

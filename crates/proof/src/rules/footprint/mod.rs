@@ -90,7 +90,7 @@ pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root
     footprint.is_hereditary = is_paired || is_of_each(&expr);
     let root = FootprintPlace { path: Vec::new(), schema: live, desired: Some(desired), keeps };
     let mut reader = FootprintReader { root, is_root, is_paired, footprint: &mut footprint, scope: Vec::new() };
-    reader.truth(&normal(expr));
+    reader.record_condition(&normal(expr));
     if is_paired {
         // If a list fails it, two of its items fail it.
         footprint.view.kept = 2;
@@ -108,7 +108,7 @@ impl<'a> FootprintReader<'a, '_> {
     }
 
     /// Records an expression that has to be a boolean.
-    fn truth(&mut self, expr: &Expr) {
+    fn record_condition(&mut self, expr: &Expr) {
         match self.term(expr) {
             Term::Decided | Term::Constant(_) | Term::Absent => {}
             Term::Place(place) if kind(place.schema) == "boolean" => {
@@ -143,7 +143,7 @@ impl<'a> FootprintReader<'a, '_> {
             },
             Expr::Has { operand, field } => self.has(operand, field),
             Expr::Not(operand) => {
-                self.truth(operand);
+                self.record_condition(operand);
                 Term::Decided
             }
             Expr::Negate(operand) => match self.term(operand) {
@@ -158,7 +158,7 @@ impl<'a> FootprintReader<'a, '_> {
             },
             Expr::And(_) | Expr::Or(_) if self.known(expr).is_some() => Term::Decided,
             Expr::And(operands) | Expr::Or(operands) => {
-                operands.iter().for_each(|operand| self.truth(operand));
+                operands.iter().for_each(|operand| self.record_condition(operand));
                 Term::Decided
             }
             Expr::Conditional { cases, otherwise } => {
@@ -168,7 +168,7 @@ impl<'a> FootprintReader<'a, '_> {
                     match self.known(condition) {
                         Some(false) => continue,
                         Some(true) => is_always = true,
-                        None => self.truth(condition),
+                        None => self.record_condition(condition),
                     }
                     results.push(value);
                     if is_always {
@@ -302,7 +302,7 @@ impl<'a> FootprintReader<'a, '_> {
     fn compare(&mut self, left: Term<'a>, right: Term<'a>, is_order: bool) {
         match (left, right) {
             (Term::Place(place), Term::Constant(constant)) | (Term::Constant(constant), Term::Place(place)) => {
-                self.constant(&place, &constant, is_order);
+                self.record_constant(&place, &constant, is_order);
             }
             (Term::Size(place), Term::Constant(Literal::Int(size)))
             | (Term::Constant(Literal::Int(size)), Term::Size(place)) => {
@@ -327,7 +327,7 @@ impl<'a> FootprintReader<'a, '_> {
         }
     }
 
-    fn constant(&mut self, place: &FootprintPlace<'a>, constant: &Literal, is_order: bool) {
+    fn record_constant(&mut self, place: &FootprintPlace<'a>, constant: &Literal, is_order: bool) {
         let number_or_text = matches!(kind(place.schema), "int-or-string");
         match (kind(place.schema), constant) {
             (_, Literal::Null) | ("boolean", Literal::Bool(_)) => {}
@@ -381,7 +381,9 @@ impl<'a> FootprintReader<'a, '_> {
             let value = self.term(value);
             for (item, _) in items {
                 match (&value, self.term(item)) {
-                    (Term::Place(place), Term::Constant(constant)) => self.constant(&place.clone(), &constant, false),
+                    (Term::Place(place), Term::Constant(constant)) => {
+                        self.record_constant(&place.clone(), &constant, false)
+                    }
                     (Term::Cased(place, case), Term::Constant(Literal::String(text))) => {
                         self.record_case_comparison(&place.clone(), *case, &text, |text| format!(r"\A{text}\z"));
                     }
@@ -398,7 +400,7 @@ impl<'a> FootprintReader<'a, '_> {
             (Term::Constant(constant), Some(place)) if kind(place.schema) == "array" => {
                 self.view(&place).kept += 1;
                 match item(place) {
-                    Some(item) => self.constant(&item, &constant, false),
+                    Some(item) => self.record_constant(&item, &constant, false),
                     None => self.add_unsupported("a list whose items are not described"),
                 }
             }
@@ -469,11 +471,11 @@ impl<'a> FootprintReader<'a, '_> {
         self.view(&element);
         self.scope.push((variable.clone(), element));
         if let Some(filter) = &of.filter {
-            self.truth(filter);
+            self.record_condition(filter);
         }
         let is_truth = matches!(of.kind, MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne | MacroKind::Filter);
         if is_truth {
-            self.truth(&of.body);
+            self.record_condition(&of.body);
         } else {
             self.term(&of.body);
         }

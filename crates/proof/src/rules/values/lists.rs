@@ -82,7 +82,7 @@ impl RepresentativeBuilder<'_> {
             return lists;
         }
         if view.is_paired {
-            self.miss("comparisons between the items of long lists");
+            self.record_missing("comparisons between the items of long lists");
         }
         let once = matches!(twins, Some(Twins::Items));
         let chosen = self.selections(items.len(), least, most, once).into_iter();
@@ -101,7 +101,7 @@ impl RepresentativeBuilder<'_> {
             lists.extend(first.iter().map(|item| json!([item])));
         }
         if first.len().saturating_mul(second.len()) > self.most {
-            self.miss("too many combinations of items");
+            self.record_missing("too many combinations of items");
         }
         // Twins first: most rules that compare items require them to differ.
         let twins = first.iter().map(|item| (item, item));
@@ -129,7 +129,7 @@ impl RepresentativeBuilder<'_> {
                 next.extend((from..count).take(left).map(|index| [&chosen[..], &[index]].concat()));
             }
             if next.len() >= self.most {
-                self.miss("too many combinations of items");
+                self.record_missing("too many combinations of items");
                 // Keep some of each: the same thing several times, and a sample of the others.
                 if !once {
                     all.extend((0..count).map(|index| vec![index; most.max(2)]));

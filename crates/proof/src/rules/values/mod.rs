@@ -52,7 +52,7 @@ impl<'t> RepresentativeBuilder<'t> {
         let mut kept = Vec::new();
         for value in values {
             let Some(room) = self.room.checked_sub(kw::weight(&value)) else {
-                self.miss("values too large to build");
+                self.record_missing("values too large to build");
                 break;
             };
             self.room = room;
@@ -61,7 +61,7 @@ impl<'t> RepresentativeBuilder<'t> {
         kept
     }
 
-    fn miss(&mut self, why: impl Into<String>) {
+    fn record_missing(&mut self, why: impl Into<String>) {
         self.missing.get_or_insert_with(|| why.into());
     }
 
@@ -93,7 +93,7 @@ impl<'t> RepresentativeBuilder<'t> {
                 _ => self.objects(schema, view),
             },
             _ => {
-                self.miss("a value without a type");
+                self.record_missing("a value without a type");
                 vec![json!("a"), json!(1), json!({})]
             }
         }
@@ -106,7 +106,7 @@ impl<'t> RepresentativeBuilder<'t> {
         let most = (view.kept as u64).max(beyond).max(min);
         let most = max.map_or(most, |max| most.min(max));
         if most > ITEMS {
-            self.miss("lists or maps that are too long to try");
+            self.record_missing("lists or maps that are too long to try");
         }
         let cut = |n: u64| usize::try_from(n.min(ITEMS)).unwrap_or(0);
         (cut(min), cut(most))

@@ -10,7 +10,7 @@ use gantry_schema::{Schema, as_stored};
 impl RepresentativeBuilder<'_> {
     pub(super) fn integers(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         if schema.get("multipleOf").is_some() {
-            self.miss("multipleOf");
+            self.record_missing("multipleOf");
         }
         let reach = i64::try_from(view.compared_with).unwrap_or(8).clamp(0, 8) + 1;
         let bounds = bounds(schema).into_iter().map(|bound| bound as i64);
@@ -40,7 +40,7 @@ impl RepresentativeBuilder<'_> {
 
     pub(super) fn fractions(&mut self, schema: &Value, view: &RuleView) -> Vec<Value> {
         if schema.get("multipleOf").is_some() {
-            self.miss("multipleOf");
+            self.record_missing("multipleOf");
         }
         let mut marks: Vec<f64> = view.fractions.clone();
         // For an integer, the server truncates the bound.

@@ -16,7 +16,7 @@ impl RepresentativeBuilder<'_> {
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         if view.keys.is_some() || view.items.is_some() {
-            self.miss("an object that a rule uses as a map");
+            self.record_missing("an object that a rule uses as a map");
         }
         // For each field in the view: absent, or one of its values.
         let mut choices: Vec<(&String, Vec<Option<Value>>)> = Vec::new();
@@ -35,7 +35,7 @@ impl RepresentativeBuilder<'_> {
         // The more fields an object has, the fewer combinations are built.
         let chosen = combinations(&counts, self.most.min(CHOSEN / counts.len().max(1)));
         if chosen.len() < counts.iter().fold(1, |all, count| all.saturating_mul(*count)) {
-            self.miss("too many combinations of values");
+            self.record_missing("too many combinations of values");
         }
         self.keep_what_fits(chosen.into_iter().map(made))
     }

@@ -22,7 +22,7 @@ impl RepresentativeBuilder<'_> {
         }
         let special = ["date", "date-time", "datetime", "duration", "byte"];
         if set.formats.iter().any(|format| special.contains(&format.as_str())) && !patterns.is_empty() {
-            self.miss("a string that rules see as a time or as bytes");
+            self.record_missing("a string that rules see as a time or as bytes");
         }
         let mut found = self.words(&set, view);
         found.extend(self.unreadable(schema, &set));
@@ -53,7 +53,7 @@ impl RepresentativeBuilder<'_> {
         let patterns = self.budget.patterns();
         let found = candidates.iter().find(|text| set.contains_by(text, &patterns) == Ok(true));
         if found.is_none() {
-            self.miss("a string that rules cannot read although it has its format");
+            self.record_missing("a string that rules cannot read although it has its format");
         }
         found.map(|text| (*text).to_owned())
     }
@@ -66,7 +66,7 @@ impl RepresentativeBuilder<'_> {
             match set.contains_by(word, &patterns) {
                 Ok(true) => found.push(word.clone()),
                 Ok(false) => {}
-                Err(why) => self.miss(why),
+                Err(why) => self.record_missing(why),
             }
         }
         found
@@ -79,7 +79,7 @@ impl RepresentativeBuilder<'_> {
             Ok(Some(text)) => vec![(Vec::new(), text)],
             Ok(None) => return Vec::new(),
             Err(why) => {
-                self.miss(why);
+                self.record_missing(why);
                 return Vec::new();
             }
         };
@@ -114,12 +114,12 @@ impl RepresentativeBuilder<'_> {
                     match self.member(set, patterns, &part, but) {
                         Ok(Some(text)) => split.push((part, text)),
                         Ok(None) => {}
-                        Err(why) => self.miss(why),
+                        Err(why) => self.record_missing(why),
                     }
                 }
             }
             if split.len() > CELLS {
-                self.miss("too many kinds of strings");
+                self.record_missing("too many kinds of strings");
                 split.truncate(CELLS);
             }
             parts = split;
@@ -133,7 +133,7 @@ impl RepresentativeBuilder<'_> {
                     Ok(Some(text)) => found.push(text),
                     Ok(None) => break,
                     Err(why) => {
-                        self.miss(why);
+                        self.record_missing(why);
                         break;
                     }
                 }
