@@ -14,11 +14,12 @@ use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::versions::VERSIONED;
 use gantry_deploy::config::{Settings, key};
 use gantry_deploy::plan::filter::Filter;
+use gantry_deploy::plan::not_honoured::{self, NotHonoured};
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{
     self, Change, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
-    only_defaults, owner, rebase, records, refusals, storage_classes, strategy,
+    only_defaults, owner, rebase, records, refusals, storage_classes,
 };
 use gantry_olm::content::Catalogs;
 use gantry_preflight::crd_upgrade_safety;
@@ -111,7 +112,7 @@ pub async fn plan_and_check(
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target).await;
     only_defaults::mark(&plan, &mut conflicts, target).await;
-    let strategy::NotHonoured { blocks, notices: left_out } = strategy::not_honoured(&plan);
+    let NotHonoured { blocks, notices: left_out } = not_honoured::find_not_honoured(&plan);
     let (autoscaled, classes) =
         futures::join!(autoscaled::notices(&plan, target), storage_classes::notices(&plan, target));
     let mut notices: Vec<Problem> = notices

@@ -11,9 +11,9 @@ use kube::Config;
 use kube::client::Body;
 use tokio::sync::mpsc;
 
-use super::connect::certificates_of;
 use super::errors::{chain, io_words, words};
 use super::kubeconfig::ProcessEnvironment;
+use super::prepared_client::certificates_of;
 use super::{client, proxy};
 use gantry_core::bounded;
 use gantry_core::problem::Problem;

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use super::apply::{self, ApplyRequest};
+use super::apply;
+use super::apply_request::{self, ApplyRequest};
 use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
@@ -73,7 +74,7 @@ async fn taken_over(
     }
     if !owners.given_up().is_empty() {
         owners.strip(&mut next);
-        let namespace = apply::namespace_of(apply, default_namespace);
+        let namespace = apply_request::namespace_of(apply, default_namespace);
         let patch = patch_to(&live.value(), &next, pin);
         let path = resource.path(namespace, Some(&object.name));
         let call = ApiRequest {
@@ -128,7 +129,7 @@ pub async fn dry_run_create(
 ) -> Result<(), DryRunError> {
     let Apply { resource, object, field_manager, .. } = apply;
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
-    let body = apply::body(apply, namespace, None)
+    let body = apply_request::body(apply, namespace, None)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     let uri = format!(
         "{}?fieldManager={}&fieldValidation=Ignore&dryRun=All",

@@ -1,15 +1,16 @@
 //! A cluster, through its API server.
 //!
-//! There is one module for each step. `connect` builds a `client` from `kubeconfig`, environment, `proxy` and
-//! `credentials` (from a file or a `plugin`). `transport` sends one request, and is the only module that does. `errors`
-//! and `refusals` describe in one line why a request failed. `read`, `list`, `discover` and `apply` are the operations
-//! of a deploy; `service` and `log` reach other servers through the API server. Objects stay JSON text throughout;
-//! `json` extracts only the few fields that a step needs.
+//! There is one module for each step. `connect` builds a `client` from what `prepared_client` makes of `kubeconfig`,
+//! environment and `proxy`, with `credentials` (from a file or a `plugin`). `transport` sends one request, and is the
+//! only module that does. `errors` and `refusals` describe in one line why a request failed. `read`, `list`, `discover`
+//! and `apply` are the operations of a deploy; `service` and `log` reach other servers through the API server. Objects
+//! stay JSON text throughout; `json` extracts only the few fields that a step needs.
 //!
 //! Every future here can be dropped between two polls. A read has no side effects; a write is one request, which the
 //! server carries out completely or not at all.
 
 mod apply;
+mod apply_request;
 mod client;
 mod connect;
 mod credentials;
@@ -28,6 +29,7 @@ mod log;
 mod metadata;
 mod page;
 mod plugin;
+mod prepared_client;
 mod protobuf;
 mod proxy;
 mod read;

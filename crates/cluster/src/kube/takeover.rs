@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 
 use super::apply::{self, FreshSchemas};
+use super::apply_request;
 use super::dry_run;
 use super::json;
 use super::request::{ApiRequest, Payload, RequestError};
@@ -54,7 +55,7 @@ pub async fn apply(
 
 impl ObjectWriter<'_> {
     fn namespace<'a>(&'a self, apply: &Apply<'a>) -> Option<&'a str> {
-        apply::namespace_of(apply, self.default_namespace)
+        apply_request::namespace_of(apply, self.default_namespace)
     }
 
     async fn write(&self, apply: &Apply<'_>) -> Result<LiveObject, ApplyError> {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::apply::ApplyRequest;
+use super::apply_request::ApplyRequest;
 use super::json;
 use super::request::{ApiRequest, RequestError};
 use super::transport::Transport;

@@ -12,6 +12,7 @@ pub mod kapp;
 pub mod label;
 pub mod last_applied;
 pub mod members;
+mod not_recorded;
 pub mod parent;
 pub mod parts;
 mod unserved;

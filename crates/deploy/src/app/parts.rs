@@ -16,12 +16,10 @@ use serde_json::json;
 use super::config_map::{ConfigMap, not_as_written};
 use super::inventory::{MOST_PARTS, MemberLines};
 use super::members::{self, AppObject};
-use super::parent::NotRecorded;
+use super::not_recorded::NotRecorded;
 use super::{App, MANAGER, config_maps};
 use gantry_cluster::patience::Patience;
-use gantry_cluster::{
-    Apply, ApplyError, Delete, DeleteError, FormerTools, ListRequest, ObjectToRead, Target, WritePrecondition,
-};
+use gantry_cluster::{Apply, ApplyError, Delete, FormerTools, ListRequest, ObjectToRead, Target, WritePrecondition};
 use gantry_core::problem::{Problem, Result};
 use gantry_core::resource::{ObjectRef, RawObject};
 
@@ -214,11 +212,7 @@ pub(crate) async fn delete_unnamed_parts(
         let (uid, resource_version) = (&facts.uid, &facts.resource_version);
         let delete = Delete { resource: &resource, object, uid, resource_version, foreground: false };
         target.delete(&delete).await.map_err(|error| {
-            let why = match &error {
-                DeleteError::Changed => "it changed after it was read",
-                DeleteError::NotYet(problem) | DeleteError::Refused(problem) => problem.message.as_str(),
-            };
-            Problem::new(format!("{object} could not be deleted: {why}")).help("run the same command again")
+            Problem::new(format!("{object} could not be deleted: {error}")).help("run the same command again")
         })?;
     }
     Ok(())

@@ -7,8 +7,8 @@ use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ApplyOptions;
 use super::deletion_watches::DeletionWatches;
+use super::options::ApplyOptions;
 use crate::app::PART_OF;
 use crate::plan::graph::ApplyStep;
 use crate::plan::removal::Removal;

@@ -8,9 +8,11 @@
 mod applied;
 pub mod delete;
 mod deletion_watches;
+mod events;
 mod logs;
 mod observe;
 mod one;
+mod options;
 mod ready;
 mod schedule;
 mod served;
@@ -28,97 +30,20 @@ use tokio::time::Instant;
 use crate::plan::graph::ApplyStep;
 use crate::plan::{Action, Change, Plan, strategy};
 use crate::readiness::Readiness;
-use crate::readiness::rules::WaitRule;
 pub use applied::Applied;
+pub use events::{ApplyEvent, Unready, Waiting};
 use gantry_cluster::patience::help_with_webhook;
 use gantry_cluster::{IN_FLIGHT, Lacking, Target};
 use gantry_core::finding::ApplyResult;
 use gantry_core::problem::Problem;
-use gantry_core::resource::{LiveObject, ObjectRef};
 use gantry_core::text;
 use observe::Observer;
 pub use one::{NotWritten, WrittenObject, apply_one};
+pub use options::ApplyOptions;
 pub use ready::Reached;
 use ready::{AwaitedObject, Waited};
 use schedule::Schedule;
 use stopped::Stopped;
-
-/// How to write.
-#[derive(Debug, Clone)]
-pub struct ApplyOptions {
-    /// The name that owns the written fields.
-    pub field_manager: String,
-    /// Whether fields of other managers are taken over instead of refused.
-    pub force_conflicts: bool,
-    /// Whether marks of written objects are kept for the record of an app: see [`WrittenObject::mark`].
-    pub marks: bool,
-    /// Continues with objects that do not need one that failed: see [`Stopped`]. After a failure nothing is deleted in
-    /// any case.
-    pub keep_going: bool,
-    /// Also waits for CRDs that the plan has no objects of.
-    pub awaits_all_crds: bool,
-    /// The time limit until the applied CRDs are served.
-    pub established_timeout: Duration,
-    /// How long to retry writing an object while a webhook does not answer.
-    pub apply_timeout: Duration,
-    /// The time limit until an object that is replaced is gone.
-    pub delete_timeout: Duration,
-    /// The time limit until the written objects are ready; `None` not to wait.
-    pub ready_timeout: Option<Duration>,
-    /// The time limit until unchanged objects that others wait for by a written rule are ready; `None` not to wait.
-    pub rules_timeout: Option<Duration>,
-    /// The time limit for each single object; `None` for no separate limit.
-    pub resource_timeout: Option<Duration>,
-    /// Shows the logs of Pods that are not ready.
-    pub shows_logs: bool,
-    /// APIServices count as ready even if their API does not answer.
-    pub ignores_api_services: bool,
-    /// Reports what is awaited and why, for progress output.
-    pub shows_waits: bool,
-    /// Wait rules, which take precedence over the readiness of a kind.
-    pub wait_rules: Vec<WaitRule>,
-    /// A change that was written before all others: its index and the live object.
-    pub written: Option<(usize, LiveObject)>,
-}
-
-/// An event while the plan is written, for progress output.
-#[derive(Debug, Clone, Copy)]
-pub enum ApplyEvent<'a> {
-    /// The server could not accept an object yet, so it is tried again.
-    NotYet(&'a str),
-    /// The number of objects that are written, and of all objects to write.
-    Applied(usize, usize),
-    /// The number of CRDs that are served, and of all awaited CRDs.
-    Established(usize, usize),
-    /// The state of a wait has changed.
-    Ready(Waiting<'a>),
-}
-
-/// The progress of a wait.
-#[derive(Debug, Clone, Copy)]
-pub struct Waiting<'a> {
-    /// The index of the step whose wait it is, or the number of steps for the last wait.
-    pub step: usize,
-    /// The number of objects that are ready, and of all awaited objects.
-    pub ready: usize,
-    /// All objects that the wait is for.
-    pub total: usize,
-    /// The objects that are not ready. Only with [`ApplyOptions::shows_waits`].
-    pub unready: &'a [Unready<'a>],
-    /// The names of the objects that are written when these are ready. Only with [`ApplyOptions::shows_waits`].
-    pub held: &'a [String],
-}
-
-/// An object that is awaited and not ready.
-#[derive(Debug)]
-pub struct Unready<'a> {
-    /// Its kind, namespace and name.
-    pub object: &'a ObjectRef,
-    /// Why it is not ready: its own state, and for a workload the state of its worst Pod.
-    pub reason: String,
-    /// It will not become ready.
-    pub has_failed: bool,
-}
 
 /// The pause before an object is tried again because a webhook did not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

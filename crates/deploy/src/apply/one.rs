@@ -2,7 +2,8 @@
 
 use tokio::sync::watch;
 
-use super::{ApplyOptions, delete};
+use super::delete;
+use super::options::ApplyOptions;
 use crate::app::last_applied::Mark;
 use crate::plan::owner::{Owner, OwnerMarks};
 use crate::plan::pin::{self, Moved};

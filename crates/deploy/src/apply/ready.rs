@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::events::{ApplyEvent, Unready, Waiting};
 use super::observe::{self, ObjectObservation, Observer};
-use super::{ApplyEvent, Unready, Waiting};
 use crate::plan::storage_classes;
 use crate::plan::{Action, Change, strategy};
 use crate::readiness::rules::{ReadinessVerdict, WaitRule};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ApplyEvent;
+use super::events::ApplyEvent;
 use super::observe::{ObjectObservation, Observer};
 use crate::plan::{Action, Change};
 use crate::readiness::{self, Readiness};

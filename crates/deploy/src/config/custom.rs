@@ -124,7 +124,7 @@ pub(super) fn read(
 ) -> (Vec<CustomCheck>, Vec<Problem>) {
     let withheld = match came_along {
         true => Some(Withheld::CameWithManifests),
-        false if merged.tree.is_on(&table::ALLOW_EXEC) => None,
+        false if table::ALLOW_EXEC.is_on(&merged.tree) => None,
         false => Some(Withheld::NotAllowed),
     };
     let mut checks = Vec::new();

@@ -6,6 +6,7 @@
 mod kind;
 pub mod table;
 
+use super::located::LocatedValue;
 pub use kind::SettingKind;
 pub(super) use kind::{DNS_LABEL, check_namespace, color, duration, prune, releases, wait, wait_value};
 pub use table::KEYS;
@@ -92,6 +93,11 @@ pub struct MadeFlag {
 }
 
 impl ConfigKey {
+    /// Whether its boolean is true in a configuration.
+    pub(super) fn is_on(&self, configuration: &LocatedValue) -> bool {
+        configuration.at(self.path).and_then(LocatedValue::as_bool).unwrap_or(false)
+    }
+
     const fn new(path: &'static str, kind: SettingKind, reach: Reach) -> Self {
         ConfigKey { path, kind, reach, default: None, flag: None, made_flag: None, weakens: None, about: "" }
     }

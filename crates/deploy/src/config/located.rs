@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::keys::ConfigKey;
 use super::origin::{Layer, SettingOrigin};
 
 /// A merged value.
@@ -55,11 +54,6 @@ impl LocatedValue {
             LocatedData::Scalar(value) => value.as_bool(),
             _ => None,
         }
-    }
-
-    /// Whether the boolean of `key` is true in the configuration that this is.
-    pub(super) fn is_on(&self, key: &ConfigKey) -> bool {
-        self.at(key.path).and_then(LocatedValue::as_bool).unwrap_or(false)
     }
 
     /// The value below a dotted path of keys.

@@ -167,7 +167,7 @@ impl Settings {
 
     /// Whether the boolean of this row is true.
     pub fn is_on(&self, key: &ConfigKey) -> bool {
-        self.tree.is_on(key)
+        key.is_on(&self.tree)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::conflicts::ChangeConflicts;
 use super::published::Published;
-use super::refusals::RefusalForecaster;
+use super::refusal_forecaster::RefusalForecaster;
 use super::{Change, kinds};
 use gantry_cluster::{Described, DryRunError, RefusalCause, Refuser, deploy_tool, is_immutable};
 use gantry_core::managed_fields::{ListItemKey, ManagerEntry, MergePathStep};

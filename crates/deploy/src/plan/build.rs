@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::unchanged::{self, ObjectComparison};
 use super::{
-    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, kinds, owner, rebase,
-    rebase_rules, require_served_kinds, strategy,
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, kinds, not_honoured,
+    owner, rebase, rebase_rules, require_served_kinds, strategy,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -56,7 +56,7 @@ pub async fn build(
     let kinds::PlacedManifests { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
     // What is not written needs no kind that is served.
     unplaced.retain(|unplaced| {
-        let notice = directives::notice_if_left_out(&unplaced.manifest);
+        let notice = not_honoured::notice_if_left_out(&unplaced.manifest);
         let is_written = notice.is_none();
         notices.extend(notice);
         is_written

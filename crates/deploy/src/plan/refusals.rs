@@ -13,15 +13,14 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::conflicts::ChangeConflicts;
-use super::predicted::Writing;
 use super::published::Published;
-use super::{Action, Change, Plan, beside, invalid, kinds, managed, pin, strategy};
-use gantry_cluster::kube::KubeTarget;
+use super::refusal_forecaster::RefusalForecaster;
+use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
 use gantry_cluster::{self as cluster, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help};
 use gantry_core::manifest::Spans;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Problem, did_you_mean};
-use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource, Step};
+use gantry_core::resource::{LiveObject, ObjectRef, Resource, Step};
 use gantry_core::text;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 
@@ -246,13 +245,6 @@ fn deployed_crds(plan: &Plan) -> BTreeMap<&str, &Change> {
     crds.map(|crd| (crd.desired.object.name.as_str(), crd)).collect()
 }
 
-pub(super) struct RefusalForecaster<'a> {
-    pub plan: &'a Plan,
-    pub target: &'a Target,
-    server: &'a KubeTarget,
-    pub writing: Writing<'a>,
-}
-
 impl RefusalForecaster<'_> {
     /// Namespaces in which nothing can be created.
     async fn namespaces(&self) -> Vec<Problem> {
@@ -353,11 +345,6 @@ impl RefusalForecaster<'_> {
             problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
         }
         problems
-    }
-
-    /// What the server answers to the request that writes the change.
-    pub async fn dry_run(&self, change: &Change) -> Result<RawObject, DryRunError> {
-        pin::dry_run_once(change, self.plan, self.server, self.target).await
     }
 }
 

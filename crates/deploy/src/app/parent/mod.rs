@@ -20,7 +20,7 @@ use gantry_core::resource;
 
 pub use lock::holder;
 pub use read::{app_of, app_without_label, is_of_gantry};
-pub use write::{NotRecorded, write};
+pub use write::write;
 
 /// The label that makes an object the parent of an ApplySet.
 pub const ID_LABEL: &str = "applyset.kubernetes.io/id";

@@ -9,10 +9,11 @@ use super::{
 };
 use crate::app::config_map::ConfigMap;
 use crate::app::inventory::{self, Inventory, MemberLines};
+use crate::app::not_recorded::NotRecorded;
 use crate::app::parts::{self, Existing, InventoryParts};
 use crate::app::{App, MANAGER, SUFFIX, config_maps};
 use gantry_cluster::patience::{Patience, help_with_webhook};
-use gantry_cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, Lacking, Target, WritePrecondition};
+use gantry_cluster::{Apply, ApplyError, Delete, DeleteError, FormerTools, Target, WritePrecondition};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, RawObject};
 
@@ -76,38 +77,6 @@ impl Parent {
 
     fn pin(&self) -> WritePrecondition {
         WritePrecondition::At { uid: self.live.uid.clone(), resource_version: self.live.resource_version.clone() }
-    }
-}
-
-/// Why a record was not written.
-#[derive(Debug)]
-pub struct NotRecorded {
-    /// Why, with the next step.
-    pub problem: Problem,
-    /// A webhook that is called for the record does not answer.
-    pub lacks_webhook: bool,
-}
-
-impl From<Problem> for NotRecorded {
-    fn from(problem: Problem) -> Self {
-        NotRecorded { problem, lacks_webhook: false }
-    }
-}
-
-impl NotRecorded {
-    /// `what` says what could not be done.
-    pub async fn from_error(error: ApplyError, what: &str, target: &Target) -> Self {
-        let said = |problem: Problem| Problem { message: format!("{what}: {}", problem.message), ..problem };
-        match error {
-            ApplyError::NotYet(Lacking::Webhook, problem) => {
-                let help = help_with_webhook(&problem, target).await;
-                NotRecorded { problem: said(problem).help(help), lacks_webhook: true }
-            }
-            ApplyError::NotYet(_, problem) | ApplyError::Unknown(problem) | ApplyError::Refused(problem) => {
-                said(problem).into()
-            }
-            ApplyError::Changed | ApplyError::Conflict(_) => Problem::new(format!("{what}: it has changed")).into(),
-        }
     }
 }
 

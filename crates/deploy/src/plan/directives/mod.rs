@@ -4,19 +4,17 @@
 //! [`super::strategy`] and [`super::graph`].
 
 mod live;
-mod notices;
 mod table;
 
 use serde_json::Value;
 
 pub use live::live_exclusion;
-pub use notices::{notice_if_left_out, problems_of_change};
 #[cfg(test)]
 pub use table::DirectiveValue;
 use table::{ARGO_HOOK, ARGO_OPTIONS, DirectiveSyntax, HELM_DELETE_POLICY, HELM_HOOK};
 pub use table::{ARGO_WAVE, DIRECTIVES, Directive, HELM_WEIGHT};
 
-use super::strategy::DeployStrategy;
+use super::deploy_strategy::DeployStrategy;
 use crate::app::members::LiveMetadata;
 use gantry_core::manifest::Manifest;
 use gantry_core::text;

@@ -1,0 +1,241 @@
+//! The configuration of a client, from a context of the kubeconfig or from the service account of a Pod.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Config;
+use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError, LoadDataError};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::errors::{io_words, words};
+use super::kubeconfig::{self, ProcessEnvironment};
+use super::plugin::Plugin;
+use super::request::Peer;
+use super::{Connection, proxy};
+use gantry_core::bounded;
+use gantry_core::problem::{Error, Problem, Result, did_you_mean};
+use gantry_core::resource::is_dns_label;
+
+/// Everything that is needed to create the client.
+pub(super) struct PreparedClient {
+    pub config: Config,
+    pub peer: Peer,
+    pub plugin: Option<Plugin>,
+}
+
+impl PreparedClient {
+    /// From the service account of the Pod that gantry runs in.
+    pub fn in_cluster(connection: &Connection, surroundings: &ProcessEnvironment) -> Result<PreparedClient> {
+        if let Some(context) = &connection.context {
+            return Err(Error::usage(
+                Problem::new(format!("no kubeconfig found for context {context:?}"))
+                    .help(format!("searched in {}", kubeconfig::searched_paths(surroundings))),
+            ));
+        }
+        if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
+            return Err(Error::failed(
+                Problem::new(format!("no kubeconfig found: searched in {}", kubeconfig::searched_paths(surroundings)))
+                    .help("pass one with --kubeconfig or KUBECONFIG, or deploy to a folder with --target dir:PATH"),
+            ));
+        }
+        let mut config = Config::incluster().map_err(|error| {
+            Error::failed(
+                Problem::new(format!("the pod's service account cannot be used: {}", words(&error.to_string())))
+                    .help("is automountServiceAccountToken off? Mount a token, or pass a kubeconfig with --kubeconfig"),
+            )
+        })?;
+        config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
+        let peer = peer("in-cluster".into(), &config.cluster_url, None);
+        Ok(PreparedClient { config, peer, plugin: None })
+    }
+
+    /// From a context of the kubeconfig.
+    pub fn from_kubeconfig(
+        kubeconfig: &Kubeconfig,
+        connection: &Connection,
+        surroundings: &ProcessEnvironment,
+    ) -> Result<PreparedClient> {
+        let asked = connection.context.is_some();
+        let name =
+            match connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
+                Some(name) => name,
+                None => {
+                    let help = format!("choose one with --context: {}", known_contexts(kubeconfig));
+                    return Err(Error::failed(Problem::new("the kubeconfig sets no current-context").help(help)));
+                }
+            };
+        let context =
+            kubeconfig.contexts.iter().find(|context| context.name == name).and_then(|named| named.context.clone());
+        let Some(context) = context else {
+            let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
+            let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
+            let from = if asked { "" } else { " (its current-context)" };
+            let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name))).help(
+                match asked && name.contains([',', '*', '?']) {
+                    true => format!(
+                        "only check, diff and deploy accept several contexts; known: {}",
+                        known_contexts(kubeconfig)
+                    ),
+                    false => format!("known: {}", known_contexts(kubeconfig)),
+                },
+            );
+            return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
+        };
+        let missing = |what: &str, missing: &str| {
+            Error::failed(Problem::new(format!(
+                "context {:?} names {what} {:?}, which the kubeconfig does not have",
+                words(&name),
+                words(missing)
+            )))
+        };
+        let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
+        let cluster =
+            cluster.and_then(|named| named.cluster.clone()).ok_or_else(|| missing("cluster", &context.cluster))?;
+        let user = context.user.clone().filter(|user| !user.is_empty());
+        let auth = match &user {
+            None => AuthInfo::default(),
+            Some(user) => {
+                let named = kubeconfig.auth_infos.iter().find(|named| &named.name == user);
+                named.ok_or_else(|| missing("user", user))?.auth_info.clone().unwrap_or_default()
+            }
+        };
+        let peer = Peer { context: name, user, ..Peer::default() };
+        let mut prepared =
+            prepare(&context.cluster, cluster, auth, peer, connection, surroundings).map_err(Error::failed)?;
+        if let Some(namespace) = context.namespace.filter(|namespace| !namespace.is_empty()) {
+            if !is_dns_label(&namespace) {
+                let context = words(&prepared.peer.context);
+                let message =
+                    format!("context {context:?} names namespace {:?}, which is not a valid name", words(&namespace));
+                let help = "a namespace is at most 63 lower case letters, digits and -, starting and ending with a letter or digit";
+                return Err(Error::failed(Problem::new(message).help(help)));
+            }
+            prepared.config.default_namespace = namespace;
+        }
+        Ok(prepared)
+    }
+}
+
+/// The names of the contexts, for a message.
+fn known_contexts(kubeconfig: &Kubeconfig) -> String {
+    let mut names: Vec<String> = kubeconfig.contexts.iter().map(|context| words(&context.name)).collect();
+    names.sort();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn prepare(
+    cluster_name: &str,
+    mut cluster: Cluster,
+    mut auth: AuthInfo,
+    peer: Peer,
+    connection: &Connection,
+    surroundings: &ProcessEnvironment,
+) -> std::result::Result<PreparedClient, Problem> {
+    let of_cluster = format!("cluster {:?}", words(cluster_name));
+    let of_user = peer.user.as_ref().map_or_else(|| "the user".to_owned(), |user| format!("user {:?}", words(user)));
+    let not_a_url = || {
+        Problem::new(format!("the server of {of_cluster} is not a valid URL")).help(
+            "set it to https://HOST:PORT in the \
+            kubeconfig",
+        )
+    };
+    let url: http::Uri = cluster.server.as_deref().unwrap_or_default().trim().parse().map_err(|_| not_a_url())?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) || !proxy::is_whole(&url) {
+        return Err(not_a_url());
+    }
+    let authority = [&mut cluster.certificate_authority, &mut cluster.certificate_authority_data];
+    load(authority, "certificate authority", "certificate-authority", &of_cluster)?;
+    let certificate = [&mut auth.client_certificate, &mut auth.client_certificate_data];
+    load(certificate, "client certificate", "client-certificate", &of_user)?;
+    let mut key = None;
+    if auth.client_key_data.is_none() {
+        load([&mut auth.client_key, &mut key], "client key", "client-key", &of_user)?;
+    }
+    auth.client_key_data = auth.client_key_data.or(key.map(Into::into));
+
+    let for_plugin = ExecAuthCluster::try_from(&cluster)
+        .map_err(|error| unreadable(&error, &of_cluster).unwrap_or_else(not_a_url))?;
+    let timeout = connection.credentials_timeout;
+    let plugin = Plugin::prepare(&auth, &for_plugin, peer.user.as_deref(), surroundings, timeout)?;
+    let mut config = Config::new(url);
+    config.root_cert = match &for_plugin.certificate_authority_data {
+        Some(pem) => Some(certificates(pem, &of_cluster)?),
+        None => None,
+    };
+    config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), surroundings)?;
+    config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
+    config.disable_compression = cluster.disable_compression.unwrap_or(false);
+    config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
+    config.auth_info = auth;
+    let peer = self::peer(peer.context, &config.cluster_url, peer.user);
+    Ok(PreparedClient { config, peer, plugin })
+}
+
+/// Reads a file that the kubeconfig names, unless the data is inline. kube would read a pipe or `/dev/zero` forever.
+fn load(
+    [file, data]: [&mut Option<String>; 2],
+    what: &str,
+    key: &str,
+    whose: &str,
+) -> std::result::Result<(), Problem> {
+    let Some(path) = file.take().filter(|_| data.is_none()) else { return Ok(()) };
+    let bytes = bounded::read(path.as_ref()).map_err(|error| {
+        Problem::new(format!("the {what} {path} of {whose} cannot be read: {}", io_words(&error)))
+            .help(format!("check {key} in the kubeconfig"))
+    })?;
+    *data = Some(STANDARD.encode(bytes));
+    Ok(())
+}
+
+fn certificates(pem: &[u8], cluster: &str) -> std::result::Result<Vec<Vec<u8>>, Problem> {
+    certificates_of(pem).ok_or_else(|| {
+        Problem::new(format!("the certificate authority of {cluster} contains no PEM certificate"))
+            .help("check certificate-authority-data (base64 of a PEM file) or certificate-authority in the kubeconfig")
+    })
+}
+
+/// The certificates of a PEM file; `None` if it contains none, or something else.
+pub(super) fn certificates_of(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let certificates: std::result::Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(pem).map(|certificate| certificate.map(|der| der.to_vec())).collect();
+    certificates.ok().filter(|certificates| !certificates.is_empty())
+}
+
+/// Describes the server without the user information that a URL can contain.
+fn peer(context: String, url: &http::Uri, user: Option<String>) -> Peer {
+    let scheme = url.scheme_str().unwrap_or("https");
+    let port = url.port_u16().map_or(String::new(), |port| format!(":{port}"));
+    let server = format!("{scheme}://{}{port}{}", url.host().unwrap_or_default(), url.path().trim_end_matches('/'));
+    Peer { context: words(&context), server: words(&server), address: address(url), user, acts_as: None, proxy: None }
+}
+
+/// `host:port`
+pub(super) fn address(url: &http::Uri) -> String {
+    let usual = match url.scheme_str() {
+        Some("https") => 443,
+        Some("socks5") => 1080,
+        _ => 80,
+    };
+    words(&format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(usual)))
+}
+
+/// The problem if a certificate or key of the kubeconfig cannot be loaded.
+pub(super) fn unreadable(error: &KubeconfigError, whose: &str) -> Option<Problem> {
+    let (what, key, error) = match error {
+        KubeconfigError::LoadCertificateAuthority(error) => ("certificate authority", "certificate-authority", error),
+        KubeconfigError::LoadClientCertificate(error) => ("client certificate", "client-certificate", error),
+        KubeconfigError::LoadClientKey(error) => ("client key", "client-key", error),
+        _ => return None,
+    };
+    match error {
+        LoadDataError::DecodeBase64(_) => Some(
+            Problem::new(format!("{key}-data of {whose} in the kubeconfig is not base64"))
+                .help("it must be a base64-encoded PEM file"),
+        ),
+        LoadDataError::NoBase64DataOrFile => Some(
+            Problem::new(format!("the kubeconfig has no {what} for {whose}")).help(format!("set {key}-data or {key}")),
+        ),
+        // The files have been read already.
+        LoadDataError::ReadFile(..) => None,
+    }
+}
