@@ -7,6 +7,7 @@ use crate::generator::{self, Random};
 use crate::support::{Api, control_plane, eventually, isolated};
 use crate::validator::{run_length, seed};
 use gantry_core::resource::Step;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ fn values_that_an_apply_cannot_parse_are_those_of_the_server() {
             }
             // An apply is parsed as YAML, which has no negative zero.
             let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
-            let found = typed::unreadable(&schema, &object, Duplicates::Refused);
+            let found = typed::unreadable(&schema, &object, Duplicates::Refused, KubernetesRelease::default());
             same_as_server(api, &format!("{resource}/x"), &object, &found);
             found.iter().for_each(|found| *refused.entry(found.kind).or_default() += 1);
             read += fields.len();
@@ -192,11 +193,11 @@ fn values_of_built_in_kinds_that_an_apply_cannot_parse_are_those_of_the_server()
             }
             let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
             let found = if is_crd {
-                typed::unreadable_crd(&object)
+                typed::unreadable_crd(&object, KubernetesRelease::default())
             } else {
                 let schema = &definitions[format!("io.k8s.api.{group}.{kind}")];
                 assert!(schema.is_object(), "{kind} is not described");
-                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused)
+                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, KubernetesRelease::default())
             };
             let name = object["metadata"]["name"].as_str().expect("a name");
             same_as_server(api, &format!("/{prefix}/{api_version}{place}/{plural}/{name}"), &object, &found);

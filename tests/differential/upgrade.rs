@@ -14,6 +14,7 @@ use crate::generator::{self, Random};
 use crate::judges::as_live;
 use crate::support::CrdBuilder;
 use gantry_core::finding::Severity;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_preflight::Violation;
 use gantry_preflight::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
 use gantry_proof::{self as proof, Limits, NodeProof, SchemaRelation, VersionSchema};
@@ -126,7 +127,8 @@ fn pair(random: &mut Random, tally: &mut Tally) {
     let (live, desired) = (crd(&live_schema, status), generator::edited(random, &live_schema));
     let (desired_schema, desired) = (desired.clone(), crd(&desired, if random.chance(4) { !status } else { status }));
     let is_taken = |new: &Value, old: Option<&Value>| {
-        validate(new, old).is_ok_and(|outcome| outcome.refusals.is_empty() && outcome.undecided.is_empty())
+        validate(new, old, KubernetesRelease::default())
+            .is_ok_and(|outcome| outcome.refusals.is_empty() && outcome.undecided.is_empty())
     };
     let stored = as_live(&live);
     let mut updated = desired.clone();

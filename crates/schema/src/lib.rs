@@ -56,6 +56,7 @@ mod path;
 mod prune;
 pub mod ratchet;
 mod release;
+mod releases;
 mod rules;
 mod same;
 mod scale;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::crd::validate;
 use serde_json::Value;
 
@@ -43,7 +44,8 @@ impl Tally {
                 return;
             }
         };
-        let outcome = validate(new, old).unwrap_or_else(|problem| panic!("{problem}: {new}"));
+        let outcome =
+            validate(new, old, KubernetesRelease::default()).unwrap_or_else(|problem| panic!("{problem}: {new}"));
         self.undecided += usize::from(!outcome.undecided.is_empty());
         let mut balances: BTreeMap<(String, String, String), i32> = BTreeMap::new();
         for error in &outcome.refusals {

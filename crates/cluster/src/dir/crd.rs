@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use gantry_core::problem::Problem;
 use gantry_core::text::cut_quote;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::crd as server;
 
 /// Adds what the server adds when it reads a CRD, and removes what it never stores.
@@ -69,7 +70,7 @@ pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec
     }
 
     let live = live.map(established);
-    let errors = match server::validate(crd, live.as_ref()) {
+    let errors = match server::validate(crd, live.as_ref(), KubernetesRelease::default()) {
         Ok(outcome) => outcome.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect(),
         Err(unreadable) => vec![unreadable.to_string()],
     };

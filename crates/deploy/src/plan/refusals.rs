@@ -22,6 +22,7 @@ use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Problem, did_you_mean};
 use gantry_core::resource::{LiveObject, ObjectRef, Resource, Step};
 use gantry_core::text;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 
 /// The maximum number of concurrent requests.
@@ -105,7 +106,13 @@ async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) ->
     });
     let found = in_parallel(&written, |change| {
         let Some(Described { schema, definitions }) = published.schema(&change.resource) else { return Vec::new() };
-        let unreadable = typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused);
+        let unreadable = typed::unreadable_by(
+            schema,
+            definitions,
+            &change.desired.raw.value(),
+            Duplicates::Refused,
+            KubernetesRelease::default(),
+        );
         let problem = |found: TypedValueError| {
             // The server's text can quote a value, which may be secret.
             let message =
@@ -181,7 +188,7 @@ pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
             let version = defined.version(at)?;
             let schema = schemas.entry((&*crd.desired.object.name, &*version.name));
             let schema = schema.or_insert_with(|| version.schema_value().ok()).as_ref()?;
-            typed::unreadable(schema, &desired, Duplicates::Refused).into_iter().next()
+            typed::unreadable(schema, &desired, Duplicates::Refused, KubernetesRelease::default()).into_iter().next()
         };
         let mut entries = managed::entries(&live, group);
         entries.retain(|entry| entry.version != version.as_str());

@@ -10,6 +10,7 @@ use gantry_core::crd::{API_VERSION, CrdSides, steps};
 use gantry_core::merge;
 use gantry_core::resource::Step;
 use gantry_core::text;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::FieldError;
 use gantry_schema::crd;
 use gantry_schema::typed::{self, UnreadableKind};
@@ -71,13 +72,15 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
     };
     let validated = || match &live {
         Some(live) if lacks_versions && has_same_versions => {
-            to_refusals(crd::validate_same_versions(&desired, live), &desired)
+            to_refusals(crd::validate_same_versions(&desired, live, KubernetesRelease::default()), &desired)
         }
-        Some(live) if lacks_versions => match crd::validate_without_old_versions(&desired, live) {
-            Ok(Some(_)) => Vec::new(),
-            _ => to_refusals(crd::validate(&desired, read_live().as_ref()), &desired),
-        },
-        live => to_refusals(crd::validate(&desired, live.as_ref()), &desired),
+        Some(live) if lacks_versions => {
+            match crd::validate_without_old_versions(&desired, live, KubernetesRelease::default()) {
+                Ok(Some(_)) => Vec::new(),
+                _ => to_refusals(crd::validate(&desired, read_live().as_ref(), KubernetesRelease::default()), &desired),
+            }
+        }
+        live => to_refusals(crd::validate(&desired, live.as_ref(), KubernetesRelease::default()), &desired),
     };
     unreadable.then_validate(|| match known {
         Some(known) => {
@@ -96,7 +99,7 @@ struct NotParsed {
 }
 
 fn unreadable(desired: &Value) -> NotParsed {
-    let found = typed::unreadable_crd(desired);
+    let found = typed::unreadable_crd(desired, KubernetesRelease::default());
     let only_unknown = found.iter().all(|found| found.kind == UnreadableKind::Undeclared);
     let refused = found.into_iter().take(MOST).map(|found| {
         let at = found.steps();

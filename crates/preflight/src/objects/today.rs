@@ -7,6 +7,7 @@ use super::cause::{self, CausingKeyword};
 use super::compiled::CompiledVersion;
 use super::place;
 use gantry_core::resource::Step;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates, TypedValueError};
 use gantry_schema::{FieldError, ObjectValidationResult, Undecided};
@@ -22,7 +23,7 @@ pub struct Today<'v> {
 impl Today<'_> {
     /// What server-side apply cannot parse.
     pub fn unreadable(&self) -> Vec<TypedValueError> {
-        typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed)
+        typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed, KubernetesRelease::default())
     }
 
     /// Why the object cannot be created again today: see [`refused_when_created`].

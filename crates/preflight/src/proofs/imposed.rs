@@ -184,6 +184,6 @@ fn correct_node(schema: &Schema, desired: &Value, node: &mut ChangeProof) {
 
 /// The first item that server-side apply cannot identify within its list.
 fn unreadable(schema: &Value, object: &Value) -> Option<TypedValueError> {
-    let mut found = typed::unreadable(schema, object, Duplicates::Allowed).into_iter();
+    let mut found = typed::unreadable(schema, object, Duplicates::Allowed, KubernetesRelease::default()).into_iter();
     found.find(|found| found.kind == UnreadableKind::Element)
 }

@@ -14,6 +14,7 @@ use crate::node::SchemaNode;
 use crate::objectmeta::{self, MalformedFieldPolicy};
 use crate::path::LinkedPath;
 use crate::prune;
+use crate::releases;
 use crate::rules::{NoEngine, RuleWalk};
 use gantry_k8s_cel::re2::Patterns;
 
@@ -31,7 +32,7 @@ pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, error
     };
     // The root of a resource is validated like an embedded resource.
     (node.embedded, node.has_embedded) = (true, true);
-    let mut walk = DefaultsWalk { require_pruned: options.require_pruned_defaults, errors };
+    let mut walk = DefaultsWalk { options, errors };
     let root = EnclosingResource { node: &node, path: Vec::new() };
     walk.node(schema, &node, &root, true, false, path);
 }
@@ -97,12 +98,12 @@ impl<'n> EnclosingResource<'n> {
     }
 }
 
-struct DefaultsWalk<'w> {
-    require_pruned: bool,
+struct DefaultsWalk<'w, 'o> {
+    options: &'w CrdRequirements<'o>,
     errors: &'w mut Errors,
 }
 
-impl DefaultsWalk<'_> {
+impl DefaultsWalk<'_, '_> {
     fn node<'n>(
         &mut self,
         schema: &'n Props,
@@ -165,7 +166,8 @@ impl DefaultsWalk<'_> {
             return;
         }
         // First as an update that keeps the default, then as one that adds it.
-        for old in [Some(default), None] {
+        let is_validated_as_new = self.options.release >= releases::DEFAULTS_WITHOUT_OLD;
+        for old in [Some(default), None].into_iter().take(1 + usize::from(is_validated_as_new)) {
             let mut walk = RuleWalk::new();
             walk.object(node, default, old, None);
             let is_valid = walk.errors.is_empty();
@@ -180,7 +182,7 @@ impl DefaultsWalk<'_> {
     /// Validates a default that is not part of metadata. If its embedded metadata is valid, returns the default with
     /// that metadata normalized.
     fn outside_metadata(&mut self, default: &Value, node: &SchemaNode, path: &LinkedPath) -> Option<Value> {
-        if self.require_pruned {
+        if self.options.require_pruned_defaults {
             let mut pruned = default.clone();
             prune::prune_part(&mut pruned, node);
             if pruned != *default {

@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use super::{CrdValidationResult, DroppedField};
 use crate::Step;
 use crate::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 use crate::path::LinkedPath;
-use gantry_k8s_cel::gotext;
+use crate::typed;
+use gantry_k8s_cel::{KubernetesRelease, gotext};
 
 /// An error about a value at or below `path`, with a path as the server writes it: parts common to all versions are at
 /// the top level.
@@ -20,6 +22,7 @@ pub(super) fn refusal(path: &LinkedPath, error: FieldError) -> FieldError {
 pub struct Errors {
     pub list: Vec<FieldError>,
     pub undecided: Vec<Undecided>,
+    pub dropped: Vec<DroppedField>,
 }
 
 /// An error about the value at `path`.
@@ -49,6 +52,10 @@ fn steps(path: &LinkedPath, out: &mut Vec<Step>) {
 }
 
 impl Errors {
+    pub fn into_result(self) -> CrdValidationResult {
+        CrdValidationResult { refusals: self.list, undecided: self.undecided, dropped: self.dropped }
+    }
+
     fn push(&mut self, path: &LinkedPath, kind: FieldErrorKind, bad_value: Option<Value>, detail: impl Into<String>) {
         self.list.push(error(path, kind, bad_value, detail.into()));
     }
@@ -68,6 +75,15 @@ impl Errors {
         let mut at = Vec::new();
         steps(path, &mut at);
         self.undecided.push(Undecided { path: path.field(), at, rule: rule.to_owned(), reason: reason.to_owned() });
+    }
+
+    /// Records the fields that no known release has as questions: a newer one can have them.
+    pub fn open_unknown_fields(&mut self, crd: &Value, release: KubernetesRelease) {
+        for field in typed::undeclared_crd_fields(crd) {
+            let newest = KubernetesRelease::NEWEST_KNOWN;
+            let reason = format!("unknown in {newest}, the newest release known here, but the server has {release}");
+            self.undecided.push(Undecided { path: field.path, at: field.at, rule: String::new(), reason });
+        }
     }
 
     pub fn required(&mut self, path: &LinkedPath, detail: impl Into<String>) {

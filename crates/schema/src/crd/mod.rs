@@ -26,6 +26,7 @@ mod conversion;
 mod cost;
 mod decode;
 mod defaults;
+mod disabled;
 mod found;
 mod model;
 mod options;
@@ -48,6 +49,8 @@ use self::options::CrdRequirements;
 use super::error::{FieldError, Undecided};
 use super::objectmeta;
 use super::path::LinkedPath;
+use crate::Step;
+use gantry_k8s_cel::KubernetesRelease;
 
 /// A CRD that the server cannot decode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,23 +80,59 @@ pub struct CrdValidationResult {
     /// Questions that could not be decided. If there are any, an empty list of refusals does not mean that the server
     /// accepts the CRD.
     pub undecided: Vec<Undecided>,
+    /// The fields that the server knows but removes before it validates and stores the CRD, because the feature is not
+    /// enabled by default in its release. They have no effect, and a comparison with the live CRD always shows them.
+    pub dropped: Vec<DroppedField>,
 }
 
-/// Validates a CRD (`apiextensions.k8s.io/v1`): a create, or, with `old`, an update of that live CRD.
+/// A field of a CRD that the server removes silently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DroppedField {
+    /// The path in the CRD as written: `spec.versions[0].selectableFields`.
+    pub path: String,
+    /// The same path as steps.
+    pub at: Vec<Step>,
+}
+
+impl DroppedField {
+    fn new(at: Vec<Step>) -> Self {
+        let mut path = String::new();
+        for step in &at {
+            match step {
+                Step::Key(key) if path.is_empty() => path.push_str(key),
+                Step::Key(key) => path.extend([".", key]),
+                Step::Index(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        Self { path, at }
+    }
+}
+
+/// Validates a CRD (`apiextensions.k8s.io/v1`) like a server of this release: a create, or, with `old`, an update of
+/// that live CRD.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate(new: &Value, old: Option<&Value>) -> Result<CrdValidationResult, UndecodableCrd> {
+pub fn validate(
+    new: &Value,
+    old: Option<&Value>,
+    release: KubernetesRelease,
+) -> Result<CrdValidationResult, UndecodableCrd> {
     // The server could decode the live CRD.
-    check(new, old.map(CrdModel::decode).transpose()?)
+    check(new, old.map(CrdModel::decode).transpose()?, release)
 }
 
 /// Validates an update that does not change `spec.versions`, which is most of a CRD: `old` can omit that field.
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_same_versions(new: &Value, old: &Value) -> Result<CrdValidationResult, UndecodableCrd> {
-    check(new, Some(CrdModel::decode_with(old, new["spec"].get("versions"))?))
+pub fn validate_same_versions(
+    new: &Value,
+    old: &Value,
+    release: KubernetesRelease,
+) -> Result<CrdValidationResult, UndecodableCrd> {
+    check(new, Some(CrdModel::decode_with(old, new["spec"].get("versions"))?), release)
 }
 
 /// Validates an update without the versions of the old CRD, which `old` can omit. Returns `None` if this decides
@@ -104,13 +143,17 @@ pub fn validate_same_versions(new: &Value, old: &Value) -> Result<CrdValidationR
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_without_old_versions(new: &Value, old: &Value) -> Result<Option<CrdValidationResult>, UndecodableCrd> {
+pub fn validate_without_old_versions(
+    new: &Value,
+    old: &Value,
+    release: KubernetesRelease,
+) -> Result<Option<CrdValidationResult>, UndecodableCrd> {
     let old = CrdModel::decode_with(old, None)?;
     // Without them, the stored versions would be derived from the missing versions.
     if old.status.stored_versions.is_empty() {
         return Ok(None);
     }
-    let outcome = check(new, Some(old))?;
+    let outcome = check(new, Some(old), release)?;
     Ok((outcome.refusals.is_empty() && outcome.undecided.is_empty()).then_some(outcome))
 }
 
@@ -130,17 +173,26 @@ pub fn validate_same_spec(new: &Value, old: &Value) -> Result<CrdValidationResul
     let mut errors = Errors::default();
     check_metadata(new, &crd, true, &mut errors);
     approval::check(&crd, Some(&old), &mut errors);
-    Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
+    Ok(errors.into_result())
 }
 
-fn check(new: &Value, old_crd: Option<CrdModel<'_>>) -> Result<CrdValidationResult, UndecodableCrd> {
+fn check(
+    new: &Value,
+    old_crd: Option<CrdModel<'_>>,
+    release: KubernetesRelease,
+) -> Result<CrdValidationResult, UndecodableCrd> {
+    let (new, dropped) = disabled::without_disabled(new, old_crd.as_ref(), release);
+    let new = &*new;
     let mut crd = CrdModel::decode(new)?;
     crd.take_status(old_crd.as_ref());
     let options = match &old_crd {
-        None => CrdRequirements::of_create(),
-        Some(old) => CrdRequirements::of_update(&crd, old),
+        None => CrdRequirements::of_create(release),
+        Some(old) => CrdRequirements::of_update(&crd, old, release),
     };
-    let mut errors = Errors::default();
+    let mut errors = Errors { dropped, ..Errors::default() };
+    if release.is_unknown() {
+        errors.open_unknown_fields(new, release);
+    }
     check_metadata(new, &crd, old_crd.is_some(), &mut errors);
     spec::check(&crd, &options, &mut errors);
     if let Some(old) = &old_crd {
@@ -156,7 +208,7 @@ fn check(new: &Value, old_crd: Option<CrdModel<'_>>) -> Result<CrdValidationResu
         let spec = LinkedPath::Name(&LinkedPath::Root, "spec");
         errors.invalid(&LinkedPath::Name(&spec, "preserveUnknownFields"), true, detail);
     }
-    Ok(CrdValidationResult { refusals: errors.list, undecided: errors.undecided })
+    Ok(errors.into_result())
 }
 
 fn check_metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
@@ -217,3 +269,5 @@ fn check_stored_versions(crd: &CrdModel, path: &LinkedPath, errors: &mut Errors)
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_releases;

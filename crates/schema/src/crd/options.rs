@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use gantry_k8s_cel::KubernetesRelease;
+
 use super::model::CrdModel;
 use super::{conversion, defaults, schema, structural};
+use crate::releases;
 
-/// The requirements of the server.
+/// The requirements of a server.
 #[derive(Clone, Debug)]
 pub struct CrdRequirements<'o> {
+    pub release: KubernetesRelease,
     pub require_recognized_review: bool,
     pub require_immutable_names: bool,
     /// Whether every version must have a schema.
@@ -30,8 +34,9 @@ pub struct CrdRequirements<'o> {
 }
 
 impl<'o> CrdRequirements<'o> {
-    pub fn of_create() -> Self {
+    pub fn of_create(release: KubernetesRelease) -> Self {
         Self {
+            release,
             require_recognized_review: true,
             require_immutable_names: false,
             require_schema: true,
@@ -47,9 +52,10 @@ impl<'o> CrdRequirements<'o> {
         }
     }
 
-    pub fn of_update(new: &'o CrdModel, old: &CrdModel) -> Self {
+    pub fn of_update(new: &'o CrdModel, old: &CrdModel, release: KubernetesRelease) -> Self {
         let old_versions = &old.conversion.review_versions;
         Self {
+            release,
             require_recognized_review: old_versions.is_empty() || conversion::has_recognized(old_versions),
             require_immutable_names: old.status.is_established,
             require_schema: all_have_schemas(old),
@@ -58,10 +64,16 @@ impl<'o> CrdRequirements<'o> {
             require_pruned_defaults: !old.schemas().any(defaults::has_unpruned),
             require_atomic_sets: !old.has_schema_with(&mut |schema| schema::non_atomic_set(schema).is_some()),
             require_map_keys: !old.has_schema_with(&mut |schema| schema::has_bad_map_keys(schema)),
-            allow_invalid_ca: allows_invalid_ca(old),
-            unchanged: unchanged(new, old),
+            allow_invalid_ca: release < releases::VALID_CA || allows_invalid_ca(old),
+            unchanged: match release >= releases::ANY_RULE_COST_IF_UNCHANGED {
+                true => unchanged(new, old),
+                false => BTreeSet::new(),
+            },
             any_rule_cost: false,
-            many_selectable: many_selectable(new, old),
+            many_selectable: match release >= releases::MANY_SELECTABLE_IF_UNCHANGED {
+                true => many_selectable(new, old),
+                false => BTreeSet::new(),
+            },
         }
     }
 

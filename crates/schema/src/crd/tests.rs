@@ -17,10 +17,11 @@ fn crd(spec: Value) -> Value {
 }
 
 fn errors(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let outcome = validate(new, old).expect("a CRD that can be read");
+    let outcome = validate(new, old, KubernetesRelease::default()).expect("a CRD that can be read");
     assert_eq!(outcome.undecided, []);
     if let Some(old) = old
-        && let Some(strict) = validate_without_old_versions(new, old).expect("a CRD that can be read")
+        && let Some(strict) =
+            validate_without_old_versions(new, old, KubernetesRelease::default()).expect("a CRD that can be read")
     {
         assert_eq!(strict, outcome);
     }
@@ -33,7 +34,7 @@ fn errors_of_same_versions(new: &Value, old: &Value) -> Vec<String> {
     old["spec"]["versions"] = new["spec"]["versions"].clone();
     let wanted = errors(new, Some(&old));
     old["spec"]["versions"] = json!([]);
-    let outcome = validate_same_versions(new, &old).expect("a CRD that can be read");
+    let outcome = validate_same_versions(new, &old, KubernetesRelease::default()).expect("a CRD that can be read");
     let found: Vec<String> = outcome.refusals.iter().map(ToString::to_string).collect();
     assert_eq!(found, wanted);
     found
@@ -149,7 +150,7 @@ fn a_cost_beyond_what_can_be_estimated_is_undecided() {
     ] {
         let mut schema = schema;
         schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
-        let outcome = validate(&crd(schema), None).expect("a CRD that can be read");
+        let outcome = validate(&crd(schema), None, KubernetesRelease::default()).expect("a CRD that can be read");
         assert_eq!(outcome.refusals, []);
         let open: Vec<&str> = outcome.undecided.iter().map(|open| open.reason.as_str()).collect();
         assert_eq!(open.len(), usize::from(reason.is_some()), "{open:?}");
@@ -340,7 +341,8 @@ fn the_live_versions_are_read_only_if_something_is_refused() {
     ] {
         let mut rest = old.clone();
         rest["spec"]["versions"] = json!([]);
-        let outcome = validate_without_old_versions(&new, &rest).expect("a CRD that can be read");
+        let outcome =
+            validate_without_old_versions(&new, &rest, KubernetesRelease::default()).expect("a CRD that can be read");
         assert_eq!(outcome.is_some(), is_decided, "{old}");
         errors(&new, Some(&old));
     }

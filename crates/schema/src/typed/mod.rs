@@ -10,9 +10,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::Step;
-use gantry_k8s_cel::Num;
+use crate::{Step, releases};
 use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, Num};
 
 /// The maximum length of a chain of `$ref`s.
 const MOST_REFERENCES: usize = 8;
@@ -70,7 +70,7 @@ impl std::fmt::Display for TypedValueError {
     }
 }
 
-/// Whether a list can contain an element twice: a live object can, a manifest cannot.
+/// Whether a list can contain an element twice: a live object can, except before 1.29, a manifest cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     /// Duplicates are allowed.
@@ -80,8 +80,14 @@ pub enum Duplicates {
 }
 
 /// The values of a custom resource that cannot be parsed by its `openAPIV3Schema`, in the order of the object.
-pub fn unreadable(schema: &Value, object: &Value, duplicates: Duplicates) -> Vec<TypedValueError> {
-    TypedWalk::find_errors(schema, None, object, duplicates, Inherited { is_resource: true, keeps_unknown: false })
+pub fn unreadable(
+    schema: &Value,
+    object: &Value,
+    duplicates: Duplicates,
+    release: KubernetesRelease,
+) -> Vec<TypedValueError> {
+    let inherited = Inherited { is_resource: true, keeps_unknown: false };
+    TypedWalk::find_errors(schema, None, object, duplicates, release, inherited)
 }
 
 /// The values of an object of a built-in kind that cannot be parsed by the schema of its kind in an OpenAPI v3
@@ -91,10 +97,11 @@ pub fn unreadable_by(
     definitions: &Value,
     object: &Value,
     duplicates: Duplicates,
+    release: KubernetesRelease,
 ) -> Vec<TypedValueError> {
     // Such a document describes the metadata too.
     let inherited = Inherited { is_resource: false, keeps_unknown: false };
-    TypedWalk::find_errors(schema, Some(definitions), object, duplicates, inherited)
+    TypedWalk::find_errors(schema, Some(definitions), object, duplicates, release, inherited)
 }
 
 /// The fields that the schema declares beside the one at `at`, which it does not declare: see [`unreadable_by`].
@@ -110,11 +117,24 @@ pub fn declared_beside<'s>(schema: &'s Value, definitions: &'s Value, at: &[Step
 }
 
 /// The values of a CustomResourceDefinition (`apiextensions.k8s.io/v1`) in a manifest that cannot be parsed, in the
-/// order of the manifest. The fields are those of the newest API server that is known here.
-pub fn unreadable_crd(crd: &Value) -> Vec<TypedValueError> {
-    let (root, definitions) = (&tables::CRD["CustomResourceDefinition"], &*tables::CRD);
+/// order of the manifest. For a release that came after the newest one that is known here, fields that no known release
+/// has are not reported: [`crate::crd::validate`] reports them as undecided.
+pub fn unreadable_crd(crd: &Value, release: KubernetesRelease) -> Vec<TypedValueError> {
+    let mut found = parse_crd(crd, release);
+    found.retain(|found| found.kind != UnreadableKind::Undeclared || !release.is_unknown());
+    found
+}
+
+/// The fields of a CustomResourceDefinition that no known release has.
+pub(crate) fn undeclared_crd_fields(crd: &Value) -> impl Iterator<Item = TypedValueError> {
+    parse_crd(crd, KubernetesRelease::NEWEST_KNOWN).into_iter().filter(|found| found.kind == UnreadableKind::Undeclared)
+}
+
+fn parse_crd(crd: &Value, release: KubernetesRelease) -> Vec<TypedValueError> {
+    let definitions = tables::crd(release);
+    let root = &definitions["CustomResourceDefinition"];
     let inherited = Inherited { is_resource: true, keeps_unknown: false };
-    TypedWalk::find_errors(root, Some(definitions), crd, Duplicates::Refused, inherited)
+    TypedWalk::find_errors(root, Some(definitions), crd, Duplicates::Refused, release, inherited)
 }
 
 /// Whether a node is a list of type `set` whose items can be objects or lists. The server accepts such a schema, but
@@ -158,6 +178,7 @@ struct TypedWalk<'o> {
     /// What `$ref`s lead to. The schema of a custom resource has none.
     definitions: Option<&'o Value>,
     duplicates: Duplicates,
+    release: KubernetesRelease,
     place: Vec<(TypedPathElement<'o>, Step)>,
     found: Vec<TypedValueError>,
 }
@@ -168,9 +189,14 @@ impl<'o> TypedWalk<'o> {
         definitions: Option<&'o Value>,
         object: &'o Value,
         duplicates: Duplicates,
+        release: KubernetesRelease,
         inherited: Inherited,
     ) -> Vec<TypedValueError> {
-        let mut walk = TypedWalk { definitions, duplicates, place: Vec::new(), found: Vec::new() };
+        let duplicates = match release >= releases::DUPLICATES_IN_LIVE {
+            true => duplicates,
+            false => Duplicates::Refused,
+        };
+        let mut walk = TypedWalk { definitions, duplicates, release, place: Vec::new(), found: Vec::new() };
         walk.value(schema, object, inherited);
         walk.found
     }
@@ -252,7 +278,8 @@ impl<'o> TypedWalk<'o> {
         for (index, item) in items.iter().enumerate() {
             let element = match list_type {
                 Some("map") => {
-                    keys_of(schema, resolve(self.definitions, &schema["items"]), item).map(TypedPathElement::Keys)
+                    let of_items = resolve(self.definitions, &schema["items"]);
+                    keys_of(schema, of_items, item, self.release).map(TypedPathElement::Keys)
                 }
                 Some("set") => match item {
                     Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
@@ -303,7 +330,12 @@ fn resolve<'s>(definitions: Option<&'s Value>, mut schema: &'s Value) -> &'s Val
 }
 
 /// The keys of an item, sorted by name, with defaults for the missing ones.
-fn keys_of<'o>(schema: &'o Value, of_items: &'o Value, item: &'o Value) -> Result<Vec<(&'o str, &'o Value)>, String> {
+fn keys_of<'o>(
+    schema: &'o Value,
+    of_items: &'o Value,
+    item: &'o Value,
+    release: KubernetesRelease,
+) -> Result<Vec<(&'o str, &'o Value)>, String> {
     let map = match item {
         Value::Object(map) => map,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
@@ -313,8 +345,16 @@ fn keys_of<'o>(schema: &'o Value, of_items: &'o Value, item: &'o Value) -> Resul
     let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
     let fields = &of_items["properties"];
     let default = |name: &str| fields.get(name)?.get("default").filter(|value| !value.is_null());
-    let mut keys: Vec<(&str, &Value)> =
-        names.iter().filter_map(|name| Some((*name, map.get(*name).or_else(|| default(name))?))).collect();
+    let key = |name: &&'o str| Some((*name, map.get(*name).or_else(|| default(name))?));
+    if release < releases::INCOMPLETE_KEYS
+        && let Some(missing) = names.iter().find(|name| key(name).is_none())
+    {
+        return Err(format!(
+            "associative list with keys has an element that omits key field {} (and doesn't have default value)",
+            gotext::quote(missing)
+        ));
+    }
+    let mut keys: Vec<(&str, &Value)> = names.iter().filter_map(key).collect();
     if keys.is_empty() && !names.is_empty() {
         let names: Vec<String> = names.iter().map(|name| gotext::quote(name)).collect();
         return Err(format!(
@@ -431,7 +471,13 @@ mod tests {
         });
         let parsed = |spec: Value| {
             let object = serde_json::json!({"kind": "Kind", "spec": spec});
-            said(unreadable_by(&definitions["Kind"], &definitions, &object, Duplicates::Refused))
+            said(unreadable_by(
+                &definitions["Kind"],
+                &definitions,
+                &object,
+                Duplicates::Refused,
+                KubernetesRelease::default(),
+            ))
         };
         let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         let fine = r#"{"ports": [{"port": 1}, {"port": 2, "protocol": null}], "labels": {"a": "b"}, "size": 1.5,
@@ -452,6 +498,24 @@ mod tests {
     }
 
     #[test]
+    fn an_item_needs_all_keys_before_1_34_and_live_lists_may_repeat_items_from_1_29() {
+        let schema = serde_json::json!({"type": "object", "properties": {"l": {"type": "array",
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"],
+            "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}}}});
+        let parsed = |object: Value, minor| {
+            said(unreadable(&schema, &object, Duplicates::Allowed, KubernetesRelease::minor(minor)))
+        };
+        let incomplete = serde_json::json!({"l": [{"a": "x"}]});
+        let omitted = "associative list with keys has an element that omits key field \"b\" (and doesn't have default \
+                       value)";
+        assert_eq!(parsed(incomplete.clone(), 33), [format!(".l: element 0: {omitted}")]);
+        assert_eq!(parsed(incomplete, 34), [""; 0]);
+        let repeated = serde_json::json!({"l": [{"a": "x", "b": "y"}, {"a": "x", "b": "y"}]});
+        assert_eq!(parsed(repeated.clone(), 28), [r#".l: duplicate entries for key [a="x",b="y"]"#]);
+        assert_eq!(parsed(repeated, 29), [""; 0]);
+    }
+
+    #[test]
     fn fields_of_a_crd_are_parsed_down_to_those_of_every_schema() {
         let crd = serde_json::json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -467,7 +531,7 @@ mod tests {
         let schema = ".spec.versions[0].schema.openAPIV3Schema";
         let rules = format!("{schema}.properties.c.x-kubernetes-validations");
         assert_eq!(
-            said(unreadable_crd(&crd)),
+            said(unreadable_crd(&crd, KubernetesRelease::default())),
             [
                 ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:1}".to_owned(),
                 ".metadata.clusterName: field not declared in schema".to_owned(),

@@ -1,11 +1,14 @@
 //! Schemas of the server itself: of the metadata of every resource, and of CustomResourceDefinitions.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Map, Value, json};
 
 use crate::keywords::{GoFieldType, KEYWORDS, RULE_FIELDS};
 use crate::objectmeta::fields::{METADATA, MetadataField, MetadataFieldType};
+use crate::releases::{OBSERVED_GENERATION, OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
 
 /// Definitions in OpenAPI documents whose values can be of several scalar types, although older servers describe them
 /// as strings. Source: `k8s.io/kube-openapi/pkg/schemaconv`
@@ -64,7 +67,38 @@ fn metadata(fields: &[MetadataField]) -> Value {
 /// The schemas of a CustomResourceDefinition and of the JSONSchemaProps in it, which refer to themselves. A field
 /// without a type can have several: `items` is a schema or a list of schemas, and is parsed later. Source: `types.go`
 /// and `types_jsonschema.go` of `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`
-pub static CRD: LazyLock<Value> = LazyLock::new(|| {
+pub fn crd(release: KubernetesRelease) -> &'static Value {
+    static CRDS: LazyLock<BTreeMap<u32, Value>> = LazyLock::new(|| {
+        let minors = KubernetesRelease::OLDEST_KNOWN.minor..=KubernetesRelease::NEWEST_KNOWN.minor;
+        minors.map(|minor| (minor, crd_definitions(KubernetesRelease::minor(minor)))).collect()
+    });
+    let known = release.clamp(KubernetesRelease::OLDEST_KNOWN, KubernetesRelease::NEWEST_KNOWN);
+    &CRDS[&known.minor]
+}
+
+fn crd_definitions(release: KubernetesRelease) -> Value {
+    let mut definitions = newest_crd_definitions();
+    for added in [&OPTIONAL_OLD_SELF, &SELECTABLE_FIELDS, &OBSERVED_GENERATION] {
+        if release < added.since {
+            remove_field(&mut definitions, added.name);
+        }
+    }
+    definitions
+}
+
+/// Removes every field of this name.
+fn remove_field(schema: &mut Value, name: &str) {
+    match schema {
+        Value::Object(map) => {
+            map.shift_remove(name);
+            map.values_mut().for_each(|value| remove_field(value, name));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_field(item, name)),
+        _ => {}
+    }
+}
+
+fn newest_crd_definitions() -> Value {
     let (text, flag, integer) = (json!({"type": "string"}), json!({"type": "boolean"}), json!({"type": "integer"}));
     let texts = list(text.clone());
     let names = fields(&["kind", "listKind", "plural", "singular"], json!({"categories": texts, "shortNames": texts}));
@@ -118,7 +152,7 @@ pub static CRD: LazyLock<Value> = LazyLock::new(|| {
         "CustomResourceDefinition": fields(&["apiVersion", "kind"], json!({"spec": spec, "status": status})),
         "JSONSchemaProps": json_schema_props(),
     })
-});
+}
 
 fn json_schema_props() -> Value {
     let keywords = KEYWORDS.iter().map(|keyword| (keyword.name.to_owned(), field(keyword.field.go_type)));

@@ -9,6 +9,7 @@ use gantry_core::crd::ConversionStrategy;
 use gantry_core::finding::ServerRefusal;
 use gantry_deploy::plan::Change;
 use gantry_deploy::plan::managed;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates};
 
 impl ValidationJob {
@@ -33,7 +34,9 @@ impl ValidationJob {
         }
         for entry in entries.iter().filter(|entry| *entry.version != *self.version.name) {
             let Some(schema) = self.definition.schema(entry.version) else { continue };
-            let problem = |object: &Value| typed::unreadable(schema, object, Duplicates::Refused).into_iter().next();
+            let problem = |object: &Value| {
+                typed::unreadable(schema, object, Duplicates::Refused, KubernetesRelease::default()).into_iter().next()
+            };
             let (whose, problem) = match problem(&live) {
                 Some(problem) => ("the live object", problem),
                 None => ("the object", problem(new)?),

@@ -1,0 +1,122 @@
+//! What older and unknown releases decide differently.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::typed::unreadable_crd;
+
+/// A valid CRD with this schema for `spec.x`.
+fn crd(x: Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "samples.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Sample", "plural": "samples"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties":
+                    {"spec": {"type": "object", "properties": {"x": x}}}}}}]},
+    })
+}
+
+fn result(new: &Value, old: Option<&Value>, minor: u32) -> CrdValidationResult {
+    validate(new, old, KubernetesRelease::minor(minor)).expect("a CRD that can be read")
+}
+
+fn errors(new: &Value, old: Option<&Value>, minor: u32) -> Vec<String> {
+    result(new, old, minor).refusals.iter().map(ToString::to_string).collect()
+}
+
+fn dropped(new: &Value, old: Option<&Value>, minor: u32) -> Vec<String> {
+    result(new, old, minor).dropped.into_iter().map(|field| field.path).collect()
+}
+
+fn unreadable(crd: &Value, minor: u32) -> Vec<String> {
+    unreadable_crd(crd, KubernetesRelease::minor(minor)).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_field_is_unknown_then_dropped_then_kept() {
+    let mut selectable = crd(json!({"type": "string"}));
+    selectable["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.missing"}]);
+    let path = "spec.versions[0].selectableFields";
+    for minor in [28, 29] {
+        assert_eq!(unreadable(&selectable, minor), [format!(".{path}: field not declared in schema")]);
+        assert_eq!(result(&selectable, None, minor), CrdValidationResult::default());
+    }
+    assert_eq!(unreadable(&selectable, 30), [""; 0]);
+    assert_eq!(dropped(&selectable, None, 30), [path]);
+    assert_eq!(errors(&selectable, None, 30), [""; 0]);
+    // The feature is enabled if the live CRD has the field.
+    assert_eq!(dropped(&selectable, Some(&selectable), 30), [""; 0]);
+    assert!(!errors(&selectable, Some(&selectable), 30).is_empty());
+    assert_eq!(dropped(&selectable, None, 31), [""; 0]);
+    assert!(!errors(&selectable, None, 31).is_empty());
+
+    let optional = crd(json!({"type": "string",
+        "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self == 'a'", "optionalOldSelf": true}]}));
+    let schema = "spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.x";
+    let path = format!("{schema}.x-kubernetes-validations[1].optionalOldSelf");
+    assert!(unreadable(&optional, 28)[0].ends_with("optionalOldSelf: field not declared in schema"));
+    assert_eq!(dropped(&optional, None, 28), [""; 0]);
+    assert_eq!(dropped(&optional, None, 29), [path]);
+    assert_eq!(errors(&optional, None, 29), [""; 0]);
+    assert_eq!(dropped(&optional, None, 30), [""; 0]);
+    assert!(errors(&optional, None, 30)[0].contains("may not be set if oldSelf is not used in rule"));
+}
+
+#[test]
+fn a_field_of_the_status_is_unknown_before_its_release() {
+    let mut crd = crd(json!({"type": "string"}));
+    crd["status"] = json!({"observedGeneration": 1});
+    assert_eq!(unreadable(&crd, 34), [".status.observedGeneration: field not declared in schema"]);
+    assert_eq!(unreadable(&crd, 35), [""; 0]);
+}
+
+#[test]
+fn unknown_fields_are_undecided_for_a_release_that_is_newer_than_the_known_ones() {
+    let mut crd = crd(json!({"type": "string", "x-new": 1}));
+    crd["spec"]["newest"] = json!(true);
+    assert_eq!(unreadable(&crd, 36).len(), 2);
+    assert_eq!(unreadable(&crd, 37), [""; 0]);
+    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 37);
+    assert_eq!(refusals, []);
+    let paths: Vec<&str> = undecided.iter().map(|open| open.path.as_str()).collect();
+    let schema = ".spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.x";
+    assert_eq!(paths, [format!("{schema}.x-new"), ".spec.newest".to_owned()]);
+    assert!(undecided[0].reason.contains("1.37"), "{}", undecided[0].reason);
+    crd["spec"]["scope"] = json!("Galaxy");
+    assert_eq!(result(&crd, None, 37).refusals.len(), 1);
+}
+
+#[test]
+fn an_invalid_ca_bundle_is_refused_on_update_from_1_31() {
+    let mut old = crd(json!({"type": "string"}));
+    old["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"name": "a", "namespace": "b", "port": 443}}}});
+    old["status"] = json!({"conditions": [{"type": "Established", "status": "True"}], "storedVersions": ["v1"]});
+    let mut new = old.clone();
+    new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = json!("Cg==");
+    assert_eq!(errors(&new, Some(&old), 30), [""; 0]);
+    assert!(errors(&new, Some(&old), 31)[0].contains("unable to load root certificates"));
+}
+
+#[test]
+fn nine_selectable_fields_that_stay_are_accepted_from_1_35() {
+    let names: Vec<String> = (0..9).map(|at| format!("f{at}")).collect();
+    let fields = names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect::<serde_json::Map<_, _>>();
+    let mut crd = crd(json!({"type": "object", "properties": fields}));
+    crd["spec"]["versions"][0]["selectableFields"] =
+        names.iter().map(|name| json!({"jsonPath": format!(".spec.x.{name}")})).collect();
+    assert_eq!(errors(&crd, Some(&crd), 35), [""; 0]);
+    assert!(errors(&crd, Some(&crd), 34)[0].contains("must have at most 8 items"));
+}
+
+#[test]
+fn a_costly_rule_in_an_unchanged_schema_is_accepted_from_1_29() {
+    let rule = json!([{"rule": "self.all(a, self.all(b, a == b))"}]);
+    let crd = crd(json!({"type": "array", "items": {"type": "string"}, "maxItems": 100,
+        "x-kubernetes-validations": rule}));
+    let is_of_rule = |error: &String| error.contains("estimated rule cost exceeds budget");
+    assert!(errors(&crd, Some(&crd), 28).iter().any(is_of_rule));
+    assert!(!errors(&crd, Some(&crd), 29).iter().any(is_of_rule));
+}
