@@ -200,10 +200,10 @@ impl Target {
 
     /// The target as one of this release of Kubernetes. A server has its own.
     pub fn with_release(mut self, release: Option<KubernetesRelease>) -> Self {
-        match &mut self {
-            Target::Kube(_) => {}
-            Target::Dir(folder) => folder.release = release.or(folder.release),
-            Target::Git(commit) => commit.release = release.or(commit.release),
+        match (&mut self, release) {
+            (Target::Dir(folder), Some(release)) => folder.set_release(release),
+            (Target::Git(commit), Some(release)) => commit.set_release(release),
+            (Target::Kube(_), _) | (_, None) => {}
         }
         self
     }
@@ -212,8 +212,8 @@ impl Target {
     pub fn describe(&self) -> String {
         match self {
             Target::Kube(target) => target.describe(),
-            Target::Dir(target) => with_release(target.describe(), target.release),
-            Target::Git(target) => with_release(target.describe(), target.release),
+            Target::Dir(target) => with_release(target.describe(), target.release()),
+            Target::Git(target) => with_release(target.describe(), target.release()),
         }
     }
 
@@ -301,8 +301,8 @@ impl Target {
     pub async fn release(&self) -> Option<KubernetesRelease> {
         match self {
             Target::Kube(server) => server.release().await,
-            Target::Dir(folder) => folder.release,
-            Target::Git(commit) => commit.release,
+            Target::Dir(folder) => folder.release(),
+            Target::Git(commit) => commit.release(),
         }
     }
 

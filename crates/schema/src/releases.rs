@@ -47,6 +47,12 @@ pub const MANY_SELECTABLE_IF_UNCHANGED: KubernetesRelease = KubernetesRelease::m
 /// The first release that validates a default also as a new value, which matters for `optionalOldSelf`.
 pub const DEFAULTS_WITHOUT_OLD: KubernetesRelease = KubernetesRelease::minor(30);
 
+/// The first release that tolerates invalid values that an update of an object leaves unchanged (gate
+/// `CRDValidationRatcheting`).
+pub const RATCHETS_OBJECTS: KubernetesRelease = KubernetesRelease::minor(30);
+/// The first release that does so in an update of the status subresource.
+pub const RATCHETS_STATUS: KubernetesRelease = KubernetesRelease::minor(33);
+
 /// The first release whose server-side apply reads live objects with duplicates in lists of type `map` or `set`.
 pub const DUPLICATES_IN_LIVE: KubernetesRelease = KubernetesRelease::minor(29);
 /// The first release whose server-side apply identifies an item in a list of type `map` without all of its keys.

@@ -16,7 +16,7 @@ use super::node::SchemaNode;
 use super::objectmeta::{self, MalformedFieldPolicy};
 use super::path::LinkedPath;
 use super::prune::{self, Defaulted, PrunedField};
-use super::release::RatchetingSupport;
+use super::releases;
 use super::rules::{self, CompileRules, RuleWalk};
 use super::scale::ScalePaths;
 use super::{delta, listtype, number};
@@ -32,7 +32,8 @@ pub struct Schema {
     /// Whether metadata is neither normalized nor validated.
     ignores_metadata: bool,
     looks_back: bool,
-    pub(crate) ratcheting: RatchetingSupport,
+    /// See [`Schema::with_release`].
+    release: KubernetesRelease,
 }
 
 /// The result of validation.
@@ -112,8 +113,14 @@ impl Schema {
     }
 
     fn new(root: SchemaNode, ignores_metadata: bool, looks_back: bool) -> Self {
-        let ratcheting = KubernetesRelease::default().into();
-        Self { root: Arc::new(root), status_subresource: false, scale: None, ignores_metadata, looks_back, ratcheting }
+        Self {
+            root: Arc::new(root),
+            status_subresource: false,
+            scale: None,
+            ignores_metadata,
+            looks_back,
+            release: KubernetesRelease::default(),
+        }
     }
 
     /// Whether some rule compares the object with its state before the update.
@@ -153,7 +160,12 @@ impl Schema {
     /// Validates updates as a server of this release does; without this, as the newest known one. The formats that an
     /// older server ignores are removed before the schema is compiled: see [`crate::drop_ignored_formats`].
     pub fn with_release(self, release: KubernetesRelease) -> Self {
-        Self { ratcheting: release.into(), ..self }
+        Self { release, ..self }
+    }
+
+    /// See [`Schema::with_release`].
+    pub fn release(&self) -> KubernetesRelease {
+        self.release
     }
 
     #[cfg(test)]
@@ -259,7 +271,7 @@ impl Schema {
         errors_block_rules: bool,
         steps: &mut u64,
     ) -> ObjectValidationResult {
-        let ratcheted = old.filter(|_| self.ratcheting.of_objects);
+        let ratcheted = old.filter(|_| self.release >= releases::RATCHETS_OBJECTS);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = ValueChecker { steps: *steps, ..ValueChecker::default() };

@@ -53,7 +53,7 @@ fn default_spec(spec: &mut Map<String, Value>) {
 /// Turns `crd` into what the server would store, or returns every reason why it would refuse it.
 ///
 /// `crd` is the merged object. Its status is taken from `live`, because a manifest cannot set it.
-pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec<String>> {
+pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value, release: KubernetesRelease) -> Result<(), Vec<String>> {
     if let Some(object) = crd.as_object_mut() {
         match live.and_then(|live| live.get("status")) {
             Some(status) => object.insert("status".into(), status.clone()),
@@ -70,7 +70,7 @@ pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value) -> Result<(), Vec
     }
 
     let live = live.map(established);
-    let errors = match server::validate(crd, live.as_ref(), KubernetesRelease::default()) {
+    let errors = match server::validate(crd, live.as_ref(), release) {
         Ok(outcome) => outcome.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect(),
         Err(unreadable) => vec![unreadable.to_string()],
     };
@@ -132,7 +132,7 @@ mod tests {
 
     /// What is stored after `desired` replaces `live`.
     fn stored(live: Option<&Value>, mut desired: Value) -> Result<Value, Vec<String>> {
-        admit_crd(live, &mut desired).map(|()| desired)
+        admit_crd(live, &mut desired, KubernetesRelease::default()).map(|()| desired)
     }
 
     #[test]

@@ -46,8 +46,6 @@ pub struct DirTarget {
     root: PathBuf,
     state: Mutex<FolderState>,
     notices: Vec<Problem>,
-    /// The release of Kubernetes that the folder stands for: the one that the user named, or that of its snapshot.
-    pub(crate) release: Option<KubernetesRelease>,
 }
 
 impl DirTarget {
@@ -68,11 +66,21 @@ impl DirTarget {
                     .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
-        let state = FolderState::open(path)?;
+        let mut state = FolderState::open(path)?;
+        state.release = snapshot::recorded_release(path);
         let notice = |link: &PathBuf| unfollowed(gantry_core::manifest::shown_text(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
-        let release = snapshot::recorded_release(path);
-        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices, release })
+        Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })
+    }
+
+    /// The release of Kubernetes that the folder stands for.
+    pub fn release(&self) -> Option<KubernetesRelease> {
+        self.state().release
+    }
+
+    /// Stands for this release.
+    pub(crate) fn set_release(&mut self, release: KubernetesRelease) {
+        self.state.get_mut().unwrap_or_else(PoisonError::into_inner).release = Some(release);
     }
 
     /// Notices about how the folder was read.
@@ -278,7 +286,7 @@ fn stored(
     let empty = Value::Object(serde_json::Map::new());
     let mut object = merge::apply(old.as_ref().unwrap_or(&empty), &intent, apply).map_err(ApplyError::Conflict)?;
     if apply.object.is_crd() {
-        crd::admit_crd(old.as_ref(), &mut object)
+        crd::admit_crd(old.as_ref(), &mut object, state.release.unwrap_or_default())
             .map_err(|errors| ApplyError::Refused(crd::refusal(&apply.object.name, &errors)))?;
     }
     if apply.object.is_secret() {

@@ -14,6 +14,7 @@ use gantry_core::manifest::{self, MAX_SOURCE_BYTES, Manifest, ManifestSource};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Error, Location, Problem, Result};
 use gantry_core::resource::Resource;
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The minimum number of applies between two scans of the whole folder. See [`FolderState::refresh_for`].
 const MIN_APPLIES_BETWEEN_SCANS: usize = 64;
@@ -25,6 +26,8 @@ pub(crate) struct FolderState {
     files: DirFiles,
     index: DirIndex,
     pub leftovers: Vec<PathBuf>,
+    /// The release of Kubernetes that the files stand for: the one that the user named, or that of their snapshot.
+    pub release: Option<KubernetesRelease>,
     /// Links to folders, which are not followed.
     pub links: Vec<PathBuf>,
     /// The names of all entries directly in the folder, in lower case, because file systems differ in whether case

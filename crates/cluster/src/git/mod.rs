@@ -33,8 +33,6 @@ pub struct GitTarget {
     notices: Vec<Problem>,
     /// See [`Repository::work_tree`].
     work_tree: Option<PathBuf>,
-    /// The release of Kubernetes that the commit stands for, if the user named one.
-    pub(crate) release: Option<KubernetesRelease>,
 }
 
 impl GitTarget {
@@ -90,14 +88,7 @@ impl GitTarget {
         }
         let state = FolderState::of_commit(files)?;
         let notices = commit.notices.iter().cloned().chain(notices).collect();
-        Ok(GitTarget {
-            commit,
-            spec: spec.clone(),
-            state,
-            notices,
-            work_tree: repository.work_tree.clone(),
-            release: None,
-        })
+        Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
 
     /// `git: main (1a2b3c4d5e6f)`
@@ -142,6 +133,16 @@ impl GitTarget {
     /// The contents of the files.
     pub(super) fn state(&self) -> &FolderState {
         &self.state
+    }
+
+    /// The release of Kubernetes that the commit stands for, if the user named one.
+    pub fn release(&self) -> Option<KubernetesRelease> {
+        self.state.release
+    }
+
+    /// Stands for this release.
+    pub(crate) fn set_release(&mut self, release: KubernetesRelease) {
+        self.state.release = Some(release);
     }
 }
 

@@ -13,7 +13,6 @@ use gantry_cluster::{Described, Gvk};
 use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_deploy::plan::{Change, Plan, Published, is_built_in};
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates};
 
 /// The objects that are validated here, each with the change that it waits for.
@@ -74,7 +73,7 @@ async fn built_in(
         if let Some(Described { schema, definitions }) = published.schema(resource) {
             described.insert(index);
             let unreadable =
-                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, KubernetesRelease::default());
+                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, context.plan.release);
             errors.extend(
                 unreadable.into_iter().map(|found| MetadataError { at: found.steps(), message: found.message }),
             );

@@ -29,7 +29,10 @@ const CRDS_SHOWN: usize = 3;
 /// What the server answers about a CRD.
 #[derive(Debug)]
 pub enum CrdAnswer {
-    Accepts,
+    /// It stores the CRD without these fields, with `[*]` for indexes.
+    Accepts {
+        dropped: Vec<String>,
+    },
     Refuses(Refusal),
 }
 
@@ -44,14 +47,11 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     }));
     let mut answers = BTreeMap::new();
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
-    let mut dropped: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {
             Some(Ok(stored)) => {
-                for field in dropped_fields(&changes[index].desired, &stored) {
-                    dropped.entry(field).or_default().push(&changes[index]);
-                }
-                answers.insert(index, CrdAnswer::Accepts);
+                let dropped = dropped_fields(&changes[index].desired, &stored).into_iter().collect();
+                answers.insert(index, CrdAnswer::Accepts { dropped });
                 continue;
             }
             Some(Err(DryRunError::Refused(refusal))) if refusal.by == Refuser::Validation => {
@@ -69,14 +69,6 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     }
     for (problem, crds) in unanswered {
         context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release));
-    }
-    for (field, crds) in dropped {
-        context.notices.add(format!(
-            "{NAME}: the server drops the field {field} of {}: Kubernetes {} does not know it, or it is switched off. The \
-             deploy works without the field, and each later one shows it as a change.",
-            name_crds(&crds),
-            context.plan.release,
-        ));
     }
     answers
 }
@@ -121,7 +113,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn name_crds(crds: &[&Change]) -> String {
+/// The names of the first few, and the number of the others.
+pub fn name_crds(crds: &[&Change]) -> String {
     let shown = crds.iter().take(CRDS_SHOWN).map(|change| text::sanitize(&change.desired.object.name).into_owned());
     let mut names: Vec<String> = shown.collect();
     if crds.len() > CRDS_SHOWN {

@@ -40,6 +40,7 @@ use self::place::Off;
 use self::server::PlannedCrdWrite;
 pub use self::switched_off::unchecked_upgrades;
 use super::entry::CheckEntry;
+use super::objects::definition::{self, ForetoldAnswer};
 use super::objects::survey::{IncompleteListReason, Surveyed};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::{UpgradedCrd, could_not_compare};
@@ -55,6 +56,7 @@ use gantry_deploy::config::ConfigReader;
 use gantry_deploy::plan::bundles::Installer;
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::{Change, Plan, upgraded_crds};
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::cluster_extension::SafetyOff;
 use gantry_proof::Limits;
 
@@ -165,24 +167,54 @@ impl Check for CrdUpgradeSafety {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
             let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-            on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &answers, &proofs))
-                .await
-                .ok_or_else(interrupted)
+            let answer = on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &answers, &proofs));
+            let (answer, dropped) = answer.await.ok_or_else(interrupted)?;
+            notify_dropped(&context, dropped);
+            Ok(answer)
         })
     }
 }
 
-/// What the server refuses in a CRD of the plan: by its own answer, or as foretold.
-fn refused_by_server(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Proofs) -> Vec<RuleViolation> {
-    if matches!(answer, Some(CrdAnswer::Accepts)) {
-        return Vec::new();
+/// What the server does with a CRD of the plan: by its own answer, or as foretold.
+#[derive(Default)]
+struct ExpectedAnswer {
+    refusals: Vec<RuleViolation>,
+    undecided: Vec<String>,
+    dropped: Vec<String>,
+}
+
+fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Proofs) -> ExpectedAnswer {
+    if let Some(CrdAnswer::Accepts { dropped }) = answer {
+        return ExpectedAnswer { dropped: dropped.clone(), ..ExpectedAnswer::default() };
     }
-    let mut found = server::validate(&crd.crd, Some(&crd.manager), proofs.known());
-    if let Some(CrdAnswer::Refuses(refusal)) = answer {
-        let desired = serde_json::from_str(&crd.crd.desired_object.json()).unwrap_or_default();
-        found.extend(dry_run::to_violations(refusal, &desired, &found));
+    let manager = Some(&*crd.manager);
+    let ForetoldAnswer { refusals, undecided, dropped } =
+        definition::validate(&crd.crd, manager, proofs.release(), proofs.known());
+    let mut refusals = server::to_violations(refusals, &crd.crd, manager);
+    match answer {
+        Some(CrdAnswer::Refuses(refusal)) => {
+            let desired = serde_json::from_str(&crd.crd.desired_object.json()).unwrap_or_default();
+            refusals.extend(dry_run::to_violations(refusal, &desired, &refusals));
+            ExpectedAnswer { refusals, ..ExpectedAnswer::default() }
+        }
+        _ => ExpectedAnswer { refusals, undecided, dropped },
     }
-    found
+}
+
+/// The fields that the server drops, each with the changes of its CRDs.
+type DroppedFields = BTreeMap<String, Vec<usize>>;
+
+/// Says which fields of CRDs have no effect.
+fn notify_dropped(context: &Context<'_>, dropped: DroppedFields) {
+    let release = context.plan.release;
+    for (field, changes) in dropped {
+        let crds: Vec<&Change> = changes.iter().map(|index| &context.plan.changes[*index]).collect();
+        context.notices.add(format!(
+            "{NAME}: the server drops the field {field} of {}: Kubernetes {release} does not support it by default. It has \
+             no effect, and each later deploy shows it as a change.",
+            dry_run::name_crds(&crds),
+        ));
+    }
 }
 
 /// The ClusterExtension that disables OLM's check of a CRD upgrade, and the field that does so.
@@ -235,6 +267,16 @@ fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) 
     let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
     let name = text::sanitize(&upgrade.name);
     context.notices.add(format!("{NAME}: whether objects of {name} suffer is unknown: {message}{help}"));
+}
+
+/// That it is unknown whether the server accepts a CRD.
+fn could_not_decide(crd: &PlannedCrdWrite, open: &str, release: KubernetesRelease) -> CouldNotCheck {
+    let desired = crd.crd.desired_object.value();
+    let name = text::sanitize(desired["metadata"]["name"].as_str().unwrap_or_default());
+    CouldNotCheck {
+        message: format!("whether Kubernetes {release} accepts the CRD {name} could not be decided: {open}"),
+        help: Some("check on a cluster with the right to patch CRDs: then the server itself is asked".to_owned()),
+    }
 }
 
 fn interrupted() -> CouldNotCheck {
@@ -309,7 +351,9 @@ impl CrdUpgradeSafety {
         let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
         let answers = dry_run::request_answers(context).await;
         let answer = on_cpu_thread(move || check.answer(&[], Vec::new(), Vec::new(), &written, &answers, &proofs));
-        match answer.await.ok_or_else(interrupted)? {
+        let (answer, dropped) = answer.await.ok_or_else(interrupted)?;
+        notify_dropped(context, dropped);
+        match answer {
             CheckResult::Checked { violations, .. } if violations.is_empty() => {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
                 Ok(CheckResult::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
@@ -399,7 +443,7 @@ impl CrdUpgradeSafety {
         written: &[PlannedCrdWrite],
         answers: &BTreeMap<usize, CrdAnswer>,
         proofs: &Proofs,
-    ) -> CheckResult {
+    ) -> (CheckResult, DroppedFields) {
         let mut violations = Vec::new();
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
@@ -418,15 +462,19 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            refused_by_server(crd, answers.get(&crd.change), proofs)
+            let ExpectedAnswer { refusals, undecided, dropped } = expect_answer(crd, answers.get(&crd.change), proofs);
+            refusals
                 .into_iter()
                 .for_each(|violation| judged.add(self.refusal_to_violation(violation, crd.is_left_to_server)));
             for violation in self.judge_new_crd(crd) {
                 judged.add(self.to_violation(WeighedViolation::new(violation, None, &self.options), None));
             }
-            judged
+            (judged, undecided, dropped)
         });
-        for (crd, judged) in written.iter().zip(refused) {
+        let mut all_dropped = DroppedFields::new();
+        for (crd, (judged, undecided, dropped)) in written.iter().zip(refused) {
+            unchecked.extend(undecided.iter().map(|open| could_not_decide(crd, open, proofs.release())));
+            dropped.into_iter().for_each(|field| all_dropped.entry(field).or_default().push(crd.change));
             let of_crd = |found| Violation { subject: crd.change.into(), ..found };
             violations.extend(judged.violations.into_iter().map(of_crd));
             judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
@@ -437,7 +485,9 @@ impl CrdUpgradeSafety {
             let (rule, source) = (rule.to_owned(), at.map(Into::into));
             Suppressed { rule, severity, count, source }
         });
-        CheckResult::Checked { violations, unchecked, coverage: covered, suppressed: suppressed.collect() }
+        let answer =
+            CheckResult::Checked { violations, unchecked, coverage: covered, suppressed: suppressed.collect() };
+        (answer, all_dropped)
     }
 
     /// What gantry's own rules report about a CRD that is created.
@@ -474,7 +524,8 @@ impl CrdUpgradeSafety {
         let mut judged =
             self.judge_compared(self.compare_with(&CrdPair::parse(live, desired)?, &prove)?, CrdEvidence::default());
         let sides = CrdSides::new(RawObject::new(desired), Some(RawObject::new(live)));
-        let refused = server::validate(&sides, None, None).into_iter();
+        let foretold = definition::validate(&sides, None, KubernetesRelease::default(), None);
+        let refused = server::to_violations(foretold.refusals, &sides, None).into_iter();
         refused.for_each(|violation| judged.add(self.refusal_to_violation(violation, false)));
         server::deduplicate(&mut judged.violations);
         Ok(judged.violations)

@@ -8,8 +8,7 @@ use super::presets::{crdify, kapp};
 use super::rule::{Rule, ViolationText};
 use super::rules::RULES;
 use crate::Violation;
-use crate::objects::definition::{self, CrdRefusal};
-use crate::proofs::ProofCache;
+use crate::objects::definition::CrdRefusal;
 use gantry_core::crd::{CrdSides, steps};
 use gantry_core::finding::Severity;
 use gantry_core::resource::Step;
@@ -73,9 +72,9 @@ pub(super) fn rule() -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.doc.name == NAME)
 }
 
-/// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
-/// an upgrade from one manifest to another.
-pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache>) -> Vec<RuleViolation> {
+/// The refusals of a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is an upgrade
+/// from one manifest to another.
+pub fn to_violations(refusals: Vec<CrdRefusal>, crd: &CrdSides, manager: Option<&str>) -> Vec<RuleViolation> {
     let Some(rule) = rule() else { return Vec::new() };
     let violation = |CrdRefusal { version, path, at, message }| RuleViolation {
         rule,
@@ -84,7 +83,7 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         node: Vec::new(),
         diagnosis: diagnosis(message, manager.and_then(|manager| kept_fields::next_step(crd, manager, &at)), at),
     };
-    definition::validate(crd, manager, known).into_iter().map(violation).collect()
+    refusals.into_iter().map(violation).collect()
 }
 
 fn diagnosis(message: String, next: Option<(String, Vec<String>)>, at: Vec<Step>) -> ViolationText {

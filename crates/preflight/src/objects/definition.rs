@@ -1,6 +1,7 @@
 //! What the API server refuses in a CRD that would be written. [`gantry_schema::crd`] validates; this file determines
 //! which CRD would be stored, and the place in the manifest of each refusal.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::FieldError;
-use gantry_schema::crd;
+use gantry_schema::crd::{self, CrdValidationResult};
 use gantry_schema::typed::{self, UnreadableKind};
 
 /// The maximum number of refusals reported for one CRD; the rest are counted.
@@ -29,9 +30,30 @@ pub struct CrdRefusal {
     pub message: String,
 }
 
-/// What the server refuses in a CRD that `manager` creates, or applies over the live one. Without a manager, the CRD is
-/// an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
-pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache>) -> Vec<CrdRefusal> {
+/// How the server will answer when a CRD is written, by gantry's own validation.
+#[derive(Debug, Clone, Default)]
+pub struct ForetoldAnswer {
+    pub refusals: Vec<CrdRefusal>,
+    /// What could not be decided: the path of a field, and why.
+    pub undecided: Vec<String>,
+    /// The fields that the server removes without a word, with `[*]` for indexes.
+    pub dropped: Vec<String>,
+}
+
+impl ForetoldAnswer {
+    fn refused(refusals: Vec<CrdRefusal>) -> Self {
+        ForetoldAnswer { refusals, ..ForetoldAnswer::default() }
+    }
+}
+
+/// How a server of this release answers when `manager` creates a CRD, or applies it over the live one. Without a
+/// manager, the CRD is an upgrade from one manifest to another. A result that is `known` from other clusters is reused.
+pub fn validate(
+    crd: &CrdSides,
+    manager: Option<&str>,
+    release: KubernetesRelease,
+    known: Option<&ProofCache>,
+) -> ForetoldAnswer {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     let read_live = || crd.live_object.as_ref().and_then(|live| read(&live.json()));
     // The versions are most of a CRD. Those of the live one are parsed only if they matter, those of the desired one
@@ -46,21 +68,22 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
         && let (Some(live), Some((_, desired))) = (&mut live, &without_versions)
         && let Some(desired) = read(desired).filter(|crd| crd["apiVersion"] == API_VERSION)
     {
-        let unreadable = unreadable(&desired);
+        let unreadable = unreadable(&desired, release);
         let stored = to_stored(live, desired, manager);
         // A live CRD with a uid was accepted by a server; one in a folder (`dir:`) need not have been.
         if stored["spec"] == live["spec"] && live["metadata"]["uid"].is_string() {
-            let validated = || to_refusals(crd::validate_same_spec(&stored, live), &stored);
+            let validated = || foretell(crd::validate_same_spec(&stored, live), &stored);
             return unreadable.then_validate(validated);
         }
     }
-    let Some(desired) = read(&crd.desired_object.json()) else { return Vec::new() };
+    let Some(desired) = read(&crd.desired_object.json()) else { return ForetoldAnswer::default() };
     if desired["apiVersion"] != API_VERSION {
         // With a live CRD, the comparison reports it.
         let is_new = crd.live_object.is_none();
-        return desired["apiVersion"].as_str().filter(|_| is_new).map(not_served).into_iter().collect();
+        let refusal = desired["apiVersion"].as_str().filter(|_| is_new).map(not_served);
+        return ForetoldAnswer::refused(refusal.into_iter().collect());
     }
-    let unreadable = unreadable(&desired);
+    let unreadable = unreadable(&desired, release);
     // Versions that are not a list are merged with those of the live CRD.
     let lacks_versions = without_versions.is_some() && desired["spec"]["versions"].is_array();
     if without_versions.is_some() && !lacks_versions {
@@ -72,20 +95,18 @@ pub fn validate(crd: &CrdSides, manager: Option<&str>, known: Option<&ProofCache
     };
     let validated = || match &live {
         Some(live) if lacks_versions && has_same_versions => {
-            to_refusals(crd::validate_same_versions(&desired, live, KubernetesRelease::default()), &desired)
+            foretell(crd::validate_same_versions(&desired, live, release), &desired)
         }
-        Some(live) if lacks_versions => {
-            match crd::validate_without_old_versions(&desired, live, KubernetesRelease::default()) {
-                Ok(Some(_)) => Vec::new(),
-                _ => to_refusals(crd::validate(&desired, read_live().as_ref(), KubernetesRelease::default()), &desired),
-            }
-        }
-        live => to_refusals(crd::validate(&desired, live.as_ref(), KubernetesRelease::default()), &desired),
+        Some(live) if lacks_versions => match crd::validate_without_old_versions(&desired, live, release) {
+            Ok(Some(answer)) => foretell(Ok(answer), &desired),
+            _ => foretell(crd::validate(&desired, read_live().as_ref(), release), &desired),
+        },
+        live => foretell(crd::validate(&desired, live.as_ref(), release), &desired),
     };
     unreadable.then_validate(|| match known {
         Some(known) => {
             let live_versions = if lacks_versions { crd.live_versions() } else { None };
-            known.refused(&desired, live.as_ref(), live_versions.as_deref(), validated)
+            known.foretold(&desired, live.as_ref(), live_versions.as_deref(), release, validated)
         }
         None => validated(),
     })
@@ -98,8 +119,8 @@ struct NotParsed {
     only_unknown: bool,
 }
 
-fn unreadable(desired: &Value) -> NotParsed {
-    let found = typed::unreadable_crd(desired, KubernetesRelease::default());
+fn unreadable(desired: &Value, release: KubernetesRelease) -> NotParsed {
+    let found = typed::unreadable_crd(desired, release);
     let only_unknown = found.iter().all(|found| found.kind == UnreadableKind::Undeclared);
     let refused = found.into_iter().take(MOST).map(|found| {
         let at = found.steps();
@@ -111,12 +132,11 @@ fn unreadable(desired: &Value) -> NotParsed {
 
 impl NotParsed {
     /// These refusals, and those of the validation, if it makes sense.
-    fn then_validate(self, validate: impl FnOnce() -> Vec<CrdRefusal>) -> Vec<CrdRefusal> {
-        let mut refused = self.refused;
-        if self.only_unknown {
-            refused.extend(validate());
-        }
-        refused
+    fn then_validate(self, validate: impl FnOnce() -> ForetoldAnswer) -> ForetoldAnswer {
+        let mut refusals = self.refused;
+        let answer = if self.only_unknown { validate() } else { ForetoldAnswer::default() };
+        refusals.extend(answer.refusals);
+        ForetoldAnswer { refusals, ..answer }
     }
 }
 
@@ -150,12 +170,12 @@ fn to_stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
 }
 
 /// The refusals of `desired` with their places.
-fn to_refusals(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> Vec<CrdRefusal> {
+fn foretell(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> ForetoldAnswer {
     let whole = |message| CrdRefusal { version: None, path: None, at: vec!["spec".into()], message };
-    let refusals = match outcome {
-        Ok(outcome) => outcome.refusals,
+    let CrdValidationResult { refusals, undecided, dropped, .. } = match outcome {
+        Ok(outcome) => outcome,
         Err(problem) => {
-            return vec![whole(format!("the API server cannot parse this CRD: {problem}"))];
+            return ForetoldAnswer::refused(vec![whole(format!("the API server cannot parse this CRD: {problem}"))]);
         }
     };
     let more = refusals.len().saturating_sub(MOST);
@@ -171,7 +191,25 @@ fn to_refusals(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, d
     if more > 0 {
         refused.push(whole(format!("the API server refuses this CRD for {more} more reasons")));
     }
-    refused
+    let undecided = undecided
+        .iter()
+        .take(MOST)
+        .map(|open| text::cut_quote(&format!("{}: {}", open.path, open.reason)).into_owned());
+    let dropped: BTreeSet<String> = dropped.iter().map(|field| path_of_any(&field.at)).collect();
+    ForetoldAnswer { refusals: refused, undecided: undecided.collect(), dropped: dropped.into_iter().collect() }
+}
+
+/// The path of a field, with `[*]` for indexes.
+fn path_of_any(steps: &[Step]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            Step::Key(key) if path.is_empty() => path.push_str(key),
+            Step::Key(key) => path.extend([".", key]),
+            Step::Index(_) => path.push_str("[*]"),
+        }
+    }
+    path
 }
 
 /// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`
@@ -233,8 +271,8 @@ fn keep_members(from: &Value, into: &mut Value) {
 }
 
 /// The message of the first refusal of a CRD that would replace a live one.
-pub fn first_refusal(crd: &CrdSides) -> Option<String> {
-    validate(crd, None, None).into_iter().next().map(|refused| refused.message)
+pub fn first_refusal(crd: &CrdSides, release: KubernetesRelease) -> Option<String> {
+    validate(crd, None, release, None).refusals.into_iter().next().map(|refused| refused.message)
 }
 
 /// A place in the desired CRD.
@@ -318,12 +356,22 @@ mod tests {
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
         let refused = |live: Option<Value>| {
             let live = live.map(|conversion| RawObject::new(crd(conversion)));
-            validate(&CrdSides::new(RawObject::new(desired.clone()), live), None, None)
+            validate(&CrdSides::new(RawObject::new(desired.clone()), live), None, KubernetesRelease::default(), None)
+                .refusals
         };
         let old = RawObject::new(desired.replace("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"));
-        let found = validate(&CrdSides::new(old.clone(), None), None, None);
+        let found = validate(&CrdSides::new(old.clone(), None), None, KubernetesRelease::default(), None).refusals;
         assert!(found.len() == 1 && found[0].message.contains("removed in 1.22"), "{found:?}");
-        assert!(validate(&CrdSides::new(old, Some(RawObject::new(desired.clone()))), None, None).is_empty());
+        assert!(
+            validate(
+                &CrdSides::new(old, Some(RawObject::new(desired.clone()))),
+                None,
+                KubernetesRelease::default(),
+                None
+            )
+            .refusals
+            .is_empty()
+        );
 
         assert!(refused(Some(live)).is_empty());
         let found = refused(None);

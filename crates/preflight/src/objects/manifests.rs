@@ -405,7 +405,7 @@ impl ValidationJob {
     /// Unknown fields are left out: they are reported as such.
     fn unreadable(&self, object: &Value, duplicates: Duplicates, reported: &[Vec<Step>]) -> Vec<TypedValueError> {
         let is_reported = |steps: &[Step]| reported.iter().any(|reported| reported.starts_with(steps));
-        let found = typed::unreadable(&self.version.raw, object, duplicates, KubernetesRelease::default()).into_iter();
+        let found = typed::unreadable(&self.version.raw, object, duplicates, self.version.schema.release()).into_iter();
         found.filter(|found| found.kind != UnreadableKind::Undeclared && !is_reported(&found.steps())).collect()
     }
 

@@ -145,7 +145,7 @@ pub(crate) fn compare(pair: &UpgradedCrd, proofs: &Proofs) -> Result<Option<Upgr
     let Questions { questions, mut proven } = question::can_break(&live, &desired, &prove);
     // A CRD that the server refuses proves nothing.
     if !proven.is_empty()
-        && let Some(message) = definition::first_refusal(&pair.sides)
+        && let Some(message) = definition::first_refusal(&pair.sides, proofs.release())
     {
         if questions.is_empty() {
             return Err(CouldNotCheck {

@@ -7,7 +7,6 @@ use super::cause::{self, CausingKeyword};
 use super::compiled::CompiledVersion;
 use super::place;
 use gantry_core::resource::Step;
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates, TypedValueError};
 use gantry_schema::{FieldError, ObjectValidationResult, Undecided};
@@ -23,7 +22,7 @@ pub struct Today<'v> {
 impl Today<'_> {
     /// What server-side apply cannot parse.
     pub fn unreadable(&self) -> Vec<TypedValueError> {
-        typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed, KubernetesRelease::default())
+        typed::unreadable(&self.live.raw, &self.new, Duplicates::Allowed, self.live.schema.release())
     }
 
     /// Why the object cannot be created again today: see [`refused_when_created`].

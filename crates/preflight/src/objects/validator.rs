@@ -25,7 +25,6 @@ use super::place::{self, ObjectPlace};
 use super::today::{Today, refused_when_created, validate};
 use gantry_core::resource::Step;
 use gantry_core::text;
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::ratchet::RatchetingRefusals;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use gantry_schema::{Defaulted, FieldError, PrunedField, RefusedBy, Undecided};
@@ -299,7 +298,7 @@ impl ObjectValidator {
         let is_new = |found: &TypedValueError| {
             !unreadable_today.iter().any(|known| known.at == found.at && known.kind == found.kind)
         };
-        let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed, KubernetesRelease::default());
+        let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed, version.schema.release());
         unreadable.retain(is_new);
         for error in &outcome.errors {
             let place = place::find_place(&error.at, &version.raw);
@@ -352,7 +351,7 @@ impl ObjectValidator {
     ) {
         let unreadable = |version: &CompiledVersion, object: &Value| {
             let found =
-                typed::unreadable(&version.raw, object, Duplicates::Allowed, KubernetesRelease::default()).into_iter();
+                typed::unreadable(&version.raw, object, Duplicates::Allowed, version.schema.release()).into_iter();
             found.filter(|found| found.kind == UnreadableKind::Element).collect::<Vec<_>>()
         };
         let today = self.live_today(version).map(|live| unreadable(live, &self.today(item, version, converted).1));

@@ -159,7 +159,7 @@ fn correct_node(schema: &Schema, desired: &Value, node: &mut ChangeProof) {
             if witness.desired == WitnessVerdict::Refused && !is_said() {
                 witness.message = error.to_string();
             }
-        } else if let Some(found) = unreadable(desired, &object) {
+        } else if let Some(found) = unreadable(desired, &object, schema.release()) {
             witness.message = format!("server-side apply fails: failed to create typed live object: {found}");
             is_never_forgiven = true;
         }
@@ -183,7 +183,7 @@ fn correct_node(schema: &Schema, desired: &Value, node: &mut ChangeProof) {
 }
 
 /// The first item that server-side apply cannot identify within its list.
-fn unreadable(schema: &Value, object: &Value) -> Option<TypedValueError> {
-    let mut found = typed::unreadable(schema, object, Duplicates::Allowed, KubernetesRelease::default()).into_iter();
+fn unreadable(schema: &Value, object: &Value, release: KubernetesRelease) -> Option<TypedValueError> {
+    let mut found = typed::unreadable(schema, object, Duplicates::Allowed, release).into_iter();
     found.find(|found| found.kind == UnreadableKind::Element)
 }

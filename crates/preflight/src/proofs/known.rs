@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Slot;
 use super::question::{VersionPairQuestion, VersionProof};
-use crate::objects::definition::CrdRefusal;
+use crate::objects::definition::ForetoldAnswer;
 use gantry_core::resource::SERVER_METADATA;
 
 /// The maximum number of results kept, which only very different clusters exceed. Further results are not shared.
@@ -22,7 +22,7 @@ const MOST: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct ProofCache {
     proofs: Mutex<BTreeMap<ProofKey, Slot>>,
-    refused: Mutex<BTreeMap<ProofKey, Arc<OnceLock<Vec<CrdRefusal>>>>>,
+    foretold: Mutex<BTreeMap<ProofKey, Arc<OnceLock<ForetoldAnswer>>>>,
 }
 
 type ProofKey = [u8; 32];
@@ -50,20 +50,22 @@ impl ProofCache {
         slot(&self.proofs, key(question, limits, release)).get_or_init(prove).clone()
     }
 
-    /// What the server refuses in a CRD that would be stored in place of the live one: the known result, or that of
-    /// `validate`. `live_versions` is the text of the live CRD's versions if `live` lacks them.
-    pub fn refused(
+    /// How a server of this release answers to a CRD that would be stored in place of the live one: the known result, or
+    /// that of `validate`. `live_versions` is the text of the live CRD's versions if `live` lacks them.
+    pub fn foretold(
         &self,
         stored: &Value,
         live: Option<&Value>,
         live_versions: Option<&str>,
-        validate: impl FnOnce() -> Vec<CrdRefusal>,
-    ) -> Vec<CrdRefusal> {
+        release: KubernetesRelease,
+        validate: impl FnOnce() -> ForetoldAnswer,
+    ) -> ForetoldAnswer {
         let mut hashed = Hashed(Context::new(&SHA256));
         // Neither formatting the JSON nor writing to a hash fails.
         let _ = hashed.add(stored).and_then(|()| live.map_or(Ok(()), |live| hashed.add(live)));
         let _ = live_versions.map_or(Ok(()), |versions| write!(hashed, "versions:{versions}"));
-        slot(&self.refused, hashed.key()).get_or_init(validate).clone()
+        let _ = write!(hashed, "release:{release}");
+        slot(&self.foretold, hashed.key()).get_or_init(validate).clone()
     }
 }
 
@@ -160,9 +162,9 @@ mod tests {
         };
         let mut ask = |stored: &Value, live: Option<&Value>| {
             let before = asked;
-            known.refused(stored, live, None, || {
+            known.foretold(stored, live, None, KubernetesRelease::default(), || {
                 asked += 1;
-                Vec::new()
+                ForetoldAnswer::default()
             });
             asked > before
         };

@@ -6,7 +6,6 @@ use super::CompiledSides;
 use super::route::Route;
 use crate::solve::{MAX_WEIGHT, Solver, VALIDATOR_STEPS_PER_STEP};
 use crate::{Difference, ProofWitness, VersionSchema, keywords as kw};
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::Step;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates};
@@ -162,14 +161,9 @@ impl CompiledSides<'_> {
         schema.prepare(&mut object).ok()?;
         let errors = schema.validate_all(&object, None).errors;
         let error = errors.iter().find(|error| error.to_string() == witness.message)?;
-        let mut unreadable =
-            typed::unreadable(version.schema, &object, Duplicates::Allowed, KubernetesRelease::default());
-        let before = typed::unreadable(
-            self.source.version.schema,
-            &witness.object,
-            Duplicates::Allowed,
-            KubernetesRelease::default(),
-        );
+        let mut unreadable = typed::unreadable(version.schema, &object, Duplicates::Allowed, version.release);
+        let before =
+            typed::unreadable(self.source.version.schema, &witness.object, Duplicates::Allowed, version.release);
         unreadable.retain(|found| !before.iter().any(|known| known.at == found.at && known.kind == found.kind));
         Some(ratchet::refused_updates(
             schema,

@@ -9,7 +9,6 @@ use gantry_core::crd::ConversionStrategy;
 use gantry_core::finding::ServerRefusal;
 use gantry_deploy::plan::Change;
 use gantry_deploy::plan::managed;
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates};
 
 impl ValidationJob {
@@ -35,7 +34,7 @@ impl ValidationJob {
         for entry in entries.iter().filter(|entry| *entry.version != *self.version.name) {
             let Some(schema) = self.definition.schema(entry.version) else { continue };
             let problem = |object: &Value| {
-                typed::unreadable(schema, object, Duplicates::Refused, KubernetesRelease::default()).into_iter().next()
+                typed::unreadable(schema, object, Duplicates::Refused, self.version.schema.release()).into_iter().next()
             };
             let (whose, problem) = match problem(&live) {
                 Some(problem) => ("the live object", problem),

@@ -1,27 +1,9 @@
-//! What a server of one release of Kubernetes enforces on objects. The tables of the newest release are elsewhere; here
-//! is what older ones do not do.
+//! Formats that servers of older releases ignore.
 
 use gantry_k8s_cel::KubernetesRelease;
 use serde_json::Value;
 
-/// Where a server tolerates invalid values that an update leaves unchanged. The feature gate `CRDValidationRatcheting`
-/// is on by default since 1.30; `/status` follows in 1.33.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RatchetingSupport {
-    /// In updates of the object.
-    pub of_objects: bool,
-    /// In updates of its status subresource.
-    pub of_status: bool,
-}
-
-impl From<KubernetesRelease> for RatchetingSupport {
-    fn from(release: KubernetesRelease) -> Self {
-        let since = |minor| release >= KubernetesRelease::minor(minor);
-        RatchetingSupport { of_objects: since(30), of_status: since(33) }
-    }
-}
-
-/// The formats that servers did not always enforce: the type they are on, their names without dashes, and the first
+/// The formats that servers did not always enforce: the types that they are on, their names without dashes, and the first
 /// release that enforces them.
 ///
 /// The names are from `supportedVersionedFormats` in apiextensions-apiserver, which come into effect one release after
