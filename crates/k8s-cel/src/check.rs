@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::ast::{Expr, FunctionCall, Literal, SelectionStep};
 use super::constant::{is_validated, literal_argument, unfit_index};
+use super::environment::{CelEnvironment, FORMAT_VALIDATOR, LITERAL_VALIDATORS, RESERVED_FIELDS};
 use super::estimate::{Id, Of, Sketch, estimate};
 use super::lib_string_format;
 use super::problem::{ExpressionError, ExpressionResult};
-use super::signature::{Signature, signatures};
+use super::signature::{Signature, is_declared, signatures};
 use super::types::{self, CelTypeKind};
 use super::typing::{BOOL, INT, STRING, Ty, TypeBindings};
 
@@ -39,7 +40,7 @@ fn variables(of: &Arc<types::CelType>, optional_old: bool) -> Vec<(&'static str,
 
 /// The type of `expr`, whose names are already resolved, with these variables in scope.
 pub(crate) fn check_in<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>) -> ExpressionResult<Ty> {
-    let (ty, checker) = run(expr, scope, false)?;
+    let (ty, checker) = run(expr, scope, false, CelEnvironment::default())?;
     match checker.program_error {
         Some(problem) => Err(problem.into()),
         None => Ok(ty),
@@ -57,14 +58,25 @@ pub(crate) struct Analysis {
 }
 
 /// [`check`] with additional results.
-pub(crate) fn analyze(expr: &Expr, of: &Arc<types::CelType>, optional_old: bool) -> ExpressionResult<Analysis> {
-    let (ty, checker) = run(expr, variables(of, optional_old), true)?;
-    let cost = estimate(&checker.sketch, &checker.bindings, of);
+pub(crate) fn analyze(
+    expr: &Expr,
+    of: &Arc<types::CelType>,
+    optional_old: bool,
+    environment: CelEnvironment,
+) -> ExpressionResult<Analysis> {
+    let (ty, checker) = run(expr, variables(of, optional_old), true, environment)?;
+    let cost = estimate(&checker.sketch, &checker.bindings, of, environment.release());
     Ok(Analysis { ty, program_error: checker.program_error, cost })
 }
 
-fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> ExpressionResult<(Ty, TypeChecker<'e>)> {
+fn run<'e>(
+    expr: &'e Expr,
+    scope: Vec<(&'e str, Ty)>,
+    is_sketched: bool,
+    environment: CelEnvironment,
+) -> ExpressionResult<(Ty, TypeChecker<'e>)> {
     let mut checker = TypeChecker {
+        environment,
         scope,
         bindings: TypeBindings::default(),
         sketch: Sketch::new(is_sketched),
@@ -83,6 +95,8 @@ fn run<'e>(expr: &'e Expr, scope: Vec<(&'e str, Ty)>, is_sketched: bool) -> Expr
 }
 
 pub(super) struct TypeChecker<'e> {
+    /// What is declared.
+    pub environment: CelEnvironment,
     /// The variables in scope, innermost last.
     pub scope: Vec<(&'e str, Ty)>,
     pub bindings: TypeBindings,
@@ -130,7 +144,10 @@ impl<'e> TypeChecker<'e> {
                 }
                 Ok(self.part(ty, || Of::Name(name)))
             }
-            Expr::TypeName(name) => Ok(self.part(Ty::of_type(name), || Of::Name(name))),
+            Expr::TypeName(name) => {
+                self.require_type(name)?;
+                Ok(self.part(Ty::of_type(name), || Of::Name(name)))
+            }
             Expr::Path { root, steps } => {
                 let mut part = self.expr(root)?;
                 for step in steps {
@@ -198,14 +215,21 @@ impl<'e> TypeChecker<'e> {
 
     /// The common type of the elements of a literal. At the end of the check all must be equal.
     fn elements(&mut self, types: Vec<Ty>) -> Ty {
+        let is_validated = self.environment.has(LITERAL_VALIDATORS);
         let mut joined: Option<Ty> = None;
         for ty in &types {
             joined = Some(match joined {
                 None => ty.clone(),
-                Some(before) => self.bindings.join(before, ty.clone()).unwrap_or(Ty::Dyn),
+                Some(before) => self.bindings.join(before.clone(), ty.clone()).unwrap_or_else(|| {
+                    // Without the validator, types that have nothing in common are refused at once.
+                    if !is_validated {
+                        self.literals.push(vec![before, ty.clone()]);
+                    }
+                    Ty::Dyn
+                }),
             });
         }
-        if self.in_format == 0 {
+        if self.in_format == 0 && is_validated {
             self.literals.push(types);
         }
         joined.unwrap_or_else(|| self.bindings.new_variable())
@@ -260,6 +284,9 @@ impl<'e> TypeChecker<'e> {
 
     /// An element of a literal, or the value inside it if it is an optional element (`[?x]`).
     fn element(&mut self, expr: &'e Expr, optional: bool) -> Checked {
+        if optional {
+            self.require_optionals("?")?;
+        }
         let CheckedExpression { ty, id } = self.expr(expr)?;
         if self.in_format > 0 {
             self.formatted.insert(expr, ty.clone());
@@ -291,12 +318,16 @@ impl<'e> TypeChecker<'e> {
                 Ok(self.part(ty, || Of::Field { operand: operand.id, name }))
             }
             SelectionStep::Field { name, optional: true } => {
+                self.require_optionals(".?")?;
                 let ty = self.field_type(&operand.ty, name, true)?;
                 let name = self.sketch.constant(&STRING, &Literal::String(name.clone()));
                 let args = vec![operand.id, name];
                 Ok(self.part(ty, || Of::Call { args, is_member: false, overloads: Vec::new() }))
             }
             SelectionStep::Index { index: expr, optional } => {
+                if *optional {
+                    self.require_optionals("[?")?;
+                }
                 let index = self.expr(expr)?;
                 if let Some(name) = unfit_index(expr) {
                     self.program_error.get_or_insert_with(|| format!("invalid qualifier type: {name}"));
@@ -313,7 +344,9 @@ impl<'e> TypeChecker<'e> {
             None => (operand, false),
         };
         let ty = match &target {
-            Ty::Object(of) => property(of, name).ok_or_else(|| format!("undefined field '{name}'"))?,
+            Ty::Object(of) => {
+                property(of, name, self.environment).ok_or_else(|| format!("undefined field '{name}'"))?
+            }
             Ty::Of("map", of) => of.get(1).cloned().unwrap_or(Ty::Dyn),
             Ty::Variable(_) => {
                 self.bindings.assign(&[Ty::Dyn], std::slice::from_ref(&target));
@@ -352,16 +385,42 @@ impl<'e> TypeChecker<'e> {
         }
         if let ("format", true, [Expr::Literal(Literal::String(template)), Expr::List(items)]) =
             (call.function.as_str(), call.member, call.args.as_slice())
+            && self.environment.has(FORMAT_VALIDATOR)
         {
             self.formats.push((template, items));
         }
+        let has_validators = self.environment.has(LITERAL_VALIDATORS);
         if let Err(problem) = literal_argument(call) {
             match is_validated(call) {
-                true => return Err(problem),
-                false => _ = self.program_error.get_or_insert(problem),
+                // Only the validator checks the target of `matches`, by mistake.
+                true if !has_validators && call.function == "matches" => {}
+                true if has_validators => return Err(problem),
+                _ => _ = self.program_error.get_or_insert(problem),
             }
         }
         Ok(part)
+    }
+
+    /// Rejects the syntax of optionals where they do not exist.
+    fn require_optionals(&self, syntax: &str) -> Result<(), String> {
+        match is_declared("_?._", self.environment) {
+            true => Ok(()),
+            false => Err(format!("unsupported syntax '{syntax}'")),
+        }
+    }
+
+    /// Rejects the name of a type whose library does not exist.
+    fn require_type(&self, name: &str) -> Result<(), String> {
+        let maker = match name {
+            "optional_type" => "optional.none",
+            "net.IP" => "ip",
+            "net.CIDR" => "cidr",
+            _ => return Ok(()),
+        };
+        match is_declared(maker, self.environment) {
+            true => Ok(()),
+            false => Err(undeclared(name)),
+        }
     }
 
     /// The result type of a function. If several overloads match, it is their common result type, or `dyn`.
@@ -380,7 +439,7 @@ impl<'e> TypeChecker<'e> {
         let mut result: Option<Ty> = None;
         let mut overloads = Vec::new();
         for signature in signatures(name, member) {
-            if signature.args.len() != types.len() {
+            if signature.args.len() != types.len() || !self.environment.has(signature.availability) {
                 continue;
             }
             let variables: Vec<Ty> = (0..signature.variables).map(|_| self.bindings.new_variable()).collect();
@@ -396,6 +455,9 @@ impl<'e> TypeChecker<'e> {
             }
         }
         let Some(ty) = result else {
+            if !is_declared(name, self.environment) {
+                return Err(undeclared(name));
+            }
             let shown: Vec<String> = types.iter().map(|arg| self.bindings.close(arg).to_string()).collect();
             let applied = match (member, shown.split_first()) {
                 (true, Some((target, rest))) => format!("{target}.({})", rest.join(", ")),
@@ -409,6 +471,12 @@ impl<'e> TypeChecker<'e> {
         };
         Ok((self.part(ty, || Of::Call { args: ids, is_member: member, overloads }), only))
     }
+}
+
+/// The error for a function or type that does not exist. The server takes a namespace for a variable.
+pub(super) fn undeclared(name: &str) -> String {
+    let name = name.split_once('.').map_or(name, |(namespace, _)| namespace);
+    format!("undeclared reference to '{name}'")
 }
 
 fn mismatch(wanted: &Ty, found: &Ty) -> String {
@@ -425,10 +493,11 @@ fn instance(ty: &Ty, variables: &[Ty]) -> Ty {
 }
 
 /// The type of the property with the identifier `name`.
-fn property(of: &types::CelType, name: &str) -> Option<Ty> {
+fn property(of: &types::CelType, name: &str, environment: CelEnvironment) -> Option<Ty> {
     let CelTypeKind::Object(properties) = &of.kind else { return None };
     let unescaped = types::unescape(name)?;
     let found = properties.get(&unescaped).filter(|of| of.is_declared())?;
     // A reserved word can also be written without escaping.
-    (types::escape(&unescaped)? == name || types::RESERVED.contains(&name)).then(|| Ty::of_schema(found))
+    let is_plain = types::RESERVED.contains(&name) && environment.has(RESERVED_FIELDS);
+    (types::escape(&unescaped)? == name || is_plain).then(|| Ty::of_schema(found))
 }

@@ -1,8 +1,9 @@
 //! The types of macros, which are the types of their expansions in the server.
 
 use super::ast::{Literal, Macro, MacroKind};
-use super::check::{Checked, CheckedExpression, TypeChecker};
+use super::check::{Checked, CheckedExpression, TypeChecker, undeclared};
 use super::estimate::{ACCUMULATOR, Id, Loop, Of};
+use super::signature::has_macro;
 use super::typing::{BOOL, INT, Ty};
 
 /// The variable that holds the list to be sorted in `sortBy`.
@@ -16,8 +17,29 @@ struct Frame {
     result: Id,
 }
 
+/// The name of a macro.
+fn name_of(of: &Macro) -> &'static str {
+    match of.kind {
+        MacroKind::All => "all",
+        MacroKind::Exists => "exists",
+        MacroKind::ExistsOne => "exists_one",
+        MacroKind::Filter => "filter",
+        MacroKind::List if of.variables.len() == 1 => "map",
+        MacroKind::List => "transformList",
+        MacroKind::Map => "transformMap",
+        MacroKind::MapEntry => "transformMapEntry",
+        MacroKind::SortBy => "sortBy",
+        MacroKind::OptMap => "optMap",
+        MacroKind::OptFlatMap => "optFlatMap",
+    }
+}
+
 impl<'e> TypeChecker<'e> {
     pub fn run_macro(&mut self, of: &'e Macro) -> Checked {
+        let name = name_of(of);
+        if !has_macro(name, of.variables.len() + usize::from(of.filter.is_some()) + 1, self.environment) {
+            return Err(undeclared(name));
+        }
         let begin = self.sketch.len();
         let target = self.expr(&of.target)?;
         match of.kind {

@@ -32,6 +32,7 @@ mod comprehension;
 mod constant;
 mod convert;
 mod cost;
+mod environment;
 mod equal;
 mod estimate;
 mod eval;
@@ -75,6 +76,7 @@ mod value;
 mod worst;
 
 pub use budget::{COST_PER_CALL, COST_PER_OBJECT, CelBudget, EXHAUSTED};
+pub use environment::CelEnvironment;
 pub use expression::{CelExpression, NoExpressionValue};
 pub use field_path::FieldPath;
 pub use num::Num;

@@ -15,6 +15,11 @@ pub struct ExpressionError {
 pub type ExpressionResult<T> = Result<T, ExpressionError>;
 
 impl ExpressionError {
+    /// Whether a name or an overload is not declared.
+    pub(crate) fn is_undeclared(&self) -> bool {
+        ["undeclared reference to ", "found no matching overload for "].iter().any(|text| self.text.starts_with(text))
+    }
+
     pub(crate) fn limit(text: String) -> Self {
         ExpressionError { text, is_limit: true }
     }

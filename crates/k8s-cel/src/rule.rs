@@ -8,6 +8,7 @@ use super::ast::Expr;
 use super::budget::{CelBudget, EXHAUSTED};
 use super::check::{Analysis, analyze, check};
 use super::convert::{misfit, typed};
+use super::environment::CelEnvironment;
 use super::eval::Evaluation;
 use super::fault::EvaluationError;
 use super::field_path::{FieldPath, normalized};
@@ -191,11 +192,26 @@ impl CompiledExpression {
 }
 
 /// Compiles an expression for a value of type `of`. `optional_old` is whether `oldSelf` is an optional.
-pub fn compile_expression(source: &str, of: &Arc<CelType>, optional_old: bool) -> ExpressionResult<CompiledExpression> {
-    let mut expr = parse(source)?;
-    let names = resolve(&mut expr, &Patterns::default())?;
-    let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old)?;
-    Ok(CompiledExpression { ty, uses_old: names.uses_old, program_error: names.program_error.or(program_error), cost })
+///
+/// In a release that came after the newest known one, names and overloads that are not declared are limits of this
+/// implementation.
+pub fn compile_expression(
+    source: &str,
+    of: &Arc<CelType>,
+    optional_old: bool,
+    environment: CelEnvironment,
+) -> ExpressionResult<CompiledExpression> {
+    let compiled = || {
+        let mut expr = parse(source)?;
+        let names = resolve(&mut expr, &Patterns::default())?;
+        let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old, environment)?;
+        let program_error = names.program_error.or(program_error);
+        Ok(CompiledExpression { ty, uses_old: names.uses_old, program_error, cost })
+    };
+    compiled().map_err(|error: ExpressionError| {
+        let may_be_declared = environment.release().is_unknown() && error.is_undeclared();
+        ExpressionError { is_limit: error.is_limit || may_be_declared, ..error }
+    })
 }
 
 /// Compiles an expression that must have the type `wanted`; also returns whether it uses `oldSelf`.

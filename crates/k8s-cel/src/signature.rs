@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use super::environment::{Availability, CelEnvironment};
 use super::equal::find;
 use super::typing::Ty;
 use super::value::CelValue;
@@ -21,6 +22,7 @@ pub(crate) struct Signature {
     pub variables: usize,
     /// Whether the server checks the types of the arguments before it calls the overload.
     pub is_guarded: bool,
+    pub availability: Availability,
 }
 
 /// The functions that are called without checking their arguments.
@@ -69,8 +71,37 @@ pub(crate) fn signatures(name: &str, member: bool) -> &'static [Signature] {
     SIGNATURES.get(name).map_or(&[], |styles| &styles[usize::from(member)])
 }
 
-/// Parses `name(args) result` or `target.name(args) result`.
+/// Whether a function has an overload, of any style, in this environment.
+pub(crate) fn is_declared(name: &str, environment: CelEnvironment) -> bool {
+    let overloads = SIGNATURES.get(name).into_iter().flatten().flatten();
+    overloads.into_iter().any(|overload| environment.has(overload.availability))
+}
+
+/// Whether a macro with this number of arguments exists in this environment.
+pub(crate) fn has_macro(name: &str, arguments: usize, environment: CelEnvironment) -> bool {
+    MACROS.get(&(name, arguments)).is_some_and(|availability| environment.has(*availability))
+}
+
+static MACROS: LazyLock<BTreeMap<(&str, usize), Availability>> =
+    LazyLock::new(|| TEXT.lines().filter_map(macro_of).collect());
+
+/// Parses `NEW/LIVE macro name:arguments:target`.
+fn macro_of(line: &'static str) -> Option<((&'static str, usize), Availability)> {
+    let (availability, rest) = availability(line)?;
+    let mut parts = rest.strip_prefix("macro ")?.split(':');
+    Some(((parts.next()?, parts.next()?.parse().ok()?), availability))
+}
+
+/// Splits `NEW/LIVE` from a line.
+fn availability(line: &'static str) -> Option<(Availability, &'static str)> {
+    let (releases, rest) = line.split_once(' ')?;
+    let (for_new, for_live) = releases.split_once('/')?;
+    Some((Availability { for_new: for_new.parse().ok()?, for_live: for_live.parse().ok()? }, rest))
+}
+
+/// Parses `NEW/LIVE name(args) result` or `NEW/LIVE target.name(args) result`.
 fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
+    let (availability, line) = availability(line)?;
     let (call, result) = line.rsplit_once(") ")?;
     let (function, args) = call.split_once('(')?;
     let mut variables = Vec::new();
@@ -97,7 +128,7 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
     scan.rest = result;
     let result = scan.ty()?;
     let is_guarded = !UNGUARDED.contains(&name);
-    Some((name, member, Signature { name, args: types, result, variables: variables.len(), is_guarded }))
+    Some((name, member, Signature { name, args: types, result, variables: variables.len(), is_guarded, availability }))
 }
 
 /// The types that have member functions, except those with parameters.
@@ -158,7 +189,7 @@ mod tests {
     #[test]
     fn every_line_of_the_signatures_is_parsed() {
         for line in TEXT.lines() {
-            assert!(signature(line).is_some(), "{line}");
+            assert!(signature(line).is_some() || macro_of(line).is_some(), "{line}");
         }
         let shown = |name: &str, member: bool| {
             let all = signatures(name, member).iter();

@@ -5,10 +5,12 @@ use serde_json::Value as Json;
 use super::budget::CelBudget;
 use super::check::{Analysis, analyze};
 use super::convert::typed;
+use super::environment::CelEnvironment;
 use super::eval::Evaluation;
 use super::fault::EvaluationError;
 use super::lib_convert::text;
 use super::parser::parse;
+use super::release::KubernetesRelease;
 use super::resolve::resolve;
 use super::types::CelType;
 use super::value::CelValue;
@@ -79,7 +81,8 @@ fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (
     let of = CelType::compile(schema, false);
     let parsed =
         parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.require_program().map(|_| expr));
-    let checked = parsed.and_then(|expr| analyze(&expr, &of, optional_old).map(|analysis| (expr, analysis)));
+    let checked = parsed
+        .and_then(|expr| analyze(&expr, &of, optional_old, CelEnvironment::default()).map(|analysis| (expr, analysis)));
     let (expr, estimate) = match checked {
         Ok((_, Analysis { program_error: Some(why), .. })) => return (format!("refused: {why}"), 0, String::new()),
         Ok((expr, analysis)) => (expr, analysis.cost),
@@ -152,5 +155,85 @@ fn expressions_of_given_tables_have_the_results_of_the_server() {
     let (all, wrong) = differences(&folder);
     assert!(all > 0, "the tables exist");
     println!("{all} expressions");
+    assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_name_that_is_undeclared_is_a_limit_in_a_release_that_is_newer_than_the_known_ones() {
+    let of = CelType::compile(&serde_json::json!({"type": "string"}), false);
+    let is_limit = |source: &str, minor| {
+        let environment = CelEnvironment::of_new_expressions(KubernetesRelease::minor(minor));
+        crate::compile_expression(source, &of, false, environment).expect_err("an error").is_limit
+    };
+    for source in ["self.shiny()", "shiny(self) == 1", "self.size(1) == 1", "self.shinyMap(x, x > 1)"] {
+        assert!(!is_limit(source, 36), "{source}");
+        assert!(is_limit(source, 37), "{source}");
+    }
+    assert!(!is_limit("self ==", 37));
+    assert!(!is_limit("self.missing", 37));
+}
+
+#[test]
+fn what_a_release_does_not_declare_is_refused_with_the_words_of_the_server() {
+    let of = CelType::compile(&serde_json::json!({"type": "string"}), false);
+    let refusal = |source: &str, environment| {
+        crate::compile_expression(source, &of, false, environment).err().map(|error| error.text)
+    };
+    for (minor, source, words) in [
+        (34, "[1].distinct() == [1]", "undeclared reference to 'distinct'"),
+        (33, "[1].sortBy(i, i) == [1]", "undeclared reference to 'sortBy'"),
+        (33, "isSemver(self)", "undeclared reference to 'isSemver'"),
+        (32, "[1].transformList(i, v, v) == [1]", "undeclared reference to 'transformList'"),
+        (32, "[1].all(i, v, v == 1)", "undeclared reference to 'all'"),
+        (31, "format.dns1123Label().validate(self).hasValue()", "undeclared reference to 'format'"),
+        (30, "isIP(self)", "undeclared reference to 'isIP'"),
+        (29, "sets.contains([1], [1])", "undeclared reference to 'sets'"),
+        (28, "quantity(self).isInteger()", "undeclared reference to 'quantity'"),
+        (28, "1 < 1.5", "found no matching overload for '_<_' applied to '(int, double)'"),
+        (28, "{'a': 1}.?a == 1", "unsupported syntax '.?'"),
+    ] {
+        let release = KubernetesRelease::minor(minor);
+        let said = refusal(source, CelEnvironment::of_new_expressions(release)).unwrap_or_default();
+        assert_eq!(said, words, "1.{minor}: {source}");
+        let next = KubernetesRelease::minor(minor + 1);
+        let said = refusal(source, CelEnvironment::of_live_expressions(next)).unwrap_or_default();
+        assert!(!said.contains("undeclared") && !said.contains("unsupported"), "1.{}: {source}: {said}", minor + 1);
+    }
+}
+
+/// The verdict and the estimated maximum cost of an expression in an environment, as in the table of older releases.
+fn verdict(source: &str, of: &std::sync::Arc<CelType>, environment: CelEnvironment) -> String {
+    let (optional_old, source) = match source.strip_prefix('?') {
+        Some(source) => (true, source),
+        None => (false, source),
+    };
+    match crate::compile_expression(source, of, optional_old, environment) {
+        Ok(compiled) if compiled.program_error.is_some() => "refused".to_owned(),
+        Ok(compiled) => compiled.cost.map_or_else(|problem| problem.text, |cost| cost.to_string()),
+        Err(_) => "refused".to_owned(),
+    }
+}
+
+#[test]
+fn expressions_have_the_verdicts_and_estimates_of_older_servers() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+    let schema = serde_json::from_str::<Json>(&read(folder, "cel/schema.json")).expect("JSON");
+    let text = read(folder, "cel-releases.txt");
+    let (mut release, mut of) = (KubernetesRelease::default(), CelType::compile(&schema, false));
+    let (mut all, mut wrong) = (0, Vec::new());
+    for line in text.lines() {
+        if let Some(named) = line.strip_prefix("# ") {
+            release = named.parse().expect("a release");
+            of = CelType::compile_for(&schema, false, release);
+        }
+        let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
+        let (new, live) = (CelEnvironment::of_new_expressions(release), CelEnvironment::of_live_expressions(release));
+        let ours = format!("{} ⇒ {}", verdict(source, &of, new), verdict(source, &of, live));
+        all += 1;
+        if ours != wanted {
+            wrong.push(format!("{release}: {source}\n  server {wanted}\n  ours   {ours}"));
+        }
+    }
+    assert!(all > 100, "the table exists");
     assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::estimate::Extent;
+use super::release::KubernetesRelease;
 
 /// The type of a schema node in CEL.
 #[derive(Debug, Clone)]
@@ -61,6 +62,11 @@ impl CelType {
     /// The type of a schema node. `resource` is whether the node is the root of a custom resource; embedded resources
     /// are detected automatically.
     pub fn compile(schema: &Json, resource: bool) -> Arc<CelType> {
+        Self::compile_for(schema, resource, KubernetesRelease::NEWEST_KNOWN)
+    }
+
+    /// [`CelType::compile`] with the sizes that a server of this release estimates.
+    pub fn compile_for(schema: &Json, resource: bool, release: KubernetesRelease) -> Arc<CelType> {
         let flag = |key: &str| schema.get(key) == Some(&Json::Bool(true));
         let name = schema.get("type").and_then(Json::as_str).unwrap_or_default().to_owned();
         let embedded = flag("x-kubernetes-embedded-resource");
@@ -76,13 +82,13 @@ impl CelType {
                 "integer" => CelTypeKind::Int,
                 "number" => CelTypeKind::Double,
                 "string" => string(schema.get("format").and_then(Json::as_str)),
-                "array" => list(schema),
-                "object" => object(schema, resource || embedded, !implied.is_empty()),
+                "array" => list(schema, release),
+                "object" => object(schema, resource || embedded, !implied.is_empty(), release),
                 _ if flag("x-kubernetes-preserve-unknown-fields") => CelTypeKind::Unknown,
                 _ => CelTypeKind::Untyped,
             }
         };
-        let extent = Extent::from_schema(&kind, schema, implied);
+        let extent = Extent::from_schema(&kind, schema, implied, release);
         Arc::new(CelType { kind, nullable: flag("nullable"), name, extent })
     }
 
@@ -144,7 +150,7 @@ fn string(format: Option<&str>) -> CelTypeKind {
     }
 }
 
-fn list(schema: &Json) -> CelTypeKind {
+fn list(schema: &Json, release: KubernetesRelease) -> CelTypeKind {
     let Some(items) = schema.get("items") else { return CelTypeKind::Untyped };
     let kind = match schema.get("x-kubernetes-list-type").and_then(Json::as_str) {
         Some("set") => ListKind::Set,
@@ -155,21 +161,21 @@ fn list(schema: &Json) -> CelTypeKind {
         }
         _ => ListKind::Atomic,
     };
-    CelTypeKind::List { items: CelType::compile(items, false), kind }
+    CelTypeKind::List { items: CelType::compile_for(items, false, release), kind }
 }
 
-fn object(schema: &Json, resource: bool, implied: bool) -> CelTypeKind {
+fn object(schema: &Json, resource: bool, implied: bool, release: KubernetesRelease) -> CelTypeKind {
     let properties = schema.get("properties").and_then(Json::as_object);
     if !resource
         && properties.is_none_or(|properties| properties.is_empty())
         && let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object())
     {
-        return CelTypeKind::Map(CelType::compile(values, false));
+        return CelTypeKind::Map(CelType::compile_for(values, false, release));
     }
     let mut types: BTreeMap<String, Arc<CelType>> = properties
         .into_iter()
         .flatten()
-        .map(|(name, property)| (name.clone(), CelType::compile(property, false)))
+        .map(|(name, property)| (name.clone(), CelType::compile_for(property, false, release)))
         .collect();
     if implied {
         // Rules see only these two fields of the metadata, regardless of the schema.

@@ -6,6 +6,7 @@
 
 use serde_json::Value as Json;
 
+use super::environment::CelEnvironment;
 use super::rule::compile_expression;
 use super::types::CelType;
 
@@ -19,7 +20,7 @@ pub fn most_costs(schema: &Json, validations: &[Json], is_resource: bool) -> Vec
             return Some(0);
         }
         let optional_old = validation.get("optionalOldSelf") == Some(&Json::Bool(true));
-        compile_expression(source, &of, optional_old).ok()?.cost.ok()
+        compile_expression(source, &of, optional_old, CelEnvironment::default()).ok()?.cost.ok()
     };
     validations.iter().map(most).collect()
 }

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::typed::{TypedValueError, UnreadableKind};
-use crate::{FieldError, RefusedBy, Schema, Step, releases};
+use crate::{FieldError, RefusedBy, Schema, Step, older_releases};
 use gantry_k8s_cel::KubernetesRelease;
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
@@ -80,7 +80,7 @@ pub fn refused_updates(
     if remains(new, &labelled) {
         return RatchetingRefusals::Every;
     }
-    if has_status && schema.release() < releases::RATCHETS_STATUS && is_validated_with_status(error) {
+    if has_status && schema.release() < older_releases::RATCHETS_STATUS && is_validated_with_status(error) {
         let without = schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN);
         if remains_in(&without, new, &labelled) {
             return RatchetingRefusals::OfStatus;

@@ -14,9 +14,9 @@ use super::engine::Engine;
 use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 use super::node::SchemaNode;
 use super::objectmeta::{self, MalformedFieldPolicy};
+use super::older_releases;
 use super::path::LinkedPath;
 use super::prune::{self, Defaulted, PrunedField};
-use super::releases;
 use super::rules::{self, CompileRules, RuleWalk};
 use super::scale::ScalePaths;
 use super::{delta, listtype, number};
@@ -271,7 +271,7 @@ impl Schema {
         errors_block_rules: bool,
         steps: &mut u64,
     ) -> ObjectValidationResult {
-        let ratcheted = old.filter(|_| self.release >= releases::RATCHETS_OBJECTS);
+        let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker = ValueChecker { steps: *steps, ..ValueChecker::default() };

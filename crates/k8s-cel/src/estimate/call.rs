@@ -36,7 +36,7 @@ pub(super) fn cost<'e>(
     let mut own = 0;
     let mut size = None;
     for overload in overloads {
-        if overload.name == "dyn" {
+        if overload.name == "dyn" && walk.model.follows_values {
             // `dyn` only bypasses the type checker.
             let (size, entries) = args.first().map_or((None, None), |arg| (walk.size(arg.id), walk.entries(arg.id)));
             walk.set_size(id, size);
@@ -64,13 +64,17 @@ pub(super) fn cost<'e>(
             let place = walk.then(&place, if *container == "list" { ITEMS } else { VALUES });
             walk.set_place(id, place);
         }
-        if size.is_none() {
+        if size.is_none() && walk.model.follows_values {
             size = walk.size(id);
         }
     }
+    // Only the condition of loops and the selection of an optional field have no overload.
+    if overloads.is_empty() && args.len() == 2 && !walk.model.optional_fields_cost {
+        return 0;
+    }
     if overloads.is_empty() {
         own = of_args.saturating_add(1);
-        size = walk.size(id);
+        size = if walk.model.follows_values { walk.size(id) } else { None };
     }
     walk.set_size(id, size);
     own.saturating_add(of_target)
@@ -201,7 +205,7 @@ impl<'e> OverloadCall<'_, '_, 'e> {
             }
             ("url", _, [text]) => {
                 let size = self.size(text);
-                Some((through(size, 1.0), Some(size)))
+                Some((through(size, 1.0), self.walk.model.types_cost.then_some(size)))
             }
             ("lowerAscii" | "upperAscii" | "substring" | "trim", Some(target), _) => {
                 let size = self.size(target);
@@ -238,6 +242,7 @@ impl<'e> OverloadCall<'_, '_, 'e> {
                 Some((text.saturating_mul(pattern), Some(Size::up_to(size.max))))
             }
             ("ip", Some(_), _) => Some((1, None)),
+            ("quantity" | "isQuantity", ..) if !self.walk.model.quantities_cost => None,
             ("cidr" | "ip" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver" | "isSemver", _, [text, ..]) => {
                 Some((through(self.size(text), 1.0), None))
             }
@@ -256,7 +261,7 @@ impl<'e> OverloadCall<'_, '_, 'e> {
                 let text = through(self.size(text), 1.0);
                 Some((scaled(text, FORMAT_PATTERN * PER_PATTERN_CHARACTER), None))
             }
-            ("_==_", _, [left, right]) => self.equal(left, right),
+            ("_==_", _, [left, right]) if self.walk.model.types_cost => self.equal(left, right),
             _ => None,
         }
     }

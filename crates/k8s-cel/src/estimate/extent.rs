@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use crate::release::KubernetesRelease;
 use crate::types::CelTypeKind;
 
 /// The maximum size of a request, in bytes.
@@ -9,6 +10,10 @@ const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
 /// The maximum lengths of durations and times in JSON.
 const MAX_TIME_BYTES: i64 = 32;
 const DATE_BYTES: i64 = 12;
+
+/// The first releases in which `enum` limits the length of a string, and `maxLength` that of an int-or-string.
+const LENGTH_OF_ENUM: KubernetesRelease = KubernetesRelease::minor(29);
+const LENGTH_OF_INT_OR_STRING: KubernetesRelease = KubernetesRelease::minor(34);
 
 /// The size limits of the values of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +26,15 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// `implied` are the properties that exist regardless of the schema.
-    pub(crate) fn from_schema(kind: &CelTypeKind, schema: &Json, implied: &[&str]) -> Self {
+    pub(crate) fn from_schema(kind: &CelTypeKind, schema: &Json, implied: &[&str], release: KubernetesRelease) -> Self {
         let limit = |keyword: &str| schema.get(keyword).and_then(Json::as_i64).map(|limit| limit.max(0));
         let text = MAX_REQUEST_BYTES - 2;
         // A character can take four bytes.
         let length = || limit("maxLength").map(|limit| limit.wrapping_mul(4));
         let (max_elements, min_bytes) = match kind {
+            CelTypeKind::IntOrString if release < LENGTH_OF_INT_OR_STRING => (text, 1),
             CelTypeKind::IntOrString => (length().unwrap_or(text), 1),
+            CelTypeKind::String if release < LENGTH_OF_ENUM => (length().unwrap_or(text), 2),
             CelTypeKind::String => (length().or_else(|| longest_enum(schema)).unwrap_or(text), 2),
             CelTypeKind::Bytes => (limit("maxLength").unwrap_or(text), 2),
             CelTypeKind::Duration => (MAX_TIME_BYTES, 3),

@@ -14,6 +14,7 @@
 
 mod call;
 mod extent;
+mod model;
 mod place;
 mod size;
 mod sketch;

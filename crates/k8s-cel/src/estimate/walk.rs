@@ -5,10 +5,12 @@
 use std::collections::HashMap;
 
 use super::call;
+use super::model::CostModel;
 use super::place::{INDICES, ITEMS, KEYS, SharedFieldPath, VALUES};
 use super::size::Size;
 use super::sketch::{ACCUMULATOR, Id, Loop, Of, Sketch, SketchNode};
 use crate::problem::{ExpressionError, ExpressionResult};
+use crate::release::KubernetesRelease;
 use crate::types::CelType;
 use crate::typing::{Ty, TypeBindings};
 
@@ -20,12 +22,18 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 
 /// The maximum cost of the expression for a value of type `of`.
-pub(crate) fn estimate(sketch: &Sketch, bindings: &TypeBindings, of: &CelType) -> ExpressionResult<u64> {
+pub(crate) fn estimate(
+    sketch: &Sketch,
+    bindings: &TypeBindings,
+    of: &CelType,
+    release: KubernetesRelease,
+) -> ExpressionResult<u64> {
     if sketch.is_too_large() {
         return Err(ExpressionError::limit("the expanded expression is too large for a cost estimate".to_owned()));
     }
     let Some(root) = sketch.nodes.len().checked_sub(1) else { return Ok(0) };
     let mut walk = EstimateWalk {
+        model: CostModel::of_release(release),
         nodes: &sketch.nodes,
         bindings,
         of,
@@ -73,6 +81,8 @@ struct Note<'e> {
 #[derive(Debug)]
 struct Variable<'e> {
     place: Option<SharedFieldPath<'e>>,
+    /// In older servers, the last step to the place of an element, which each use of the variable adds again.
+    step: Option<&'static str>,
     size: Option<Size>,
     entries: Option<Entries>,
 }
@@ -98,6 +108,7 @@ enum EstimateTask {
 }
 
 pub(super) struct EstimateWalk<'s, 'e> {
+    pub model: CostModel,
     pub nodes: &'s [SketchNode<'e>],
     bindings: &'s TypeBindings,
     of: &'s CelType,
@@ -177,7 +188,12 @@ impl<'e> EstimateWalk<'_, 'e> {
             Of::Constant { .. } => 0,
             Of::Name(name) => {
                 let place = match self.variable(name) {
+                    Some(Variable { place: Some(range), step: Some(step), .. }) => {
+                        let (range, step) = (range.clone(), *step);
+                        Some(self.then(&range, step))
+                    }
                     Some(variable) => variable.place.clone(),
+                    None if !self.model.follows_values && *name == ACCUMULATOR => None,
                     None => Some(SharedFieldPath::of_variable(name)),
                 };
                 self.notes[id].place = place;
@@ -189,18 +205,18 @@ impl<'e> EstimateWalk<'_, 'e> {
                 let reads = matches!(self.ty(*operand), Ty::Object(_) | Ty::Of("map", _));
                 self.notes[*operand].cost.saturating_add(if reads { READ_COST } else { 0 })
             }
-            Of::Has(operand) => self.notes[*operand].cost,
+            Of::Has(operand) => self.notes[*operand].cost.saturating_add(u64::from(self.model.has_costs)),
             Of::Logic(operands) => self.cost_of(operands),
             Of::List(items) => {
                 let seen = self.seen.split_off(self.seen.len() - items.len());
                 let value = all_of(seen.iter());
-                self.notes[id].entries = Some(Entries { is_list: true, key: Size::fixed(1), value });
+                self.set_entries(id, Some(Entries { is_list: true, key: Size::fixed(1), value }));
                 self.cost_of(items).saturating_add(LIST_COST)
             }
             Of::Map(entries) => {
                 let seen = self.seen.split_off(self.seen.len() - 2 * entries.len());
                 let (key, value) = (all_of(seen.iter().step_by(2)), all_of(seen.iter().skip(1).step_by(2)));
-                self.notes[id].entries = Some(Entries { is_list: false, key, value });
+                self.set_entries(id, Some(Entries { is_list: false, key, value }));
                 entries.iter().fold(MAP_COST, |cost, (key, value)| cost.saturating_add(self.cost_of(&[*key, *value])))
             }
             Of::Call { args, is_member, overloads } => {
@@ -209,7 +225,13 @@ impl<'e> EstimateWalk<'_, 'e> {
                 call::cost(self, id, target.as_ref(), &seen, overloads)
             }
             Of::Bind { name, value, result } => {
-                self.end_variable(name);
+                if self.model.follows_values {
+                    self.end_variable(name);
+                } else {
+                    // The size of the empty list that the value is bound over.
+                    self.set_size(id, self.model.loops_have_size.then_some(Size::fixed(0)));
+                    return self.notes[id].cost = self.cost_of(&[*value, *result]).saturating_add(LIST_COST);
+                }
                 let (size, entries) = (self.size(*result), self.entries(*result));
                 self.set_size(id, size);
                 self.set_entries(id, entries);
@@ -228,9 +250,11 @@ impl<'e> EstimateWalk<'_, 'e> {
             Of::Loop(of) => (ACCUMULATOR, of.start),
             _ => return,
         };
-        let (entries, place) = (self.entries(value), self.place(value));
-        let size = self.size(value);
-        self.variables.entry(name).or_default().push(Variable { place, size, entries });
+        if self.model.follows_values {
+            let (entries, place) = (self.entries(value), self.place(value));
+            let size = self.size(value);
+            self.variables.entry(name).or_default().push(Variable { place, step: None, size, entries });
+        }
         let Of::Loop(of) = &nodes[id].of else { return };
         let entries = self.entries(of.range);
         let is_list = match entries {
@@ -250,17 +274,25 @@ impl<'e> EstimateWalk<'_, 'e> {
 
     /// Declares a variable for the elements of `range`.
     fn declare_element(&mut self, name: &'e str, range: Id, (size, step): (Option<Size>, &'static str)) {
-        let place = self.place(range).unwrap_or_default();
-        let place = Some(self.then(&place, step));
-        self.variables.entry(name).or_default().push(Variable { place, size, entries: None });
+        let of_range = self.place(range).unwrap_or_default();
+        let variable = if self.model.follows_values {
+            Variable { place: Some(self.then(&of_range, step)), step: None, size, entries: None }
+        } else {
+            let place = matches!(self.ty(range), Ty::Of("list" | "map", _)).then_some(of_range);
+            Variable { place, step: Some(step), size: None, entries: None }
+        };
+        self.variables.entry(name).or_default().push(variable);
     }
 
     fn leave_loop(&mut self, id: Id, of: &Loop) -> u64 {
-        self.end_variable(ACCUMULATOR);
+        if self.model.follows_values {
+            self.end_variable(ACCUMULATOR);
+        }
         let times = self.size(of.range).unwrap_or(Size::UNKNOWN);
         let each = self.cost_of(&[of.step, of.condition]);
         let nodes = self.nodes;
         match &nodes[of.start].of {
+            _ if !self.model.follows_values => self.set_size(id, self.model.loops_have_size.then_some(times)),
             Of::List(_) | Of::Map(_) => {
                 self.set_size(id, Some(times));
                 let entries = self.entries(of.step);
@@ -306,8 +338,8 @@ impl<'e> EstimateWalk<'_, 'e> {
 
     pub fn place(&self, id: Id) -> Option<SharedFieldPath<'e>> {
         match self.as_variable(id) {
-            Some(variable) => variable.place.clone(),
-            None => self.notes[id].place.clone(),
+            Some(variable) if self.model.follows_values => variable.place.clone(),
+            _ => self.notes[id].place.clone(),
         }
     }
 
@@ -339,10 +371,13 @@ impl<'e> EstimateWalk<'_, 'e> {
         }
         let place = self.place(id);
         if let Some(size) = self.size_at(place.as_ref()) {
-            self.notes[id].size = Some(size);
+            if self.model.follows_values {
+                self.notes[id].size = Some(size);
+            }
             return Some(size);
         }
-        if is_scalar(self.ty(id), self.bindings) {
+        let is_optional = matches!(self.ty(id), Ty::Of("optional_type", _));
+        if is_scalar(self.ty(id), self.bindings) && (self.model.follows_values || !is_optional) {
             return Some(Size::fixed(1));
         }
         self.as_variable(id).and_then(|variable| variable.size)
@@ -357,7 +392,9 @@ impl<'e> EstimateWalk<'_, 'e> {
     }
 
     pub fn set_entries(&mut self, id: Id, entries: Option<Entries>) {
-        self.notes[id].entries = entries.or(self.notes[id].entries);
+        if self.model.follows_values {
+            self.notes[id].entries = entries.or(self.notes[id].entries);
+        }
     }
 
     pub fn cost(&self, id: Id) -> u64 {

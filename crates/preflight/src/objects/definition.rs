@@ -354,24 +354,16 @@ mod tests {
         let live =
             json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
         let desired = crd(json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}));
+        let judge = |desired: RawObject, live: Option<RawObject>| {
+            validate(&CrdSides::new(desired, live), None, KubernetesRelease::default(), None).refusals
+        };
         let refused = |live: Option<Value>| {
-            let live = live.map(|conversion| RawObject::new(crd(conversion)));
-            validate(&CrdSides::new(RawObject::new(desired.clone()), live), None, KubernetesRelease::default(), None)
-                .refusals
+            judge(RawObject::new(desired.clone()), live.map(|conversion| RawObject::new(crd(conversion))))
         };
         let old = RawObject::new(desired.replace("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"));
-        let found = validate(&CrdSides::new(old.clone(), None), None, KubernetesRelease::default(), None).refusals;
+        let found = judge(old.clone(), None);
         assert!(found.len() == 1 && found[0].message.contains("removed in 1.22"), "{found:?}");
-        assert!(
-            validate(
-                &CrdSides::new(old, Some(RawObject::new(desired.clone()))),
-                None,
-                KubernetesRelease::default(),
-                None
-            )
-            .refusals
-            .is_empty()
-        );
+        assert!(judge(old, Some(RawObject::new(desired.clone()))).is_empty());
 
         assert!(refused(Some(live)).is_empty());
         let found = refused(None);

@@ -12,9 +12,9 @@ use crate::engine::Engine;
 use crate::error::FieldError;
 use crate::node::SchemaNode;
 use crate::objectmeta::{self, MalformedFieldPolicy};
+use crate::older_releases;
 use crate::path::LinkedPath;
 use crate::prune;
-use crate::releases;
 use crate::rules::{NoEngine, RuleWalk};
 use gantry_k8s_cel::re2::Patterns;
 
@@ -166,7 +166,7 @@ impl DefaultsWalk<'_, '_> {
             return;
         }
         // First as an update that keeps the default, then as one that adds it.
-        let is_validated_as_new = self.options.release >= releases::DEFAULTS_WITHOUT_OLD;
+        let is_validated_as_new = self.options.release >= older_releases::DEFAULTS_WITHOUT_OLD;
         for old in [Some(default), None].into_iter().take(1 + usize::from(is_validated_as_new)) {
             let mut walk = RuleWalk::new();
             walk.object(node, default, old, None);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::DroppedField;
 use super::model::CrdModel;
 use crate::Step;
-use crate::releases::{OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
+use crate::older_releases::{OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
 
 /// The CRD without the fields that a server of this release does not keep, and the fields that it knows but removes.
 /// Those that it does not know are errors of server-side apply: see [`crate::typed::unreadable_crd`].

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gantry_k8s_cel::KubernetesRelease;
+use gantry_k8s_cel::{CelEnvironment, KubernetesRelease};
 
 use super::model::CrdModel;
 use super::{conversion, defaults, schema, structural};
-use crate::releases;
+use crate::older_releases;
 
 /// The requirements of a server.
 #[derive(Clone, Debug)]
@@ -31,6 +31,9 @@ pub struct CrdRequirements<'o> {
     /// The versions that can keep too many selectable fields; the empty name stands for the fields common to all
     /// versions.
     many_selectable: BTreeSet<&'o str>,
+    /// The rules and message expressions that the live CRD has.
+    live_rules: BTreeSet<&'o str>,
+    live_messages: BTreeSet<&'o str>,
 }
 
 impl<'o> CrdRequirements<'o> {
@@ -49,11 +52,14 @@ impl<'o> CrdRequirements<'o> {
             unchanged: BTreeSet::new(),
             any_rule_cost: false,
             many_selectable: BTreeSet::new(),
+            live_rules: BTreeSet::new(),
+            live_messages: BTreeSet::new(),
         }
     }
 
-    pub fn of_update(new: &'o CrdModel, old: &CrdModel, release: KubernetesRelease) -> Self {
+    pub fn of_update(new: &'o CrdModel, old: &'o CrdModel, release: KubernetesRelease) -> Self {
         let old_versions = &old.conversion.review_versions;
+        let (live_rules, live_messages) = live_expressions(old, release);
         Self {
             release,
             require_recognized_review: old_versions.is_empty() || conversion::has_recognized(old_versions),
@@ -64,16 +70,18 @@ impl<'o> CrdRequirements<'o> {
             require_pruned_defaults: !old.schemas().any(defaults::has_unpruned),
             require_atomic_sets: !old.has_schema_with(&mut |schema| schema::non_atomic_set(schema).is_some()),
             require_map_keys: !old.has_schema_with(&mut |schema| schema::has_bad_map_keys(schema)),
-            allow_invalid_ca: release < releases::VALID_CA || allows_invalid_ca(old),
-            unchanged: match release >= releases::ANY_RULE_COST_IF_UNCHANGED {
+            allow_invalid_ca: release < older_releases::VALID_CA || allows_invalid_ca(old),
+            unchanged: match release >= older_releases::ANY_RULE_COST_IF_UNCHANGED {
                 true => unchanged(new, old),
                 false => BTreeSet::new(),
             },
             any_rule_cost: false,
-            many_selectable: match release >= releases::MANY_SELECTABLE_IF_UNCHANGED {
+            many_selectable: match release >= older_releases::MANY_SELECTABLE_IF_UNCHANGED {
                 true => many_selectable(new, old),
                 false => BTreeSet::new(),
             },
+            live_rules,
+            live_messages,
         }
     }
 
@@ -81,6 +89,23 @@ impl<'o> CrdRequirements<'o> {
     pub fn of_version(&self, version: &str) -> Self {
         let any_rule_cost = self.any_rule_cost || self.unchanged.contains(version);
         Self { any_rule_cost, ..self.clone() }
+    }
+
+    /// The environment in which the server compiles a rule.
+    pub fn environment_of_rule(&self, rule: &str) -> CelEnvironment {
+        self.environment(self.live_rules.contains(rule))
+    }
+
+    /// The environment in which the server compiles a message expression.
+    pub fn environment_of_message(&self, expression: &str) -> CelEnvironment {
+        self.environment(self.live_messages.contains(expression))
+    }
+
+    fn environment(&self, is_live: bool) -> CelEnvironment {
+        match is_live {
+            true => CelEnvironment::of_live_expressions(self.release),
+            false => CelEnvironment::of_new_expressions(self.release),
+        }
     }
 
     pub fn may_have_many_selectable(&self, version: &str) -> bool {
@@ -114,6 +139,23 @@ fn unchanged<'o>(new: &CrdModel<'o>, old: &CrdModel) -> BTreeSet<&'o str> {
         _ => false,
     };
     names.filter(is_unchanged).collect()
+}
+
+/// The rules and the message expressions of a live CRD.
+fn live_expressions<'o>(old: &'o CrdModel, release: KubernetesRelease) -> (BTreeSet<&'o str>, BTreeSet<&'o str>) {
+    let (mut rules, mut messages) = (BTreeSet::new(), BTreeSet::new());
+    old.has_schema_with(&mut |schema| {
+        for rule in schema.rules.iter() {
+            rules.insert(rule.rule);
+            if !rule.message_expression.is_empty() {
+                // Older servers record the rule instead, by mistake.
+                let is_recorded = release >= older_releases::PREEXISTING_MESSAGES;
+                messages.insert(if is_recorded { rule.message_expression } else { rule.rule });
+            }
+        }
+        false
+    });
+    (rules, messages)
 }
 
 fn many_selectable<'o>(new: &CrdModel<'o>, old: &CrdModel) -> BTreeSet<&'o str> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use gantry_k8s_cel::{CelType, CompiledExpression, ExpressionError, compile_expression, escape};
+use gantry_k8s_cel::{CelType, CompiledExpression, ExpressionError, KubernetesRelease, compile_expression, escape};
 use serde_json::Value;
 
 use super::api_value::ApiValue;
 use super::cost::{self, Costs};
 use super::found::Errors;
+use super::options::CrdRequirements;
 use super::props::{Props, ValidationRule};
 use crate::path::LinkedPath;
 
@@ -29,6 +30,7 @@ pub struct RuleScope(Option<RuleContext>);
 
 #[derive(Clone)]
 struct RuleContext {
+    release: KubernetesRelease,
     seen: NodeCelType,
     /// The maximum number of values of the node in an object, if it is limited.
     cardinality: Option<u64>,
@@ -39,9 +41,9 @@ impl RuleScope {
         RuleScope(None)
     }
 
-    pub fn of_root(schema: &Props) -> Self {
-        let seen = if schema.rules.is_empty() { NodeCelType::Outside } else { own_type(schema, true) };
-        RuleScope(Some(RuleContext { seen, cardinality: Some(1) }))
+    pub fn of_root(schema: &Props, release: KubernetesRelease) -> Self {
+        let seen = if schema.rules.is_empty() { NodeCelType::Outside } else { own_type(schema, true, release) };
+        RuleScope(Some(RuleContext { release, seen, cardinality: Some(1) }))
     }
 
     pub fn is_some(&self) -> bool {
@@ -65,15 +67,15 @@ impl RuleScope {
 
     /// The scope of a child of the node with the schema `schema`.
     fn child_scope(&self, schema: &Props, child: &Props, part: impl FnOnce(&CelType) -> Option<NodeCelType>) -> Self {
-        let Some(RuleContext { seen, cardinality }) = &self.0 else { return RuleScope(None) };
+        let Some(RuleContext { release, seen, cardinality }) = &self.0 else { return RuleScope(None) };
         let seen = match seen {
             NodeCelType::Outside if child.rules.is_empty() => NodeCelType::Outside,
-            NodeCelType::Outside => own_type(child, child.embedded),
-            NodeCelType::Typed(of) => part(of).unwrap_or_else(|| own_type(child, child.embedded)),
+            NodeCelType::Outside => own_type(child, child.embedded, *release),
+            NodeCelType::Typed(of) => part(of).unwrap_or_else(|| own_type(child, child.embedded, *release)),
             NodeCelType::Untyped | NodeCelType::UntypedPart => NodeCelType::Untyped,
         };
         let cardinality = cardinality.zip(cost::parts(schema)).map(|(above, parts)| above.saturating_mul(parts));
-        RuleScope(Some(RuleContext { seen, cardinality }))
+        RuleScope(Some(RuleContext { release: *release, seen, cardinality }))
     }
 }
 
@@ -86,22 +88,21 @@ fn part_of(part: Option<&Arc<CelType>>) -> NodeCelType {
 }
 
 /// The CEL type of a node without regard to its ancestors.
-fn own_type(schema: &Props, is_resource: bool) -> NodeCelType {
-    let of = CelType::compile(schema.raw.0.unwrap_or(&Value::Null), is_resource);
+fn own_type(schema: &Props, is_resource: bool, release: KubernetesRelease) -> NodeCelType {
+    let of = CelType::compile_for(schema.raw.0.unwrap_or(&Value::Null), is_resource, release);
     if of.is_declared() { NodeCelType::Typed(of) } else { NodeCelType::Untyped }
 }
 
 /// Checks rules.
-pub struct CrdRuleChecker<'r> {
+pub struct CrdRuleChecker<'r, 'o> {
+    pub options: &'r CrdRequirements<'o>,
     /// The path of the topmost ancestor whose old and new values cannot be correlated.
     pub uncorrelated: Option<&'r str>,
-    /// Whether the cost of a single rule is unlimited.
-    pub any_cost: bool,
     pub costs: &'r mut Costs,
     pub errors: &'r mut Errors,
 }
 
-impl CrdRuleChecker<'_> {
+impl CrdRuleChecker<'_, '_> {
     /// Checks the rules of a node that has some.
     pub fn check(&mut self, schema: &Props, scope: &RuleScope, path: &LinkedPath) {
         let Some(node) = &scope.0 else { return };
@@ -131,7 +132,7 @@ impl CrdRuleChecker<'_> {
         let rule_path = &LinkedPath::Name(path, "rule");
         let optional_old = rule.optional_old_self == Some(true);
         let mut uses_old = false;
-        match compile_expression(rule.rule, of, optional_old) {
+        match compile_expression(rule.rule, of, optional_old, self.options.environment_of_rule(rule.rule)) {
             Err(problem) if problem.is_limit => return self.errors.open(rule_path, rule.rule, &problem.text),
             Err(problem) => {
                 self.errors.invalid_as(rule_path, &rule.show(), &format!("compilation failed: {problem}"));
@@ -168,7 +169,7 @@ impl CrdRuleChecker<'_> {
         if source.is_empty() {
             return;
         }
-        match compile_expression(source, of, optional_old) {
+        match compile_expression(source, of, optional_old, self.options.environment_of_message(source)) {
             Err(problem) if problem.is_limit => self.errors.open(path, source, &problem.text),
             Err(problem) => {
                 let detail = format!("messageExpression compilation failed: {problem}");
@@ -189,7 +190,7 @@ impl CrdRuleChecker<'_> {
     fn check_cost(&mut self, of: &str, cost: Result<u64, ExpressionError>, source: &str, path: &LinkedPath) {
         match cost {
             Ok(cost) => {
-                if !self.any_cost {
+                if !self.options.any_rule_cost {
                     cost::check(of, cost, path, self.errors);
                 }
                 self.costs.add_cost(cost, path);

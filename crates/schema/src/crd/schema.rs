@@ -41,7 +41,7 @@ pub fn check(
                     defaults::check(schema, options, root, errors);
                 }
                 if errors.list.len() == so_far {
-                    scope = RuleScope::of_root(schema);
+                    scope = RuleScope::of_root(schema, options.release);
                 }
             }
         }
@@ -196,7 +196,7 @@ impl StructuralWalk<'_, '_> {
             let path = &LinkedPath::Name(path, "x-kubernetes-validations");
             let mut rules = CrdRuleChecker {
                 uncorrelated: place.uncorrelated.as_deref(),
-                any_cost: self.options.any_rule_cost,
+                options: self.options,
                 costs: &mut self.costs,
                 errors: &mut self.rule_errors,
             };

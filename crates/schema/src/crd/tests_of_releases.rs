@@ -120,3 +120,45 @@ fn a_costly_rule_in_an_unchanged_schema_is_accepted_from_1_29() {
     assert!(errors(&crd, Some(&crd), 28).iter().any(is_of_rule));
     assert!(!errors(&crd, Some(&crd), 29).iter().any(is_of_rule));
 }
+
+#[test]
+fn a_function_is_for_new_rules_one_release_after_it_is_for_those_of_the_live_crd() {
+    let with = |rule: Value| crd(json!({"type": "string", "maxLength": 64, "x-kubernetes-validations": [rule]}));
+    let ip = with(json!({"rule": "isIP(self)"}));
+    assert!(errors(&ip, None, 30)[0].contains("undeclared reference to 'isIP'"));
+    assert_eq!(errors(&ip, Some(&ip), 30), [""; 0]);
+    assert_eq!(errors(&ip, None, 31), [""; 0]);
+    // Before 1.31, message expressions of the live CRD are not recognized.
+    let message = with(json!({"rule": "self != ''", "messageExpression": "sets.contains([1], [1]) ? 'a' : 'b'"}));
+    assert!(errors(&message, Some(&message), 29)[0].contains("messageExpression compilation failed"));
+    let message = with(json!({"rule": "self != ''", "messageExpression": "string(ip('::1'))"}));
+    assert!(errors(&message, Some(&message), 30)[0].contains("messageExpression compilation failed"));
+    let message =
+        with(json!({"rule": "self != ''", "messageExpression": "format.named('uri').hasValue() ? 'a' : 'b'"}));
+    assert!(errors(&message, None, 31)[0].contains("messageExpression compilation failed"));
+    assert_eq!(errors(&message, Some(&message), 31), [""; 0]);
+}
+
+#[test]
+fn rules_with_functions_that_no_known_release_has_are_undecided_in_newer_ones() {
+    let crd = crd(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.shiny()"}]}));
+    assert_eq!(errors(&crd, None, 36).len(), 1);
+    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 37);
+    assert_eq!(refusals, []);
+    assert!(undecided[0].reason.contains("undeclared reference to 'shiny'"), "{undecided:?}");
+}
+
+#[test]
+fn an_enum_limits_the_cost_from_1_29_and_the_length_of_an_int_or_string_from_1_34() {
+    let limits_cost = |mut part: Value, minor| {
+        part["x-kubernetes-validations"] = json!([{"rule": "self.matches('^a+$')"}]);
+        let crd = crd(json!({"type": "array", "maxItems": 10_000, "items": part}));
+        !errors(&crd, None, minor).iter().any(|error| error.contains("exceeds budget"))
+    };
+    let choice = json!({"type": "string", "enum": ["a"]});
+    assert!(!limits_cost(choice.clone(), 28));
+    assert!(limits_cost(choice, 29));
+    let port = json!({"x-kubernetes-int-or-string": true, "maxLength": 5});
+    assert!(!limits_cost(port.clone(), 33));
+    assert!(limits_cost(port, 34));
+}

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::{Step, releases};
+use crate::{Step, older_releases};
 use gantry_k8s_cel::gotext;
 use gantry_k8s_cel::{KubernetesRelease, Num};
 
@@ -192,7 +192,7 @@ impl<'o> TypedWalk<'o> {
         release: KubernetesRelease,
         inherited: Inherited,
     ) -> Vec<TypedValueError> {
-        let duplicates = match release >= releases::DUPLICATES_IN_LIVE {
+        let duplicates = match release >= older_releases::DUPLICATES_IN_LIVE {
             true => duplicates,
             false => Duplicates::Refused,
         };
@@ -346,7 +346,7 @@ fn keys_of<'o>(
     let fields = &of_items["properties"];
     let default = |name: &str| fields.get(name)?.get("default").filter(|value| !value.is_null());
     let key = |name: &&'o str| Some((*name, map.get(*name).or_else(|| default(name))?));
-    if release < releases::INCOMPLETE_KEYS
+    if release < older_releases::INCOMPLETE_KEYS
         && let Some(missing) = names.iter().find(|name| key(name).is_none())
     {
         return Err(format!(

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::keywords::{GoFieldType, KEYWORDS, RULE_FIELDS};
 use crate::objectmeta::fields::{METADATA, MetadataField, MetadataFieldType};
-use crate::releases::{OBSERVED_GENERATION, OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
+use crate::older_releases::{OBSERVED_GENERATION, OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
 
 /// Definitions in OpenAPI documents whose values can be of several scalar types, although older servers describe them
 /// as strings. Source: `k8s.io/kube-openapi/pkg/schemaconv`

@@ -9,7 +9,7 @@
 //
 //	go run ./cel-oracle -signatures > ../../k8s-cel/src/signatures.txt
 //
-// lists the functions that rules can call, as declared to the type checker.
+// lists the functions and macros that rules can use, as declared to the type checker, and since which release.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -74,10 +75,52 @@ func main() {
 	}
 }
 
-// Prints one line for each overload: `name(args) result`, or `target.name(args) result`. The overloads of a function
-// are in the order in which they are tried.
+// The oldest release whose environment is known.
+const oldest = 28
+
+// What the environments of the pinned release have at any compatibility version, because it came with a version of
+// cel-go and not with one of Kubernetes, and the release with that version of cel-go.
+var unversioned = map[string]uint{
+	"macro optFlatMap:2:true":                         29, // v0.17.7
+	"list<V>.first() optional_type<V>":                33, // v0.23.2
+	"list<V>.last() optional_type<V>":                 33,
+	"list<optional_type<V>>.unwrapOpt() list<V>":      33,
+	"optional.unwrap(list<optional_type<V>>) list<V>": 33,
+}
+
+// Prints one line for each overload: `NEW/LIVE name(args) result`, or `NEW/LIVE target.name(args) result`. A CRD can use
+// it from release 1.NEW on, and a CRD whose live version has the same rule from 1.LIVE on. The overloads of a function are
+// in the order in which they are tried. Macros follow: `NEW/LIVE macro name:arguments:target`.
 func signatures() {
-	env := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv()
+	newest := environment.DefaultCompatibilityVersion().Minor()
+	introduced := map[string]uint{}
+	lines := []string{}
+	for minor := uint(oldest - 1); minor <= newest; minor++ {
+		lines = declarations(environment.MustBaseEnvSet(version.MajorMinor(1, minor)).NewExpressionsEnv())
+		for _, line := range lines {
+			if _, isKnown := introduced[line]; !isKnown {
+				introduced[line] = minor
+			}
+			// Declared in every environment, and enabled by an option.
+			if crossType.MatchString(line) {
+				introduced[line] = 28
+			}
+		}
+	}
+	for _, line := range lines {
+		// New rules are compiled for a rollback to the release before.
+		first, live := introduced[line]+1, max(introduced[line], oldest)
+		if release, found := unversioned[line]; found {
+			first, live = release, release
+		}
+		fmt.Printf("%d/%d %s\n", first, live, line)
+	}
+}
+
+// Comparisons of numbers of two types.
+var crossType = regexp.MustCompile(`^_[<>]=?_\((int, (uint|double)|uint, (int|double)|double, (int|uint))\)`)
+
+func declarations(env *cel.Env) (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(env.Functions())) {
 		// Internal functions of macros, and old names of operators.
 		if strings.Contains(name, "strictly_false") || name == "in" || name == "_in_" {
@@ -95,10 +138,16 @@ func signatures() {
 			line := target + name + "(" + strings.Join(args, ", ") + ") " + typeText(overload.ResultType())
 			// Rules of a CRD have no authorizer.
 			if !strings.Contains(line, "kubernetes.authorization") {
-				fmt.Println(line)
+				lines = append(lines, line)
 			}
 		}
 	}
+	macros := []string{}
+	for _, macro := range env.Macros() {
+		macros = append(macros, "macro "+macro.MacroKey())
+	}
+	slices.Sort(macros)
+	return append(lines, macros...)
 }
 
 func typeText(t *types.Type) string {

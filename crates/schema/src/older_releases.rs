@@ -42,6 +42,8 @@ pub const OBSERVED_GENERATION: AddedCrdField = AddedCrdField {
 pub const ANY_RULE_COST_IF_UNCHANGED: KubernetesRelease = KubernetesRelease::minor(29);
 /// The first release that validates the CA bundle of a conversion webhook when a CRD is updated.
 pub const VALID_CA: KubernetesRelease = KubernetesRelease::minor(31);
+/// The first release that recognizes the message expressions that a live CRD has.
+pub const PREEXISTING_MESSAGES: KubernetesRelease = KubernetesRelease::minor(31);
 /// The first release that tolerates too many selectable fields that an update does not change.
 pub const MANY_SELECTABLE_IF_UNCHANGED: KubernetesRelease = KubernetesRelease::minor(35);
 /// The first release that validates a default also as a new value, which matters for `optionalOldSelf`.
