@@ -218,7 +218,7 @@ fn the_flag_overrides_the_variable_and_the_configuration() {
     (JSON)
     ----- stderr
     notice: manifests.yaml:3:43: ignored: enabled: false of the check "CRDUpgradeSafety"; a Config document among the manifests may only make a check stricter (the check is configured at gantry.yaml:3; change it there, or with -c FILE)
-    notice: CRDUpgradeSafety did not check everything: whether this server accepts samples.NAME.example.com was only compared with the rules of Kubernetes 1.36: user "reader" may not patch customresourcedefinitions.apiextensions.k8s.io at the cluster scope (ask for a ClusterRole with the rule {apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["patch"]}, bound to that user)
+    notice: CRDUpgradeSafety did not check everything: the server was not asked whether it accepts samples.NAME.example.com; gantry's own rules for Kubernetes 1.36 decided: user "reader" may not patch customresourcedefinitions.apiextensions.k8s.io at the cluster scope (ask for a ClusterRole with the rule {apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"], verbs: ["patch"]}, bound to that user)
     notice: --force-conflicts takes ownership of these fields: field manager "unknown" owns fields that the manifests change in 1 object:
       customresourcedefinition/samples.NAME.example.com: .spec.versions
     validating upgrade for CRD "samples.NAME.example.com" failed: CustomResourceDefinition samples.NAME.example.com failed upgrade safety validation. "NoExistingFieldRemoved" validation failed: crd/samples.NAME.example.com version/v1 field/^.second may not be removed

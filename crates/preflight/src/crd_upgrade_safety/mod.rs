@@ -188,9 +188,19 @@ fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Pro
         return ExpectedAnswer { dropped: dropped.clone(), ..ExpectedAnswer::default() };
     }
     let manager = Some(&*crd.manager);
-    let ForetoldAnswer { refusals, undecided, dropped } =
-        definition::validate(&crd.crd, manager, proofs.release(), proofs.known());
+    let foretell = |release| definition::validate(&crd.crd, manager, release, proofs.known());
+    let (release, newest) = (proofs.release(), KubernetesRelease::NEWEST_KNOWN);
+    let ForetoldAnswer { refusals, undecided, dropped } = foretell(release);
+    let is_too_new = !refusals.is_empty() && release < newest && foretell(newest).refusals.is_empty();
     let mut refusals = server::to_violations(refusals, &crd.crd, manager);
+    for violation in refusals.iter_mut().filter(|_| is_too_new) {
+        violation.diagnosis.help = format!(
+            "Kubernetes {newest} accepts it: deploy a version of this CRD that supports {release}, or upgrade the cluster \
+             first"
+        )
+        .into();
+        violation.diagnosis.steps.clear();
+    }
     match answer {
         Some(CrdAnswer::Refuses(refusal)) => {
             let desired = serde_json::from_str(&crd.crd.desired_object.json()).unwrap_or_default();
