@@ -21,6 +21,13 @@ pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
     }
 }
 
+/// Removes the formats that a server of this release ignores in defaults: `k8s-short-name` is enforced there as soon as
+/// it exists, which is one release earlier.
+pub(crate) fn drop_formats_ignored_in_defaults(schema: &mut Value, release: KubernetesRelease) {
+    let introduced = KubernetesRelease::minor(34);
+    drop_ignored_formats(schema, if release == introduced { KubernetesRelease::minor(35) } else { release });
+}
+
 fn drop_below(schema: &mut Value, release: KubernetesRelease) {
     let Some(keywords) = schema.as_object_mut() else { return };
     let text = |keyword: &str| keywords.get(keyword).and_then(Value::as_str).unwrap_or_default();

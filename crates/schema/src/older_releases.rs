@@ -46,6 +46,8 @@ pub const VALID_CA: KubernetesRelease = KubernetesRelease::minor(31);
 pub const PREEXISTING_MESSAGES: KubernetesRelease = KubernetesRelease::minor(31);
 /// The first release that tolerates too many selectable fields that an update does not change.
 pub const MANY_SELECTABLE_IF_UNCHANGED: KubernetesRelease = KubernetesRelease::minor(35);
+/// The first release that accepts `additionalProperties: false` in a nested value validation.
+pub const NO_OTHERS_IN_NESTED: KubernetesRelease = KubernetesRelease::minor(31);
 /// The first release that validates a default also as a new value, which matters for `optionalOldSelf`.
 pub const DEFAULTS_WITHOUT_OLD: KubernetesRelease = KubernetesRelease::minor(30);
 

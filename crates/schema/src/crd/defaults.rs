@@ -1,5 +1,8 @@
 //! Defaults: each must be valid for its schema and must not contain fields that would be pruned.
 
+use std::borrow::Cow;
+
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Map, Value};
 
 use super::found::Errors;
@@ -15,6 +18,7 @@ use crate::objectmeta::{self, MalformedFieldPolicy};
 use crate::older_releases;
 use crate::path::LinkedPath;
 use crate::prune;
+use crate::release;
 use crate::rules::{NoEngine, RuleWalk};
 use gantry_k8s_cel::re2::Patterns;
 
@@ -24,10 +28,14 @@ pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, error
         return;
     }
     let Some(raw) = schema.raw.0 else { return };
+    let mut raw = Cow::Borrowed(raw);
+    if options.release < KubernetesRelease::NEWEST_KNOWN {
+        release::drop_formats_ignored_in_defaults(raw.to_mut(), options.release);
+    }
     // A schema that cannot be compiled is rejected for other errors.
     let patterns = Patterns::default();
     let engine = Engine::sharing(&patterns);
-    let Ok(mut node) = Compiler::of_defaults(&engine, &patterns).root(raw) else {
+    let Ok(mut node) = Compiler::of_defaults(&engine, &patterns).root(&raw) else {
         return;
     };
     // The root of a resource is validated like an embedded resource.
@@ -38,8 +46,8 @@ pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, error
 }
 
 /// Whether a schema has a default with fields that would be pruned.
-pub fn has_unpruned(schema: &Props) -> bool {
-    if !schema.has(&mut |schema| schema.default.is_some()) || !structural::is_structural(schema) {
+pub fn has_unpruned(schema: &Props, release: KubernetesRelease) -> bool {
+    if !schema.has(&mut |schema| schema.default.is_some()) || !structural::is_structural(schema, release) {
         return false;
     }
     let Some(raw) = schema.raw.0 else { return false };

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::DroppedField;
 use super::model::CrdModel;
 use crate::Step;
-use crate::older_releases::{OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
+use crate::older_releases::{AddedCrdField, OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
 
 /// The CRD without the fields that a server of this release does not keep, and the fields that it knows but removes.
 /// Those that it does not know are errors of server-side apply: see [`crate::typed::unreadable_crd`].
@@ -22,14 +22,16 @@ pub fn without_disabled<'v>(
     let mut removal = FieldRemoval { crd: Cow::Borrowed(crd), at: Vec::new(), removed: Vec::new() };
     let has_selectable =
         |old: &CrdModel| old.selectable.is_given || old.versions.iter().any(|version| version.selectable.is_given);
-    if release < SELECTABLE_FIELDS.enabled && !old.is_some_and(has_selectable) {
+    let is_disabled =
+        |field: &AddedCrdField, is_live: bool| release < field.enabled && (release < field.since || !is_live);
+    if is_disabled(&SELECTABLE_FIELDS, old.is_some_and(has_selectable)) {
         removal.selectable_fields(crd);
     }
     let known_from = removal.removed.len();
     let has_optional = |old: &CrdModel| {
         old.has_schema_with(&mut |schema| schema.rules.iter().any(|rule| rule.optional_old_self.is_some()))
     };
-    if release < OPTIONAL_OLD_SELF.enabled && !old.is_some_and(has_optional) {
+    if is_disabled(&OPTIONAL_OLD_SELF, old.is_some_and(has_optional)) {
         removal.optional_old_selves(crd);
     }
     let FieldRemoval { crd, mut removed, .. } = removal;

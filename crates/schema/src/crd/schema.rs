@@ -36,7 +36,7 @@ pub fn check(
         match structural::unsupported(schema) {
             Some(problem) => unsupported = Some(problem),
             None => {
-                structural::check(schema, root, errors);
+                structural::check(schema, options.release, root, errors);
                 if errors.list.len() == so_far {
                     defaults::check(schema, options, root, errors);
                 }

@@ -3,7 +3,9 @@
 
 use super::found::Errors;
 use super::props::Props;
+use crate::older_releases;
 use crate::path::LinkedPath;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::syntax::{self, PatternError};
 
 /// The reason why a schema cannot be converted to a structural one, if any: the first one found.
@@ -51,19 +53,47 @@ enum StructuralPosition {
 }
 
 /// Whether a schema can be converted to a structural one and meets the structural requirements.
-pub fn is_structural(schema: &Props) -> bool {
+pub fn is_structural(schema: &Props, release: KubernetesRelease) -> bool {
     let mut errors = Errors::default();
     if unsupported(schema).is_none() {
-        check(schema, &LinkedPath::Root, &mut errors);
+        check(schema, release, &LinkedPath::Root, &mut errors);
         return errors.list.is_empty();
     }
     false
 }
 
 /// Checks a schema that can be converted to a structural one.
-pub fn check(schema: &Props, path: &LinkedPath, errors: &mut Errors) {
+pub fn check(schema: &Props, release: KubernetesRelease, path: &LinkedPath, errors: &mut Errors) {
     check_invariants(schema, StructuralPosition::Root, path, errors);
+    if release < older_releases::NO_OTHERS_IN_NESTED {
+        check_no_others(schema, false, path, errors);
+    }
     check_complete(schema, Some(schema), path, path, errors);
+}
+
+/// Rejects `additionalProperties: false` in value validations, as older servers do; newer ones ignore it.
+fn check_no_others(schema: &Props, is_nested: bool, path: &LinkedPath, errors: &mut Errors) {
+    if is_nested && schema.additional.as_ref().is_some_and(|additional| !additional.allows) {
+        errors.forbidden(&LinkedPath::Name(path, "additionalProperties"), "must be undefined to be structural");
+    }
+    for (keyword, schemas) in [("allOf", &schema.all_of), ("anyOf", &schema.any_of), ("oneOf", &schema.one_of)] {
+        for (at, schema) in schemas.iter().enumerate() {
+            check_no_others(schema, true, &LinkedPath::Index(&LinkedPath::Name(path, keyword), at), errors);
+        }
+    }
+    let parts = [("not", schema.not.as_deref(), true), ("items", schema.item(), is_nested)];
+    for (keyword, part, is_nested) in parts {
+        if let Some(part) = part {
+            check_no_others(part, is_nested, &LinkedPath::Name(path, keyword), errors);
+        }
+    }
+    if let Some(entry) = schema.entry().filter(|_| !is_nested) {
+        check_no_others(entry, false, &LinkedPath::Name(path, "additionalProperties"), errors);
+    }
+    let properties = &LinkedPath::Name(path, "properties");
+    for (name, property) in schema.properties.iter() {
+        check_no_others(property, is_nested, &LinkedPath::Key(properties, name), errors);
+    }
 }
 
 fn check_invariants(schema: &Props, level: StructuralPosition, path: &LinkedPath, errors: &mut Errors) {

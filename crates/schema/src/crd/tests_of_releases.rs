@@ -46,6 +46,8 @@ fn a_field_is_unknown_then_dropped_then_kept() {
     assert_eq!(unreadable(&selectable, 30), [""; 0]);
     assert_eq!(dropped(&selectable, None, 30), [path]);
     assert_eq!(errors(&selectable, None, 30), [""; 0]);
+    // A live CRD of a server that does not know the field cannot have it.
+    assert_eq!(errors(&selectable, Some(&selectable), 28), [""; 0]);
     // The feature is enabled if the live CRD has the field.
     assert_eq!(dropped(&selectable, Some(&selectable), 30), [""; 0]);
     assert!(!errors(&selectable, Some(&selectable), 30).is_empty());
@@ -161,4 +163,24 @@ fn an_enum_limits_the_cost_from_1_29_and_the_length_of_an_int_or_string_from_1_3
     let port = json!({"x-kubernetes-int-or-string": true, "maxLength": 5});
     assert!(!limits_cost(port.clone(), 33));
     assert!(limits_cost(port, 34));
+}
+
+#[test]
+fn additional_properties_that_are_false_in_a_value_validation_are_accepted_from_1_31() {
+    let crd = crd(json!({"type": "object", "properties": {"a": {"type": "string"}},
+        "items": {"type": "object", "anyOf": [{"not": {"additionalProperties": false}}]}}));
+    let path = "spec.validation.openAPIV3Schema.properties[spec].properties[x].items.anyOf[0].not.additionalProperties";
+    let message = format!("{path}: Forbidden: must be undefined to be structural");
+    assert_eq!(errors(&crd, None, 30), [message]);
+    assert_eq!(errors(&crd, None, 31), [""; 0]);
+}
+
+#[test]
+fn the_format_of_a_default_is_enforced_from_the_release_that_introduces_it() {
+    let name = crd(json!({"type": "string", "format": "k8s-short-name", "default": "A"}));
+    assert_eq!(errors(&name, None, 33), [""; 0]);
+    assert!(errors(&name, None, 34)[0].contains("must be of type k8s-short-name"));
+    let number = crd(json!({"type": "integer", "format": "int32", "default": 3_000_000_000_u64}));
+    assert_eq!(errors(&number, None, 35), [""; 0]);
+    assert_eq!(errors(&number, None, 36).len(), 1);
 }
