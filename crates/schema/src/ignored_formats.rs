@@ -1,7 +1,7 @@
 //! Formats that servers of older releases ignore.
 
 use gantry_k8s_cel::KubernetesRelease;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The formats that servers did not always enforce: the types that they are on, their names without dashes, and the first
 /// release that enforces them.
@@ -17,7 +17,18 @@ const LATE_FORMATS: [(&[&str], &[&str], KubernetesRelease); 3] = [
 /// Removes the formats that a server of this release ignores from an `openAPIV3Schema`.
 pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
     if LATE_FORMATS.iter().any(|(_, _, since)| release < *since) {
-        drop_below(schema, release);
+        change_each(schema, &mut |keywords| drop_ignored_format(keywords, release));
+    }
+}
+
+fn drop_ignored_format(keywords: &mut Map<String, Value>, release: KubernetesRelease) {
+    let text = |keyword: &str| keywords.get(keyword).and_then(Value::as_str).unwrap_or_default();
+    let (ty, format) = (text("type"), text("format").replace('-', ""));
+    let is_late = |(types, names, since): &(&[&str], &[&str], KubernetesRelease)| {
+        release < *since && types.contains(&ty) && names.contains(&format.as_str())
+    };
+    if LATE_FORMATS.iter().any(is_late) {
+        keywords.shift_remove("format");
     }
 }
 
@@ -28,25 +39,27 @@ pub(crate) fn drop_formats_ignored_in_defaults(schema: &mut Value, release: Kube
     drop_ignored_formats(schema, if release == introduced { KubernetesRelease::minor(35) } else { release });
 }
 
-fn drop_below(schema: &mut Value, release: KubernetesRelease) {
+/// Removes the keywords that only document the values.
+pub(crate) fn drop_documentation(schema: &mut Value) {
+    change_each(schema, &mut |keywords| {
+        keywords.shift_remove("externalDocs");
+        keywords.shift_remove("example");
+    });
+}
+
+/// Changes a schema and every schema inside it.
+fn change_each(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
     let Some(keywords) = schema.as_object_mut() else { return };
-    let text = |keyword: &str| keywords.get(keyword).and_then(Value::as_str).unwrap_or_default();
-    let (ty, format) = (text("type"), text("format").replace('-', ""));
-    let is_late = |(types, names, since): &(&[&str], &[&str], KubernetesRelease)| {
-        release < *since && types.contains(&ty) && names.contains(&format.as_str())
-    };
-    if LATE_FORMATS.iter().any(is_late) {
-        keywords.shift_remove("format");
-    }
+    change(keywords);
     for keyword in ["items", "additionalProperties", "not"] {
-        keywords.get_mut(keyword).into_iter().for_each(|below| drop_below(below, release));
+        keywords.get_mut(keyword).into_iter().for_each(|below| change_each(below, change));
     }
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let branches = keywords.get_mut(keyword).and_then(Value::as_array_mut);
-        branches.into_iter().flatten().for_each(|below| drop_below(below, release));
+        branches.into_iter().flatten().for_each(|below| change_each(below, change));
     }
     let fields = keywords.get_mut("properties").and_then(Value::as_object_mut);
-    fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(|below| drop_below(below, release));
+    fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(|below| change_each(below, change));
 }
 
 #[cfg(test)]

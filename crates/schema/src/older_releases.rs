@@ -48,6 +48,9 @@ pub const PREEXISTING_MESSAGES: KubernetesRelease = KubernetesRelease::minor(31)
 pub const MANY_SELECTABLE_IF_UNCHANGED: KubernetesRelease = KubernetesRelease::minor(35);
 /// The first release that accepts `additionalProperties: false` in a nested value validation.
 pub const NO_OTHERS_IN_NESTED: KubernetesRelease = KubernetesRelease::minor(31);
+/// The first release that keeps `externalDocs` and `example` in structural schemas, so that they are keywords where few
+/// are allowed.
+pub const STRUCTURAL_DOCUMENTATION: KubernetesRelease = KubernetesRelease::minor(36);
 /// The first release that validates a default also as a new value, which matters for `optionalOldSelf`.
 pub const DEFAULTS_WITHOUT_OLD: KubernetesRelease = KubernetesRelease::minor(30);
 

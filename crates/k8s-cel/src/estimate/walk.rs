@@ -132,6 +132,8 @@ impl<'e> EstimateWalk<'_, 'e> {
                 if let Of::Loop(of) = &self.nodes[id].of {
                     let (first, second) = of.variables;
                     self.end_variable(first);
+                    // Older servers do not know the second variable.
+                    let second = second.filter(|_| self.model.follows_values);
                     second.into_iter().for_each(|second| self.end_variable(second));
                 }
             }
@@ -264,11 +266,11 @@ impl<'e> EstimateWalk<'_, 'e> {
         let key = (entries.map(|of| of.key), if is_list { INDICES } else { KEYS });
         let value = (entries.map(|of| of.value), if is_list { ITEMS } else { VALUES });
         match of.variables {
-            (first, None) => self.declare_element(first, of.range, if is_list { value } else { key }),
-            (first, Some(second)) => {
+            (first, Some(second)) if self.model.follows_values => {
                 self.declare_element(first, of.range, key);
                 self.declare_element(second, of.range, value);
             }
+            (first, _) => self.declare_element(first, of.range, if is_list { value } else { key }),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Whether a schema is structural: every field is declared with a type outside `allOf`, `anyOf`, `oneOf` and `not`,
 //! and those only restrict values.
 
+use super::api_value::ApiValue;
 use super::found::Errors;
 use super::props::Props;
 use crate::older_releases;
 use crate::path::LinkedPath;
+use crate::release::drop_documentation;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::syntax::{self, PatternError};
 
@@ -64,6 +66,21 @@ pub fn is_structural(schema: &Props, release: KubernetesRelease) -> bool {
 
 /// Checks a schema that can be converted to a structural one.
 pub fn check(schema: &Props, release: KubernetesRelease, path: &LinkedPath, errors: &mut Errors) {
+    let is_documented = |schema: &Props| schema.external_docs.is_some() || schema.example.is_some();
+    if release < older_releases::STRUCTURAL_DOCUMENTATION
+        && schema.has(&mut { is_documented })
+        && let Some(raw) = schema.raw.0
+    {
+        let mut plain = raw.clone();
+        drop_documentation(&mut plain);
+        if let Ok(plain) = Props::decode(&plain) {
+            return check_structural(&plain, release, path, errors);
+        }
+    }
+    check_structural(schema, release, path, errors);
+}
+
+fn check_structural(schema: &Props, release: KubernetesRelease, path: &LinkedPath, errors: &mut Errors) {
     check_invariants(schema, StructuralPosition::Root, path, errors);
     if release < older_releases::NO_OTHERS_IN_NESTED {
         check_no_others(schema, false, path, errors);

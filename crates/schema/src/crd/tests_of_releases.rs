@@ -184,3 +184,12 @@ fn the_format_of_a_default_is_enforced_from_the_release_that_introduces_it() {
     assert_eq!(errors(&number, None, 35), [""; 0]);
     assert_eq!(errors(&number, None, 36).len(), 1);
 }
+
+#[test]
+fn documentation_of_the_metadata_is_accepted_before_1_36() {
+    let mut crd = crd(json!({"type": "string"}));
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["metadata"] =
+        json!({"type": "object", "externalDocs": {"url": "https://example.com"}});
+    assert_eq!(errors(&crd, None, 35), [""; 0]);
+    assert!(errors(&crd, None, 36)[0].contains("must not specify anything other than name and generateName"));
+}
