@@ -89,3 +89,55 @@ fn a_server_that_answers_no_dry_run_is_not_asked_about_every_crd() {
         proxy.requests().into_iter().filter(|request| request.method == "PATCH").map(|request| request.path).collect();
     assert!(asked.len() <= 16, "{asked:#?}");
 }
+
+/// A proxy to a server that says it is of a release that does not exist yet, and whose OpenAPI document is not readable.
+fn server_of_a_later_release() -> Proxy {
+    let proxy = Proxy::start(control_plane());
+    let version = json!({"major": "1", "minor": "40", "gitVersion": "v1.40.0"});
+    proxy.answer(When::new("GET", "/version").ending(), 200, version);
+    proxy.answer(When::new("GET", "/openapi/"), 403, json!({"kind": "Status", "code": 403, "reason": "Forbidden"}));
+    proxy
+}
+
+/// A CRD with a field and one with a CEL function that no release knows.
+fn crds_of_a_later_release(bed: &Bed) -> [Value; 2] {
+    let crd = |kind: &str, schema: &str| {
+        serde_yaml::from_str::<Value>(&crd_yaml(&bed.names.group, kind, schema)).expect("a CRD")
+    };
+    let mut with_field = crd("Sample", "name: {type: string}");
+    with_field["spec"]["versions"][0]["fieldOfNextYear"] = json!(true);
+    let rule = "{rule: 'self.functionOfNextYear()'}";
+    let text = format!("name: {{type: string, maxLength: 9, x-kubernetes-validations: [{rule}]}}");
+    [with_field, crd("Other", &text)]
+}
+
+#[test]
+fn what_a_later_release_accepts_in_its_dry_run_is_accepted() {
+    let bed = Bed::with_namespace();
+    let proxy = server_of_a_later_release();
+    let crds = crds_of_a_later_release(&bed);
+    bed.write_objects(&crds);
+    for crd in &crds {
+        let path = format!("/customresourcedefinitions/{}", crd["metadata"]["name"].as_str().expect("a name"));
+        proxy.answer(When::new("PATCH", &path).query("dryRun=All"), 200, crd.clone());
+    }
+    bed.gantry(proxy.kubeconfig("admin"), CHECK).run().code(0).contains_nowhere("CRDInvalid");
+    let dry_runs = proxy.requests().iter().filter(|request| request.method == "PATCH").count();
+    assert_eq!(dry_runs, 2);
+}
+
+#[test]
+fn what_a_later_release_may_know_is_undecided_without_a_dry_run_and_never_invalid() {
+    let bed = Bed::with_namespace();
+    let proxy = server_of_a_later_release();
+    for crd in crds_of_a_later_release(&bed) {
+        bed.write_objects([&crd]);
+        let check = bed.gantry(proxy.kubeconfig("reader"), CHECK).run();
+        check.contains_nowhere("CRDInvalid").stdout_contains("could not be decided");
+    }
+    // What no release accepts is invalid all the same.
+    let mut crd: Value = serde_yaml::from_str(&bed.crd("name: {type: string}")).expect("a CRD");
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["name"]["type"] = json!("text");
+    bed.write_objects([&crd]);
+    bed.gantry(proxy.kubeconfig("reader"), CHECK).run().code(3).stdout_contains("error[CRDInvalid]");
+}
