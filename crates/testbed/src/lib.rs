@@ -14,5 +14,5 @@ pub use api::{Api, ApiUnreachable};
 pub use binaries::{kubectl, range_oracle};
 pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
 pub use isolated::{Isolated, isolated};
-pub use releases::releases;
+pub use releases::{module_requiring, releases};
 pub use wait::eventually;

@@ -43,26 +43,34 @@ impl OtherRelease {
         Some(found.unwrap_or_else(|| panic!("there is no Kubernetes {release}, but {:?}", releases())))
     }
 
-    /// The text of go.mod and go.sum from which its commands are built: those of Kubernetes itself, with its staging
-    /// modules from the module proxy.
+    /// The text of go.mod and go.sum from which its commands are built.
     pub fn module(self) -> [String; 2] {
-        let folder = downloaded(self.version);
-        let read = |name: &str| {
-            let path = folder.join(name);
-            fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
-        };
-        let published = self.version.replacen("v1.", "v0.", 1);
-        let line = |line: &str| match line.split_once("=> ./staging/src/") {
-            Some((replace, module)) => format!("{replace}=> {module} {published}\n"),
-            None if line.starts_with("module ") => "module example.com/control-plane\n".to_owned(),
-            None => format!("{line}\n"),
-        };
-        let go_mod: String = read("go.mod").lines().map(line).collect();
-        [
-            format!("{go_mod}\nrequire k8s.io/kubernetes {}\n", self.version),
-            format!("{}k8s.io/kubernetes {} {}\n", read("go.sum"), self.version, self.checksum),
-        ]
+        let [go_mod, go_sum] = module_requiring(self.version);
+        [go_mod, format!("{go_sum}k8s.io/kubernetes {} {}\n", self.version, self.checksum)]
     }
+}
+
+/// The text of go.mod and go.sum that require a version of Kubernetes, such as `v1.30.14`: those of Kubernetes itself,
+/// with its staging modules from the module proxy. Programs in this module use the packages of that version; `go run
+/// -mod=mod` adds the checksums of Kubernetes and of its staging modules.
+///
+/// # Panics
+///
+/// If Go cannot download the version.
+pub fn module_requiring(version: &str) -> [String; 2] {
+    let folder = downloaded(version);
+    let read = |name: &str| {
+        let path = folder.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()))
+    };
+    let published = version.replacen("v1.", "v0.", 1);
+    let line = |line: &str| match line.split_once("=> ./staging/src/") {
+        Some((replace, module)) => format!("{replace}=> {module} {published}\n"),
+        None if line.starts_with("module ") => "module example.com/control-plane\n".to_owned(),
+        None => format!("{line}\n"),
+    };
+    let go_mod: String = read("go.mod").lines().map(line).collect();
+    [format!("{go_mod}\nrequire k8s.io/kubernetes {version}\n"), read("go.sum")]
 }
 
 fn table() -> impl Iterator<Item = OtherRelease> {
