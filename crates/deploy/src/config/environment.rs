@@ -233,6 +233,7 @@ mod tests {
             "--wait-timeout=1m",
             "--wait-resource-timeout=1m",
             "--field-manager=f",
+            "--kube-version=1.28,1.30",
         ]);
         let flags = Overrides::default()
             .with_made(&made)
