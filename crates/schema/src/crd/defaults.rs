@@ -13,12 +13,12 @@ use crate::check::ValueChecker;
 use crate::compile::Compiler;
 use crate::engine::Engine;
 use crate::error::FieldError;
+use crate::ignored_formats::drop_formats_ignored_in_defaults;
 use crate::node::SchemaNode;
 use crate::objectmeta::{self, MalformedFieldPolicy};
 use crate::older_releases;
 use crate::path::LinkedPath;
 use crate::prune;
-use crate::release;
 use crate::rules::{NoEngine, RuleWalk};
 use gantry_k8s_cel::re2::Patterns;
 
@@ -30,7 +30,7 @@ pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, error
     let Some(raw) = schema.raw.0 else { return };
     let mut raw = Cow::Borrowed(raw);
     if options.release < KubernetesRelease::NEWEST_KNOWN {
-        release::drop_formats_ignored_in_defaults(raw.to_mut(), options.release);
+        drop_formats_ignored_in_defaults(raw.to_mut(), options.release);
     }
     // A schema that cannot be compiled is rejected for other errors.
     let patterns = Patterns::default();

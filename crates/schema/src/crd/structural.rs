@@ -4,9 +4,9 @@
 use super::api_value::ApiValue;
 use super::found::Errors;
 use super::props::Props;
+use crate::ignored_formats::drop_documentation;
 use crate::older_releases;
 use crate::path::LinkedPath;
-use crate::release::drop_documentation;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::syntax::{self, PatternError};
 
