@@ -88,7 +88,7 @@ pub async fn plan_and_check(
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
-    report.kubernetes_release = Some(plan.release.to_string());
+    report.kubernetes_release = plan.server_release.map(|release| release.to_string());
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
 

@@ -414,7 +414,7 @@ fn a_suggestion_needs_few_requests_and_none_if_everything_is_served() {
     let proxy = Proxy::start(cp);
     bed.deploy(proxy.kubeconfig("admin"), &CHECK).arg("--dry-run").run().code(0);
     let before = proxy.requests().len();
-    assert!(before <= 4, "{:?}", proxy.requests());
+    assert!(before <= 5, "{:?}", proxy.requests());
     bed.write("manifests.yaml", &bed.config_map("a", "b").replace("ConfigMap", "ConfigMop"));
     let misspelt = || {
         let output = bed.deploy(proxy.kubeconfig("admin"), &CHECK).run();

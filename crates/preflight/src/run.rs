@@ -77,7 +77,7 @@ pub struct Ran {
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
     let RunOptions { warn_only, redact, waivers, baseline, catalogs, custom_checks, known, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
-    let proofs = Proofs::new(Proven { release: plan.release }, upgraded_crds(&plan.changes).count());
+    let proofs = Proofs::new(Proven { release: plan.release() }, upgraded_crds(&plan.changes).count());
     let proofs = Arc::new(proofs.sharing(known.cloned()));
     let objects = Arc::new(ObjectSurvey::new(checks.iter().map(|enabled| enabled.check.object_data())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();

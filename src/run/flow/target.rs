@@ -21,6 +21,7 @@ use gantry_deploy::apply::{Applied, Reached};
 use gantry_deploy::config::key;
 use gantry_deploy::plan::{Plan, Prefetch};
 use gantry_deploy::readiness::Readiness;
+use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::content::Catalogs;
 use gantry_preflight::waive::Waivers;
 use gantry_report::{ChangeEntry, ErrorEntry, Outcome, Report, WaitEntry, WaitState};
@@ -94,9 +95,10 @@ pub async fn on_target(
     let (plan, foreseen, notices) = until_interrupted(&stop, looked_at).await?;
     on_plan(&plan);
     output.add_notices(host, &notices, report);
-    if target.is_server() && settings.kube_versions.iter().any(|release| *release != plan.release) {
+    let is_other = |release: &KubernetesRelease| Some(*release) != plan.server_release;
+    if target.is_server() && plan.server_release.is_some() && settings.kube_versions.iter().any(is_other) {
         let message =
-            format!("the server is of Kubernetes {}, which decides; --kube-version has no effect", plan.release);
+            format!("the server is of Kubernetes {}, which decides; --kube-version has no effect", plan.release());
         let help = "it is for targets without a server: --target dir:FOLDER, --target git:REVISION";
         output.add_notices(host, &[Problem::new(message).help(help)], report);
     }

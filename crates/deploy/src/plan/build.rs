@@ -50,8 +50,7 @@ pub async fn build(
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
     let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     bundles::add_conversions(&mut changes, &bundles, namespace);
-    let (kinds, release) = futures::join!(kinds::resolve(&changes, &others, target), target.release());
-    let kinds = kinds?;
+    let kinds = kinds::resolve(&changes, &others, target).await?;
 
     let kinds::PlacedManifests { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
     // What is not written needs no kind that is served.
@@ -107,7 +106,6 @@ pub async fn build(
         keeps_answers,
         policy: options.policy.clone(),
         assumed_namespace,
-        release: release.unwrap_or_default(),
         ..Plan::default()
     })
 }

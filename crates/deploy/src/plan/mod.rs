@@ -108,8 +108,8 @@ pub struct Plan {
     pub policy: DeployPolicy,
     /// The record of the app will need several objects.
     pub needs_parts: bool,
-    /// The release of Kubernetes that the target has, or that is assumed.
-    pub release: KubernetesRelease,
+    /// The release of Kubernetes that the target has, or that is assumed. `None` if nothing depends on it.
+    pub server_release: Option<KubernetesRelease>,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,
 }
@@ -132,6 +132,11 @@ pub struct ObjectLookup {
 }
 
 impl Plan {
+    /// The release of Kubernetes whose rules decide.
+    pub fn release(&self) -> KubernetesRelease {
+        self.server_release.unwrap_or_default()
+    }
+
     /// Why some live objects could not be read, each reason once.
     pub fn unread(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> =

@@ -1,7 +1,7 @@
 //! Makes the plan of a deploy, from the manifests to the owners of its objects.
 
 use super::filter::{self, Filter};
-use super::{DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, build, conflicts, outside_commit};
+use super::{Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, build, conflicts, outside_commit};
 use gantry_cluster::{OnRead, Target};
 use gantry_core::manifest::Manifest;
 use gantry_core::problem::Result;
@@ -30,10 +30,23 @@ pub async fn prepare(
         let unknown = outside_commit::leave_out_unknown_kinds(&mut plan, target);
         plan.notices.extend(unknown);
     }
-    if filters.is_empty() {
-        let lost = outside_commit::lost_crds(&plan, target).await;
-        plan.notices.extend(lost);
-    }
+    let lost = async {
+        match filters.is_empty() {
+            true => outside_commit::lost_crds(&plan, target).await,
+            false => Vec::new(),
+        }
+    };
+    // Whether an object that does not change is valid is nobody's question.
+    let needs_release = !target.is_server() || plan.changes.iter().any(Change::is_written);
+    let release = async {
+        match needs_release {
+            true => Some(target.release().await.unwrap_or_default()),
+            false => None,
+        }
+    };
+    let (lost, release) = futures::join!(lost, release);
+    plan.notices.extend(lost);
+    plan.server_release = release;
     conflicts::spare_others(&mut plan, target).await;
     apps_of_gantry::name_owning_apps(&mut plan, target).await;
     Ok(plan)

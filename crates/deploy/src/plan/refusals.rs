@@ -106,7 +106,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) ->
     let found = in_parallel(&written, |change| {
         let Some(Described { schema, definitions }) = published.schema(&change.resource) else { return Vec::new() };
         let unreadable =
-            typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused, plan.release);
+            typed::unreadable_by(schema, definitions, &change.desired.raw.value(), Duplicates::Refused, plan.release());
         let problem = |found: TypedValueError| {
             // The server's text can quote a value, which may be secret.
             let message =
@@ -182,7 +182,7 @@ pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
             let version = defined.version(at)?;
             let schema = schemas.entry((&*crd.desired.object.name, &*version.name));
             let schema = schema.or_insert_with(|| version.schema_value().ok()).as_ref()?;
-            typed::unreadable(schema, &desired, Duplicates::Refused, plan.release).into_iter().next()
+            typed::unreadable(schema, &desired, Duplicates::Refused, plan.release()).into_iter().next()
         };
         let mut entries = managed::entries(&live, group);
         entries.retain(|entry| entry.version != version.as_str());

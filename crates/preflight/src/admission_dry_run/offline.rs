@@ -73,7 +73,7 @@ async fn built_in(
         if let Some(Described { schema, definitions }) = published.schema(resource) {
             described.insert(index);
             let unreadable =
-                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, context.plan.release);
+                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, context.plan.release());
             errors.extend(
                 unreadable.into_iter().map(|found| MetadataError { at: found.steps(), message: found.message }),
             );

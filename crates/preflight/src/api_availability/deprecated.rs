@@ -28,7 +28,7 @@ async fn of_kubernetes(context: &Context<'_>) -> Vec<Violation> {
     if ending.is_empty() {
         return Vec::new();
     }
-    let release = context.plan.release;
+    let release = context.target.release().await.unwrap_or_default();
     let ending = ending.into_iter().filter(|(_, entry)| entry.is_deprecated_in(release));
     ending.map(|(index, entry)| deprecated(index, &entry)).collect()
 }

@@ -34,8 +34,9 @@ pub async fn check(context: &Context<'_>) -> ViolationsFound {
         return found;
     }
     // Only for suggestions: if the user may not read it, or the server does not answer, there are fewer of them.
-    let served = context.target.served().await;
-    let known = KnownApis { served: served.unwrap_or_default(), defined: defined(plan), release: context.plan.release };
+    let (served, release) = futures::join!(context.target.served(), context.target.release());
+    let release = release.unwrap_or_default();
+    let known = KnownApis { served: served.unwrap_or_default(), defined: defined(plan), release };
     found.violations.extend(unknown.into_iter().map(|(subject, object)| known.violation(subject, object)));
     found
 }

@@ -68,7 +68,7 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
         unanswered.entry(problem).or_default().push(&changes[index]);
     }
     for (problem, crds) in unanswered {
-        context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release));
+        context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release()));
     }
     answers
 }

@@ -216,7 +216,7 @@ type DroppedFields = BTreeMap<String, Vec<usize>>;
 
 /// Says which fields of CRDs have no effect.
 fn notify_dropped(context: &Context<'_>, dropped: DroppedFields) {
-    let release = context.plan.release;
+    let release = context.plan.release();
     for (field, changes) in dropped {
         let crds: Vec<&Change> = changes.iter().map(|index| &context.plan.changes[*index]).collect();
         context.notices.add(format!(

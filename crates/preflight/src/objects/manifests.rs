@@ -193,7 +193,7 @@ pub async fn check_manifests(context: &Context<'_>, is_wanted: &(dyn Fn(usize) -
         })
         .collect();
     let (manager, redact) = (Arc::from(&*context.plan.policy.field_manager), context.redact);
-    let release = context.plan.release;
+    let release = context.plan.release();
     match on_cpu_thread(move || validate_all(work, &manager, redact, release)).await {
         Some(validated) => found.extend(validated),
         None => found
