@@ -2,7 +2,10 @@
 //!
 //! A folder has no discovery API. The CRDs in it describe custom kinds; these are Kubernetes' own kinds, as listed by
 //! the discovery of version 1.36 with every API group enabled. Kinds that can be created but never applied (reviews,
-//! bindings) are omitted. A version that is no longer served counts as unknown, as on a cluster.
+//! bindings) are omitted. A version that is not served counts as unknown, as on a cluster. For older releases there are
+//! tables of what came later and of what left: without alpha versions that left, which no server has by default.
+
+use gantry_k8s_cel::KubernetesRelease;
 
 /// One built-in kind.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +15,18 @@ pub(super) struct BuiltIn {
     pub plural: &'static str,
     pub namespaced: bool,
     pub versions: &'static [&'static str],
+}
+
+impl BuiltIn {
+    /// The versions that a server of this release serves.
+    pub fn versions_of(&self, release: KubernetesRelease) -> Vec<&'static str> {
+        let is_it = |(group, kinds): &(&str, &[&str])| self.group == *group && kinds.contains(&self.kind);
+        let came = |version: &&str| {
+            CAME.iter().find(|(of, came, _)| is_it(of) && came == version).is_none_or(|(_, _, since)| release >= *since)
+        };
+        let left = LEFT.iter().filter(|(of, _, before)| is_it(of) && release < *before);
+        self.versions.iter().copied().filter(came).chain(left.map(|(_, version, _)| *version)).collect()
+    }
 }
 
 /// The built-in kind with this name, at any version.
@@ -122,6 +137,50 @@ const BUILT_IN: &[BuiltIn] = &[
     kind("storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["v1", "v1beta1"]),
 ];
 
+/// A group and some of its kinds.
+type GroupKinds = (&'static str, &'static [&'static str]);
+
+const POLICIES: GroupKinds =
+    ("admissionregistration.k8s.io", &["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
+const MUTATING_POLICIES: GroupKinds =
+    ("admissionregistration.k8s.io", &["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]);
+const FLOW_CONTROL: GroupKinds = ("flowcontrol.apiserver.k8s.io", &["FlowSchema", "PriorityLevelConfiguration"]);
+const ADDRESSES: GroupKinds = ("networking.k8s.io", &["IPAddress", "ServiceCIDR"]);
+const CLAIMS: GroupKinds =
+    ("resource.k8s.io", &["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]);
+const DEVICE_TAINT_RULES: GroupKinds = ("resource.k8s.io", &["DeviceTaintRule"]);
+const LEASE_CANDIDATES: GroupKinds = ("coordination.k8s.io", &["LeaseCandidate"]);
+const VOLUME_ATTRIBUTES: GroupKinds = ("storage.k8s.io", &["VolumeAttributesClass"]);
+
+/// The versions of the table that came after 1.28, each with the first release that serves it. From the discovery of
+/// servers of 1.28, 1.30, 1.32, 1.34 and 1.36, and the comments on lifecycles in `k8s.io/api`.
+const CAME: &[(GroupKinds, &str, KubernetesRelease)] = &[
+    (POLICIES, "v1", KubernetesRelease::minor(30)),
+    (MUTATING_POLICIES, "v1", KubernetesRelease::minor(36)),
+    (MUTATING_POLICIES, "v1beta1", KubernetesRelease::minor(34)),
+    (MUTATING_POLICIES, "v1alpha1", KubernetesRelease::minor(32)),
+    (LEASE_CANDIDATES, "v1beta1", KubernetesRelease::minor(33)),
+    (LEASE_CANDIDATES, "v1alpha2", KubernetesRelease::minor(32)),
+    (FLOW_CONTROL, "v1", KubernetesRelease::minor(29)),
+    (ADDRESSES, "v1", KubernetesRelease::minor(33)),
+    (ADDRESSES, "v1beta1", KubernetesRelease::minor(31)),
+    (CLAIMS, "v1", KubernetesRelease::minor(34)),
+    (CLAIMS, "v1beta2", KubernetesRelease::minor(33)),
+    (CLAIMS, "v1beta1", KubernetesRelease::minor(32)),
+    (DEVICE_TAINT_RULES, "v1beta2", KubernetesRelease::minor(36)),
+    (DEVICE_TAINT_RULES, "v1alpha3", KubernetesRelease::minor(33)),
+    (("resource.k8s.io", &["ResourcePoolStatusRequest"]), "v1alpha3", KubernetesRelease::minor(36)),
+    (VOLUME_ATTRIBUTES, "v1", KubernetesRelease::minor(34)),
+    (VOLUME_ATTRIBUTES, "v1beta1", KubernetesRelease::minor(31)),
+];
+
+/// The versions that 1.28 serves and the table lacks, each with the first release that no longer serves it.
+const LEFT: &[(GroupKinds, &str, KubernetesRelease)] = &[
+    (POLICIES, "v1beta1", KubernetesRelease::minor(34)),
+    (FLOW_CONTROL, "v1beta3", KubernetesRelease::minor(32)),
+    (FLOW_CONTROL, "v1beta2", KubernetesRelease::minor(29)),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +189,30 @@ mod tests {
     fn the_table_is_sorted_and_names_each_kind_once() {
         assert!(BUILT_IN.windows(2).all(|pair| (pair[0].group, pair[0].kind) < (pair[1].group, pair[1].kind)));
         assert!(BUILT_IN.iter().all(|known| !known.versions.is_empty() && known.plural == known.plural.to_lowercase()));
+    }
+
+    #[test]
+    fn versions_come_and_leave_with_releases() {
+        let versions = |group: &str, kind: &str, minor| {
+            let known = built_in(group, kind).expect("a kind");
+            known.versions_of(KubernetesRelease::minor(minor))
+        };
+        let flow = |minor| versions("flowcontrol.apiserver.k8s.io", "FlowSchema", minor);
+        assert_eq!([flow(28), flow(30), flow(32)], [vec!["v1beta3", "v1beta2"], vec!["v1", "v1beta3"], vec!["v1"]]);
+        let policies = |minor| versions("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", minor);
+        assert_eq!([policies(28), policies(33), policies(34)], [vec!["v1beta1"], vec!["v1", "v1beta1"], vec!["v1"]]);
+        assert_eq!(versions("resource.k8s.io", "ResourceClaim", 31), Vec::<&str>::new());
+        assert_eq!(versions("apps", "Deployment", 28), ["v1"]);
+        // Every entry names a version of the table.
+        for ((group, kinds), version, _) in CAME {
+            assert!(
+                kinds.iter().all(|kind| built_in(group, kind).expect("a kind").versions.contains(version)),
+                "{version}"
+            );
+        }
+        for known in BUILT_IN {
+            assert_eq!(known.versions_of(KubernetesRelease::NEWEST_KNOWN), known.versions, "{known:?}");
+        }
     }
 
     #[test]

@@ -181,6 +181,11 @@ impl FolderState {
         Ok(())
     }
 
+    /// The release of Kubernetes whose kinds are served.
+    fn release(&self) -> KubernetesRelease {
+        self.release.unwrap_or_default()
+    }
+
     /// Whether an entry directly in the folder has this name, ignoring case.
     pub fn is_taken(&self, name: &str) -> bool {
         self.names.contains(&name.to_lowercase())
@@ -199,7 +204,8 @@ impl FolderState {
             }
             (known, _) => {
                 let known = known.or_else(|| kinds::of_olm(&gvk.group, &gvk.kind))?;
-                (known.plural, known.namespaced, known.versions.contains(&gvk.version.as_str()))
+                let is_served = known.versions_of(self.release()).contains(&gvk.version.as_str());
+                (known.plural, known.namespaced, is_served)
             }
         };
         served.then(|| Resource {
@@ -214,9 +220,9 @@ impl FolderState {
     /// Every kind, built-in or custom, at each of its versions, sorted.
     pub fn resources(&self) -> Vec<Resource> {
         let built_in = kinds::all().flat_map(|kind| {
-            kind.versions.iter().map(|version| Gvk {
+            kind.versions_of(self.release()).into_iter().map(|version| Gvk {
                 group: kind.group.into(),
-                version: (*version).into(),
+                version: version.into(),
                 kind: kind.kind.into(),
             })
         });
