@@ -33,7 +33,7 @@ pub async fn prepare(
     let lost = async {
         match filters.is_empty() {
             true => outside_commit::lost_crds(&plan, target).await,
-            false => Vec::new(),
+            false => None,
         }
     };
     // Whether an object that does not change is valid is nobody's question.

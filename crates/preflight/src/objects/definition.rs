@@ -106,7 +106,7 @@ pub fn validate(
     unreadable.then_validate(|| match known {
         Some(known) => {
             let live_versions = if lacks_versions { crd.live_versions() } else { None };
-            known.foretold(&desired, live.as_ref(), live_versions.as_deref(), release, validated)
+            known.foretell_once(&desired, live.as_ref(), live_versions.as_deref(), release, validated)
         }
         None => validated(),
     })

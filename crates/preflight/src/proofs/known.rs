@@ -52,7 +52,7 @@ impl ProofCache {
 
     /// How a server of this release answers to a CRD that would be stored in place of the live one: the known result, or
     /// that of `validate`. `live_versions` is the text of the live CRD's versions if `live` lacks them.
-    pub fn foretold(
+    pub fn foretell_once(
         &self,
         stored: &Value,
         live: Option<&Value>,
@@ -162,7 +162,7 @@ mod tests {
         };
         let mut ask = |stored: &Value, live: Option<&Value>| {
             let before = asked;
-            known.foretold(stored, live, None, KubernetesRelease::default(), || {
+            known.foretell_once(stored, live, None, KubernetesRelease::default(), || {
                 asked += 1;
                 ForetoldAnswer::default()
             });

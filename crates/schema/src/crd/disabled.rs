@@ -19,7 +19,7 @@ pub fn without_disabled<'v>(
     old: Option<&CrdModel>,
     release: KubernetesRelease,
 ) -> (Cow<'v, Value>, Vec<DroppedField>) {
-    let mut removal = FieldRemoval { crd: Cow::Borrowed(crd), at: Vec::new(), removed: Vec::new() };
+    let mut removal = DisabledFieldRemoval { crd: Cow::Borrowed(crd), at: Vec::new(), removed: Vec::new() };
     let has_selectable =
         |old: &CrdModel| old.selectable.is_given || old.versions.iter().any(|version| version.selectable.is_given);
     let is_disabled =
@@ -34,7 +34,7 @@ pub fn without_disabled<'v>(
     if is_disabled(&OPTIONAL_OLD_SELF, old.is_some_and(has_optional)) {
         removal.optional_old_selves(crd);
     }
-    let FieldRemoval { crd, mut removed, .. } = removal;
+    let DisabledFieldRemoval { crd, mut removed, .. } = removal;
     if release < OPTIONAL_OLD_SELF.since {
         removed.truncate(known_from);
     }
@@ -44,14 +44,14 @@ pub fn without_disabled<'v>(
     (crd, removed.into_iter().map(DroppedField::new).collect())
 }
 
-struct FieldRemoval<'v> {
+struct DisabledFieldRemoval<'v> {
     crd: Cow<'v, Value>,
     /// The path of the value that is visited.
     at: Vec<Step>,
     removed: Vec<Vec<Step>>,
 }
 
-impl FieldRemoval<'_> {
+impl DisabledFieldRemoval<'_> {
     fn selectable_fields(&mut self, crd: &Value) {
         for (index, version) in versions(crd) {
             if version[SELECTABLE_FIELDS.name].as_array().is_some_and(|fields| !fields.is_empty()) {
