@@ -86,8 +86,7 @@ fn releases(run: &ConfiguredRun<'_>) -> Result<Option<FleetMembers>> {
         return Ok(None);
     }
     if *writes {
-        let problem =
-            Problem::new("a deploy to a folder needs one release of Kubernetes, but the configuration names several");
+        let problem = Problem::new("a deploy to a folder needs one release of Kubernetes, but several are named");
         let help = "deploy with one, --kube-version 1.30, and check the others: gantry check --kube-version 1.28,1.30";
         return Err(Error::usage(problem.help(help)));
     }

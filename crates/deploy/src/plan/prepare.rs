@@ -1,10 +1,13 @@
 //! Makes the plan of a deploy, from the manifests to the owners of its objects.
 
 use super::filter::{self, Filter};
-use super::{Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, build, conflicts, outside_commit};
+use super::{
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, build, conflicts, outside_commit,
+};
 use gantry_cluster::{OnRead, Target};
 use gantry_core::manifest::Manifest;
-use gantry_core::problem::Result;
+use gantry_core::problem::{Problem, Result};
+use gantry_k8s_cel::KubernetesRelease;
 
 /// The plan of a deploy of the objects that the filters select. Members of an app that leave it and the order come
 /// later. Only reads.
@@ -36,18 +39,32 @@ pub async fn prepare(
             false => None,
         }
     };
-    // Whether an object that does not change is valid is nobody's question.
-    let needs_release = !target.is_server() || plan.changes.iter().any(Change::is_written);
+    // Whether an object that does not change is valid is nobody's question. OLM writes what it installs.
+    let is_judged = |change: &Change| !matches!(change.action, Action::Unchanged | Action::Skip);
+    let needs_release = plan.changes.iter().any(is_judged);
     let release = async {
-        match needs_release {
-            true => Some(target.release().await.unwrap_or_default()),
-            false => None,
+        match target.is_server() {
+            true if needs_release => target.release().await,
+            true => None,
+            false => Some(target.release().await.unwrap_or_default()),
         }
     };
     let (lost, release) = futures::join!(lost, release);
     plan.notices.extend(lost);
+    if needs_release && release.is_none() {
+        plan.notices.push(unknown_release());
+    }
     plan.server_release = release;
     conflicts::spare_others(&mut plan, target).await;
     apps_of_gantry::name_owning_apps(&mut plan, target).await;
     Ok(plan)
+}
+
+fn unknown_release() -> Problem {
+    let assumed = KubernetesRelease::default();
+    let message = format!(
+        "the server does not say its release (/version): it is checked as Kubernetes {assumed}, and an older server \
+         refuses more"
+    );
+    Problem::new(message).help("by default every user can read it: ClusterRole system:public-info-viewer")
 }

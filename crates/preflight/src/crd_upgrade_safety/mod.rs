@@ -191,7 +191,8 @@ fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Pro
     let foretell = |release| definition::validate(&crd.crd, manager, release, proofs.known());
     let (release, newest) = (proofs.release(), KubernetesRelease::NEWEST_KNOWN);
     let ForetoldAnswer { refusals, undecided, dropped } = foretell(release);
-    let is_too_new = !refusals.is_empty() && release < newest && foretell(newest).refusals.is_empty();
+    let is_accepted = |answer: ForetoldAnswer| answer.refusals.is_empty() && answer.undecided.is_empty();
+    let is_too_new = !refusals.is_empty() && release < newest && is_accepted(foretell(newest));
     let mut refusals = server::to_violations(refusals, &crd.crd, manager);
     for violation in refusals.iter_mut().filter(|_| is_too_new) {
         violation.diagnosis.help = format!(
@@ -220,8 +221,8 @@ fn notify_dropped(context: &Context<'_>, dropped: DroppedFields) {
     for (field, changes) in dropped {
         let crds: Vec<&Change> = changes.iter().map(|index| &context.plan.changes[*index]).collect();
         context.notices.add(format!(
-            "{NAME}: the server drops the field {field} of {}: Kubernetes {release} does not support it by default. It has \
-             no effect, and each later deploy shows it as a change.",
+            "{NAME}: the server drops the field {field} of {}: Kubernetes {release} may not support it, or a webhook \
+             removes it. It has no effect, and on a cluster each later deploy shows it as a change.",
             dry_run::name_crds(&crds),
         ));
     }

@@ -154,7 +154,8 @@ pub fn validate_without_old_versions(
         return Ok(None);
     }
     let outcome = check(new, Some(old), release)?;
-    Ok((outcome.refusals.is_empty() && outcome.undecided.is_empty()).then_some(outcome))
+    let CrdValidationResult { refusals, undecided, dropped } = &outcome;
+    Ok((refusals.is_empty() && undecided.is_empty() && dropped.is_empty()).then_some(outcome))
 }
 
 /// Validates an update that does not change `spec`, such as one of labels or annotations. Both sides can have an empty
