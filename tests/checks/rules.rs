@@ -3,23 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
-use crate::support::{Gantry, Isolated, Output, Proxy, Recorded, control_plane, isolated};
+use crate::support::{
+    Gantry, Isolated, Output, PREDICTED_REFUSALS, Proxy, Recorded, control_plane, crd_fixture_folders, isolated,
+};
 use serde_json::{Value, json};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-fn fixture_folders() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    // CRDs that current servers refuse are compared without a server (`tests/offline/crd_rules.rs`).
-    paths.retain(|path| !path.join("offline").exists());
-    paths.sort();
-    paths
-}
 
 /// The number of fixtures that are checked at the same time.
 const SIDE_BY_SIDE: usize = 4;
@@ -40,7 +33,7 @@ struct Fixture {
 fn for_each_fixture(wanted: impl Fn(&[Judgement]) -> bool, judge: impl Fn(&Fixture) + Sync) {
     let all = tempfile::tempdir().unwrap();
     let mut fixtures = Vec::new();
-    for folder in fixture_folders() {
+    for folder in crd_fixture_folders() {
         let (name, names) = (folder.file_name().unwrap().to_string_lossy().into_owned(), isolated());
         let expected = expected(&folder, &names);
         if wanted(&expected) {
@@ -192,9 +185,6 @@ const REFUSED_BY_THE_SERVER: [(&str, &str); 5] = [
     ("UnknownChange", "uniqueItems cannot be set to true"),
     ("CRDInvalid", "must not be empty for specified object fields"),
 ];
-
-/// The rules whose findings stay errors under `mode: warn`, because the server refuses the CRD.
-const PREDICTED_REFUSALS: [&str; 4] = ["CRDInvalid", "KindChanged", "NoScopeChange", "NoStoredVersionRemoved"];
 
 #[test]
 fn mode_warn_deploys_every_unsafe_change_that_the_server_accepts() {

@@ -113,9 +113,9 @@ fn several_releases_are_checked_side_by_side() {
 fn a_release_that_is_none_is_a_usage_error_with_its_place() {
     let repository = upgrade();
     for (release, message) in [
-        ("latest", "\"latest\" is no release of Kubernetes"),
+        ("latest", "\"latest\" is not a release of Kubernetes"),
         ("1.27", "1.27 is older than 1.28, the oldest release that gantry knows"),
-        ("", "\"\" is no release of Kubernetes"),
+        ("", "\"\" is not a release of Kubernetes"),
     ] {
         let (code, _, told) = check(&repository, &["--kube-version", release]);
         assert!(code == Some(2) && told.contains(message), "{release}: {told}");

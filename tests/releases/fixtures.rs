@@ -1,15 +1,12 @@
 //! The pairs of CRDs that show each rule (`tests/fixtures/crd-upgrade-safety`), on a server of each release.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::{assert_no_differences, minor_version, tested_releases};
-use crate::support::{ControlPlane, Gantry, isolated};
-
-/// The rules whose findings say that the server refuses the CRD.
-const PREDICTED_REFUSALS: [&str; 4] = ["CRDInvalid", "KindChanged", "NoScopeChange", "NoStoredVersionRemoved"];
+use crate::support::{ControlPlane, Gantry, PREDICTED_REFUSALS, crd_fixture_folders, isolated};
 
 /// Fixtures with a field that earlier releases drop, and the first release (1.N) that keeps it.
 const NEW_FIELDS: [(&str, u32); 1] = [("selectable-field-removed", 31)];
@@ -20,7 +17,7 @@ fn each_release_refuses_the_upgrades_that_the_rules_say_it_refuses() {
     let mut differences = Vec::new();
     for release in tested_releases() {
         let cp = ControlPlane::start_release(release);
-        for folder in fixture_folders() {
+        for folder in crd_fixture_folders() {
             let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
             if NEW_FIELDS.iter().any(|(fixture, since)| *fixture == name && minor_version(release) < *since) {
                 continue;
@@ -29,16 +26,6 @@ fn each_release_refuses_the_upgrades_that_the_rules_say_it_refuses() {
         }
     }
     assert_no_differences("the rules' examples", &differences);
-}
-
-fn fixture_folders() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crd-upgrade-safety");
-    let mut folders: Vec<PathBuf> =
-        fs::read_dir(folder).expect("the fixtures").map(|entry| entry.expect("an entry").path()).collect();
-    // CRDs that the newest server refuses are compared without a server.
-    folders.retain(|folder| !folder.join("offline").exists());
-    folders.sort();
-    folders
 }
 
 /// How gantry's word differs from the server's, or from the findings that the fixture expects.

@@ -10,6 +10,7 @@
 
 pub mod admission;
 mod bed;
+mod crd_fixtures;
 mod gantry;
 pub mod https;
 mod mock;
@@ -25,6 +26,7 @@ mod terminal;
 mod webhook;
 
 pub use bed::{Bed, changed, closed_port, create_as, kubeconfig_with, merge, results};
+pub use crd_fixtures::{PREDICTED_REFUSALS, crd_fixture_folders};
 pub use gantry::{Gantry, Output, Running};
 pub use gantry_core::crd::builder::{CrdBuilder, any_fields, crd_yaml, fields, string_fields};
 /// The control plane of this test binary, started by the first caller.

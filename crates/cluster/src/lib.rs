@@ -171,7 +171,7 @@ pub fn listed(json: &str, resource: &Resource) -> Option<LiveObject> {
     kube::listed(json, resource)
 }
 
-fn with_release(target: String, release: Option<KubernetesRelease>) -> String {
+fn describe_as(target: String, release: Option<KubernetesRelease>) -> String {
     match release {
         Some(release) => format!("{target} as Kubernetes {release}"),
         None => target,
@@ -212,8 +212,8 @@ impl Target {
     pub fn describe(&self) -> String {
         match self {
             Target::Kube(target) => target.describe(),
-            Target::Dir(target) => with_release(target.describe(), target.release()),
-            Target::Git(target) => with_release(target.describe(), target.release()),
+            Target::Dir(target) => describe_as(target.describe(), target.release()),
+            Target::Git(target) => describe_as(target.describe(), target.release()),
         }
     }
 

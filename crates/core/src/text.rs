@@ -30,12 +30,21 @@ pub fn sanitize_block(text: &str) -> Cow<'_, str> {
 
 /// A field path such as `spec.ports[0].port`.
 pub fn field(steps: &[Step]) -> String {
+    field_with(steps, |index| format!("[{index}]"))
+}
+
+/// [`field`] for all items of the lists on the way: `spec.versions[*].selectableFields`.
+pub fn field_of_any(steps: &[Step]) -> String {
+    field_with(steps, |_| "[*]".to_owned())
+}
+
+fn field_with(steps: &[Step], show_index: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for step in steps {
         match step {
             Step::Key(key) if text.is_empty() => text.push_str(key),
             Step::Key(key) => text.push_str(&format!(".{key}")),
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
+            Step::Index(index) => text.push_str(&show_index(*index)),
         }
     }
     text

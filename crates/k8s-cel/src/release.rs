@@ -43,9 +43,9 @@ impl fmt::Display for KubernetesRelease {
     }
 }
 
-/// A text that names no release of Kubernetes.
+/// A text that is not a release of Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no release of Kubernetes, such as \"1.30\"")]
+#[error("{0:?} is not a release of Kubernetes, such as \"1.30\"")]
 pub struct InvalidRelease(String);
 
 impl FromStr for KubernetesRelease {

@@ -80,6 +80,11 @@ pub enum RefusedBy {
     RulesNotEvaluated,
 }
 
+/// Whether these steps from the root of a schema lead to `x-kubernetes-validations` or to one of its rules.
+pub fn is_path_of_rule(at: &[Step]) -> bool {
+    at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"))
+}
+
 /// One error. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::typed::{TypedValueError, UnreadableKind};
-use crate::{FieldError, RefusedBy, Schema, Step, older_releases};
+use crate::{FieldError, RefusedBy, Schema, Step, is_path_of_rule, older_releases};
 use gantry_k8s_cel::KubernetesRelease;
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
@@ -128,9 +128,8 @@ pub fn refused_updates(
 
 /// Whether a write of the status validates what is wrong: the values in the status, and the rules of the whole object.
 fn is_validated_with_status(error: &FieldError) -> bool {
-    let is_rule = |at: &[Step]| at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"));
     let is_of_rule = match &error.by {
-        RefusedBy::Keyword(at) => is_rule(at),
+        RefusedBy::Keyword(at) => is_path_of_rule(at),
         by => matches!(by, RefusedBy::Evaluation(_)),
     };
     is_of_rule || error.at.first() == Some(&Step::from("status"))
@@ -235,7 +234,7 @@ fn value_at<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     })
 }
 
-fn value_at_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+pub(crate) fn value_at_mut<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
     steps.iter().try_fold(value, |value, step| match step {
         Step::Key(key) => value.get_mut(key),
         Step::Index(index) => value.get_mut(index),

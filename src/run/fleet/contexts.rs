@@ -18,7 +18,7 @@ use gantry_k8s_cel::KubernetesRelease;
 /// The most names that a message lists.
 const LISTED: usize = 20;
 
-/// What a run checks one after the other.
+/// What a run checks, each by itself.
 pub enum FleetMembers {
     /// The clusters of these contexts of the kubeconfig.
     Contexts { kubeconfig: ReadKubeconfig, names: Vec<String> },

@@ -66,8 +66,7 @@ impl DirTarget {
                     .help("a dir target is a folder of manifests that represents a cluster"),
             ));
         }
-        let mut state = FolderState::open(path)?;
-        state.release = snapshot::recorded_release(path);
+        let state = FolderState::open(path)?;
         let notice = |link: &PathBuf| unfollowed(gantry_core::manifest::shown_text(&link.to_string_lossy()));
         let notices = state.links.iter().map(notice).collect();
         Ok(DirTarget { root: path.to_owned(), state: Mutex::new(state), notices })

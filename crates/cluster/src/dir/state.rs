@@ -79,6 +79,7 @@ impl FolderState {
         }
         // The first apply scans again: a person may have looked at the plan for an hour.
         state.applies_until_scan = 0;
+        state.release = snapshot::recorded_release(root);
         Ok(state)
     }
 

@@ -53,6 +53,7 @@ use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::cluster_extension::LiveExtension;
 
 pub use build::build;
+pub use built_in::is_dropped_from_crd;
 pub use change::{Change, Crds};
 pub use kinds::is_built_in;
 pub use policy::DeployPolicy;

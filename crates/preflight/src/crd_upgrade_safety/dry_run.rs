@@ -16,12 +16,12 @@ use super::rule::ViolationText;
 use super::{NAME, server};
 use crate::{Context, CouldNotCheck, dry_runs, server_field};
 use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
-use gantry_core::manifest::Manifest;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{RawObject, Step};
 use gantry_core::text;
-use gantry_deploy::plan::{Change, pin as plan_pin};
+use gantry_deploy::plan::{Change, is_dropped_from_crd, pin as plan_pin};
 use gantry_k8s_cel::KubernetesRelease;
+use gantry_schema::json::Json;
 
 /// The maximum number of CRDs that one notice names.
 const CRDS_SHOWN: usize = 3;
@@ -50,7 +50,7 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {
             Some(Ok(stored)) => {
-                let dropped = dropped_fields(&changes[index].desired, &stored).into_iter().collect();
+                let dropped = dropped_fields(&changes[index].desired.raw, &stored).into_iter().collect();
                 answers.insert(index, CrdAnswer::Accepts { dropped });
                 continue;
             }
@@ -73,43 +73,35 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     answers
 }
 
-/// The fields of `spec` that a manifest sets and the server does not store, with `[*]` for indexes. Empty values do not
-/// count: the server leaves them out.
-fn dropped_fields(desired: &Manifest, stored: &RawObject) -> BTreeSet<String> {
+/// The fields of `spec` that a manifest sets and the server does not store, with `[*]` for indexes.
+fn dropped_fields(desired: &RawObject, stored: &RawObject) -> BTreeSet<String> {
     let mut dropped = BTreeSet::new();
-    let (desired, stored) = (desired.raw.value(), stored.value());
-    add_dropped(&desired["spec"], &stored["spec"], "spec", &mut dropped);
+    let (desired, stored) = (desired.json(), stored.json());
+    if let (Ok(Json::Map(desired)), Ok(Json::Map(stored))) = (Json::parse(&desired), Json::parse(&stored))
+        && let (Some(desired), Some(stored)) = (desired.get("spec"), stored.get("spec"))
+    {
+        add_dropped(desired, stored, "spec", &mut dropped);
+    }
     dropped
 }
 
-fn add_dropped(desired: &Value, stored: &Value, path: &str, dropped: &mut BTreeSet<String>) {
+fn add_dropped(desired: &Json<'_>, stored: &Json<'_>, path: &str, dropped: &mut BTreeSet<String>) {
     match (desired, stored) {
-        (Value::Object(desired), Value::Object(stored)) => {
-            for (name, value) in desired.iter().filter(|(_, value)| !is_zero(value)) {
+        (Json::Map(desired), Json::Map(stored)) => {
+            for (name, value) in desired.iter() {
                 let path = format!("{path}.{name}");
                 match stored.get(name) {
                     Some(stored) => add_dropped(value, stored, &path, dropped),
+                    None if is_dropped_from_crd(name, value) => {}
                     None => drop(dropped.insert(path)),
                 }
             }
         }
-        (Value::Array(desired), Value::Array(stored)) if desired.len() == stored.len() => {
+        (Json::List(desired), Json::List(stored)) if desired.len() == stored.len() => {
             let path = format!("{path}[*]");
             desired.iter().zip(stored).for_each(|(desired, stored)| add_dropped(desired, stored, &path, dropped));
         }
         _ => {}
-    }
-}
-
-/// Whether the server leaves the value out, which most fields of its Go types do (`omitempty`).
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
     }
 }
 
@@ -167,5 +159,30 @@ pub fn to_violations(refusal: &Refusal, desired: &Value, own: &[RuleViolation]) 
             let new = placed.filter(|(cause, at)| is_new(cause, at));
             new.map(|(cause, at)| violation(&cause.to_text(), at)).collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_dropped_if_the_answer_lacks_it_and_the_server_would_keep_its_value() {
+        let version = |schema: Value, more: Value| {
+            let mut version = json!({"name": "v1", "schema": {"openAPIV3Schema": schema}});
+            version.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            RawObject::new(json!({"spec": {"versions": [version]}}).to_string())
+        };
+        // What the server leaves out anyway, and a zero that means something.
+        let schema = json!({"type": "integer", "minimum": 0, "description": "", "enum": []});
+        let desired = version(schema, json!({"selectableFields": [{"jsonPath": ".spec.a"}], "deprecated": false}));
+        let kept = version(json!({"type": "integer", "minimum": 0}), json!({}));
+        let of = |stored: &RawObject| dropped_fields(&desired, stored).into_iter().collect::<Vec<_>>();
+        assert_eq!(of(&kept), ["spec.versions[*].selectableFields"]);
+        let without_zero = version(json!({"type": "integer"}), json!({"selectableFields": [{"jsonPath": ".spec.a"}]}));
+        assert_eq!(of(&without_zero), ["spec.versions[*].schema.openAPIV3Schema.minimum"]);
+        assert_eq!(of(&desired), [""; 0]);
     }
 }

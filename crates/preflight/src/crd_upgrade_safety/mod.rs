@@ -10,6 +10,7 @@ pub(crate) mod decide;
 pub(crate) mod documented;
 mod dry_run;
 mod evidence;
+mod expected_answer;
 mod indirect;
 pub use gantry_schema::json;
 mod kept_fields;
@@ -35,12 +36,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use self::compare::{CrdComparison, RuleViolation};
 use self::dry_run::CrdAnswer;
 use self::evidence::{Examination, WeighedViolation};
+use self::expected_answer::{DroppedFields, ExpectedAnswer};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
 use self::server::PlannedCrdWrite;
 pub use self::switched_off::unchecked_upgrades;
 use super::entry::CheckEntry;
-use super::objects::definition::{self, ForetoldAnswer};
+use super::objects::definition;
 use super::objects::survey::{IncompleteListReason, Surveyed};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::{UpgradedCrd, could_not_compare};
@@ -166,65 +168,8 @@ impl Check for CrdUpgradeSafety {
             for crd in &mut written {
                 crd.is_left_to_server = safety_off(context.plan, &context.plan.changes[crd.change]).is_some();
             }
-            let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
-            let answer = on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &answers, &proofs));
-            let (answer, dropped) = answer.await.ok_or_else(interrupted)?;
-            notify_dropped(&context, dropped);
-            Ok(answer)
+            self.judge_all(&context, pairs, compared, evidence, written, answers).await
         })
-    }
-}
-
-/// What the server does with a CRD of the plan: by its own answer, or as foretold.
-#[derive(Default)]
-struct ExpectedAnswer {
-    refusals: Vec<RuleViolation>,
-    undecided: Vec<String>,
-    dropped: Vec<String>,
-}
-
-fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: &Proofs) -> ExpectedAnswer {
-    if let Some(CrdAnswer::Accepts { dropped }) = answer {
-        return ExpectedAnswer { dropped: dropped.clone(), ..ExpectedAnswer::default() };
-    }
-    let manager = Some(&*crd.manager);
-    let foretell = |release| definition::validate(&crd.crd, manager, release, proofs.known());
-    let (release, newest) = (proofs.release(), KubernetesRelease::NEWEST_KNOWN);
-    let ForetoldAnswer { refusals, undecided, dropped } = foretell(release);
-    let is_accepted = |answer: ForetoldAnswer| answer.refusals.is_empty() && answer.undecided.is_empty();
-    let is_too_new = !refusals.is_empty() && release < newest && is_accepted(foretell(newest));
-    let mut refusals = server::to_violations(refusals, &crd.crd, manager);
-    for violation in refusals.iter_mut().filter(|_| is_too_new) {
-        violation.diagnosis.help = format!(
-            "Kubernetes {newest} accepts it: deploy a version of this CRD that supports {release}, or upgrade the cluster \
-             first"
-        )
-        .into();
-        violation.diagnosis.steps.clear();
-    }
-    match answer {
-        Some(CrdAnswer::Refuses(refusal)) => {
-            let desired = serde_json::from_str(&crd.crd.desired_object.json()).unwrap_or_default();
-            refusals.extend(dry_run::to_violations(refusal, &desired, &refusals));
-            ExpectedAnswer { refusals, ..ExpectedAnswer::default() }
-        }
-        _ => ExpectedAnswer { refusals, undecided, dropped },
-    }
-}
-
-/// The fields that the server drops, each with the changes of its CRDs.
-type DroppedFields = BTreeMap<String, Vec<usize>>;
-
-/// Says which fields of CRDs have no effect.
-fn notify_dropped(context: &Context<'_>, dropped: DroppedFields) {
-    let release = context.plan.release();
-    for (field, changes) in dropped {
-        let crds: Vec<&Change> = changes.iter().map(|index| &context.plan.changes[*index]).collect();
-        context.notices.add(format!(
-            "{NAME}: the server drops the field {field} of {}: Kubernetes {release} may not support it, or a webhook \
-             removes it. It has no effect, and on a cluster each later deploy shows it as a change.",
-            dry_run::name_crds(&crds),
-        ));
     }
 }
 
@@ -278,16 +223,6 @@ fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) 
     let help = help.map(|help| format!(" ({help})")).unwrap_or_default();
     let name = text::sanitize(&upgrade.name);
     context.notices.add(format!("{NAME}: whether objects of {name} suffer is unknown: {message}{help}"));
-}
-
-/// That it is unknown whether the server accepts a CRD.
-fn could_not_decide(crd: &PlannedCrdWrite, open: &str, release: KubernetesRelease) -> CouldNotCheck {
-    let desired = crd.crd.desired_object.value();
-    let name = text::sanitize(desired["metadata"]["name"].as_str().unwrap_or_default());
-    CouldNotCheck {
-        message: format!("whether Kubernetes {release} accepts the CRD {name} could not be decided: {open}"),
-        help: Some("check on a cluster with the right to patch CRDs: then the server itself is asked".to_owned()),
-    }
 }
 
 fn interrupted() -> CouldNotCheck {
@@ -359,12 +294,8 @@ impl CrdUpgradeSafety {
     /// The answer of the check that is switched off: only what the API server refuses, which no setting lets pass.
     async fn only_refusals(&self, context: &Context<'_>) -> Result<CheckResult, CouldNotCheck> {
         let written = PlannedCrdWrite::all(&context.plan.changes, &context.plan.policy.field_manager);
-        let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
         let answers = dry_run::request_answers(context).await;
-        let answer = on_cpu_thread(move || check.answer(&[], Vec::new(), Vec::new(), &written, &answers, &proofs));
-        let (answer, dropped) = answer.await.ok_or_else(interrupted)?;
-        notify_dropped(context, dropped);
-        match answer {
+        match self.judge_all(context, Arc::default(), Vec::new(), Vec::new(), written, answers).await? {
             CheckResult::Checked { violations, .. } if violations.is_empty() => {
                 let at = self.options.off_at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line));
                 Ok(CheckResult::Skipped(format!("disabled by enforcement: None{}", at.unwrap_or_default())))
@@ -446,6 +377,23 @@ impl CrdUpgradeSafety {
         stream::iter(0..pairs.len()).map(of).buffered(AT_ONCE).try_collect().await
     }
 
+    /// [`Self::answer`] on another thread, with the notices about it.
+    async fn judge_all(
+        &self,
+        context: &Context<'_>,
+        pairs: Arc<Vec<UpgradedCrd>>,
+        compared: Vec<Result<Compared, MalformedCrd>>,
+        evidence: Vec<CrdEvidence>,
+        written: Vec<PlannedCrdWrite>,
+        answers: BTreeMap<usize, CrdAnswer>,
+    ) -> Result<CheckResult, CouldNotCheck> {
+        let (check, proofs) = (self.clone(), Arc::clone(&context.proofs));
+        let answer = on_cpu_thread(move || check.answer(&pairs, compared, evidence, &written, &answers, &proofs));
+        let (answer, dropped) = answer.await.ok_or_else(interrupted)?;
+        expected_answer::notify_dropped(context, dropped);
+        Ok(answer)
+    }
+
     fn answer(
         &self,
         pairs: &[UpgradedCrd],
@@ -473,7 +421,8 @@ impl CrdUpgradeSafety {
         }
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
-            let ExpectedAnswer { refusals, undecided, dropped } = expect_answer(crd, answers.get(&crd.change), proofs);
+            let ExpectedAnswer { refusals, undecided, dropped } =
+                expected_answer::expect_answer(crd, answers.get(&crd.change), proofs);
             refusals
                 .into_iter()
                 .for_each(|violation| judged.add(self.refusal_to_violation(violation, crd.is_left_to_server)));
@@ -484,7 +433,8 @@ impl CrdUpgradeSafety {
         });
         let mut all_dropped = DroppedFields::new();
         for (crd, (judged, undecided, dropped)) in written.iter().zip(refused) {
-            unchecked.extend(undecided.iter().map(|open| could_not_decide(crd, open, proofs.release())));
+            let unknown = |open: &String| expected_answer::could_not_decide(crd, open, proofs.release());
+            unchecked.extend(undecided.iter().map(unknown));
             dropped.into_iter().for_each(|field| all_dropped.entry(field).or_default().push(crd.change));
             let of_crd = |found| Violation { subject: crd.change.into(), ..found };
             violations.extend(judged.violations.into_iter().map(of_crd));

@@ -98,7 +98,7 @@ pub fn validate(
             foretell(crd::validate_same_versions(&desired, live, release), &desired)
         }
         Some(live) if lacks_versions => match crd::validate_without_old_versions(&desired, live, release) {
-            Ok(Some(answer)) => foretell(Ok(answer), &desired),
+            Ok(Some(_)) => ForetoldAnswer::default(),
             _ => foretell(crd::validate(&desired, read_live().as_ref(), release), &desired),
         },
         live => foretell(crd::validate(&desired, live.as_ref(), release), &desired),
@@ -195,21 +195,8 @@ fn foretell(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desi
         .iter()
         .take(MOST)
         .map(|open| text::cut_quote(&format!("{}: {}", open.path, open.reason)).into_owned());
-    let dropped: BTreeSet<String> = dropped.iter().map(|field| path_of_any(&field.at)).collect();
+    let dropped: BTreeSet<String> = dropped.iter().map(|field| text::field_of_any(&field.at)).collect();
     ForetoldAnswer { refusals: refused, undecided: undecided.collect(), dropped: dropped.into_iter().collect() }
-}
-
-/// The path of a field, with `[*]` for indexes.
-fn path_of_any(steps: &[Step]) -> String {
-    let mut path = String::new();
-    for step in steps {
-        match step {
-            Step::Key(key) if path.is_empty() => path.push_str(key),
-            Step::Key(key) => path.extend([".", key]),
-            Step::Index(_) => path.push_str("[*]"),
-        }
-    }
-    path
 }
 
 /// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`

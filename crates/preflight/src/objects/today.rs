@@ -6,10 +6,9 @@ use serde_json::Value;
 use super::cause::{self, CausingKeyword};
 use super::compiled::CompiledVersion;
 use super::place;
-use gantry_core::resource::Step;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates, TypedValueError};
-use gantry_schema::{FieldError, ObjectValidationResult, Undecided};
+use gantry_schema::{FieldError, ObjectValidationResult, Undecided, is_path_of_rule};
 
 /// The object at one version of the live CRD, and its validation.
 pub struct Today<'v> {
@@ -40,8 +39,8 @@ impl Today<'_> {
             .any(|known| {
                 let place = place::find_place(&known.at, &self.live.raw);
                 let cause = cause::find_cause(known, &place, &self.live.raw);
-                let same_words = is_rule(keyword) && cause.words == keyword.words;
-                let is_same = same_words || !is_rule(keyword) && cause.at.last() == keyword.at.last();
+                let same_words = is_path_of_rule(&keyword.at) && cause.words == keyword.words;
+                let is_same = same_words || !is_path_of_rule(&keyword.at) && cause.at.last() == keyword.at.last();
                 is_same && self.live.refused_updates(known, (&self.new, &self.old), &unreadable) <= *refused
             })
     }
@@ -78,8 +77,4 @@ pub fn validate(version: &CompiledVersion, new: &Value, old: &Value) -> ObjectVa
         outcome.undecided.extend(more);
     }
     outcome
-}
-
-fn is_rule(keyword: &CausingKeyword) -> bool {
-    keyword.at.iter().rev().take(2).any(|step| *step == Step::from("x-kubernetes-validations"))
 }

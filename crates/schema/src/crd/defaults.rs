@@ -13,7 +13,7 @@ use crate::check::ValueChecker;
 use crate::compile::Compiler;
 use crate::engine::Engine;
 use crate::error::FieldError;
-use crate::ignored_formats::drop_formats_ignored_in_defaults;
+use crate::ignored_keywords::drop_formats_ignored_on_defaults;
 use crate::node::SchemaNode;
 use crate::objectmeta::{self, MalformedFieldPolicy};
 use crate::older_releases;
@@ -30,7 +30,7 @@ pub fn check(schema: &Props, options: &CrdRequirements, path: &LinkedPath, error
     let Some(raw) = schema.raw.0 else { return };
     let mut raw = Cow::Borrowed(raw);
     if options.release < KubernetesRelease::NEWEST_KNOWN {
-        drop_formats_ignored_in_defaults(raw.to_mut(), options.release);
+        drop_formats_ignored_on_defaults(raw.to_mut(), options.release);
     }
     // A schema that cannot be compiled is rejected for other errors.
     let patterns = Patterns::default();

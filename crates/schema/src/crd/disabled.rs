@@ -9,6 +9,7 @@ use super::DroppedField;
 use super::model::CrdModel;
 use crate::Step;
 use crate::older_releases::{AddedCrdField, OPTIONAL_OLD_SELF, SELECTABLE_FIELDS};
+use crate::ratchet::value_at_mut;
 
 /// The CRD without the fields that a server of this release does not keep, and the fields that it knows but removes.
 /// Those that it does not know are errors of server-side apply: see [`crate::typed::unreadable_crd`].
@@ -19,36 +20,33 @@ pub fn without_disabled<'v>(
     old: Option<&CrdModel>,
     release: KubernetesRelease,
 ) -> (Cow<'v, Value>, Vec<DroppedField>) {
-    let mut removal = DisabledFieldRemoval { crd: Cow::Borrowed(crd), at: Vec::new(), removed: Vec::new() };
+    let mut removal =
+        DisabledFieldRemoval { crd: Cow::Borrowed(crd), is_known: false, at: Vec::new(), dropped: Vec::new() };
     let has_selectable =
         |old: &CrdModel| old.selectable.is_given || old.versions.iter().any(|version| version.selectable.is_given);
-    let is_disabled =
-        |field: &AddedCrdField, is_live: bool| release < field.enabled && (release < field.since || !is_live);
-    if is_disabled(&SELECTABLE_FIELDS, old.is_some_and(has_selectable)) {
-        removal.selectable_fields(crd);
-    }
-    let known_from = removal.removed.len();
     let has_optional = |old: &CrdModel| {
         old.has_schema_with(&mut |schema| schema.rules.iter().any(|rule| rule.optional_old_self.is_some()))
     };
-    if is_disabled(&OPTIONAL_OLD_SELF, old.is_some_and(has_optional)) {
+    let is_disabled = |removal: &mut DisabledFieldRemoval, field: &AddedCrdField, is_live: bool| {
+        removal.is_known = release >= field.since;
+        release < field.enabled && !(removal.is_known && is_live)
+    };
+    if is_disabled(&mut removal, &SELECTABLE_FIELDS, old.is_some_and(has_selectable)) {
+        removal.selectable_fields(crd);
+    }
+    if is_disabled(&mut removal, &OPTIONAL_OLD_SELF, old.is_some_and(has_optional)) {
         removal.optional_old_selves(crd);
     }
-    let DisabledFieldRemoval { crd, mut removed, .. } = removal;
-    if release < OPTIONAL_OLD_SELF.since {
-        removed.truncate(known_from);
-    }
-    if release < SELECTABLE_FIELDS.since {
-        removed.drain(..known_from);
-    }
-    (crd, removed.into_iter().map(DroppedField::new).collect())
+    (removal.crd, removal.dropped)
 }
 
 struct DisabledFieldRemoval<'v> {
     crd: Cow<'v, Value>,
+    /// Whether the server knows the field that is removed.
+    is_known: bool,
     /// The path of the value that is visited.
     at: Vec<Step>,
-    removed: Vec<Vec<Step>>,
+    dropped: Vec<DroppedField>,
 }
 
 impl DisabledFieldRemoval<'_> {
@@ -97,17 +95,12 @@ impl DisabledFieldRemoval<'_> {
 
     /// Removes this field of the visited value.
     fn remove(&mut self, name: &str) {
-        let mut value = Some(self.crd.to_mut());
-        for step in &self.at {
-            value = match step {
-                Step::Key(key) => value.and_then(|value| value.get_mut(key)),
-                Step::Index(index) => value.and_then(|value| value.get_mut(*index)),
-            };
-        }
-        if let Some(object) = value.and_then(Value::as_object_mut) {
+        if let Some(Value::Object(object)) = value_at_mut(self.crd.to_mut(), &self.at) {
             object.shift_remove(name);
         }
-        self.removed.push(self.at.iter().cloned().chain([name.into()]).collect());
+        if self.is_known {
+            self.dropped.push(DroppedField::new(self.at.iter().cloned().chain([name.into()]).collect()));
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::api_value::ApiValue;
 use super::found::Errors;
 use super::props::Props;
-use crate::ignored_formats::drop_documentation;
+use crate::ignored_keywords::drop_documentation;
 use crate::older_releases;
 use crate::path::LinkedPath;
 use gantry_k8s_cel::KubernetesRelease;

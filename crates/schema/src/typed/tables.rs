@@ -1,7 +1,6 @@
 //! Schemas of the server itself: of the metadata of every resource, and of CustomResourceDefinitions.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Map, Value, json};
@@ -68,12 +67,13 @@ fn metadata(fields: &[MetadataField]) -> Value {
 /// without a type can have several: `items` is a schema or a list of schemas, and is parsed later. Source: `types.go`
 /// and `types_jsonschema.go` of `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`
 pub fn crd(release: KubernetesRelease) -> &'static Value {
-    static CRDS: LazyLock<BTreeMap<u32, Value>> = LazyLock::new(|| {
-        let minors = KubernetesRelease::OLDEST_KNOWN.minor..=KubernetesRelease::NEWEST_KNOWN.minor;
-        minors.map(|minor| (minor, crd_definitions(KubernetesRelease::minor(minor)))).collect()
-    });
-    let known = release.clamp(KubernetesRelease::OLDEST_KNOWN, KubernetesRelease::NEWEST_KNOWN);
-    &CRDS[&known.minor]
+    const OLDEST: KubernetesRelease = KubernetesRelease::OLDEST_KNOWN;
+    const NEWEST: KubernetesRelease = KubernetesRelease::NEWEST_KNOWN;
+    const KNOWN: usize = (NEWEST.minor - OLDEST.minor + 1) as usize;
+    // Most runs need those of one release.
+    static CRDS: [OnceLock<Value>; KNOWN] = [const { OnceLock::new() }; KNOWN];
+    let known = release.clamp(OLDEST, NEWEST);
+    CRDS[(known.minor - OLDEST.minor) as usize].get_or_init(|| crd_definitions(known))
 }
 
 fn crd_definitions(release: KubernetesRelease) -> Value {

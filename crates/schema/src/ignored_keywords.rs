@@ -1,0 +1,114 @@
+//! Keywords of schemas that servers of older releases ignore.
+
+use gantry_k8s_cel::KubernetesRelease;
+use serde_json::{Map, Value};
+
+/// Formats that servers did not always enforce.
+struct LateFormats {
+    /// The types that they are on.
+    types: &'static [&'static str],
+    /// Their names without dashes.
+    names: &'static [&'static str],
+    /// The first release that enforces them on objects.
+    on_objects: KubernetesRelease,
+    /// The first release that enforces them on the defaults in a schema.
+    on_defaults: KubernetesRelease,
+}
+
+/// The names are from `supportedVersionedFormats` in apiextensions-apiserver, which come into effect on objects one
+/// release after they are introduced. The ranges of numbers are from the validator of kube-openapi that 1.36 uses.
+const LATE_FORMATS: [LateFormats; 3] = [
+    LateFormats {
+        types: &["string", ""],
+        names: &["k8sshortname", "k8slongname"],
+        on_objects: KubernetesRelease::minor(35),
+        on_defaults: KubernetesRelease::minor(34),
+    },
+    LateFormats {
+        types: &["integer"],
+        names: &["int32", "int64"],
+        on_objects: KubernetesRelease::minor(36),
+        on_defaults: KubernetesRelease::minor(36),
+    },
+    LateFormats {
+        types: &["number"],
+        names: &["float", "double"],
+        on_objects: KubernetesRelease::minor(36),
+        on_defaults: KubernetesRelease::minor(36),
+    },
+];
+
+/// Removes the formats that a server of this release ignores on objects from an `openAPIV3Schema`.
+pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
+    drop_formats(schema, |formats| release < formats.on_objects);
+}
+
+/// Removes the formats that a server of this release ignores on defaults.
+pub(crate) fn drop_formats_ignored_on_defaults(schema: &mut Value, release: KubernetesRelease) {
+    drop_formats(schema, |formats| release < formats.on_defaults);
+}
+
+fn drop_formats(schema: &mut Value, is_ignored: impl Fn(&LateFormats) -> bool) {
+    let ignored: Vec<&LateFormats> = LATE_FORMATS.iter().filter(|formats| is_ignored(formats)).collect();
+    if ignored.is_empty() {
+        return;
+    }
+    change_each(schema, &mut |keywords| {
+        let text = |keyword: &str| keywords.get(keyword).and_then(Value::as_str).unwrap_or_default();
+        let (ty, format) = (text("type"), text("format").replace('-', ""));
+        let is_it = |formats: &&LateFormats| formats.types.contains(&ty) && formats.names.contains(&format.as_str());
+        if ignored.iter().any(is_it) {
+            keywords.shift_remove("format");
+        }
+    });
+}
+
+/// Removes the keywords that only document the values.
+pub(crate) fn drop_documentation(schema: &mut Value) {
+    change_each(schema, &mut |keywords| {
+        keywords.shift_remove("externalDocs");
+        keywords.shift_remove("example");
+    });
+}
+
+/// Changes a schema and every schema inside it.
+fn change_each(schema: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    change(keywords);
+    for keyword in ["items", "additionalProperties", "not"] {
+        keywords.get_mut(keyword).into_iter().for_each(|below| change_each(below, change));
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let branches = keywords.get_mut(keyword).and_then(Value::as_array_mut);
+        branches.into_iter().flatten().for_each(|below| change_each(below, change));
+    }
+    let fields = keywords.get_mut("properties").and_then(Value::as_object_mut);
+    fields.into_iter().flat_map(|fields| fields.values_mut()).for_each(|below| change_each(below, change));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn formats_are_ignored_until_the_release_that_enforces_them() {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "format": "k8s-short-name"},
+            "mail": {"type": "string", "format": "email"},
+            "ports": {"type": "array", "items": {"anyOf": [{"type": "integer", "format": "int32"}]}},
+            "format": {"type": "number", "format": "int32"},
+        }});
+        let kept = |minor| {
+            let mut schema = schema.clone();
+            drop_ignored_formats(&mut schema, KubernetesRelease::minor(minor));
+            let fields = &schema["properties"];
+            let named = [&fields["name"], &fields["mail"], &fields["ports"]["items"]["anyOf"][0], &fields["format"]];
+            named.map(|node| node.get("format").is_some())
+        };
+        assert_eq!(kept(34), [false, true, false, true]);
+        assert_eq!(kept(35), [true, true, false, true]);
+        assert_eq!(kept(36), [true; 4]);
+    }
+}
