@@ -164,6 +164,8 @@ impl ControlPlane {
             "--service-account-private-key-file=service-account.key",
             // By default, objects of a new kind are counted after minutes.
             "--resource-quota-sync-period=1s",
+            // On a busy machine kwok may renew the node's lease too late, and the Pods would not count as ready.
+            "--node-monitor-grace-period=10m",
         ];
         let nodes = ["--kubeconfig=admin.kubeconfig", "--manage-all-nodes=true", "--config=stages.yaml"];
         let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
