@@ -12,7 +12,8 @@ use std::path::Path;
 
 use crate::generator::{Random, break_crd, crds};
 use crate::judges::{Answer, Oracle, Tally, as_live};
-use crate::support::{control_plane, eventually, isolated};
+use crate::servers::{ComparedRelease, compared_releases};
+use crate::support::{eventually, isolated};
 use gantry_testbed::ApiUnreachable;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,25 +24,42 @@ const REGISTRY: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions
 /// Updates of one live CRD.
 const UPDATES: usize = 20;
 
-/// Sends a create.
-fn created(oracle: &mut Option<Oracle>, crd: &Value) -> Answer {
-    match oracle {
-        Some(oracle) => oracle.ask(crd, None),
-        None => survived(control_plane().try_post(&format!("{CRDS}?dryRun=All"), crd), crd),
-    }
+/// What knows the answers to CRDs: the program, if one is named, or else the server.
+struct Judge {
+    compared: ComparedRelease,
+    oracle: Option<Oracle>,
 }
 
-/// The answer of a server that must still be running afterwards.
-fn survived(answer: Result<(u16, Value), ApiUnreachable>, crd: &Value) -> Answer {
-    if answer.is_err() {
-        eventually(&format!("the server answers after {crd}"), || control_plane().is_ready().then_some(()));
+impl Judge {
+    fn of(compared: ComparedRelease) -> Self {
+        Self { compared, oracle: Oracle::named() }
     }
-    answer.map_err(|unreachable| unreachable.to_string())
+
+    /// Sends a create.
+    fn create(&mut self, crd: &Value) -> Answer {
+        match &mut self.oracle {
+            Some(oracle) => oracle.ask(crd, None),
+            None => self.survived(self.compared.server().try_post(&format!("{CRDS}?dryRun=All"), crd), crd),
+        }
+    }
+
+    /// The answer of a server that must still be running afterwards.
+    fn survived(&self, answer: Result<(u16, Value), ApiUnreachable>, crd: &Value) -> Answer {
+        if answer.is_err() {
+            let server = self.compared.server();
+            eventually(&format!("the server answers after {crd}"), || server.is_ready().then_some(()));
+        }
+        answer.map_err(|unreachable| unreachable.to_string())
+    }
 }
 
 #[test]
 fn new_crds_are_validated_as_on_the_server() {
-    let (mut oracle, group) = (Oracle::named(), isolated().group);
+    compared_releases().into_iter().for_each(new_crds_are_validated);
+}
+
+fn new_crds_are_validated(compared: ComparedRelease) {
+    let (mut judge, group) = (Judge::of(compared), isolated().group);
     let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
     for at in 0..count {
@@ -50,16 +68,20 @@ fn new_crds_are_validated_as_on_the_server() {
         for _ in 0..random.below(4) {
             break_crd(&mut random, &mut crd);
         }
-        let answer = created(&mut oracle, &crd);
-        tally.compare("new", &crd, None, answer);
+        let answer = judge.create(&crd);
+        tally.compare("new", compared.release, (&crd, None), answer);
     }
-    tally.judge("new CRDs");
+    tally.judge(&format!("{} new CRDs", compared.release));
     assert!(tally.taken > 0 && tally.refused > 0, "both were tried");
 }
 
 #[test]
 fn changed_crds_are_validated_as_on_the_server() {
-    let (mut oracle, group) = (Oracle::named(), isolated().group);
+    compared_releases().into_iter().for_each(changed_crds_are_validated);
+}
+
+fn changed_crds_are_validated(compared: ComparedRelease) {
+    let (mut judge, group) = (Judge::of(compared), isolated().group);
     let (count, seed) = crate::run_length("GANTRY_DIFFERENTIAL", 200);
     let mut tally = Tally::default();
     for at in 0..count.div_ceil(UPDATES) {
@@ -67,7 +89,7 @@ fn changed_crds_are_validated_as_on_the_server() {
         // Some are refused because of the cost of their rules.
         let live = (0..5).find_map(|_| {
             let base = crds::crd(&mut random, &group, &format!("Old{at}"));
-            Live::create(&mut random, base, &mut oracle)
+            Live::create(&mut random, base, &mut judge)
         });
         let Some(mut live) = live else { continue };
         for _ in 0..UPDATES {
@@ -76,12 +98,12 @@ fn changed_crds_are_validated_as_on_the_server() {
                 break_crd(&mut random, &mut new);
             }
             new["metadata"]["name"] = live.crd["metadata"]["name"].clone();
-            let answer = live.updated(&mut oracle, &mut new);
-            tally.compare("changed", &new, Some(&live.crd), answer);
+            let answer = live.updated(&mut judge, &mut new);
+            tally.compare("changed", compared.release, (&new, Some(&live.crd)), answer);
         }
-        live.end(&oracle);
+        live.end(&judge);
     }
-    tally.judge("changed CRDs");
+    tally.judge(&format!("{} changed CRDs", compared.release));
     assert!(tally.taken > 0 && tally.refused > 0, "both were tried");
 }
 
@@ -92,17 +114,19 @@ struct Live {
 }
 
 impl Live {
-    fn create(random: &mut Random, base: Value, oracle: &mut Option<Oracle>) -> Option<Self> {
+    fn create(random: &mut Random, base: Value, judge: &mut Judge) -> Option<Self> {
         let path = format!("{CRDS}/{}", base["metadata"]["name"].as_str().expect("a name"));
-        let mut live = match oracle {
+        let mut live = match &mut judge.oracle {
             Some(oracle) => {
                 oracle.ask(&base, None).ok().filter(|(status, _)| *status == 200)?;
                 as_live(&base)
             }
             None => {
-                let answer = survived(control_plane().try_post(CRDS, &base), &base);
+                let answer = judge.survived(judge.compared.server().try_post(CRDS, &base), &base);
                 answer.ok().filter(|(status, _)| *status == 201)?;
-                eventually("the CRD is established", || Some(control_plane().get(&path).1).filter(is_established))
+                eventually("the CRD is established", || {
+                    Some(judge.compared.server().get(&path).1).filter(is_established)
+                })
             }
         };
         if random.chance(50) {
@@ -112,34 +136,34 @@ impl Live {
             }
             stored["metadata"] = live["metadata"].clone();
             live = stored;
-            if oracle.is_none() {
-                control_plane().store(&path.replacen(CRDS, REGISTRY, 1), &live);
-                live = control_plane().get(&path).1;
+            if judge.oracle.is_none() {
+                judge.compared.server().store(&path.replacen(CRDS, REGISTRY, 1), &live);
+                live = judge.compared.server().get(&path).1;
             }
         }
         Some(Self { crd: live, path })
     }
 
     /// Sends an update.
-    fn updated(&mut self, oracle: &mut Option<Oracle>, new: &mut Value) -> Answer {
-        if let Some(oracle) = oracle {
+    fn updated(&mut self, judge: &mut Judge, new: &mut Value) -> Answer {
+        if let Some(oracle) = &mut judge.oracle {
             return oracle.ask(new, Some(&self.crd));
         }
-        let path = format!("{}?dryRun=All", self.path);
+        let (path, server) = (format!("{}?dryRun=All", self.path), judge.compared.server());
         eventually("the server's controllers leave the CRD alone", || {
-            let answer = survived(control_plane().try_put(&path, new), new);
+            let answer = judge.survived(server.try_put(&path, new), new);
             if !matches!(answer, Ok((409, _))) {
                 return Some(answer);
             }
-            self.crd = control_plane().get(&self.path).1;
+            self.crd = server.get(&self.path).1;
             new["metadata"]["resourceVersion"] = self.crd["metadata"]["resourceVersion"].clone();
             None
         })
     }
 
-    fn end(&self, oracle: &Option<Oracle>) {
-        if oracle.is_none() {
-            assert_eq!(control_plane().delete(&self.path).0, 200);
+    fn end(&self, judge: &Judge) {
+        if judge.oracle.is_none() {
+            assert_eq!(judge.compared.server().delete(&self.path).0, 200);
         }
     }
 }
@@ -153,9 +177,13 @@ fn is_established(crd: &Value) -> bool {
 #[test]
 fn given_crds_are_validated_as_on_the_server() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
-    let (mut tally, mut oracle) = (Tally::default(), Oracle::named());
+    compared_releases().into_iter().for_each(|compared| given_crds_are_validated(folder.as_ref(), compared));
+}
+
+fn given_crds_are_validated(folder: &Path, compared: ComparedRelease) {
+    let (mut tally, mut judge) = (Tally::default(), Judge::of(compared));
     let mut crds = Vec::new();
-    read(folder.as_ref(), &mut crds);
+    read(folder, &mut crds);
     for crd in &mut crds {
         if let Some(metadata) = crd["metadata"].as_object_mut() {
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "annotations" | "labels"));
@@ -163,10 +191,10 @@ fn given_crds_are_validated_as_on_the_server() {
         if let Some(crd) = crd.as_object_mut() {
             crd.shift_remove("status");
         }
-        let answer = created(&mut oracle, crd);
-        tally.compare("given", crd, None, answer);
+        let answer = judge.create(crd);
+        tally.compare("given", compared.release, (crd, None), answer);
     }
-    tally.judge(&format!("{} CRDs of {}", crds.len(), Path::new(&folder).display()));
+    tally.judge(&format!("{}: {} CRDs of {}", compared.release, crds.len(), folder.display()));
 }
 
 fn read(folder: &Path, crds: &mut Vec<Value>) {

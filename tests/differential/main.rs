@@ -1,5 +1,7 @@
 //! Compares what gantry computes itself with the API server, on generated schemas, objects and CRDs
 //! (docs/internals/testing.md).
+//!
+//! The server is the one that the test bed pins; with `GANTRY_RELEASES=1.28,1.30`, those of these releases.
 
 // On other systems the crate that starts the servers is empty.
 #![cfg(unix)]
@@ -16,6 +18,7 @@ mod crd;
 mod crd_keywords;
 mod proof;
 mod ranges;
+mod servers;
 mod typed;
 mod upgrade;
 mod validator;

@@ -12,9 +12,9 @@ mod logic;
 use std::collections::BTreeMap;
 
 use crate::generator::{self, Random};
-use crate::support::{Api, CrdBuilder, control_plane, eventually, fields, isolated};
+use crate::servers::{ComparedRelease, compared_releases};
+use crate::support::{Api, CrdBuilder, eventually, fields, isolated};
 use gantry_proof::{self as proof, Difference, Limits, Proof, SchemaRelation, VersionSchema};
-use gantry_schema::Schema;
 use serde_json::{Map, Value, json};
 
 /// The number of fields, and thus pairs, of one pair of CRDs.
@@ -35,18 +35,22 @@ struct Tally {
 
 #[test]
 fn no_verdict_is_refuted_by_the_server() {
+    compared_releases().into_iter().for_each(no_verdict_is_refuted);
+}
+
+fn no_verdict_is_refuted(compared: ComparedRelease) {
     let (pairs, seed) = crate::run_length("GANTRY_PROOF", 160);
     let group = isolated().group;
-    let api = control_plane().api();
     let mut tally = Tally::default();
     for at in 0..pairs.div_ceil(FIELDS) {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
         // In one batch in five, all schema features are equally frequent.
         let mut random = if at % 5 == 4 { Random::new(seed) } else { Random::everyday(seed) };
-        batch(api, &group, at, &mut random, &mut tally);
+        batch(compared, &group, at, &mut random, &mut tally);
     }
     println!(
-        "{} pairs ({} more that the server did not take): {:?}; {} witnesses and {} objects tried; {} refuted",
+        "{}: {} pairs ({} more that the server did not take): {:?}; {} witnesses and {} objects tried; {} refuted",
+        compared.release,
         tally.pairs,
         tally.rejected,
         tally.verdicts,
@@ -71,7 +75,11 @@ fn no_verdict_is_refuted_by_the_server() {
 /// Witnesses that are an update or a status: the object is stored first, and then written again.
 #[test]
 fn witnesses_that_are_updates_or_statuses_hold_on_the_server() {
-    let api = control_plane().api();
+    compared_releases().into_iter().for_each(witnesses_that_are_updates_or_statuses_hold);
+}
+
+fn witnesses_that_are_updates_or_statuses_hold(compared: ComparedRelease) {
+    let api = compared.api();
     let group = isolated().group;
     let field = |schema: Value| json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": schema}}}});
     let status = |schema: Value| json!({"type": "object", "properties": {"status": {"type": "object", "properties": {"s": schema}}}});
@@ -91,7 +99,7 @@ fn witnesses_that_are_updates_or_statuses_hold_on_the_server() {
             status_subresource: true,
             api_version: &api_version,
             kind,
-            release: Default::default(),
+            release: compared.release,
         };
         let (a, b) = (format!("There{at}"), format!("Here{at}"));
         let proof = proof::prove(&version(live, &a), &version(desired, &b), Limits::default());
@@ -152,7 +160,8 @@ struct Pair {
     desired: Value,
 }
 
-fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tally) {
+fn batch(compared: ComparedRelease, group: &str, at: usize, random: &mut Random, tally: &mut Tally) {
+    let api = compared.api();
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
     for field in 0..FIELDS {
         let mut live = generator::schema(random);
@@ -176,13 +185,13 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
 
     let mut proofs: BTreeMap<&String, Proof> = BTreeMap::new();
     for (field, pair) in &pairs {
-        let (there, here) = (alone(field, &pair.live), alone(field, &pair.desired));
+        let [there, here] = [&pair.live, &pair.desired].map(|schema| compared.enforced(&alone(field, schema)));
         let version = |schema| VersionSchema {
             schema,
             status_subresource: false,
             api_version: "a/v1",
             kind: "A",
-            release: Default::default(),
+            release: compared.release,
         };
         let proof = proof::prove(&version(&there), &version(&here), Limits::default());
         *tally.verdicts.entry(format!("{:?}", proof.verdict)).or_default() += 1;
@@ -197,11 +206,11 @@ fn batch(api: &Api, group: &str, at: usize, random: &mut Random, tally: &mut Tal
     for round in 0..TRIES {
         let safe = |verdict: SchemaRelation| verdict == SchemaRelation::Equal || verdict == SchemaRelation::Widening;
         let chosen: Vec<&String> = pairs.keys().filter(|field| safe(proofs[field].verdict)).collect();
-        tries(&live, &desired, &pairs, &chosen, |pair| &pair.live, random, tally);
+        tries(compared, (&live, &desired), &pairs, &chosen, |pair| &pair.live, random, tally);
         if round % 2 == 0 {
             let chosen: Vec<&String> =
                 pairs.keys().filter(|field| proofs[field].verdict == SchemaRelation::Equal).collect();
-            tries(&desired, &live, &pairs, &chosen, |pair| &pair.desired, random, tally);
+            tries(compared, (&desired, &live), &pairs, &chosen, |pair| &pair.desired, random, tally);
         }
     }
     live.delete();
@@ -325,8 +334,8 @@ fn witnesses(
 
 /// Objects that one side accepts are accepted by the other, with the same result.
 fn tries(
-    from: &Crd,
-    to: &Crd,
+    compared: ComparedRelease,
+    (from, to): (&Crd, &Crd),
     pairs: &BTreeMap<String, Pair>,
     chosen: &[&String],
     side: impl Fn(&Pair) -> &Value,
@@ -341,7 +350,7 @@ fn tries(
             if attempt > 0 && random.chance(40) {
                 value = generator::broken(random, &value);
             }
-            if is_kept(field, schema, &value) {
+            if is_kept(compared, field, schema, &value) {
                 fields.insert(field, json!({"v": value}));
                 break;
             }
@@ -391,9 +400,9 @@ fn compare(
 }
 
 /// Whether the schema accepts the value and keeps all of it, without what proofs leave out: lists in place of strings.
-fn is_kept(field: &str, schema: &Value, value: &Value) -> bool {
+fn is_kept(compared: ComparedRelease, field: &str, schema: &Value, value: &Value) -> bool {
     let whole = alone(field, schema);
-    let Ok(compiled) = Schema::compile(&whole) else { return false };
+    let Ok(compiled) = compared.compile(&whole) else { return false };
     let written = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, field: {"v": value}});
     let mut stored = written.clone();
     let processed = compiled.process(&mut stored, None);

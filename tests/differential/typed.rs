@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::comparison::{FIELDS, crd};
 use crate::generator::{self, Random};
-use crate::support::{Api, control_plane, eventually, isolated};
+use crate::servers::{ComparedRelease, compared_releases};
+use crate::support::{Api, eventually, isolated};
 use crate::validator::{run_length, seed};
 use gantry_core::resource::Step;
-use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 use serde_json::{Value, json};
 
@@ -15,8 +15,12 @@ use serde_json::{Value, json};
 /// schema, with its messages.
 #[test]
 fn values_that_an_apply_cannot_parse_are_those_of_the_server() {
+    compared_releases().into_iter().for_each(values_that_an_apply_cannot_parse);
+}
+
+fn values_that_an_apply_cannot_parse(compared: ComparedRelease) {
     let group = isolated().group;
-    let api = control_plane().api();
+    let api = compared.api();
     let (mut read, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
     for at in 0..run_length().div_ceil(FIELDS).min(40) {
         let mut random = Random::new(seed().wrapping_mul(1_000_033).wrapping_add(at as u64));
@@ -50,21 +54,25 @@ fn values_that_an_apply_cannot_parse_are_those_of_the_server() {
             }
             // An apply is parsed as YAML, which has no negative zero.
             let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
-            let found = typed::unreadable(&schema, &object, Duplicates::Refused, KubernetesRelease::default());
+            let found = typed::unreadable(&schema, &object, Duplicates::Refused, compared.release);
             same_as_server(api, &format!("{resource}/x"), &object, &found);
             found.iter().for_each(|found| *refused.entry(found.kind).or_default() += 1);
             read += fields.len();
         }
         api.delete(&format!("{collection}/diff{at}s.{group}"));
     }
-    println!("{read} values, refused: {refused:?}");
+    println!("{}: {read} values, refused: {refused:?}", compared.release);
     assert_eq!(refused.len(), 4, "each kind of refusal: {refused:?}");
 }
 
 /// Objects of built-in kinds and CRDs, most of them broken.
 #[test]
 fn values_of_built_in_kinds_that_an_apply_cannot_parse_are_those_of_the_server() {
-    let api = control_plane().api();
+    compared_releases().into_iter().for_each(values_of_built_in_kinds_that_an_apply_cannot_parse);
+}
+
+fn values_of_built_in_kinds_that_an_apply_cannot_parse(compared: ComparedRelease) {
+    let api = compared.api();
     let names = isolated();
     let metadata = json!({"name": "x", "namespace": "default", "labels": {"a": "b"}, "annotations": {"c": "d"},
         "finalizers": ["a.b/c"], "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u"}]});
@@ -159,7 +167,7 @@ fn values_of_built_in_kinds_that_an_apply_cannot_parse_are_those_of_the_server()
             "status": {"storedVersions": ["v1"], "conditions": [{"type": "Established", "status": "True"}]}}),
         ),
     ];
-    let (mut compared, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
+    let (mut objects, mut refused) = (0, BTreeMap::<UnreadableKind, usize>::new());
     let mut random = Random::new(seed().wrapping_mul(7_368_787));
     for (api_version, kind, plural, group, rest) in bases {
         let prefix = if api_version.contains('/') { "apis" } else { "api" };
@@ -193,19 +201,19 @@ fn values_of_built_in_kinds_that_an_apply_cannot_parse_are_those_of_the_server()
             }
             let object: Value = serde_json::from_str(&object.to_string().replace("-0.0", "0")).expect("an object");
             let found = if is_crd {
-                typed::unreadable_crd(&object, KubernetesRelease::default())
+                typed::unreadable_crd(&object, compared.release)
             } else {
                 let schema = &definitions[format!("io.k8s.api.{group}.{kind}")];
                 assert!(schema.is_object(), "{kind} is not described");
-                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, KubernetesRelease::default())
+                typed::unreadable_by(schema, definitions, &object, Duplicates::Refused, compared.release)
             };
             let name = object["metadata"]["name"].as_str().expect("a name");
             same_as_server(api, &format!("/{prefix}/{api_version}{place}/{plural}/{name}"), &object, &found);
             found.iter().for_each(|found| *refused.entry(found.kind).or_default() += 1);
-            compared += 1;
+            objects += 1;
         }
     }
-    println!("{compared} objects, refused: {refused:?}");
+    println!("{}: {objects} objects, refused: {refused:?}", compared.release);
     assert_eq!(refused.len(), 4, "each kind of refusal: {refused:?}");
 }
 

@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::comparison::{FIELDS, Tally, Values, corpus, crd, one_crd, texts_of};
+use crate::comparison::{FIELDS, Tally, Values, corpus, crd, one_crd};
 use crate::generator::{self, Random};
-use crate::support::{control_plane, eventually, isolated};
-use gantry_schema::Schema;
+use crate::servers::{ComparedRelease, compared_releases};
+use crate::support::{eventually, isolated};
 use serde_json::{Value, json};
 
 fn setting() -> (String, String) {
@@ -33,20 +33,24 @@ pub fn seed() -> u64 {
 
 #[test]
 fn the_validator_agrees_with_the_server() {
-    compare("keywords", run_length(), generator::schema, |random, schema| {
-        let mut value = generator::value(random, schema);
-        for _ in 0..random.below(3) {
-            value = generator::broken(random, &value);
-        }
-        value
-    });
+    for compared in compared_releases() {
+        compare("keywords", compared, run_length(), generator::schema, |random, schema| {
+            let mut value = generator::value(random, schema);
+            for _ in 0..random.below(3) {
+                value = generator::broken(random, &value);
+            }
+            value
+        });
+    }
 }
 
 #[test]
 fn rules_are_evaluated_as_on_the_server() {
     // The server compiles rules slowly: a short run uses half as many.
     let schemas = if std::env::var_os("GANTRY_DIFFERENTIAL").is_some() { run_length() } else { run_length() / 2 };
-    compare("rules", schemas, generator::ruled_schema, generator::ruled_value);
+    for compared in compared_releases() {
+        compare("rules", compared, schemas, generator::ruled_schema, generator::ruled_value);
+    }
 }
 
 /// Tests the CRDs of a folder, in a development run: each distinct rule compiles, and has the same results as on the
@@ -54,25 +58,30 @@ fn rules_are_evaluated_as_on_the_server() {
 #[test]
 fn rules_of_given_crds_are_evaluated_as_on_the_server() {
     let Some(folder) = std::env::var_os("GANTRY_CRDS") else { return };
-    corpus::compare(control_plane().api(), &isolated().group, folder.as_ref(), seed());
+    for compared in compared_releases() {
+        corpus::compare(compared, &isolated().group, folder.as_ref(), seed());
+    }
 }
 
-fn compare(what: &str, schemas: usize, schema: fn(&mut Random) -> Value, value: Values) {
+fn compare(what: &str, compared: ComparedRelease, schemas: usize, schema: fn(&mut Random) -> Value, value: Values) {
     let group = isolated().group;
-    let api = control_plane().api();
     let mut tally = Tally::default();
     for at in 0..schemas.div_ceil(FIELDS) {
         let mut random = Random::new(seed().wrapping_mul(1_000_003).wrapping_add(at as u64));
         let schemas = (0..FIELDS).map(|_| schema(&mut random)).collect();
-        one_crd(api, (&group, at), schemas, value, &mut random, &mut tally);
+        one_crd(compared, (&group, at), schemas, value, &mut random, &mut tally);
     }
-    tally.judge(what);
+    tally.judge(compared.release, what);
 }
 
 /// Thousands of strings for every format and for patterns: each has the same result as on the server.
 #[test]
 fn formats_and_patterns_accept_the_same_texts_as_on_the_server() {
-    let api = control_plane().api();
+    compared_releases().into_iter().for_each(formats_and_patterns_accept_the_same_texts);
+}
+
+fn formats_and_patterns_accept_the_same_texts(compared: ComparedRelease) {
+    let api = compared.api();
     let group = isolated().group;
     let mut fields: BTreeMap<String, (Value, Vec<&str>)> = BTreeMap::new();
     for (at, (format, texts)) in generator::FORMATS.iter().enumerate() {
@@ -94,7 +103,7 @@ fn formats_and_patterns_accept_the_same_texts_as_on_the_server() {
     assert_eq!(status, 201, "{answer}");
     let resource = format!("/apis/{group}/v1/diff0s");
     eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
-    let schema = Schema::compile(&schema).expect("the server took the schema");
+    let schema = compared.compile(&schema).expect("the server took the schema");
 
     let mut random = Random::new(3);
     let (mut judged, mut refused) = (0, 0);
@@ -105,28 +114,32 @@ fn formats_and_patterns_accept_the_same_texts_as_on_the_server() {
         }
         judged += fields.len() * 20;
         let (_, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
-        let theirs = texts_of(&answer);
+        let theirs: BTreeSet<_> = compared.said_by_server(&answer).into_iter().collect();
         let outcome = schema.process(&mut object, None).outcome;
         assert_eq!(outcome.undecided, []);
-        let ours = outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect::<BTreeSet<_>>();
+        let ours: BTreeSet<_> = outcome.errors.iter().map(|error| compared.said_by_us(error)).collect();
         refused += ours.len();
         let differing: Vec<_> = ours.symmetric_difference(&theirs).take(10).collect();
         assert!(differing.is_empty(), "only one side says {differing:#?}");
     }
-    println!("{judged} strings, {refused} refused");
+    println!("{}: {judged} strings, {refused} refused", compared.release);
     assert!(refused > 0 && refused < judged);
 }
 
 /// Metadata of the object itself, with the server's messages.
 #[test]
 fn metadata_of_objects_is_validated_as_on_the_server() {
-    let api = control_plane().api();
+    compared_releases().into_iter().for_each(metadata_of_objects_is_validated);
+}
+
+fn metadata_of_objects_is_validated(compared: ComparedRelease) {
+    let api = compared.api();
     let group = isolated().group;
     assert_eq!(api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd(&group, 1)).0, 201);
     let resource = format!("/apis/{group}/v1/diff1s");
     eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let schema = Schema::compile(&schema).expect("a schema");
+    let schema = compared.compile(&schema).expect("a schema");
     let long = "a".repeat(260);
     let owner = json!({"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "1", "controller": true});
     let other = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
@@ -153,11 +166,12 @@ fn metadata_of_objects_is_validated_as_on_the_server() {
         let mut object = json!({"apiVersion": format!("{group}/v1"), "kind": "Diff1", "metadata": metadata});
         let judged = |mut object: Value, old: Option<&Value>| {
             let outcome = schema.process(&mut object, old).outcome;
-            outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect::<BTreeSet<_>>()
+            outcome.errors.iter().map(|error| compared.said_by_us(error)).collect::<BTreeSet<_>>()
         };
+        let said_by_server = |answer| compared.said_by_server(answer).into_iter().collect::<BTreeSet<_>>();
         let (status, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
         assert!(matches!(status, 201 | 422), "{metadata}: {answer}");
-        assert_eq!(judged(object.clone(), None), texts_of(&answer), "{metadata}");
+        assert_eq!(judged(object.clone(), None), said_by_server(&answer), "{metadata}");
 
         // The same as an update of an object without any of it.
         if metadata["name"] != "x" {
@@ -171,7 +185,7 @@ fn metadata_of_objects_is_validated_as_on_the_server() {
         }
         let (status, answer) = api.put(&format!("{resource}/x?dryRun=All"), &object);
         assert!(matches!(status, 200 | 422), "{metadata}: {answer}");
-        assert_eq!(judged(object, Some(&old)), texts_of(&answer), "update: {metadata}");
+        assert_eq!(judged(object, Some(&old)), said_by_server(&answer), "update: {metadata}");
         assert_eq!(api.delete(&format!("{resource}/x")).0, 200);
     }
 }

@@ -12,21 +12,13 @@ mod support;
 mod deploys;
 mod features;
 mod fixtures;
+mod narrowings;
 mod probes;
 mod table;
 
 /// The releases to test, from the oldest to the newest.
 fn tested_releases() -> Vec<&'static str> {
-    let all = gantry_testbed::releases();
-    match std::env::var("GANTRY_RELEASES") {
-        Ok(chosen) => {
-            let chosen: Vec<&str> = chosen.split(',').collect();
-            let unknown: Vec<_> = chosen.iter().filter(|release| !all.contains(release)).collect();
-            assert!(unknown.is_empty(), "GANTRY_RELEASES names {unknown:?}, which are not among {all:?}");
-            all.into_iter().filter(|release| chosen.contains(release)).collect()
-        }
-        Err(_) => all,
-    }
+    support::chosen_releases().unwrap_or_else(gantry_testbed::releases)
 }
 
 /// `30` of `1.30`.

@@ -18,6 +18,8 @@ pub mod olm;
 mod printed;
 mod proxy;
 mod record;
+#[cfg(unix)]
+mod releases;
 pub mod rights;
 mod samples;
 mod sentences;
@@ -35,6 +37,8 @@ pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Mock, Reply, Request};
 pub use printed::{printed_command, printed_commands, run_printed};
 pub use proxy::{Held, Proxy, Recorded, When};
+#[cfg(unix)]
+pub use releases::chosen_releases;
 pub use samples::{FindingId, Samples, affected, finding_id, finding_ids, findings, names, text};
 pub use sentences::{Sentences, sentences, shown};
 #[cfg(unix)]

@@ -12,9 +12,10 @@ use super::formats::EnforcedFormat;
 use super::found::FieldErrors;
 use super::node::{AdditionalKeys, Combined, JsonType, SchemaNode, StringRules, Types};
 use super::number::is_integral;
+use super::older_releases;
 use super::path::LinkedPath;
-use gantry_k8s_cel::Num;
 use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, Num};
 
 /// Validates values against nodes and collects what could not be decided.
 pub struct ValueChecker {
@@ -23,12 +24,8 @@ pub struct ValueChecker {
     pub steps: u64,
     /// Whether only the existence of an error matters, not its text.
     pub skips_messages: bool,
-}
-
-impl Default for ValueChecker {
-    fn default() -> Self {
-        Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false }
-    }
+    /// Whether numbers and their bounds must be in the range of their type and format.
+    pub has_number_ranges: bool,
 }
 
 /// The number of `enum` values that one step pays for: to compare them, and to write them into a message.
@@ -51,6 +48,12 @@ fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
 }
 
 impl ValueChecker {
+    /// Validates as a server of this release does.
+    pub fn of(release: KubernetesRelease) -> Self {
+        let has_number_ranges = release >= older_releases::NUMBER_RANGES;
+        Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false, has_number_ranges }
+    }
+
     /// Validates `value`. Errors are tolerated if `old` correlates it with an equal value.
     pub fn value(
         &mut self,
@@ -118,6 +121,7 @@ impl ValueChecker {
             }
             Value::Number(number) => {
                 if let Some(rules) = &node.number {
+                    let rules = if self.has_number_ranges { **rules } else { rules.without_range() };
                     rules.check(Num::from(number), path, &mut found);
                 }
                 found.matches += 2;

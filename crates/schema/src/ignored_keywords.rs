@@ -3,6 +3,8 @@
 use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Map, Value};
 
+use crate::{number, older_releases};
+
 /// Formats that servers did not always enforce.
 struct LateFormats {
     /// The types that they are on.
@@ -27,20 +29,39 @@ const LATE_FORMATS: [LateFormats; 3] = [
     LateFormats {
         types: &["integer"],
         names: &["int32", "int64"],
-        on_objects: KubernetesRelease::minor(36),
-        on_defaults: KubernetesRelease::minor(36),
+        on_objects: older_releases::NUMBER_RANGES,
+        on_defaults: older_releases::NUMBER_RANGES,
     },
     LateFormats {
         types: &["number"],
         names: &["float", "double"],
-        on_objects: KubernetesRelease::minor(36),
-        on_defaults: KubernetesRelease::minor(36),
+        on_objects: older_releases::NUMBER_RANGES,
+        on_defaults: older_releases::NUMBER_RANGES,
     },
 ];
 
-/// Removes the formats that a server of this release ignores on objects from an `openAPIV3Schema`.
+/// Removes from an `openAPIV3Schema` what a server of this release ignores on objects: formats, and the fractions of the
+/// bounds of integers, which newer servers refuse.
 pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
     drop_formats(schema, |formats| release < formats.on_objects);
+    if release < older_releases::NUMBER_RANGES {
+        change_each(schema, &mut truncate_bounds_of_integer);
+    }
+}
+
+/// The server compares integers with the truncated bounds.
+fn truncate_bounds_of_integer(keywords: &mut Map<String, Value>) {
+    if keywords.get("type").and_then(Value::as_str) != Some("integer") {
+        return;
+    }
+    for keyword in ["minimum", "maximum", "multipleOf"] {
+        let bound = keywords.get_mut(keyword);
+        if let Some(bound) = bound.filter(|bound| bound.as_i64().is_none())
+            && let Some(number) = bound.as_f64()
+        {
+            *bound = number::to_int(number).into();
+        }
+    }
 }
 
 /// Removes the formats that a server of this release ignores on defaults.
@@ -91,6 +112,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn bounds_of_integers_are_truncated_until_the_release_that_refuses_fractions() {
+        let integer = json!({"type": "integer", "minimum": 0.5, "maximum": 1e19, "multipleOf": 2});
+        let number = json!({"type": "number", "minimum": 0.5});
+        let enforced = |schema: &Value, minor| {
+            let mut schema = schema.clone();
+            drop_ignored_formats(&mut schema, KubernetesRelease::minor(minor));
+            schema
+        };
+        // Out of the range of integers, the conversion of the server gives the lowest one.
+        let truncated = json!({"type": "integer", "minimum": 0, "maximum": i64::MIN, "multipleOf": 2});
+        assert_eq!([35, 36].map(|minor| enforced(&integer, minor)), [truncated, integer.clone()]);
+        assert_eq!([35, 36].map(|minor| enforced(&number, minor)), [number.clone(), number.clone()]);
+    }
 
     #[test]
     fn formats_are_ignored_until_the_release_that_enforces_them() {

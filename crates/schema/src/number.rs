@@ -118,6 +118,11 @@ pub fn to_int(f: f64) -> i64 {
 }
 
 impl NumberRules {
+    /// The keywords alone, as servers checked them before there were ranges.
+    pub fn without_range(self) -> Self {
+        Self { range: NumberRange::Any, ..self }
+    }
+
     /// Adds the errors for `value`.
     pub fn check(&self, value: Num, path: &LinkedPath, found: &mut FieldErrors) {
         if !self.range.contains(value) {

@@ -60,6 +60,11 @@ pub const RATCHETS_OBJECTS: KubernetesRelease = KubernetesRelease::minor(30);
 /// The first release that does so in an update of the status subresource.
 pub const RATCHETS_STATUS: KubernetesRelease = KubernetesRelease::minor(33);
 
+/// The first release that does not evaluate rules beside a value that is not in its `enum`.
+pub const ENUM_BLOCKS_RULES: KubernetesRelease = KubernetesRelease::minor(29);
+/// The first release that checks numbers, and the bounds of numbers, against the range of their type and format.
+pub const NUMBER_RANGES: KubernetesRelease = KubernetesRelease::minor(36);
+
 /// The first release whose server-side apply reads live objects with duplicates in lists of type `map` or `set`.
 pub const DUPLICATES_IN_LIVE: KubernetesRelease = KubernetesRelease::minor(29);
 /// The first release whose server-side apply identifies an item in a list of type `map` without all of its keys.

@@ -274,7 +274,7 @@ impl Schema {
         let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
-        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::default() };
+        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::of(self.release) };
         errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
@@ -285,7 +285,7 @@ impl Schema {
         }
         let mut undecided = checker.undecided;
         if self.root.has_rules {
-            if errors_block_rules && errors.iter().any(|error| blocks_rules(error.kind)) {
+            if errors_block_rules && errors.iter().any(|error| blocks_rules(error.kind, self.release)) {
                 errors.push(FieldError {
                     at: Vec::new(),
                     path: "<nil>".to_owned(),
@@ -319,7 +319,7 @@ impl Schema {
     /// [`Schema::accepts_value`] with a step limit: about one step for each comparison of a value with a node. The
     /// steps taken are subtracted from `steps`. Whatever is not decided within the limit is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
-        let mut checker = ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::default() };
+        let mut checker = ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::of(self.release) };
         let found = checker.value(&self.root, value, &LinkedPath::Root, None);
         *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {
@@ -384,14 +384,13 @@ impl Fitted {
     }
 }
 
-/// The errors that make the server skip the rules.
-fn blocks_rules(kind: FieldErrorKind) -> bool {
-    matches!(
-        kind,
-        FieldErrorKind::NotSupported
-            | FieldErrorKind::Required
-            | FieldErrorKind::TooLong
-            | FieldErrorKind::TooMany
-            | FieldErrorKind::TypeInvalid
-    )
+/// The errors that make a server of this release skip the rules.
+fn blocks_rules(kind: FieldErrorKind, release: KubernetesRelease) -> bool {
+    match kind {
+        FieldErrorKind::NotSupported => release >= older_releases::ENUM_BLOCKS_RULES,
+        FieldErrorKind::Required | FieldErrorKind::TooLong | FieldErrorKind::TooMany | FieldErrorKind::TypeInvalid => {
+            true
+        }
+        _ => false,
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use gantry_k8s_cel::compile_rules;
+use gantry_k8s_cel::{CelEnvironment, CelType, compile_expression};
 use gantry_schema::{FieldError, FieldErrorKind, ObjectValidationResult};
 use serde_json::{Map, Value, json};
 
 use super::{ASKED_AGAIN, Subject, Tally};
 
-impl Subject<'_> {
+impl Subject {
     fn ours(&self, object: &Value, old: Option<&Value>) -> (Value, ObjectValidationResult) {
         let mut object = object.clone();
         let processed = self.schema.process(&mut object, old);
@@ -148,11 +148,11 @@ impl Subject<'_> {
             422 => {
                 let mut balances: BTreeMap<(String, String), i32> = BTreeMap::new();
                 for error in &outcome.errors {
-                    *balances.entry((error.path.clone(), comparable(&error.body()))).or_default() += 1;
+                    let (path, said) = self.compared.said_by_us(error);
+                    *balances.entry((path, comparable(&said))).or_default() += 1;
                 }
-                for cause in answer["details"]["causes"].as_array().into_iter().flatten() {
-                    let text = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
-                    *balances.entry((text("field"), comparable(&text("message")))).or_default() -= 1;
+                for (path, said) in self.compared.said_by_server(&answer) {
+                    *balances.entry((path, comparable(&said))).or_default() -= 1;
                 }
                 for ((field, message), balance) in balances.into_iter().filter(|(_, balance)| *balance != 0) {
                     let who = if balance > 0 { "only we say" } else { "only the server says" };
@@ -201,12 +201,20 @@ fn comparable(message: &str) -> String {
 }
 
 /// Whether gantry cannot compile one of the rules of a schema.
-pub(super) fn has_problem(schema: &Value) -> bool {
-    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-    rules.is_some_and(|rules| compile_rules(schema, rules, false).iter().any(|rule| rule.problem().is_some()))
-        || schema.get("properties").and_then(Value::as_object).is_some_and(|all| all.values().any(has_problem))
-        || schema.get("items").is_some_and(has_problem)
-        || schema.get("additionalProperties").is_some_and(has_problem)
+pub(super) fn has_problem(schema: &Value, environment: CelEnvironment) -> bool {
+    let below = |schema: &Value| has_problem(schema, environment);
+    let is_uncompiled = |rule: &Value| {
+        let is_optional = rule["optionalOldSelf"] == true;
+        let of = CelType::compile(schema, false);
+        let source = rule["rule"].as_str().unwrap_or_default();
+        let compiled = compile_expression(source, &of, is_optional, environment);
+        !source.trim().is_empty()
+            && !compiled.is_ok_and(|compiled| compiled.program_error.is_none() && compiled.is_condition())
+    };
+    schema.get("x-kubernetes-validations").and_then(Value::as_array).is_some_and(|all| all.iter().any(is_uncompiled))
+        || schema.get("properties").and_then(Value::as_object).is_some_and(|all| all.values().any(below))
+        || schema.get("items").is_some_and(below)
+        || schema.get("additionalProperties").is_some_and(below)
 }
 
 /// A value after it was written and read: `1.0` becomes `1`, and the order of keys does not matter.

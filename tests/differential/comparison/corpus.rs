@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gantry_k8s_cel::compile_rules;
-use gantry_schema::Schema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{FIELDS, Tally, one_crd, texts_of};
+use super::{FIELDS, Tally, one_crd};
 use crate::generator::{Random, ruled_value};
-use crate::support::{Api, eventually};
+use crate::servers::ComparedRelease;
+use crate::support::eventually;
 
 /// The number of objects for each CRD.
 const OBJECTS: usize = 12;
@@ -22,7 +22,7 @@ const OBJECTS: usize = 12;
 const THREADS: usize = 8;
 
 /// Compares the rules and schemas of the CRDs in a folder.
-pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
+pub fn compare(compared: ComparedRelease, group: &str, folder: &Path, seed: u64) {
     let mut schemas = BTreeMap::new();
     read(folder, &mut schemas);
     let mut nodes = BTreeMap::new();
@@ -53,14 +53,16 @@ pub fn compare(api: &Api, group: &str, folder: &Path, seed: u64) {
     let nodes: Vec<Value> = nodes.into_values().collect();
     for (at, nodes) in nodes.chunks(FIELDS / 2).enumerate() {
         let mut random = Random::new(seed.wrapping_mul(31).wrapping_add(at as u64));
-        one_crd(api, (group, at), nodes.to_vec(), ruled_value, &mut random, &mut tally);
+        one_crd(compared, (group, at), nodes.to_vec(), ruled_value, &mut random, &mut tally);
     }
-    tally.judge("nodes with rules");
+    tally.judge(compared.release, "nodes with rules");
     let schemas: Vec<_> = schemas.into_iter().enumerate().collect();
     let results: Vec<Whole> = std::thread::scope(|scope| {
         let threads: Vec<_> = schemas
             .chunks(schemas.len().div_ceil(THREADS).max(1))
-            .map(|part| scope.spawn(move || part.iter().map(|one| whole(api, group, one, seed)).collect::<Vec<_>>()))
+            .map(|part| {
+                scope.spawn(move || part.iter().map(|one| whole(compared, group, one, seed)).collect::<Vec<_>>())
+            })
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
@@ -180,11 +182,12 @@ fn lenient(schema: &Value) -> Value {
 
 /// Creates a CRD with this schema and compares both results for objects of it.
 fn whole(
-    api: &Api,
+    compared: ComparedRelease,
     group: &str,
     (at, (name, (has_status, schema))): &(usize, (String, (bool, Value))),
     seed: u64,
 ) -> Whole {
+    let api = compared.api();
     let group = format!("c{at}.{group}");
     let mut crd = super::crd(&group, 0);
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
@@ -201,7 +204,7 @@ fn whole(
     result.is_taken = true;
     let resource = format!("/apis/{group}/v1/diff0s");
     eventually("the CRD is served", || (api.get(&resource).0 == 200).then_some(()));
-    let compiled = Schema::compile(schema).expect("the server took the schema").with_status_subresource(*has_status);
+    let compiled = compared.compile(schema).expect("the server took the schema").with_status_subresource(*has_status);
     let bare = lenient(schema);
     let mut random = Random::new(seed.wrapping_add(*at as u64));
     for at in 0..OBJECTS {
@@ -214,9 +217,9 @@ fn whole(
         object["kind"] = json!("Diff0");
         object["metadata"] = json!({"name": "x"});
         let (status, answer) = api.post(&format!("{resource}?dryRun=All"), &object);
-        let theirs = texts_of(&answer);
+        let theirs: BTreeSet<_> = compared.said_by_server(&answer).into_iter().collect();
         let outcome = compiled.process(&mut object.clone(), None).outcome;
-        let ours: BTreeSet<_> = outcome.errors.iter().map(|error| (error.path.clone(), error.body())).collect();
+        let ours: BTreeSet<_> = outcome.errors.iter().map(|error| compared.said_by_us(error)).collect();
         match status {
             201 if outcome.is_accepted() => result.accepted += 1,
             422 if ours == theirs => result.refused += 1,

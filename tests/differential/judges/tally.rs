@@ -30,7 +30,13 @@ pub struct Tally {
 const OTHER_WORDS: [&str; 3] = ["json: cannot unmarshal ", "parsing time ", "rule compile error: "];
 
 impl Tally {
-    pub fn compare(&mut self, what: &str, new: &Value, old: Option<&Value>, answer: Answer) {
+    pub fn compare(
+        &mut self,
+        what: &str,
+        release: KubernetesRelease,
+        (new, old): (&Value, Option<&Value>),
+        answer: Answer,
+    ) {
         let answer = match answer {
             Ok((200 | 201 | 422, answer)) => answer,
             other => {
@@ -44,8 +50,7 @@ impl Tally {
                 return;
             }
         };
-        let outcome =
-            validate(new, old, KubernetesRelease::default()).unwrap_or_else(|problem| panic!("{problem}: {new}"));
+        let outcome = validate(new, old, release).unwrap_or_else(|problem| panic!("{problem}: {new}"));
         self.undecided += usize::from(!outcome.undecided.is_empty());
         let mut balances: BTreeMap<(String, String, String), i32> = BTreeMap::new();
         for error in &outcome.refusals {

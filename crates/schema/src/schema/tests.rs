@@ -123,3 +123,28 @@ fn a_combination_is_undecided_only_if_its_undecided_branch_matters() {
         assert_eq!((outcome.errors.is_empty(), outcome.undecided.len()), wanted, "{combined}");
     }
 }
+
+#[test]
+fn rules_are_skipped_beside_a_value_that_is_not_in_its_enum_since_1_29() {
+    let schema = schema(json!({"type": "object", "properties": {
+        "a": {"type": "string", "enum": ["x"]},
+        "b": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "message": "too small"}]}}}));
+    let errors_of = |minor| {
+        let schema = schema.clone().with_release(KubernetesRelease::minor(minor));
+        errors(&schema.process(&mut object(json!({"a": "y", "b": 0})), None))
+    };
+    assert!(errors_of(28).iter().any(|error| error.ends_with("too small")), "{:?}", errors_of(28));
+    assert!(!errors_of(29).iter().any(|error| error.ends_with("too small")), "{:?}", errors_of(29));
+}
+
+#[test]
+fn an_integer_can_be_bounded_by_a_fraction_until_1_35() {
+    let schema = schema(json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 0.5}}}));
+    let accepts = |minor, value: i64| {
+        let schema = schema.clone().with_release(KubernetesRelease::minor(minor));
+        schema.process(&mut object(json!({"a": value})), None).outcome.is_accepted()
+    };
+    // The bound is truncated to 0.
+    assert_eq!([-1, 0, 1].map(|value| accepts(35, value)), [false, true, true]);
+    assert_eq!([-1, 0, 1].map(|value| accepts(36, value)), [false; 3]);
+}
