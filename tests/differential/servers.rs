@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use gantry_k8s_cel::{CelEnvironment, KubernetesRelease};
-use gantry_schema::{CompileError, FieldError, Schema, drop_ignored_formats};
+use gantry_schema::{CompileError, FieldError, Schema, drop_ignored_formats, truncate_bounds_of_integers};
 use serde_json::Value;
 
 use crate::support::{Api, ControlPlane, chosen_releases, control_plane};
@@ -44,13 +44,16 @@ impl ComparedRelease {
 
     /// Compiles a schema as its servers do.
     pub fn compile(self, schema: &Value) -> Result<Schema, CompileError> {
-        Ok(Schema::compile(&self.enforced(schema))?.with_release(self.release))
+        let mut schema = schema.clone();
+        drop_ignored_formats(&mut schema, self.release);
+        Ok(Schema::compile(&schema)?.with_release(self.release))
     }
 
-    /// The schema without the formats that its servers ignore.
+    /// The schema as its servers enforce it, for a proof.
     pub fn enforced(self, schema: &Value) -> Value {
         let mut schema = schema.clone();
         drop_ignored_formats(&mut schema, self.release);
+        truncate_bounds_of_integers(&mut schema, self.release);
         schema
     }
 

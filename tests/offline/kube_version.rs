@@ -39,7 +39,11 @@ fn upgrade() -> TempDir {
 
 /// The exit code, the report, and what is printed.
 fn check(repository: &TempDir, flags: &[&str]) -> (Option<i32>, Value, String) {
-    let check = ["check", "-f", "desired", "--target", "dir:live", "-o", "human", "-o", "json=report.json"];
+    check_target(repository, "dir:live", flags)
+}
+
+fn check_target(repository: &TempDir, target: &str, flags: &[&str]) -> (Option<i32>, Value, String) {
+    let check = ["check", "-f", "desired", "--target", target, "-o", "human", "-o", "json=report.json"];
     let report = repository.path().join("deploy/report.json");
     let _ = fs::remove_file(&report);
     let ran = gantry(repository, &[&check[..], flags].concat());
@@ -128,4 +132,41 @@ fn a_release_that_is_none_is_a_usage_error_with_its_place() {
     let (code, _, told) = check(&repository, &[]);
     assert!(code == Some(2) && told.contains("gantry.yaml:3:"), "{told}");
     assert!(told.contains("write the release in quotes"), "{told}");
+}
+
+#[test]
+fn a_commit_or_folder_with_snapshots_stands_for_the_oldest_of_their_releases() {
+    let repository = upgrade();
+    let folder = repository.path().join("deploy");
+    let snapshot = |name: &str, release: &str, files: &str| {
+        fs::create_dir_all(folder.join(name)).expect("a folder");
+        let marker = format!("# Created by gantry snapshot\n# Kubernetes {release}\n{files}");
+        fs::write(folder.join(name).join(".gantry-snapshot"), marker).expect("written");
+    };
+    snapshot("live", "1.32", "");
+    snapshot("live/other", "1.29", "");
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}});
+    fs::write(folder.join("live/other/map.json"), other.to_string()).expect("written");
+    let (_, report, told) = check(&repository, &[]);
+    assert_eq!(report["kubernetesRelease"], "1.29", "{told}");
+    let named = ["--kube-version", "1.34"];
+    assert_eq!(check(&repository, &named).1["kubernetesRelease"], "1.34");
+
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let ran =
+            std::process::Command::new("git").current_dir(repository.path()).args(identity).args(arguments).output();
+        assert!(ran.expect("git").status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "live"]);
+    let of_commit = |path: &str, flags: &[&str]| {
+        let target = format!("git:HEAD:deploy/{path}");
+        let (_, report, told) = check_target(&repository, &target, flags);
+        assert!(told.contains("git: HEAD"), "{told}");
+        report["kubernetesRelease"].as_str().map(str::to_owned)
+    };
+    assert_eq!(of_commit("live", &[]).as_deref(), Some("1.29"));
+    assert_eq!(of_commit("live/other", &named).as_deref(), Some("1.34"));
 }

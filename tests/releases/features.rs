@@ -220,15 +220,6 @@ pub const FEATURES: &[Feature] = &[
         probe: NewObject { schema: "{type: integer, format: int32}", value: "3000000000" },
         answers: UNTIL_1_35,
     },
-    Feature {
-        name: "server-side apply of a list item without all of its keys",
-        probe: NewObject {
-            schema: "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k, l], \
-                     items: {type: object, required: [k], properties: {k: {type: string}, l: {type: string}}}}",
-            value: "[{k: x}]",
-        },
-        answers: SINCE_1_34,
-    },
     Feature { name: "an update to an invalid caBundle", probe: Probe::InvalidCaBundle, answers: UNTIL_1_30 },
     Feature {
         name: "aggregated discovery v2",

@@ -40,17 +40,22 @@ const LATE_FORMATS: [LateFormats; 3] = [
     },
 ];
 
-/// Removes from an `openAPIV3Schema` what a server of this release ignores on objects: formats, and the fractions of the
-/// bounds of integers, which newer servers refuse.
+/// Removes the formats that a server of this release ignores on objects from an `openAPIV3Schema`.
 pub fn drop_ignored_formats(schema: &mut Value, release: KubernetesRelease) {
     drop_formats(schema, |formats| release < formats.on_objects);
+}
+
+/// Replaces the bounds of integers by those with which a server of this release compares integers: before there were
+/// ranges, it truncated them. A validator of a [release](crate::Schema::with_release) knows this; a proof does not.
+pub fn truncate_bounds_of_integers(schema: &mut Value, release: KubernetesRelease) {
     if release < older_releases::NUMBER_RANGES {
         change_each(schema, &mut truncate_bounds_of_integer);
     }
 }
 
-/// The server compares integers with the truncated bounds.
 fn truncate_bounds_of_integer(keywords: &mut Map<String, Value>) {
+    /// In place of the lowest integer, whose shortest form as a float is out of the range of integers.
+    const LOWEST: i64 = i64::MIN + 1024;
     if keywords.get("type").and_then(Value::as_str) != Some("integer") {
         return;
     }
@@ -59,7 +64,7 @@ fn truncate_bounds_of_integer(keywords: &mut Map<String, Value>) {
         if let Some(bound) = bound.filter(|bound| bound.as_i64().is_none())
             && let Some(number) = bound.as_f64()
         {
-            *bound = number::to_int(number).into();
+            *bound = number::to_int(number).max(LOWEST).into();
         }
     }
 }
@@ -119,11 +124,11 @@ mod tests {
         let number = json!({"type": "number", "minimum": 0.5});
         let enforced = |schema: &Value, minor| {
             let mut schema = schema.clone();
-            drop_ignored_formats(&mut schema, KubernetesRelease::minor(minor));
+            truncate_bounds_of_integers(&mut schema, KubernetesRelease::minor(minor));
             schema
         };
         // Out of the range of integers, the conversion of the server gives the lowest one.
-        let truncated = json!({"type": "integer", "minimum": 0, "maximum": i64::MIN, "multipleOf": 2});
+        let truncated = json!({"type": "integer", "minimum": 0, "maximum": i64::MIN + 1024, "multipleOf": 2});
         assert_eq!([35, 36].map(|minor| enforced(&integer, minor)), [truncated, integer.clone()]);
         assert_eq!([35, 36].map(|minor| enforced(&number, minor)), [number.clone(), number.clone()]);
     }

@@ -70,7 +70,7 @@ pub mod typed;
 
 pub use compile::CompileError;
 pub use error::{FieldError, FieldErrorKind, RefusedBy, Undecided, is_path_of_rule};
-pub use ignored_keywords::drop_ignored_formats;
+pub use ignored_keywords::{drop_ignored_formats, truncate_bounds_of_integers};
 pub use number::{as_stored, can_be_bound};
 pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};

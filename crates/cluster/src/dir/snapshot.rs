@@ -217,10 +217,25 @@ fn listed(folder: &Path) -> std::result::Result<Option<BTreeSet<String>>, Proble
     Ok(Some(marker.lines().filter(|line| is_ours(line)).map(str::to_owned).collect()))
 }
 
-/// The release of the server that the snapshot in the folder was taken from, if the folder is one that says so.
-pub(super) fn recorded_release(folder: &Path) -> Option<KubernetesRelease> {
-    let marker = fs::read_to_string(folder.join(MARKER)).ok()?;
-    marker.lines().find_map(|line| line.strip_prefix(RELEASE)?.parse().ok())
+/// The release of the server that the snapshots in these folders were taken from. Of several, it is the oldest, which
+/// accepts least.
+pub(super) fn recorded_release<'f>(folders: impl IntoIterator<Item = &'f Path>) -> Option<KubernetesRelease> {
+    let markers = folders.into_iter().filter_map(|folder| fs::read(folder.join(MARKER)).ok());
+    release_in_markers(markers)
+}
+
+/// The same for the contents of markers.
+pub(crate) fn release_in_markers(markers: impl IntoIterator<Item = Vec<u8>>) -> Option<KubernetesRelease> {
+    let recorded = |marker: Vec<u8>| {
+        let marker = String::from_utf8_lossy(&marker);
+        marker.lines().find_map(|line| line.strip_prefix(RELEASE)?.parse().ok())
+    };
+    markers.into_iter().filter_map(recorded).min()
+}
+
+/// Whether a path is that of a marker.
+pub(crate) fn is_marker(path: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next() == Some(MARKER.as_bytes())
 }
 
 /// What is missing from the snapshot in the folder. Without it, a check would take an object that exists for a new one.

@@ -79,7 +79,8 @@ impl FolderState {
         }
         // The first apply scans again: a person may have looked at the plan for an hour.
         state.applies_until_scan = 0;
-        state.release = snapshot::recorded_release(root);
+        let folders: BTreeSet<&Path> = state.files.keys().filter_map(|path| path.parent()).chain([root]).collect();
+        state.release = snapshot::recorded_release(folders);
         Ok(state)
     }
 

@@ -14,11 +14,11 @@ mod tree;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use self::blobs::{Blobs, MAX_BYTES_IN_ALL};
+use self::blobs::{BlobRequest, Blobs, GitObjectContent, MAX_BYTES_IN_ALL};
 use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering};
 use super::DesiredSource;
-use super::dir::FolderState;
+use super::dir::{FolderState, snapshot};
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
@@ -50,14 +50,24 @@ impl GitTarget {
         let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
         let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
         let mut gathering = Gathering::new(&commit, &repository);
-        let mut present = Vec::new();
-        let (gathered, to_render) = (&mut gathering, &mut present);
+        let (mut present, mut markers) = (Vec::new(), Vec::new());
+        let (gathered, to_render, snapshots) = (&mut gathering, &mut present, &mut markers);
         let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
             Box::pin(async move {
                 // Files that are written for a renderer are not kept, and have a limit of their own.
                 let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
                 let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
                 let Some(root) = root else {
+                    let is_wanted = |path: &[u8]| wanted.iter().any(|wanted| tree::is_within(path, &wanted.path));
+                    let of_snapshots =
+                        entries.iter().filter(|entry| snapshot::is_marker(&entry.path) && is_wanted(&entry.path));
+                    let requests: Vec<_> = of_snapshots.map(|entry| BlobRequest::Hash(entry.hash.clone())).collect();
+                    let keep = |_, content| {
+                        if let GitObjectContent::File(marker) = content {
+                            snapshots.push(marker);
+                        }
+                    };
+                    blobs.read(&requests, keep).await?;
                     gathered.gather(&wanted, &entries, &mut blobs).await?;
                     return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
                 };
@@ -86,7 +96,8 @@ impl GitTarget {
             problems.sort();
             return Err(Error::Failed(problems));
         }
-        let state = FolderState::of_commit(files)?;
+        let mut state = FolderState::of_commit(files)?;
+        state.release = snapshot::release_in_markers(markers);
         let notices = commit.notices.iter().cloned().chain(notices).collect();
         Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
@@ -135,7 +146,7 @@ impl GitTarget {
         &self.state
     }
 
-    /// The release of Kubernetes that the commit stands for, if the user named one.
+    /// The release of Kubernetes that the commit stands for: the one that the user named, or that of its snapshot.
     pub fn release(&self) -> Option<KubernetesRelease> {
         self.state.release
     }
