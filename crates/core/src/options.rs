@@ -251,6 +251,28 @@ impl From<PruneFlag> for Prune {
     }
 }
 
+/// What the admission webhook does with a finding that is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum AdmissionMode {
+    /// The change is allowed, and not looked at.
+    Off,
+    /// The change is allowed; the verdict is in the log and in the API server's audit log.
+    Audit,
+    /// The change is allowed, with warnings to the client.
+    Warn,
+    /// The change is refused.
+    Deny,
+}
+
+/// What the admission webhook does, where it denies, with a change that it could not judge in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UnjudgedChange {
+    /// The change is refused.
+    Deny,
+    /// The change is allowed, with a warning to the client.
+    Warn,
+}
+
 /// The maximum number of members that one deploy deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PruneMax {

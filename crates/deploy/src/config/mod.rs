@@ -9,6 +9,7 @@
 //! decides which checks run. This module does not read the process's environment and does not send requests: [`Loader`]
 //! holds the inputs.
 
+mod admission;
 mod catalogs;
 mod check;
 mod custom;
@@ -44,6 +45,7 @@ use gantry_core::manifest::ManifestOrigin;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render::Render;
 
+pub use admission::AdmissionSettings;
 pub use check::{
     AmongManifests, CheckConfig, ConfigReader, KeyDescription, KnownCheck, KnownKind, KnownPreflightRules,
 };

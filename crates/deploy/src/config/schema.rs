@@ -8,6 +8,12 @@ use super::check::{KnownCheck, KnownKind, KnownPreflightRules};
 use super::custom;
 use super::keys::{API_VERSION, ConfigKey, KAPP_API_VERSION, KEYS, KIND};
 
+/// The keys that hold other keys of the table.
+pub(super) const SECTIONS: [(&str, &str); 2] = [
+    ("admission", "What the admission webhook does."),
+    ("timeouts", "Time limits, written as 30s, 2m or 1h30m."),
+];
+
 /// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of custom checks.
 ///
 /// The schema does not describe kapp's documents, which have many keys that gantry does not read.
@@ -20,21 +26,27 @@ pub fn schema(known: &KnownPreflightRules) -> Value {
     );
     properties.insert("kind".into(), json!({"const": KIND}));
     properties.insert("metadata".into(), json!({"type": "object", "description": "Not read."}));
-    let mut timeouts = Map::new();
+    let mut sections = SECTIONS.map(|(name, about)| (name, about, Map::new()));
     for key in KEYS {
         let described = described(key, &mut generator);
-        match key.path.strip_prefix("timeouts.") {
+        let section = sections.iter_mut().find_map(|(section, _, keys)| {
+            let name = key.path.strip_prefix(*section)?.strip_prefix('.')?;
+            Some((name, keys))
+        });
+        match section {
             None => properties.insert(key.path.into(), described),
-            Some(name) => timeouts.insert(name.into(), described),
+            Some((name, keys)) => keys.insert(name.into(), described),
         };
     }
-    let timeouts = json!({
-        "type": ["object", "null"],
-        "description": "Time limits, written as 30s, 2m or 1h30m.",
-        "properties": timeouts,
-        "additionalProperties": false,
-    });
-    properties.insert("timeouts".into(), timeouts);
+    for (name, about, keys) in sections {
+        let section = json!({
+            "type": ["object", "null"],
+            "description": about,
+            "properties": keys,
+            "additionalProperties": false,
+        });
+        properties.insert(name.into(), section);
+    }
     let mut schema = json!({
         "$schema": generator.settings().meta_schema,
         "title": "gantry Config",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::admission::AdmissionSettings;
 use super::custom::CustomCheck;
 use super::keys::{self, ConfigKey, table};
 use super::lists::ConfiguredRules;
@@ -14,7 +15,7 @@ use super::merge::Merged;
 use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use gantry_core::options::{ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
+use gantry_core::options::{AdmissionMode, ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
 use gantry_k8s_cel::KubernetesRelease;
@@ -65,6 +66,8 @@ pub struct Settings {
     pub wait: WaitPolicy,
     /// The program that renders the manifests.
     pub render: Option<Render>,
+    /// What the admission webhook does.
+    pub admission: AdmissionSettings,
     /// How long gantry waits for what.
     pub timeouts: Timeouts,
     /// The formats of the report, each with its file.
@@ -142,6 +145,19 @@ impl Settings {
                 None => by_default,
             },
             render: values.parsed(&table::RENDER, |text| Ok(text.parse::<Render>()?))?,
+            admission: AdmissionSettings {
+                mode: values.required(&table::ADMISSION_MODE, keys::word)?,
+                scopes: [
+                    (AdmissionMode::Off, &table::ADMISSION_OFF),
+                    (AdmissionMode::Audit, &table::ADMISSION_AUDIT),
+                    (AdmissionMode::Warn, &table::ADMISSION_WARN),
+                    (AdmissionMode::Deny, &table::ADMISSION_DENY),
+                ]
+                .map(|(mode, key)| (mode, values.texts(key)))
+                .into(),
+                on_timeout: values.required(&table::ADMISSION_ON_TIMEOUT, keys::word)?,
+                accepted_by: values.texts(&table::ADMISSION_ACCEPTED_BY),
+            },
             timeouts: Timeouts {
                 request: values.required(&table::REQUEST_TIMEOUT, keys::duration)?,
                 established: values.required(&table::ESTABLISHED_TIMEOUT, keys::duration)?,

@@ -12,7 +12,6 @@ mod deploy_strategy;
 pub(crate) mod directives;
 mod doubtful;
 pub mod filter;
-
 pub mod graph;
 pub mod handover;
 mod invalid;
@@ -35,6 +34,7 @@ pub mod records;
 mod refusal_forecaster;
 pub mod refusals;
 pub mod removal;
+mod reviewed;
 pub mod storage_classes;
 pub mod strategy;
 mod terminating;
@@ -60,6 +60,7 @@ pub use policy::DeployPolicy;
 pub use prefetch::Prefetch;
 pub use prepare::prepare;
 pub use published::Published;
+pub use reviewed::plan_of_crd_update;
 pub use terminating::notices as terminating_notices;
 
 /// The live CRDs that would change, with the index of the change.

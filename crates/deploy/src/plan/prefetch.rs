@@ -24,6 +24,11 @@ impl Prefetch {
         Prefetch { names: BTreeSet::new(), read: Ok(Vec::new()) }
     }
 
+    /// The live CRD of this name.
+    pub(super) fn of_crd(name: String, live: LiveObject) -> Self {
+        Prefetch { names: BTreeSet::from([name]), read: Ok(vec![Ok(Some(live))]) }
+    }
+
     /// The CRDs among live objects that are known already.
     pub(super) fn known(live: &BTreeMap<MemberKey, LiveObject>) -> Self {
         let crd = Resource::crd();

@@ -13,7 +13,8 @@ use super::ConfigKey;
 use crate::app;
 use crate::config::{duration, located, raw};
 use gantry_core::options::{
-    ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, WaitPolicy, names_of,
+    AdmissionMode, ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, UnjudgedChange,
+    WaitPolicy, names_of,
 };
 use gantry_core::problem::not_one_of;
 use gantry_core::render::Render;
@@ -56,6 +57,10 @@ pub enum SettingKind {
     PruneMax,
     /// The preset of CRDUpgradeSafety.
     Preset,
+    /// What the admission webhook does with errors.
+    AdmissionMode,
+    /// What the admission webhook does with a change that it could not judge.
+    UnjudgedChange,
     /// The list of checks.
     Rules,
     /// The list of waivers.
@@ -135,6 +140,8 @@ impl SettingKind {
             SettingKind::Color => words::<ColorChoice>(),
             SettingKind::Prune => words::<Prune>(),
             SettingKind::Preset => words::<PresetFlag>(),
+            SettingKind::AdmissionMode => words::<AdmissionMode>(),
+            SettingKind::UnjudgedChange => words::<UnjudgedChange>(),
             SettingKind::Releases => json!({
                 "type": ["string", "array", "null"],
                 "pattern": format!("^{RELEASE}( *, *{RELEASE})*$"),
@@ -167,6 +174,8 @@ impl SettingKind {
             SettingKind::Namespace => check_namespace(text),
             SettingKind::App => Ok(app::check_name(text)?),
             SettingKind::Preset => check_preset(text),
+            SettingKind::AdmissionMode => word::<AdmissionMode>(text).map(drop),
+            SettingKind::UnjudgedChange => word::<UnjudgedChange>(text).map(drop),
             SettingKind::Prune => prune(text).map(drop),
             SettingKind::PruneMax => check_syntax::<PruneMax>(text),
             SettingKind::FieldManager
@@ -204,6 +213,12 @@ fn check_syntax<T: FromStr<Err: Into<String>>>(text: &str) -> Result<(), String>
 /// When to colour.
 pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
     <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["auto", "always", "never"]))
+}
+
+/// One of the words of `E`.
+pub(in crate::config) fn word<E: ValueEnum>(text: &str) -> Result<E, String> {
+    let names = names_of::<E>();
+    E::from_str(text, false).map_err(|_| not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Checks the name of a preset.

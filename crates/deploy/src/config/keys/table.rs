@@ -3,8 +3,9 @@
 use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
-    App, Bindings, Bool, Catalogs, Color, Command, Duration, FieldManager, File, Groups, Labels, Namespace, Outputs,
-    Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, User, Wait, Waivers,
+    AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Duration, FieldManager, File, Groups, Labels,
+    Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, UnjudgedChange, User, Wait,
+    Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -112,6 +113,23 @@ config_keys! {
     CREDENTIALS_TIMEOUT = key("timeouts.credentials", Duration, Files).default("1m");
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
     ALLOW_EXEC = key("allowExec", Bool, OwnFiles).default("false").flag("--allow-exec");
+    /// What the admission webhook does with errors about a CRD that no list below names: deny, warn, audit or off.
+    ADMISSION_MODE = key("admission.mode", AdmissionMode, Files).default("warn");
+    /// CRDs whose unsafe changes the admission webhook denies: names (widgets.example.com) or groups (example.com). *
+    /// matches any characters and ? matches one. Of several patterns that match a CRD, the longest decides.
+    ADMISSION_DENY = key("admission.deny", Patterns, Files);
+    /// CRDs about whose unsafe changes the admission webhook warns, as in admission.deny.
+    ADMISSION_WARN = key("admission.warn", Patterns, Files);
+    /// CRDs whose unsafe changes only appear in the audit log of the API server and in the log of the webhook, as in
+    /// admission.deny.
+    ADMISSION_AUDIT = key("admission.audit", Patterns, Files);
+    /// CRDs that the admission webhook does not look at, as in admission.deny.
+    ADMISSION_OFF = key("admission.off", Patterns, Files);
+    /// What the admission webhook does, where it denies, with a change that it cannot judge: it does not know in time
+    /// which objects exist, or may not list them.
+    ADMISSION_ON_TIMEOUT = key("admission.onTimeout", UnjudgedChange, Files).default("deny");
+    /// The groups of users who may accept one change with the annotation gantry.dev/accept-change.
+    ADMISSION_ACCEPTED_BY = key("admission.acceptedBy", Groups, Files).default("system:masters");
     /// Replace values of objects with their type in every output; paths are still shown.
     REDACT = key("redact", Bool, Files).default("false").makes_flag("--redact", "", "Show paths and types instead of the values of objects, in every output");
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
