@@ -1,5 +1,6 @@
 //! The flow, from parsed arguments to an exit code.
 
+mod admission;
 mod app;
 mod apps;
 mod baseline;
@@ -45,6 +46,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     host.guard_stderr();
     let answer = match &cli.command {
         Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
+        Command::Check(args) if args.as_admission => return Box::pin(admission::check(&args.flow, host)).await,
         Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,
         Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff, host)).await,
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
@@ -62,6 +64,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
+        Command::Admission(args) => return Box::pin(admission::run(args, host)).await,
         #[cfg(feature = "olm")]
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,
         Command::Report(args) => match &args.command {

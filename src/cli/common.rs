@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use gantry_core::options::{ColorChoice, OutputSpec, TargetSpec};
 
 /// The target of a command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct TargetArgs {
     /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit (read-only)
     #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]

@@ -203,6 +203,10 @@ pub struct DeployArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
+
+    /// Show instead what the admission webhook would answer about the CRDs; exit code 3 if it would deny one
+    #[arg(long)]
+    pub as_admission: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The command line: only parsing, no I/O. `gantry::run` turns these arguments into a run.
 
+mod admission;
 mod app;
 mod common;
 mod flow;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use self::admission::*;
 pub use self::app::*;
 pub use self::common::*;
 pub use self::flow::*;
@@ -53,6 +55,8 @@ pub enum Command {
     Permissions(PermissionsArgs),
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
     Snapshot(SnapshotArgs),
+    /// Judge changes of CRDs at the API server: serve the webhook, install it, test it
+    Admission(AdmissionArgs),
     /// Show catalogs of operators: packages, channels, versions, and upgrade paths
     #[cfg(feature = "olm")]
     Catalog(CatalogArgs),

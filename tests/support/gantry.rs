@@ -167,6 +167,22 @@ impl Running {
         }
     }
 
+    /// Waits until a line of its standard output is `Some` for `find`.
+    #[track_caller]
+    pub fn wait_for_line<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> T {
+        let first = |so_far: &[u8]| String::from_utf8_lossy(so_far).lines().find_map(&find);
+        self.stdout.wait_until(|so_far, ended| ended || first(so_far).is_some());
+        first(self.stdout.text().as_bytes()).unwrap_or_else(|| {
+            let _ = self.child.kill();
+            panic!("no such line of `{}`, but:\n{}\n{}", self.command, self.stdout.text(), self.stderr.text());
+        })
+    }
+
+    /// The lines of its standard output so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.stdout.text().lines().map(str::to_owned).collect()
+    }
+
     /// Interrupts it like Ctrl-C at the terminal.
     pub fn interrupt(&mut self) {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().expect("run `kill`");

@@ -4,4 +4,10 @@
 //! [`judge`] gives the verdict, by the same checks as `gantry check`; [`decide`] makes an answer of it, as the
 //! configuration says; [`server`] serves both over HTTPS.
 
+pub mod certificates;
+pub mod decide;
+pub mod judge;
+mod metrics;
 pub mod review;
+pub mod self_signed;
+pub mod server;

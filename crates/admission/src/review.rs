@@ -10,13 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use gantry_core::resource::RawObject;
-use gantry_schema::json::Json;
+use gantry_yaml::MAX_DEPTH;
 
 /// The maximum size of a review in bytes. The largest known CRD makes one of 2 MB, with both its sides.
 pub const MAX_REVIEW_BYTES: usize = 8 << 20;
-
-/// The deepest nesting of an object. The API server allows a request no more.
-const MAX_DEPTH: usize = 10_000;
 
 const CRD_GROUP: &str = "apiextensions.k8s.io";
 const CRDS: &str = "customresourcedefinitions";
@@ -93,8 +90,10 @@ impl ReviewedRequest {
         if is_too_deep(text) {
             return Err(malformed(&"it is nested too deeply"));
         }
-        let review: AdmissionReview<PartialObjectMeta> = serde_json::from_str(text).map_err(|error| malformed(&error))?;
-        if (review.types.api_version.as_str(), review.types.kind.as_str()) != ("admission.k8s.io/v1", "AdmissionReview") {
+        let review: AdmissionReview<PartialObjectMeta> =
+            serde_json::from_str(text).map_err(|error| malformed(&error))?;
+        if (review.types.api_version.as_str(), review.types.kind.as_str()) != ("admission.k8s.io/v1", "AdmissionReview")
+        {
             return Err(malformed(&format_args!("it is {} {}", review.types.api_version, review.types.kind)));
         }
         let request: AdmissionRequest<PartialObjectMeta> =
@@ -102,15 +101,14 @@ impl ReviewedRequest {
         let ReviewTexts { request: texts } = serde_json::from_str(text).map_err(|error| malformed(&error))?;
         let resource = &request.resource;
         if (resource.group.as_str(), resource.version.as_str(), resource.resource.as_str()) != (CRD_GROUP, "v1", CRDS) {
-            return Err(ReviewError::OtherKind(format!("{}.{}.{}", resource.resource, resource.version, resource.group)));
+            return Err(ReviewError::OtherKind(format!(
+                "{}.{}.{}",
+                resource.resource, resource.version, resource.group
+            )));
         }
-        let object = |text: Option<&RawValue>, name: &str| {
+        let object = |text: Option<&RawValue>, name: &str| -> Result<RawObject, ReviewError> {
             let text = text.map(RawValue::get).filter(|text| text.starts_with('{'));
-            let text = text.ok_or_else(|| malformed(&format_args!("the request has no {name}")))?;
-            match Json::parse_bounded(text) {
-                Ok(_) => Ok(RawObject::new(text)),
-                Err(error) => Err(malformed(&error)),
-            }
+            text.map(RawObject::new).ok_or_else(|| malformed(&format_args!("the request has no {name}")))
         };
         let live = || object(texts.old_object, "oldObject");
         let desired = || object(texts.object, "object");
@@ -127,9 +125,10 @@ impl ReviewedRequest {
         Ok(ReviewedRequest { request, change })
     }
 
-    /// The name of the CRD.
+    /// The name of the CRD. The deletion of a collection has no name, and is one review for each of its objects.
     pub fn crd(&self) -> &str {
-        &self.request.name
+        let object = self.request.old_object.as_ref().or(self.request.object.as_ref());
+        object.and_then(|object| object.metadata.name.as_deref()).unwrap_or(&self.request.name)
     }
 
     /// The name of the user who makes the request.
@@ -143,7 +142,7 @@ impl ReviewedRequest {
     }
 }
 
-/// Whether the text is nested more deeply than any request that the API server accepts. The readers of JSON recurse.
+/// Whether the text is nested more deeply than objects may be. The readers of JSON recurse.
 fn is_too_deep(text: &str) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in text.bytes() {
@@ -255,7 +254,8 @@ mod tests {
     #[test]
     fn a_refusal_is_forbidden_with_the_whole_message() {
         let read = ReviewedRequest::read(&review(|_| ())).unwrap();
-        let answer = Answer { refusal: Some("no".into()), audit: BTreeMap::from([("a", "b".into())]), ..Answer::default() };
+        let answer =
+            Answer { refusal: Some("no".into()), audit: BTreeMap::from([("a", "b".into())]), ..Answer::default() };
         let review: Value = serde_json::from_slice(&answer.to_review(&read.request)).unwrap();
         let response = &review["response"];
         assert_eq!((&response["uid"], &response["allowed"]), (&json!("u"), &json!(false)));

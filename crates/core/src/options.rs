@@ -255,7 +255,7 @@ impl From<PruneFlag> for Prune {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum AdmissionMode {
     /// The change is allowed, and not looked at.
-    Off,
+    Ignore,
     /// The change is allowed; the verdict is in the log and in the API server's audit log.
     Audit,
     /// The change is allowed, with warnings to the client.

@@ -39,12 +39,11 @@ mod tests {
     #[test]
     fn the_longest_pattern_decides_and_the_strictest_of_equals() {
         let scopes = [
-            (AdmissionMode::Off, vec!["scratch.example.com", "*.dev.example.com"]),
+            (AdmissionMode::Ignore, vec!["scratch.example.com", "*.dev.example.com"]),
             (AdmissionMode::Warn, vec!["example.com", "both.example.com"]),
             (AdmissionMode::Deny, vec!["widgets.example.com", "both.example.com"]),
         ];
-        let scopes =
-            scopes.map(|(mode, patterns)| (mode, patterns.into_iter().map(str::to_owned).collect())).into();
+        let scopes = scopes.map(|(mode, patterns)| (mode, patterns.into_iter().map(str::to_owned).collect())).into();
         let settings = AdmissionSettings {
             mode: AdmissionMode::Audit,
             scopes,
@@ -55,8 +54,8 @@ mod tests {
             ("widgets.example.com", AdmissionMode::Deny),
             ("gadgets.example.com", AdmissionMode::Warn),
             ("both.example.com", AdmissionMode::Deny),
-            ("scratch.example.com", AdmissionMode::Off),
-            ("widgets.dev.example.com", AdmissionMode::Off),
+            ("scratch.example.com", AdmissionMode::Ignore),
+            ("widgets.dev.example.com", AdmissionMode::Ignore),
             ("widgets.example.org", AdmissionMode::Audit),
         ];
         for (crd, mode) in modes {

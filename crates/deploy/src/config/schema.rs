@@ -9,10 +9,8 @@ use super::custom;
 use super::keys::{API_VERSION, ConfigKey, KAPP_API_VERSION, KEYS, KIND};
 
 /// The keys that hold other keys of the table.
-pub(super) const SECTIONS: [(&str, &str); 2] = [
-    ("admission", "What the admission webhook does."),
-    ("timeouts", "Time limits, written as 30s, 2m or 1h30m."),
-];
+pub(super) const SECTIONS: [(&str, &str); 2] =
+    [("admission", "What the admission webhook does."), ("timeouts", "Time limits, written as 30s, 2m or 1h30m.")];
 
 /// The JSON Schema of a `gantry.dev` Config, with the configuration of each known check and of custom checks.
 ///

@@ -15,7 +15,9 @@ use super::merge::Merged;
 use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
-use gantry_core::options::{AdmissionMode, ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy};
+use gantry_core::options::{
+    AdmissionMode, ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
+};
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
 use gantry_k8s_cel::KubernetesRelease;
@@ -148,7 +150,7 @@ impl Settings {
             admission: AdmissionSettings {
                 mode: values.required(&table::ADMISSION_MODE, keys::word)?,
                 scopes: [
-                    (AdmissionMode::Off, &table::ADMISSION_OFF),
+                    (AdmissionMode::Ignore, &table::ADMISSION_IGNORE),
                     (AdmissionMode::Audit, &table::ADMISSION_AUDIT),
                     (AdmissionMode::Warn, &table::ADMISSION_WARN),
                     (AdmissionMode::Deny, &table::ADMISSION_DENY),

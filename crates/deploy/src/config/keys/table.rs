@@ -113,7 +113,7 @@ config_keys! {
     CREDENTIALS_TIMEOUT = key("timeouts.credentials", Duration, Files).default("1m");
     /// Run the programs (exec) that gantry.yaml names as checks. Not allowed in gantry.yaml.
     ALLOW_EXEC = key("allowExec", Bool, OwnFiles).default("false").flag("--allow-exec");
-    /// What the admission webhook does with errors about a CRD that no list below names: deny, warn, audit or off.
+    /// What the admission webhook does with errors about a CRD that no list below names: deny, warn, audit or ignore.
     ADMISSION_MODE = key("admission.mode", AdmissionMode, Files).default("warn");
     /// CRDs whose unsafe changes the admission webhook denies: names (widgets.example.com) or groups (example.com). *
     /// matches any characters and ? matches one. Of several patterns that match a CRD, the longest decides.
@@ -124,7 +124,7 @@ config_keys! {
     /// admission.deny.
     ADMISSION_AUDIT = key("admission.audit", Patterns, Files);
     /// CRDs that the admission webhook does not look at, as in admission.deny.
-    ADMISSION_OFF = key("admission.off", Patterns, Files);
+    ADMISSION_IGNORE = key("admission.ignore", Patterns, Files);
     /// What the admission webhook does, where it denies, with a change that it cannot judge: it does not know in time
     /// which objects exist, or may not list them.
     ADMISSION_ON_TIMEOUT = key("admission.onTimeout", UnjudgedChange, Files).default("deny");
