@@ -103,7 +103,7 @@ mod tests {
             let parsed = Cli::try_parse_from(["gantry", command].into_iter().chain(flags.split(' ')));
             let input = match parsed.expect(command).command {
                 Command::Deploy(DeployArgs { flow, .. })
-                | Command::Check(CheckArgs { flow })
+                | Command::Check(CheckArgs { flow, .. })
                 | Command::Diff(DiffArgs { flow }) => flow.input,
                 Command::Permissions(PermissionsArgs { input, .. }) => input,
                 other => panic!("{other:?}"),

@@ -40,6 +40,11 @@ fn shown_settings_can_be_loaded_with_the_same_meaning() {
       delete: 5m                     # default
       credentials: 1m                # default
     allowExec: false                 # default
+    admission:
+      mode: warn                     # default
+      onTimeout: deny                # default
+      acceptedBy:
+        - "system:masters"           # default
     redact: false                    # default
     output:
       - human                        # default
