@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gantry_core::finding::Mode;
+use gantry_core::options::{AdmissionMode, UnjudgedChange};
 use gantry_deploy::config::{CheckDefinition, LoadedSettings, Loader, SelectedCheck, schema};
 use gantry_preflight::registry;
 
@@ -19,6 +20,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["preset.yaml"], Mode::Error, None),
     (&["permissions.yaml"], Mode::Error, None),
     (&["server-verdict.yaml"], Mode::Error, None),
+    (&["admission.yaml"], Mode::Error, None),
     (&["waivers.yaml"], Mode::Error, None),
     (&["conversion-webhook.yaml"], Mode::Error, None),
     (&["crdify.yaml"], Mode::Error, None),
@@ -70,6 +72,23 @@ fn the_example_of_a_preset_leaves_the_default_checks_on() {
     assert_eq!(names, ["CRDUpgradeSafety", "CustomResourceValidation"]);
     let config = checks[0].config.0.as_ref().expect("the preset");
     assert_eq!(config.to_value(), serde_json::json!({"preset": "semantic"}));
+}
+
+#[test]
+fn the_example_of_the_webhook_names_crds_for_each_mode() {
+    let admission = load(&["admission.yaml"]).settings.admission;
+    let words = [
+        ("widgets.example.com", AdmissionMode::Deny),
+        ("databases.example.org", AdmissionMode::Deny),
+        ("gadgets.example.org", AdmissionMode::Warn),
+        ("tools.some.vendor.example", AdmissionMode::Audit),
+        ("widgets.dev.example.com", AdmissionMode::Ignore),
+    ];
+    for (crd, mode) in words {
+        assert_eq!(admission.mode_of(crd), mode, "{crd}");
+    }
+    assert_eq!(admission.on_timeout, UnjudgedChange::Warn);
+    assert_eq!(admission.accepted_by, ["system:masters", "platform-team"]);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use gantry_admission::install::{self, InstallOptions};
+use gantry_core::options::AdmissionMode;
 use serde_json::Value;
 
 const GANTRY: &str = env!("CARGO_BIN_EXE_gantry");
@@ -215,6 +217,24 @@ fn a_release_fills_in_the_manifest_of_the_plugin() {
         assert!(sums.contains(&line), "{line}: {sums}");
     }
     assert_eq!(sums.lines().count(), 2 * platforms.len() + 1);
+}
+
+/// To update the files: `UPDATE_DOCS=1 cargo test --test offline packaging`.
+#[test]
+fn the_manifests_of_the_webhook_are_those_that_the_program_prints() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/kubernetes/admission");
+    let printed = [
+        ("webhook.yaml", install::manifests(&InstallOptions::default())),
+        ("policy.yaml", install::policy(AdmissionMode::Warn)),
+    ];
+    for (file, text) in printed {
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(folder.join(file), &text).unwrap();
+        }
+        assert_eq!(fs::read_to_string(folder.join(file)).unwrap_or_default(), text, "{file} is not up to date");
+    }
+    let resources = &yaml("packaging/kubernetes/admission/kustomization.yaml")["resources"];
+    assert_eq!(*resources, serde_json::json!(["webhook.yaml"]));
 }
 
 /// The tests that docs/internals/testing.md names exist.

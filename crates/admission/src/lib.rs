@@ -6,6 +6,7 @@
 
 pub mod certificates;
 pub mod decide;
+pub mod install;
 pub mod judge;
 mod metrics;
 pub mod review;
