@@ -13,9 +13,12 @@ use super::interrupt::{interrupt, until_interrupted};
 use super::prepare::{
     complete, connection, impersonate, loader, overrides_of_kubeconfig, overrides_of_target, read_input,
 };
-use crate::cli::{AdmissionArgs, AdmissionCommand, AdmissionServeArgs, AdmissionTestArgs, FlowArgs};
+use crate::cli::{
+    AdmissionArgs, AdmissionCommand, AdmissionManifestsArgs, AdmissionServeArgs, AdmissionTestArgs, FlowArgs,
+};
 use gantry_admission::certificates::{CertificateFiles, Certificates};
 use gantry_admission::decide::{Requester, decide, mode_word};
+use gantry_admission::install::{self, CertificateSource, InstallOptions};
 use gantry_admission::judge::{CHECKS, Judge, is_harmless};
 use gantry_admission::review::ReviewedChange;
 use gantry_admission::self_signed::SelfSigned;
@@ -23,6 +26,7 @@ use gantry_admission::server::{AdmissionPolicy, AdmissionServer};
 use gantry_cluster::{DesiredSource, Target};
 use gantry_core::options::{AdmissionMode, ListFormat, PresetFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::is_dns_label;
 use gantry_core::text;
 use gantry_deploy::config::{Loader, Overrides, Settings, key};
 use gantry_deploy::plan::owner::TakeoverPatterns;
@@ -44,8 +48,59 @@ pub async fn run(args: &AdmissionArgs, host: &mut Host) -> Exit {
             Err(error) => host.complain(&error),
         },
         AdmissionCommand::Test(args) => test(args, host).await,
-        AdmissionCommand::Manifests(_) | AdmissionCommand::Policy { .. } => todo!(),
+        AdmissionCommand::Manifests(args) => print(manifests(args), host),
+        AdmissionCommand::Policy { mode } => print(installable(*mode).map(install::policy), host),
     }
+}
+
+fn print(text: Result<String>, host: &mut Host) -> Exit {
+    match text {
+        Ok(text) => host.say(&text),
+        Err(error) => host.complain(&error),
+    }
+}
+
+/// A webhook that looks at nothing need not be installed.
+fn installable(mode: AdmissionMode) -> Result<AdmissionMode> {
+    match mode {
+        AdmissionMode::Ignore => {
+            let problem = Problem::new("--mode=ignore installs a webhook that looks at nothing");
+            Err(Error::usage(problem.help("name deny, warn or audit; admission.ignore leaves out single CRDs")))
+        }
+        mode => Ok(mode),
+    }
+}
+
+fn manifests(args: &AdmissionManifestsArgs) -> Result<String> {
+    let certificates = match (args.cert_manager, &args.url, args.self_signed) {
+        (true, Some(_), _) => {
+            let problem = Problem::new("cert-manager cannot give a certificate to a server outside of the cluster");
+            return Err(Error::usage(problem.help("leave out --cert-manager, or --url")));
+        }
+        (true, None, _) => CertificateSource::CertManager,
+        (false, None, _) | (false, Some(_), true) => CertificateSource::SelfSigned,
+        (false, Some(_), false) => CertificateSource::Secret,
+    };
+    if !is_dns_label(&args.namespace) {
+        let message = format!("--namespace: {:?} is not the name of a namespace", args.namespace);
+        return Err(Error::usage(Problem::new(message)));
+    }
+    let is_url = |url: &String| {
+        url.strip_prefix("https://").is_some_and(|rest| !rest.is_empty() && !rest.contains(['?', '#', '@', ' ', '\n']))
+    };
+    if let Some(url) = args.url.as_ref().filter(|url| !is_url(url)) {
+        let message = format!("--url: {url:?} is not an address that the API server can call");
+        return Err(Error::usage(
+            Problem::new(message).help("write https://HOST:PORT/validate, without user and query"),
+        ));
+    }
+    Ok(install::manifests(&InstallOptions {
+        mode: installable(args.mode)?,
+        url: args.url.clone(),
+        namespace: args.namespace.clone(),
+        image: args.image.clone().unwrap_or_else(|| install::DEFAULT_IMAGE.to_owned()),
+        certificates,
+    }))
 }
 
 /// `gantry check --as-admission`.
@@ -230,7 +285,7 @@ async fn answers(args: &AdmissionTestArgs, host: &mut Host) -> Result<(String, b
             if !is_exact {
                 verdict.digest.clear();
             }
-            let by = Requester { user: "", groups: &[], accepts: None };
+            let by = Requester { user: "", groups: &[], accepts: &[] };
             let decision = decide(&settings.admission, crd, &update, &verdict, by);
             denies |= decision.answer.refusal.is_some();
             let outcome = decision.outcome.word();

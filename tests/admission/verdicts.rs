@@ -58,7 +58,14 @@ fn an_unsafe_change_is_denied_with_its_reason_and_accepted_by_its_digest_alone()
     let refused = Guard::refused(control_plane().api_as(&user).put(&guard.crd_path(), &accepted));
     assert!(refused.contains("is in none of the groups that may accept changes: system:masters"), "{refused}");
     assert_eq!(guard.replace(&annotated(&digest, &without)).0, 200);
-    assert_eq!(guard.metric("gantry_admission_reviews_total{mode=\"deny\",outcome=\"accepted\"}"), 1.0);
+    // A manifest without the annotation removes it, and is accepted if the live CRD has it.
+    let colour = guard.crd(json!({"colour": {"type": "string"}}));
+    assert_eq!(guard.replace(&colour).0, 200);
+    let annotation = json!({"metadata": {"annotations": {"gantry.dev/accept-change": digest}}});
+    assert_eq!(control_plane().patch(&guard.crd_path(), &annotation).0, 200);
+    guard.create("two", json!({"colour": "blue"}));
+    assert_eq!(guard.replace(&without).0, 200);
+    assert_eq!(guard.metric("gantry_admission_reviews_total{mode=\"deny\",outcome=\"accepted\"}"), 2.0);
 }
 
 #[test]

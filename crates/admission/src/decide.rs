@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use gantry_core::finding::{Finding, Severity};
 use gantry_core::options::{AdmissionMode, UnjudgedChange};
 use gantry_core::problem::Problem;
+use gantry_core::resource::RawObject;
 use gantry_core::text::{count, sanitize};
 use gantry_deploy::config::AdmissionSettings;
+use gantry_schema::scan;
 
 use crate::judge::{ACCEPT_CHANGE, Verdict};
 use crate::review::{Answer, ReviewedChange, ReviewedRequest};
@@ -91,29 +93,35 @@ pub struct Requester<'a> {
     pub user: &'a str,
     /// The groups of the user.
     pub groups: &'a [String],
-    /// The value of [`ACCEPT_CHANGE`] on the CRD.
-    pub accepts: Option<&'a str>,
+    /// The values of [`ACCEPT_CHANGE`] on the CRD.
+    pub accepts: &'a [String],
 }
 
 impl<'a> Requester<'a> {
-    /// The one who makes a request. `accepts` is the value of the annotation.
-    pub fn of(request: &'a ReviewedRequest, accepts: Option<&'a str>) -> Self {
+    /// The one who makes a request. `accepts` are the values of the annotation.
+    pub fn of(request: &'a ReviewedRequest, accepts: &'a [String]) -> Self {
         Requester { user: request.user(), groups: request.groups(), accepts }
     }
 }
 
-/// The value of the annotation that accepts a change: of the CRD as it would be stored, or as it is if it is deleted.
-pub fn accepted_digest(change: &ReviewedChange) -> Option<String> {
-    let object = match change {
-        ReviewedChange::Created => return None,
-        ReviewedChange::Updated { desired, .. } | ReviewedChange::StatusUpdated { desired, .. } => desired,
-        ReviewedChange::Deleted { live } => live,
+/// The values of the annotation that accepts a change: of the CRD as it would be stored and as it is. A client that
+/// replaces the CRD, such as `kubectl replace`, removes an annotation that its manifest does not have.
+pub fn accepted_digests(change: &ReviewedChange) -> Vec<String> {
+    let objects = match change {
+        ReviewedChange::Created => vec![],
+        ReviewedChange::Updated { live, desired } | ReviewedChange::StatusUpdated { live, desired } => {
+            vec![desired, live]
+        }
+        ReviewedChange::Deleted { live } => vec![live],
     };
-    let json = object.json();
-    let metadata = gantry_schema::scan::member(&json, "metadata")?;
-    let annotations = gantry_schema::scan::member(metadata, "annotations")?;
-    let annotations: BTreeMap<String, String> = serde_json::from_str(annotations).ok()?;
-    annotations.get(ACCEPT_CHANGE).cloned()
+    let annotation = |object: &RawObject| {
+        let json = object.json();
+        let metadata = scan::member(&json, "metadata")?;
+        let annotations = scan::member(metadata, "annotations")?;
+        let mut annotations: BTreeMap<String, String> = serde_json::from_str(annotations).ok()?;
+        annotations.remove(ACCEPT_CHANGE)
+    };
+    objects.into_iter().filter_map(annotation).collect()
 }
 
 /// What the API server is told about a change of the CRD.
@@ -133,7 +141,7 @@ pub fn decide(
         audit.insert("rules", rules.into_iter().collect::<Vec<_>>().join(","));
     }
     let is_allowed_to_accept = settings.accepted_by.iter().any(|group| by.groups.contains(group));
-    let accepts = by.accepts == Some(verdict.digest.as_str());
+    let accepts = by.accepts.contains(&verdict.digest);
     let (outcome, refuses) = match mode {
         AdmissionMode::Ignore => (ReviewOutcome::Ignored, false),
         _ if errors > 0 && accepts && is_allowed_to_accept => {

@@ -24,7 +24,7 @@ use gantry_core::problem::Problem;
 use gantry_deploy::config::AdmissionSettings;
 
 use crate::certificates::Certificates;
-use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digest, decide, mode_word};
+use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide, mode_word};
 use crate::judge::{Judge, Verdict, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
@@ -57,6 +57,9 @@ pub struct AdmissionPolicy {
     pub judge: Judge,
 }
 
+/// When a change was denied, and why.
+type CachedDenial = (Instant, Arc<Verdict>);
+
 /// Answers reviews, and keeps what outlives a configuration.
 pub struct AdmissionServer {
     policy: RwLock<Arc<AdmissionPolicy>>,
@@ -66,7 +69,7 @@ pub struct AdmissionServer {
     metrics: AdmissionMetrics,
     /// Reviews are judged by as many threads as there are processors: the others wait with their texts alone.
     turns: Semaphore,
-    denials: Mutex<HashMap<[u8; 32], (Instant, Arc<Verdict>)>>,
+    denials: Mutex<HashMap<[u8; 32], CachedDenial>>,
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -236,8 +239,8 @@ impl AdmissionServer {
         if is_harmless(change, reviewed.user()) {
             return (Decision::allowed(mode, ReviewOutcome::Unchanged), None);
         }
-        let accepts = accepted_digest(change);
-        let by = Requester::of(reviewed, accepts.as_deref());
+        let accepts = accepted_digests(change);
+        let by = Requester::of(reviewed, &accepts);
         let key = key(change);
         if let Some(verdict) = self.cached_denial(&key) {
             let decision = decide(&policy.settings, crd, change, &verdict, by);
