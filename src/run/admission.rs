@@ -1,6 +1,6 @@
 //! `gantry admission`, and `gantry check --as-admission`.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -19,11 +19,12 @@ use crate::cli::{
 use gantry_admission::certificates::{CertificateFiles, Certificates};
 use gantry_admission::decide::{Requester, decide, mode_word};
 use gantry_admission::install::{self, CertificateSource, InstallOptions};
-use gantry_admission::judge::{CHECKS, Judge, is_harmless};
+use gantry_admission::judge::{CHECKS, CrdJudge, is_harmless};
 use gantry_admission::review::ReviewedChange;
 use gantry_admission::self_signed::SelfSigned;
 use gantry_admission::server::{AdmissionPolicy, AdmissionServer};
 use gantry_cluster::{DesiredSource, Target};
+use gantry_core::ci_log::OutputSyntax;
 use gantry_core::options::{AdmissionMode, ListFormat, PresetFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::is_dns_label;
@@ -153,7 +154,7 @@ async fn policy(loader: &Loader, host: Option<&mut Host>) -> Result<AdmissionPol
         return Err(Error::usage(problem.help("leave target out of the configuration")));
     }
     let target = open(&settings).await?;
-    Ok(AdmissionPolicy { settings: settings.admission.clone(), judge: Judge::new(target, &settings) })
+    Ok(AdmissionPolicy { settings: settings.admission.clone(), judge: CrdJudge::new(target, &settings) })
 }
 
 async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
@@ -167,7 +168,7 @@ async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
             let files = CertificateFiles { certificate: file(certificate), key: file(key) };
             Certificates::from_files(files).map_err(|error| unusable(&error))?
         }
-        _ => Certificates::held(),
+        _ => Certificates::held_in_memory(),
     };
     let certificates = Arc::new(certificates);
     let listener = TcpListener::bind(args.listen).await.map_err(|error| {
@@ -175,7 +176,7 @@ async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
         Error::failed(Problem::new(message).help("name a free address and port: --listen ADDRESS:PORT"))
     })?;
     let address = listener.local_addr().map_err(|error| unusable(&error))?;
-    let log = Mutex::new(std::mem::replace(&mut host.stdout, Box::new(io::sink())));
+    let log = Mutex::new(host.take_stdout(OutputSyntax::Json));
     let server = Arc::new(AdmissionServer::new(policy_at_start, Arc::clone(&certificates), move |line| {
         let mut out = log.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody reads the log any more: the webhook goes on.
@@ -197,7 +198,7 @@ async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
 }
 
 /// When each file of the configuration was written.
-fn written(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
+fn modification_times(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
     let state = |path: &PathBuf| {
         let found = std::fs::metadata(path).ok()?;
         Some((found.modified().ok()?, found.len()))
@@ -207,10 +208,10 @@ fn written(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
 
 /// Puts the configuration into force whenever a file of it changes.
 async fn reload(server: Arc<AdmissionServer>, loader: Loader) {
-    let mut last = written(&loader.every_file().collect::<Vec<_>>());
+    let mut last = modification_times(&loader.every_file().collect::<Vec<_>>());
     loop {
         tokio::time::sleep(RELOAD).await;
-        let now = written(&loader.every_file().collect::<Vec<_>>());
+        let now = modification_times(&loader.every_file().collect::<Vec<_>>());
         if now == last {
             continue;
         }
@@ -261,7 +262,7 @@ async fn answers(args: &AdmissionTestArgs, host: &mut Host) -> Result<(String, b
         let desired = DesiredSource { files: &args.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
         let target = Target::open(&settings.target, &connection, desired).await?;
         let target = target.with_release(settings.kube_versions.first().copied());
-        let judge = Judge::new(target, &settings);
+        let judge = CrdJudge::new(target, &settings);
         let (policy, taken) = (DeployPolicy::default(), TakeoverPatterns::new(&settings.take_ownership));
         let options = PlanOptions::new(&policy, &taken);
         let plan = plan::build(manifests, Prefetch::none(), judge.target(), options, &|_, _| ()).await?;

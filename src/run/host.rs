@@ -159,6 +159,11 @@ impl Host {
         Guarded::new(&mut *self.stdout, syntax)
     }
 
+    /// The same for a command that writes until it ends, from several tasks.
+    pub(super) fn take_stdout(&mut self, syntax: OutputSyntax) -> Guarded<Box<dyn Write + Send>> {
+        Guarded::new(std::mem::replace(&mut self.stdout, Box::new(io::sink())), syntax)
+    }
+
     /// Whether to colour a stream.
     pub(super) fn color(&self, choice: ColorChoice, is_terminal: bool) -> bool {
         ui::color::decide(choice, |name| self.environment.get(name).cloned(), is_terminal)

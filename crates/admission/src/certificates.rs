@@ -51,7 +51,7 @@ impl Certificates {
     }
 
     /// A certificate that [`Certificates::serve`] sets.
-    pub fn held() -> Self {
+    pub fn held_in_memory() -> Self {
         Certificates { files: None, served: Mutex::default() }
     }
 
@@ -73,7 +73,7 @@ impl Certificates {
     pub fn config(&self) -> Result<Arc<ServerConfig>, CertificateError> {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(files) = &self.files {
-            let written = files.written();
+            let written = files.modification_times();
             if served.config.is_none() || served.error.is_some() || written != served.written {
                 match files.read() {
                     Ok(config) => *served = Served { config: Some(config), written, error: None },
@@ -96,7 +96,7 @@ impl Certificates {
 
 impl CertificateFiles {
     /// A mounted Secret changes by a link, so that the time is that of the file behind it.
-    fn written(&self) -> Option<[SystemTime; 2]> {
+    fn modification_times(&self) -> Option<[SystemTime; 2]> {
         let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
         Some([time(&self.certificate)?, time(&self.key)?])
     }

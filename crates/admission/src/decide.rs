@@ -99,7 +99,7 @@ pub struct Requester<'a> {
 
 impl<'a> Requester<'a> {
     /// The one who makes a request. `accepts` are the values of the annotation.
-    pub fn of(request: &'a ReviewedRequest, accepts: &'a [String]) -> Self {
+    pub fn from_request(request: &'a ReviewedRequest, accepts: &'a [String]) -> Self {
         Requester { user: request.user(), groups: request.groups(), accepts }
     }
 }

@@ -43,7 +43,7 @@ const REVIEWS_PER_CACHE: usize = 256;
 const EXAMPLES: u32 = 3;
 
 /// What judges changes, as one configuration says.
-pub struct Judge {
+pub struct CrdJudge {
     target: Target,
     checks: Vec<Enabled>,
     waivers: Vec<Waiver>,
@@ -87,7 +87,7 @@ impl Verdict {
     }
 }
 
-impl Judge {
+impl CrdJudge {
     /// A judge for the objects of this target.
     pub fn new(target: Target, settings: &Settings) -> Self {
         let enabled = settings.checks.iter().filter_map(|selected| {
@@ -95,7 +95,7 @@ impl Judge {
             let check = (entry.build)(&selected.config);
             Some(Enabled { name: selected.name.clone(), mode: selected.mode, by_default: selected.by_default, check })
         });
-        Judge {
+        CrdJudge {
             target,
             checks: enabled.collect(),
             waivers: settings.waivers.clone(),

@@ -63,7 +63,7 @@ impl SelfSigned {
     /// # Errors
     /// The Secret or the webhook configuration cannot be read or written.
     pub async fn maintain(&self, target: &Target, certificates: &Certificates, now: SystemTime) -> Result<(), Problem> {
-        let kept = self.kept(target, now).await?;
+        let kept = self.kept_certificates(target, now).await?;
         certificates
             .serve(kept.certificate.as_bytes(), kept.key.as_bytes())
             .map_err(|error| Problem::new(format!("the Secret {SECRET}: {error}")))?;
@@ -71,7 +71,7 @@ impl SelfSigned {
     }
 
     /// The certificates of the Secret, if they are still good; otherwise new ones.
-    async fn kept(&self, target: &Target, now: SystemTime) -> Result<KeptCertificates, Problem> {
+    async fn kept_certificates(&self, target: &Target, now: SystemTime) -> Result<KeptCertificates, Problem> {
         let secret = ObjectRef {
             api_version: "v1".into(),
             kind: "Secret".into(),
@@ -292,6 +292,6 @@ mod tests {
         let second = own.make(Some(&first), at(61)).unwrap();
         assert!(second.authorities().contains(&first.authority) && second.authorities().contains(&second.authority));
         assert_eq!(KeptCertificates::read(&json!({"data": second.to_data()})), Some(second.clone()));
-        Certificates::held().serve(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
+        Certificates::held_in_memory().serve(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
     }
 }

@@ -25,7 +25,7 @@ use gantry_deploy::config::AdmissionSettings;
 
 use crate::certificates::Certificates;
 use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide, mode_word};
-use crate::judge::{Judge, Verdict, is_harmless};
+use crate::judge::{CrdJudge, Verdict, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
 use gantry_core::options::AdmissionMode;
@@ -54,7 +54,7 @@ pub struct AdmissionPolicy {
     /// What happens to which CRD.
     pub settings: AdmissionSettings,
     /// The checks and the cluster.
-    pub judge: Judge,
+    pub judge: CrdJudge,
 }
 
 /// When a change was denied, and why.
@@ -240,7 +240,7 @@ impl AdmissionServer {
             return (Decision::allowed(mode, ReviewOutcome::Unchanged), None);
         }
         let accepts = accepted_digests(change);
-        let by = Requester::of(reviewed, &accepts);
+        let by = Requester::from_request(reviewed, &accepts);
         let key = key(change);
         if let Some(verdict) = self.cached_denial(&key) {
             let decision = decide(&policy.settings, crd, change, &verdict, by);
@@ -250,14 +250,14 @@ impl AdmissionServer {
         let budget = timeout / 2;
         let judged = judge_on_thread(Arc::clone(&policy), crd.to_owned(), change.clone(), &self.turns, began + budget);
         let verdict = match judged.await {
-            Judged::Verdict(verdict) => Arc::new(verdict),
-            Judged::TooSlow => {
+            JudgingResult::Verdict(verdict) => Arc::new(verdict),
+            JudgingResult::TooSlow => {
                 let seconds = budget.as_secs_f32();
                 let why = format!("it took longer than {seconds} s, half of the time that the API server waits");
                 let help = "raise timeoutSeconds of the webhook configuration, or check the CRD with gantry check";
                 Arc::new(Verdict::unjudged(Problem::new(why).help(help)))
             }
-            Judged::Failed => {
+            JudgingResult::Failed => {
                 let help = "report it with both versions of the CRD, and check the CRD with gantry check meanwhile";
                 Arc::new(Verdict::unjudged(Problem::new("gantry failed to judge it, which is a bug").help(help)))
             }
@@ -308,7 +308,7 @@ impl AdmissionServer {
 }
 
 /// How judging a change ended.
-enum Judged {
+enum JudgingResult {
     Verdict(Verdict),
     TooSlow,
     /// It panicked.
@@ -322,8 +322,8 @@ async fn judge_on_thread(
     change: ReviewedChange,
     turns: &Semaphore,
     end: Instant,
-) -> Judged {
-    let Ok(turn) = tokio::time::timeout_at(end.into(), turns.acquire()).await else { return Judged::TooSlow };
+) -> JudgingResult {
+    let Ok(turn) = tokio::time::timeout_at(end.into(), turns.acquire()).await else { return JudgingResult::TooSlow };
     let runtime = tokio::runtime::Handle::current();
     let judging = tokio::task::spawn_blocking(move || {
         let judging = async { tokio::time::timeout_at(end.into(), policy.judge.judge(&crd, &change)).await };
@@ -332,9 +332,9 @@ async fn judge_on_thread(
     let judged = judging.await;
     drop(turn);
     match judged {
-        Ok(Ok(verdict)) => Judged::Verdict(verdict),
-        Ok(Err(_)) => Judged::TooSlow,
-        Err(_) => Judged::Failed,
+        Ok(Ok(verdict)) => JudgingResult::Verdict(verdict),
+        Ok(Err(_)) => JudgingResult::TooSlow,
+        Err(_) => JudgingResult::Failed,
     }
 }
 
