@@ -64,8 +64,9 @@ pub struct Verdict {
 
 impl Verdict {
     /// Nothing is known about the change, for this reason.
-    pub fn unjudged(why: Problem) -> Self {
-        Verdict { unjudged: vec![why], ..Verdict::default() }
+    pub fn unjudged(change: &ReviewedChange, why: Problem) -> Self {
+        let verdict = Verdict { unjudged: vec![why], ..Verdict::default() };
+        Verdict { digest: digest(change, &verdict), ..verdict }
     }
 
     /// All findings that count, the worst first.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,10 @@ pub const PATH: &str = "/validate";
 const MAX_CONNECTIONS: usize = 512;
 /// How long a client may take for a handshake, for the head of a request, and for its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long requests in progress may take after the server is told to stop.
-const DRAIN: Duration = Duration::from_secs(30);
+/// How long the server goes on after it is told to stop: until then, the cluster may still send requests to it.
+const NOTICE: Duration = Duration::from_secs(5);
+/// How long requests in progress may take then. With the notice, it is less than the 30 seconds that a Pod gets.
+const DRAIN: Duration = Duration::from_secs(20);
 /// How long the API server waits if it does not say so: the default of `timeoutSeconds`.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest `timeoutSeconds`.
@@ -70,6 +73,7 @@ pub struct AdmissionServer {
     /// Reviews are judged by as many threads as there are processors: the others wait with their texts alone.
     turns: Semaphore,
     denials: Mutex<HashMap<[u8; 32], CachedDenial>>,
+    stops: AtomicBool,
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -87,6 +91,7 @@ impl AdmissionServer {
             metrics: AdmissionMetrics::default(),
             turns: Semaphore::new(processors()),
             denials: Mutex::default(),
+            stops: AtomicBool::new(false),
             log: Box::new(log),
         }
     }
@@ -119,16 +124,25 @@ impl AdmissionServer {
 
     /// Why the server is not ready.
     fn unready(&self) -> Option<String> {
+        if self.stops.load(Ordering::Relaxed) {
+            return Some("the webhook stops".to_owned());
+        }
         let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let broken = broken.map(|why| format!("the configuration is invalid, and the old one is in force: {why}"));
         broken.or_else(|| self.certificates.error().map(|error| format!("the certificate: {error}")))
     }
 
-    /// Serves connections until `stop` completes, and then until the requests in progress are answered.
+    /// Serves connections until `stop` completes. Then it is not ready, but still answers for some seconds, until the
+    /// cluster sends no more requests to it, and ends when those in progress are answered.
     pub async fn serve(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let graceful = GracefulShutdown::new();
         let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let mut stop = std::pin::pin!(stop);
+        let server = Arc::clone(&self);
+        let mut stop = std::pin::pin!(async move {
+            stop.await;
+            server.stops.store(true, Ordering::Relaxed);
+            tokio::time::sleep(NOTICE).await;
+        });
         loop {
             let permit = tokio::select! {
                 permit = Arc::clone(&connections).acquire_owned() => permit,
@@ -255,11 +269,14 @@ impl AdmissionServer {
                 let seconds = budget.as_secs_f32();
                 let why = format!("it took longer than {seconds} s, half of the time that the API server waits");
                 let help = "raise timeoutSeconds of the webhook configuration, or check the CRD with gantry check";
-                Arc::new(Verdict::unjudged(Problem::new(why).help(help)))
+                Arc::new(Verdict::unjudged(change, Problem::new(why).help(help)))
             }
             JudgingResult::Failed => {
                 let help = "report it with both versions of the CRD, and check the CRD with gantry check meanwhile";
-                Arc::new(Verdict::unjudged(Problem::new("gantry failed to judge it, which is a bug").help(help)))
+                Arc::new(Verdict::unjudged(
+                    change,
+                    Problem::new("gantry failed to judge it, which is a bug").help(help),
+                ))
             }
         };
         self.metrics.count_verdict(&verdict);
