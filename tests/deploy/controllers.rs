@@ -309,9 +309,14 @@ fn a_deployment_may_do_with_fewer_replicas() {
     let stage = Stage::new();
     stage.limit_pods("2");
     let mut web = stage.workload("Deployment", "web", "web:1");
+    web["spec"]["replicas"] = 2.into();
+    stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 created");
+    // While Pods are created, the quota may lag behind.
+    let quota = cluster().path_of(&stage.object("v1", "ResourceQuota", "quota", json!({})));
+    eventually("the quota to be used up", || (cluster().get(&quota).1["status"]["used"]["pods"] == "2").then_some(()));
     web["spec"]["replicas"] = 3.into();
     web["metadata"]["annotations"] = json!({"kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available": "60%"});
-    stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 created");
+    stage.deploy(&[&web], &["--wait-timeout=60s"]).code(0).stdout_contains("1 updated");
     // The third Pod is never created, and a share is rounded up.
     web["metadata"]["annotations"] = json!({"gantry.dev/wait-minimum-replicas-available": "67%"});
     let output = stage.deploy(&[&web], &["--wait-timeout=2s"]);

@@ -307,7 +307,7 @@ fn config_show_prints_the_settings_that_a_deploy_uses() {
         .stderr_contains("notice: manifests/z.yaml:4:37: ignored: mode: warn")
         .stderr_contains("notice: manifests/z.yaml:4:49: ignored: preset: crdify");
     assert!(!run.stdout.contains("crdify"), "{run}");
-    assert_eq!(run.stdout.matches("mode: warn").count(), 1, "that of APIAvailability\n{run}");
+    assert_eq!(run.stdout.matches("    mode: warn").count(), 1, "that of APIAvailability\n{run}");
     let shown = folder.gantry().args(arguments).args(["-o", "json"]).run().report();
     let settings: Vec<String> = shown
         .as_array()
