@@ -10,7 +10,7 @@ use gantry_core::text::{count, sanitize};
 use gantry_deploy::config::AdmissionSettings;
 use gantry_schema::scan;
 
-use crate::judge::{ACCEPT_CHANGE, Verdict};
+use crate::judge::{ACCEPT_CHANGE, ChangeVerdict};
 use crate::review::{Answer, ReviewedChange, ReviewedRequest};
 
 /// The maximum length of a denial in bytes: some clients show no more of a condition.
@@ -129,7 +129,7 @@ pub fn decide(
     settings: &AdmissionSettings,
     crd: &str,
     change: &ReviewedChange,
-    verdict: &Verdict,
+    verdict: &ChangeVerdict,
     by: Requester<'_>,
 ) -> Decision {
     let mode = settings.mode_of(crd);
@@ -213,7 +213,7 @@ fn denial(
     change: &ReviewedChange,
     findings: &[&Finding],
     errors: usize,
-    verdict: &Verdict,
+    verdict: &ChangeVerdict,
     refused_acceptance: Option<(&str, &[String])>,
 ) -> String {
     let mut end = String::new();

@@ -53,7 +53,7 @@ pub struct CrdJudge {
 
 /// The verdict about a change.
 #[derive(Debug, Clone, Default)]
-pub struct Verdict {
+pub struct ChangeVerdict {
     /// What the checks found, in the form of a report.
     pub checks: Vec<CheckReport>,
     /// What could not be judged, and why.
@@ -62,11 +62,11 @@ pub struct Verdict {
     pub digest: String,
 }
 
-impl Verdict {
+impl ChangeVerdict {
     /// Nothing is known about the change, for this reason.
     pub fn unjudged(change: &ReviewedChange, why: Problem) -> Self {
-        let verdict = Verdict { unjudged: vec![why], ..Verdict::default() };
-        Verdict { digest: digest(change, &verdict), ..verdict }
+        let verdict = ChangeVerdict { unjudged: vec![why], ..ChangeVerdict::default() };
+        ChangeVerdict { digest: digest(change, &verdict), ..verdict }
     }
 
     /// All findings that count, the worst first.
@@ -111,21 +111,26 @@ impl CrdJudge {
     }
 
     /// Judges a change of the CRD of this name.
-    pub async fn judge(&self, crd: &str, change: &ReviewedChange) -> Verdict {
+    pub async fn judge(&self, crd: &str, change: &ReviewedChange) -> ChangeVerdict {
         let verdict = match change {
-            ReviewedChange::Created => Ok(Verdict::default()),
+            ReviewedChange::Created => Ok(ChangeVerdict::default()),
             ReviewedChange::Updated { live, desired } => self.judge_update(crd, live, desired).await,
             ReviewedChange::Deleted { live } => self.judge_deletion(crd, live).await,
             ReviewedChange::StatusUpdated { live, desired } => {
                 self.judge_forgotten_versions(crd, live, &forgotten_versions(live, desired)).await
             }
         };
-        let mut verdict = verdict.unwrap_or_else(|unjudged| Verdict { unjudged, ..Verdict::default() });
+        let mut verdict = verdict.unwrap_or_else(|unjudged| ChangeVerdict { unjudged, ..ChangeVerdict::default() });
         verdict.digest = digest(change, &verdict);
         verdict
     }
 
-    async fn judge_update(&self, crd: &str, live: &RawObject, desired: &RawObject) -> Result<Verdict, Vec<Problem>> {
+    async fn judge_update(
+        &self,
+        crd: &str,
+        live: &RawObject,
+        desired: &RawObject,
+    ) -> Result<ChangeVerdict, Vec<Problem>> {
         let live = without_bookkeeping(live, true);
         let live = LiveObject {
             uid: text_at(&live, &["metadata", "uid"]),
@@ -139,7 +144,7 @@ impl CrdJudge {
     }
 
     /// Runs the checks on a plan of CRDs.
-    pub async fn check(&self, plan: &Plan) -> Verdict {
+    pub async fn check(&self, plan: &Plan) -> ChangeVerdict {
         let stage = ProgressDisplay::Hidden.stage("checking", None);
         let proofs = self.proofs();
         let options = RunOptions {
@@ -156,7 +161,7 @@ impl CrdJudge {
         let unchecked = reports.iter().flat_map(|report| &report.unchecked);
         let unjudged =
             unchecked.map(|unchecked| Problem { help: unchecked.help.clone(), ..Problem::new(&unchecked.message) });
-        Verdict { unjudged: unjudged.collect(), checks: reports, digest: String::new() }
+        ChangeVerdict { unjudged: unjudged.collect(), checks: reports, digest: String::new() }
     }
 
     fn proofs(&self) -> Arc<ProofCache> {
@@ -168,8 +173,8 @@ impl CrdJudge {
         Arc::clone(&proofs.0)
     }
 
-    async fn judge_deletion(&self, crd: &str, live: &RawObject) -> Result<Verdict, Vec<Problem>> {
-        let Some(objects) = self.objects(crd, live).await? else { return Ok(Verdict::default()) };
+    async fn judge_deletion(&self, crd: &str, live: &RawObject) -> Result<ChangeVerdict, Vec<Problem>> {
+        let Some(objects) = self.objects(crd, live).await? else { return Ok(ChangeVerdict::default()) };
         let message = format!("deleting this CRD also deletes {objects}");
         let help = "keep the CRD, or, if nobody needs the objects, delete them first".to_owned();
         Ok(self.verdict_of(crd, DELETION, message, help))
@@ -180,8 +185,8 @@ impl CrdJudge {
         crd: &str,
         live: &RawObject,
         forgotten: &[String],
-    ) -> Result<Verdict, Vec<Problem>> {
-        let Some(objects) = self.objects(crd, live).await? else { return Ok(Verdict::default()) };
+    ) -> Result<ChangeVerdict, Vec<Problem>> {
+        let Some(objects) = self.objects(crd, live).await? else { return Ok(ChangeVerdict::default()) };
         let versions = forgotten.join(", ");
         let message = format!(
             "status.storedVersions would no longer name {versions}, but {objects} can still be stored at it; once the \
@@ -195,7 +200,7 @@ impl CrdJudge {
     }
 
     /// A verdict with one error.
-    fn verdict_of(&self, crd: &str, rule: &str, message: String, help: String) -> Verdict {
+    fn verdict_of(&self, crd: &str, rule: &str, message: String, help: String) -> ChangeVerdict {
         let finding = Finding {
             rule: rule.to_owned(),
             severity: Severity::Error,
@@ -225,7 +230,7 @@ impl CrdJudge {
         if self.redact {
             reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
         }
-        Verdict { checks: reports, ..Verdict::default() }
+        ChangeVerdict { checks: reports, ..ChangeVerdict::default() }
     }
 
     /// The objects of a CRD as a message names them; `None` if it has none. Reads the metadata of a few.
@@ -359,7 +364,7 @@ fn forgotten_versions(live: &RawObject, desired: &RawObject) -> Vec<String> {
 
 /// A digest of both specs, the operation, and the errors. It depends neither on the order in which the server writes
 /// fields nor on how many objects exist.
-fn digest(change: &ReviewedChange, verdict: &Verdict) -> String {
+fn digest(change: &ReviewedChange, verdict: &ChangeVerdict) -> String {
     let mut hash = Context::new(&SHA256);
     let mut add = |text: &str| {
         hash.update(&(text.len() as u64).to_le_bytes());

@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use gantry_core::finding::{Finding, Severity};
 
 use crate::decide::{Decision, mode_word};
-use crate::judge::Verdict;
+use crate::judge::ChangeVerdict;
 
 /// The media type of [`AdmissionMetrics::to_text`].
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -74,7 +74,7 @@ impl AdmissionMetrics {
     }
 
     /// Counts what was found.
-    pub fn count_verdict(&self, verdict: &Verdict) {
+    pub fn count_verdict(&self, verdict: &ChangeVerdict) {
         self.objects.inc_by(verdict.objects_read());
         for Finding { rule, severity, .. } in verdict.findings() {
             let severity = if *severity == Severity::Error { "error" } else { "warning" };

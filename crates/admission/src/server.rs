@@ -26,7 +26,7 @@ use gantry_deploy::config::AdmissionSettings;
 
 use crate::certificates::Certificates;
 use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide, mode_word};
-use crate::judge::{CrdJudge, Verdict, is_harmless};
+use crate::judge::{ChangeVerdict, CrdJudge, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
 use gantry_core::options::AdmissionMode;
@@ -61,7 +61,7 @@ pub struct AdmissionPolicy {
 }
 
 /// When a change was denied, and why.
-type CachedDenial = (Instant, Arc<Verdict>);
+type CachedDenial = (Instant, Arc<ChangeVerdict>);
 
 /// Answers reviews, and keeps what outlives a configuration.
 pub struct AdmissionServer {
@@ -243,7 +243,7 @@ impl AdmissionServer {
         reviewed: &ReviewedRequest,
         began: Instant,
         timeout: Duration,
-    ) -> (Decision, Option<Arc<Verdict>>) {
+    ) -> (Decision, Option<Arc<ChangeVerdict>>) {
         let policy = Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner));
         let (crd, change) = (reviewed.crd(), &reviewed.change);
         let mode = policy.settings.mode_of(crd);
@@ -269,11 +269,11 @@ impl AdmissionServer {
                 let seconds = budget.as_secs_f32();
                 let why = format!("it took longer than {seconds} s, half of the time that the API server waits");
                 let help = "raise timeoutSeconds of the webhook configuration, or check the CRD with gantry check";
-                Arc::new(Verdict::unjudged(change, Problem::new(why).help(help)))
+                Arc::new(ChangeVerdict::unjudged(change, Problem::new(why).help(help)))
             }
             JudgingResult::Failed => {
                 let help = "report it with both versions of the CRD, and check the CRD with gantry check meanwhile";
-                Arc::new(Verdict::unjudged(
+                Arc::new(ChangeVerdict::unjudged(
                     change,
                     Problem::new("gantry failed to judge it, which is a bug").help(help),
                 ))
@@ -287,12 +287,12 @@ impl AdmissionServer {
         (decision, Some(verdict))
     }
 
-    fn cached_denial(&self, key: &[u8; 32]) -> Option<Arc<Verdict>> {
+    fn cached_denial(&self, key: &[u8; 32]) -> Option<Arc<ChangeVerdict>> {
         let denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         denials.get(key).filter(|(at, _)| at.elapsed() < CACHED_FOR).map(|(_, verdict)| Arc::clone(verdict))
     }
 
-    fn cache_denial(&self, key: [u8; 32], verdict: &Arc<Verdict>) {
+    fn cache_denial(&self, key: [u8; 32], verdict: &Arc<ChangeVerdict>) {
         let mut denials = self.denials.lock().unwrap_or_else(PoisonError::into_inner);
         if denials.len() >= MAX_CACHED {
             denials.retain(|_, (at, _)| at.elapsed() < CACHED_FOR);
@@ -302,7 +302,13 @@ impl AdmissionServer {
         }
     }
 
-    fn log_decision(&self, reviewed: &ReviewedRequest, decision: &Decision, verdict: Option<&Verdict>, took: Duration) {
+    fn log_decision(
+        &self,
+        reviewed: &ReviewedRequest,
+        decision: &Decision,
+        verdict: Option<&ChangeVerdict>,
+        took: Duration,
+    ) {
         let rules: Vec<&str> = verdict
             .map(|verdict| verdict.findings().iter().map(|finding| finding.rule.as_str()).collect())
             .unwrap_or_default();
@@ -326,7 +332,7 @@ impl AdmissionServer {
 
 /// How judging a change ended.
 enum JudgingResult {
-    Verdict(Verdict),
+    Verdict(ChangeVerdict),
     TooSlow,
     /// It panicked.
     Failed,

@@ -49,7 +49,7 @@ fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
 
 impl ValueChecker {
     /// Validates as a server of this release does.
-    pub fn of(release: KubernetesRelease) -> Self {
+    pub fn for_release(release: KubernetesRelease) -> Self {
         let has_number_ranges = release >= older_releases::NUMBER_RANGES;
         Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false, has_number_ranges }
     }

@@ -274,7 +274,7 @@ impl Schema {
         let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
-        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::of(self.release) };
+        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::for_release(self.release) };
         errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
@@ -319,7 +319,8 @@ impl Schema {
     /// [`Schema::accepts_value`] with a step limit: about one step for each comparison of a value with a node. The
     /// steps taken are subtracted from `steps`. Whatever is not decided within the limit is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
-        let mut checker = ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::of(self.release) };
+        let mut checker =
+            ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::for_release(self.release) };
         let found = checker.value(&self.root, value, &LinkedPath::Root, None);
         *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {

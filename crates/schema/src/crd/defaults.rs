@@ -159,7 +159,7 @@ impl DefaultsWalk<'_, '_> {
                 None => return,
             },
         };
-        let mut checker = ValueChecker::of(self.options.release);
+        let mut checker = ValueChecker::for_release(self.options.release);
         let found = checker.value(node, default, &LinkedPath::Root, None).errors;
         self.errors.undecided.extend(checker.undecided.into_iter().map(|open| prepend_path(open, path)));
         if !found.is_empty() {
