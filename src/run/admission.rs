@@ -17,7 +17,7 @@ use crate::cli::{
     AdmissionArgs, AdmissionCommand, AdmissionManifestsArgs, AdmissionServeArgs, AdmissionTestArgs, FlowArgs,
 };
 use gantry_admission::certificates::{CertificateFiles, Certificates};
-use gantry_admission::decide::{Requester, decide, mode_word};
+use gantry_admission::decide::{Requester, decide};
 use gantry_admission::install::{self, CertificateSource, InstallOptions};
 use gantry_admission::judge::{CHECKS, CrdJudge, is_harmless};
 use gantry_admission::review::ReviewedChange;
@@ -147,20 +147,20 @@ async fn open(settings: &Settings) -> Result<Target> {
 }
 
 /// What one configuration decides with.
-async fn policy(loader: &Loader, host: Option<&mut Host>) -> Result<AdmissionPolicy> {
-    let settings = load(loader, host)?;
+async fn policy(settings: &Settings) -> Result<AdmissionPolicy> {
     if settings.target != TargetSpec::Kube {
         let problem = Problem::new("the webhook judges with the objects of a cluster, and the target is none");
         return Err(Error::usage(problem.help("leave target out of the configuration")));
     }
-    let target = open(&settings).await?;
-    Ok(AdmissionPolicy { settings: settings.admission.clone(), judge: CrdJudge::new(target, &settings) })
+    let target = open(settings).await?;
+    Ok(AdmissionPolicy { settings: settings.admission.clone(), judge: CrdJudge::new(target, settings) })
 }
 
 async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config).with(&key::NAMESPACE, &args.namespace);
     let loader = Loader { overrides, ..loader(&args.config, host) };
-    let policy_at_start = policy(&loader, Some(host)).await?;
+    let settings = load(&loader, Some(host))?;
+    let policy_at_start = policy(&settings).await?;
     let unusable = |error: &dyn std::fmt::Display| Error::failed(Problem::new(error.to_string()));
     let certificates = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -187,7 +187,6 @@ async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
     let mut background = tokio::task::JoinSet::new();
     background.spawn(reload(Arc::clone(&server), loader.clone()));
     if args.self_signed {
-        let settings = load(&loader, None)?;
         let target = open(&settings).await?;
         let namespace = settings.namespace.clone().unwrap_or_else(|| target.default_namespace().to_owned());
         let own = SelfSigned::new(&namespace, &args.tls_name);
@@ -216,7 +215,7 @@ async fn reload(server: Arc<AdmissionServer>, loader: Loader) {
             continue;
         }
         last = now;
-        let new = policy(&loader, None).await;
+        let new = async { policy(&load(&loader, None)?).await }.await;
         server.configure(
             new.map_err(|error| error.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
         );
@@ -290,14 +289,14 @@ async fn answers(args: &AdmissionTestArgs, host: &mut Host) -> Result<(String, b
             let decision = decide(&settings.admission, crd, &update, &verdict, by);
             denies |= decision.answer.refusal.is_some();
             let outcome = decision.outcome.word();
-            shown.push_str(&format!("{}: {outcome} (mode {})\n", text::sanitize(crd), mode_word(mode)));
+            shown.push_str(&format!("{}: {outcome} (mode {})\n", text::sanitize(crd), mode.name()));
             let lines = decision.answer.refusal.iter().chain(&decision.answer.warnings);
             for line in lines.flat_map(|text| text.lines()) {
                 shown.push_str(&format!("  {line}\n"));
             }
             listed.push(json!({
                 "object": change.desired.object,
-                "mode": mode_word(mode),
+                "mode": mode.name(),
                 "outcome": outcome,
                 "message": decision.answer.refusal,
                 "warnings": decision.answer.warnings,

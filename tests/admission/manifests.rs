@@ -43,7 +43,7 @@ fn the_server_accepts_every_object_of_every_variant() {
     }
 }
 
-/// The server of the webhook owns `caBundle`, and whoever applies the manifests everything else.
+/// The server of the webhook owns `caBundle`, and the user who applies the manifests everything else.
 #[test]
 fn the_manifests_can_be_applied_again_after_the_webhook_wrote_its_ca() {
     let names = isolated();

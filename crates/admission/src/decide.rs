@@ -58,16 +58,6 @@ impl ReviewOutcome {
     }
 }
 
-/// The word of a mode in logs and metrics.
-pub fn mode_word(mode: AdmissionMode) -> &'static str {
-    match mode {
-        AdmissionMode::Ignore => "ignore",
-        AdmissionMode::Audit => "audit",
-        AdmissionMode::Warn => "warn",
-        AdmissionMode::Deny => "deny",
-    }
-}
-
 /// What the webhook answers, and why.
 #[derive(Debug, Clone)]
 pub struct Decision {
@@ -75,7 +65,7 @@ pub struct Decision {
     pub mode: AdmissionMode,
     /// What became of the request.
     pub outcome: ReviewOutcome,
-    /// What the API server is told.
+    /// The answer to the API server.
     pub answer: Answer,
 }
 
@@ -124,7 +114,7 @@ pub fn accepted_digests(change: &ReviewedChange) -> Vec<String> {
     objects.into_iter().filter_map(annotation).collect()
 }
 
-/// What the API server is told about a change of the CRD.
+/// The decision about a change of the CRD.
 pub fn decide(
     settings: &AdmissionSettings,
     crd: &str,
@@ -142,18 +132,15 @@ pub fn decide(
     }
     let is_allowed_to_accept = settings.accepted_by.iter().any(|group| by.groups.contains(group));
     let accepts = by.accepts.contains(&verdict.digest);
+    let is_refusable = errors > 0 || mode == AdmissionMode::Deny && !verdict.unjudged.is_empty();
     let (outcome, refuses) = match mode {
         AdmissionMode::Ignore => (ReviewOutcome::Ignored, false),
-        _ if errors > 0 && accepts && is_allowed_to_accept => {
+        _ if is_refusable && accepts && is_allowed_to_accept => {
             audit.insert("accepted-by", by.user.to_owned());
             (ReviewOutcome::Accepted, false)
         }
         AdmissionMode::Deny if errors > 0 => (ReviewOutcome::Denied, true),
         AdmissionMode::Deny if !verdict.unjudged.is_empty() => match settings.on_timeout {
-            _ if accepts && is_allowed_to_accept => {
-                audit.insert("accepted-by", by.user.to_owned());
-                (ReviewOutcome::Accepted, false)
-            }
             UnjudgedChange::Deny => (ReviewOutcome::Denied, true),
             UnjudgedChange::Warn => (ReviewOutcome::Unjudged, false),
         },

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use ring::digest::{Context, SHA256};
 use serde_json::Value;
 
 use gantry_cluster::{ListRequest, Target};
@@ -24,6 +23,7 @@ use gantry_preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use gantry_preflight::waive::Waivers;
 use gantry_schema::scan;
 
+use crate::parts_hash::PartsHash;
 use crate::review::ReviewedChange;
 
 /// The checks that judge the update of a CRD.
@@ -214,16 +214,7 @@ impl CrdJudge {
             refused_by_server: false,
             waived: None,
         };
-        let mut reports = vec![CheckReport {
-            name: "Admission".to_owned(),
-            mode: Mode::Error,
-            status: CheckStatus::Blocked,
-            message: None,
-            unchecked: Vec::new(),
-            coverage: Vec::new(),
-            suppressed: Vec::new(),
-            findings: vec![finding],
-        }];
+        let mut reports = vec![CheckReport::new("Admission", Mode::Error, CheckStatus::Blocked, vec![finding])];
         let waivers = Waivers { list: &self.waivers, today: Date::from(SystemTime::now()) };
         // The waivers of other rules are not unused here.
         let _ = waivers.apply(&mut reports, &[rule], &[]);
@@ -365,11 +356,8 @@ fn forgotten_versions(live: &RawObject, desired: &RawObject) -> Vec<String> {
 /// A digest of both specs, the operation, and the errors. It depends neither on the order in which the server writes
 /// fields nor on how many objects exist.
 fn digest(change: &ReviewedChange, verdict: &ChangeVerdict) -> String {
-    let mut hash = Context::new(&SHA256);
-    let mut add = |text: &str| {
-        hash.update(&(text.len() as u64).to_le_bytes());
-        hash.update(text.as_bytes());
-    };
+    let mut hash = PartsHash::default();
+    let mut add = |text: &str| hash.add(text);
     let part = |object: &RawObject, name: &str| {
         let mut value = object.value();
         let mut part = value[name].take();
@@ -400,5 +388,5 @@ fn digest(change: &ReviewedChange, verdict: &ChangeVerdict) -> String {
         .collect();
     errors.sort_unstable();
     errors.iter().flatten().for_each(|text| add(text));
-    hash.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hash.finish().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 
 use gantry_core::finding::{Finding, Severity};
 
-use crate::decide::{Decision, mode_word};
+use crate::decide::Decision;
 use crate::judge::ChangeVerdict;
 
 /// The media type of [`AdmissionMetrics::to_text`].
@@ -68,7 +68,7 @@ impl Default for AdmissionMetrics {
 impl AdmissionMetrics {
     /// Counts an answered review.
     pub fn count_review(&self, decision: &Decision, took: Duration) {
-        let labels = ReviewLabels { mode: mode_word(decision.mode), outcome: decision.outcome.word() };
+        let labels = ReviewLabels { mode: decision.mode.name(), outcome: decision.outcome.word() };
         self.reviews.get_or_create(&labels).inc();
         self.duration.observe(took.as_secs_f64());
     }

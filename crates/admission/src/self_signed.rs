@@ -1,7 +1,7 @@
 //! Certificates that the webhook makes itself, shared by its replicas.
 //!
-//! A Secret has the CA and the certificate of the webhook. Whoever finds none, or one that soon expires, makes new
-//! ones and writes them only if the Secret is as it was read, so that of several replicas one wins and the others take
+//! A Secret has the CA and the certificate of the webhook. A replica that finds none, or one that soon expires, makes
+//! new ones and writes them only if the Secret is as it was read, so that of several replicas one wins and the others take
 //! what it wrote. The configuration of the webhook trusts the CA before and after a rotation, so that it does not
 //! matter when a replica takes the new certificate.
 

@@ -14,7 +14,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use ring::digest::{Context, SHA256};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -25,9 +24,10 @@ use gantry_core::problem::Problem;
 use gantry_deploy::config::AdmissionSettings;
 
 use crate::certificates::Certificates;
-use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide, mode_word};
+use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide};
 use crate::judge::{ChangeVerdict, CrdJudge, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
+use crate::parts_hash::PartsHash;
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
 use gantry_core::options::AdmissionMode;
 
@@ -38,7 +38,7 @@ pub const PATH: &str = "/validate";
 const MAX_CONNECTIONS: usize = 512;
 /// How long a client may take for a handshake, for the head of a request, and for its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the server goes on after it is told to stop: until then, the cluster may still send requests to it.
+/// How long the server goes on after the signal to stop: until then, the cluster may still send requests to it.
 const NOTICE: Duration = Duration::from_secs(5);
 /// How long requests in progress may take then. With the notice, it is less than the 30 seconds that a Pod gets.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -320,7 +320,7 @@ impl AdmissionServer {
             "subresource": request.sub_resource.as_deref().unwrap_or_default(),
             "user": reviewed.user(),
             "dryRun": request.dry_run,
-            "mode": mode_word(decision.mode),
+            "mode": decision.mode.name(),
             "outcome": decision.outcome.word(),
             "digest": verdict.map(|verdict| verdict.digest.as_str()).unwrap_or_default(),
             "rules": rules,
@@ -363,11 +363,8 @@ async fn judge_on_thread(
 
 /// What is judged: a denial of it is a denial of the same again.
 fn key(change: &ReviewedChange) -> [u8; 32] {
-    let mut hash = Context::new(&SHA256);
-    let mut add = |text: &str| {
-        hash.update(&(text.len() as u64).to_le_bytes());
-        hash.update(text.as_bytes());
-    };
+    let mut hash = PartsHash::default();
+    let mut add = |text: &str| hash.add(text);
     let mut part = |object: &gantry_core::resource::RawObject, names: &[&str]| {
         let json = object.json();
         names.iter().for_each(|name| add(gantry_schema::scan::member(&json, name).unwrap_or_default()));
@@ -390,9 +387,7 @@ fn key(change: &ReviewedChange) -> [u8; 32] {
         ReviewedChange::StatusUpdated { .. } => "status",
         ReviewedChange::Deleted { .. } => "deleted",
     });
-    let mut key = [0; 32];
-    key.copy_from_slice(hash.finish().as_ref());
-    key
+    hash.finish()
 }
 
 /// The `timeout` that the API server adds to the address, such as `timeout=10s`.

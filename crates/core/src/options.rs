@@ -264,6 +264,18 @@ pub enum AdmissionMode {
     Deny,
 }
 
+impl AdmissionMode {
+    /// Its word in configuration, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            AdmissionMode::Ignore => "ignore",
+            AdmissionMode::Audit => "audit",
+            AdmissionMode::Warn => "warn",
+            AdmissionMode::Deny => "deny",
+        }
+    }
+}
+
 /// What the admission webhook does, where it denies, with a change that it could not judge in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UnjudgedChange {

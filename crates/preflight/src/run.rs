@@ -202,16 +202,7 @@ fn to_report(
     warn_only: bool,
 ) -> CheckReport {
     let mode = if warn_only { Mode::Warn } else { enabled.mode };
-    let mut report = CheckReport {
-        name: enabled.name.clone(),
-        mode,
-        status: CheckStatus::Failed,
-        message: None,
-        unchecked: Vec::new(),
-        coverage: Vec::new(),
-        suppressed: Vec::new(),
-        findings: Vec::new(),
-    };
+    let mut report = CheckReport::new(enabled.name.clone(), mode, CheckStatus::Failed, Vec::new());
     let unchecked = match answer {
         Ok(CheckResult::Checked { violations, unchecked, coverage, suppressed }) => {
             let refusals = registry::find(&enabled.name).map_or(&[][..], |entry| entry.refusals);

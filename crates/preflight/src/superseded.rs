@@ -86,16 +86,7 @@ mod tests {
     use gantry_core::resource::ObjectRef;
 
     fn report(name: &str, findings: Vec<Finding>) -> CheckReport {
-        CheckReport {
-            name: name.to_owned(),
-            mode: Mode::Error,
-            status: CheckStatus::Blocked,
-            message: None,
-            unchecked: Vec::new(),
-            coverage: Vec::new(),
-            suppressed: Vec::new(),
-            findings,
-        }
+        CheckReport::new(name, Mode::Error, CheckStatus::Blocked, findings)
     }
 
     fn finding(rule: &str, says: Option<ServerRefusal>) -> Finding {

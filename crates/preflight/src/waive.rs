@@ -109,16 +109,7 @@ mod tests {
 
     fn apply(list: &[Waiver]) -> (Vec<Severity>, Vec<String>) {
         let finding = samples::removed_field("v1alpha1", 24);
-        let mut reports = vec![CheckReport {
-            name: "CRDUpgradeSafety".into(),
-            mode: Mode::Error,
-            status: CheckStatus::Blocked,
-            message: None,
-            unchecked: Vec::new(),
-            coverage: Vec::new(),
-            suppressed: Vec::new(),
-            findings: vec![finding],
-        }];
+        let mut reports = vec![CheckReport::new("CRDUpgradeSafety", Mode::Error, CheckStatus::Blocked, vec![finding])];
         let today = Date::parse("2026-11-21").unwrap();
         let rules = ["NoExistingFieldRemoved", "NoTypeChange"];
         let problems = Waivers { list, today }.apply(&mut reports, &rules, &rules);

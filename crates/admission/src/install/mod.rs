@@ -90,7 +90,7 @@ pub fn manifests(options: &InstallOptions) -> String {
         }
     }
     manifests
-        .replace("{{mode}}", mode_word(options.mode))
+        .replace("{{mode}}", options.mode.name())
         .replace(": {{image}}", &format!(": {}", scalar(&options.image)))
         .replace(": {{namespace}}", &format!(": {}", scalar(&options.namespace)))
         .replace("{{namespace}}", &options.namespace)
@@ -105,15 +105,6 @@ pub fn policy(mode: AdmissionMode) -> String {
         _ => "Audit",
     };
     POLICY.replace("{{actions}}", actions)
-}
-
-/// The mode as the configuration names it.
-fn mode_word(mode: AdmissionMode) -> &'static str {
-    match mode {
-        AdmissionMode::Deny => "deny",
-        AdmissionMode::Warn => "warn",
-        _ => "audit",
-    }
 }
 
 /// What a line of a template that is only a name stands for: whole lines, or none.
@@ -196,10 +187,8 @@ const IGNORE: &str = "    # The mode refuses nothing, so a webhook that is down 
 
 /// A text as a value in YAML: as it is, unless YAML could read it as something else.
 fn scalar(text: &str) -> String {
-    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._/:@".contains(letter))
-        && !text.ends_with(':')
-        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
+    let is_plain =
+        gantry_yaml::write::is_plain(text, |letter| letter.is_ascii_alphanumeric() || "-._/:@".contains(letter));
     // A JSON string is a YAML string.
     if is_plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }

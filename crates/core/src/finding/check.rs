@@ -49,6 +49,22 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
 }
 
+impl CheckReport {
+    /// The report of a check with these findings and nothing else to tell.
+    pub fn new(name: impl Into<String>, mode: Mode, status: CheckStatus, findings: Vec<Finding>) -> Self {
+        CheckReport {
+            name: name.into(),
+            mode,
+            status,
+            message: None,
+            unchecked: Vec::new(),
+            coverage: Vec::new(),
+            suppressed: Vec::new(),
+            findings,
+        }
+    }
+}
+
 /// Findings of one rule that the configuration disables (`enforcement: none`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -53,16 +53,7 @@ pub fn finding(rule: &str, severity: Severity, object: ObjectRef, message: &str)
 
 /// The report of a check that reports errors, with these findings.
 pub fn check(name: &str, status: CheckStatus, findings: Vec<Finding>) -> CheckReport {
-    CheckReport {
-        name: name.into(),
-        mode: Mode::Error,
-        status,
-        message: None,
-        unchecked: Vec::new(),
-        coverage: Vec::new(),
-        suppressed: Vec::new(),
-        findings,
-    }
+    CheckReport::new(name, Mode::Error, status, findings)
 }
 
 /// The finding of a removed field, at a line of `manifests/crd.yaml`.
