@@ -213,6 +213,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The test failed while gantry was running: what gantry said may be the reason.
+        if thread::panicking() {
+            eprintln!("`{}` said:\n{}\n{}", self.command, self.stdout.text(), self.stderr.text());
+        }
     }
 }
 

@@ -162,7 +162,7 @@ impl Api {
         if answer["kind"] == "CustomResourceDefinition" { self.wait_until_served(&path) } else { answer }
     }
 
-    /// Waits until a CRD is Established and its resource is available, and returns the live CRD.
+    /// Waits until a CRD is Established and its resource is available and listed, and returns the live CRD.
     ///
     /// # Panics
     ///
@@ -180,6 +180,12 @@ impl Api {
             let (group, version) = (text(&live["spec"]["group"]), text(&version["name"]));
             let resource = format!("/apis/{group}/{version}/{}", text(&live["spec"]["names"]["plural"]));
             eventually(&format!("{resource} is served"), || (self.get(&resource).0 != 404).then_some(()));
+            // The list of the version lags behind, most of all for the second CRD of a group.
+            let (list, kind) = (format!("/apis/{group}/{version}"), &live["spec"]["names"]["kind"]);
+            eventually(&format!("{resource} is listed"), || {
+                let (_, list) = self.get(&list);
+                list["resources"].as_array()?.iter().any(|resource| resource["kind"] == *kind).then_some(())
+            });
         }
         live
     }
