@@ -9,6 +9,7 @@ pub mod manifest;
 pub mod pattern;
 pub mod proof;
 pub mod range;
+pub mod review;
 pub mod schema;
 
 #[path = "../../tests/generator/mod.rs"]

@@ -59,3 +59,8 @@ fn seeds_of_ranges_are_handled() {
 fn seeds_of_catalogs_are_handled() {
     run_seeds("catalog", targets::catalog::run);
 }
+
+#[test]
+fn seeds_of_reviews_are_handled() {
+    run_seeds("review", targets::review::run);
+}
