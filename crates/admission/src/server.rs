@@ -71,7 +71,7 @@ pub struct AdmissionServer {
     certificates: Arc<Certificates>,
     metrics: AdmissionMetrics,
     /// Reviews are judged by as many threads as there are processors: the others wait with their texts alone.
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     denials: Mutex<HashMap<[u8; 32], CachedDenial>>,
     stops: AtomicBool,
     log: Box<dyn Fn(&str) + Send + Sync>,
@@ -89,7 +89,7 @@ impl AdmissionServer {
             broken: Mutex::default(),
             certificates,
             metrics: AdmissionMetrics::default(),
-            turns: Semaphore::new(processors()),
+            turns: Arc::new(Semaphore::new(processors())),
             denials: Mutex::default(),
             stops: AtomicBool::new(false),
             log: Box::new(log),
@@ -343,21 +343,23 @@ async fn judge_on_thread(
     policy: Arc<AdmissionPolicy>,
     crd: String,
     change: ReviewedChange,
-    turns: &Semaphore,
+    turns: &Arc<Semaphore>,
     end: Instant,
 ) -> JudgingResult {
-    let Ok(turn) = tokio::time::timeout_at(end.into(), turns.acquire()).await else { return JudgingResult::TooSlow };
+    let turn = tokio::time::timeout_at(end.into(), Arc::clone(turns).acquire_owned());
+    let Ok(Ok(turn)) = turn.await else { return JudgingResult::TooSlow };
     let runtime = tokio::runtime::Handle::current();
     let judging = tokio::task::spawn_blocking(move || {
+        // As long as the processor works on it, and not as long as somebody waits for it.
+        let _turn = turn;
         let judging = async { tokio::time::timeout_at(end.into(), policy.judge.judge(&crd, &change)).await };
         runtime.block_on(judging)
     });
-    let judged = judging.await;
-    drop(turn);
-    match judged {
-        Ok(Ok(verdict)) => JudgingResult::Verdict(verdict),
-        Ok(Err(_)) => JudgingResult::TooSlow,
-        Err(_) => JudgingResult::Failed,
+    // Reading objects ends in time by itself, and a long proof does not.
+    match tokio::time::timeout_at(end.into(), judging).await {
+        Ok(Ok(Ok(verdict))) => JudgingResult::Verdict(verdict),
+        Ok(Ok(Err(_))) | Err(_) => JudgingResult::TooSlow,
+        Ok(Err(_)) => JudgingResult::Failed,
     }
 }
 
