@@ -18,6 +18,10 @@ const MAX_MESSAGE: usize = 4_000;
 /// The maximum length of a warning. The API server cuts a longer one.
 /// Source: `k8s.io/apiserver/pkg/endpoints/filters/warning.go`
 const MAX_WARNING: usize = 256;
+/// The maximum length of a name. That of a CRD has at most 253 bytes.
+const MAX_NAME: usize = 256;
+/// The maximum length of the list of groups in a denial.
+const MAX_GROUPS: usize = 1_000;
 /// The maximum length of all warnings. The API server drops those beyond 4,096 bytes.
 const MAX_WARNINGS: usize = 3_800;
 
@@ -175,11 +179,16 @@ fn verb(change: &ReviewedChange) -> &'static str {
 }
 
 fn headline(crd: &str, change: &ReviewedChange, errors: usize) -> String {
-    let what = verb(change);
+    let (what, crd) = (verb(change), shown_name(crd));
     match errors {
-        0 => format!("gantry could not judge {what} {}", sanitize(crd)),
-        errors => format!("gantry: {what} {} is not safe: {}", sanitize(crd), count(errors, "error")),
+        0 => format!("gantry could not judge {what} {crd}"),
+        errors => format!("gantry: {what} {crd} is not safe: {}", count(errors, "error")),
     }
+}
+
+/// The name of a CRD or a user. Nothing limits the length of what a review says, or that of a user.
+fn shown_name(name: &str) -> String {
+    shorten(&sanitize(name), MAX_NAME)
 }
 
 /// `error[NoExistingFieldRemoved] v1 spec.size: message`
@@ -208,8 +217,8 @@ fn denial(
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         end.push_str(&format!(
             "\n{ACCEPT_CHANGE} is set, but {} is in none of the groups that may accept changes: {}",
-            sanitize(user),
-            groups.join(", ")
+            shown_name(user),
+            shorten(&groups.join(", "), MAX_GROUPS)
         ));
     } else if verdict.digest.is_empty() {
         end.push_str("\nThe API server's own denial says how to accept exactly this change.");
@@ -217,7 +226,7 @@ fn denial(
         end.push_str(&format!(
             "\nTo accept exactly this, and nothing else:\n  kubectl annotate crd {} --overwrite {ACCEPT_CHANGE}={}\nand \
              repeat the request (admission.acceptedBy says who may).",
-            sanitize(crd),
+            shown_name(crd),
             verdict.digest
         ));
     }
