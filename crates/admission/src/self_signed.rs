@@ -5,6 +5,7 @@
 //! what it wrote. The configuration of the webhook trusts the CA before and after a rotation, so that it does not
 //! matter when a replica takes the new certificate.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -86,11 +87,7 @@ impl SelfSigned {
                 return Ok(kept);
             }
             let made = self.make(before.as_ref(), now)?;
-            let manifest = json!({
-                "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
-                "metadata": {"name": SECRET, "namespace": self.namespace},
-                "data": made.to_data(),
-            });
+            let manifest = made.to_secret(&self.namespace);
             match write(target, &resource, &secret, &manifest, live.as_ref()).await {
                 Ok(()) => return Ok(made),
                 // Another replica was faster.
@@ -235,7 +232,10 @@ struct KeptCertificates {
 }
 
 /// The key of each text in the data of the Secret. The first two are those that `kubernetes.io/tls` requires.
-const KEYS: [&str; 6] = ["tls.crt", "tls.key", "ca.crt", "former-ca.crt", "names", "end"];
+const KEYS: [&str; 4] = ["tls.crt", "tls.key", "ca.crt", "former-ca.crt"];
+/// The annotations of the Secret about its certificate. They are not secret, so messages can have the same words.
+const NAMES: &str = "gantry.dev/certificate-names";
+const END: &str = "gantry.dev/certificate-end";
 
 impl KeptCertificates {
     /// `None` if the Secret was not written by a webhook.
@@ -244,23 +244,28 @@ impl KeptCertificates {
             let encoded = secret["data"][key].as_str()?;
             String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
         };
-        let [certificate, key, authority, former, names, end] = KEYS;
+        let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str();
+        let [certificate, key, authority, former] = KEYS;
         Some(KeptCertificates {
             certificate: text(certificate)?,
             key: text(key)?,
             authority: text(authority)?,
             former_authority: text(former).unwrap_or_default(),
-            names: text(names)?,
-            end: text(end)?.parse().ok()?,
+            names: annotation(NAMES)?.to_owned(),
+            end: annotation(END)?.parse().ok()?,
         })
     }
 
-    fn to_data(&self) -> Value {
-        let end = self.end.to_string();
-        let texts = [&self.certificate, &self.key, &self.authority, &self.former_authority, &self.names, &end];
-        let data =
-            KEYS.iter().zip(texts).map(|(key, text)| ((*key).to_owned(), STANDARD.encode(text.as_bytes()).into()));
-        Value::Object(data.collect())
+    fn to_secret(&self, namespace: &str) -> Value {
+        let texts = [&self.certificate, &self.key, &self.authority, &self.former_authority];
+        let data: BTreeMap<&str, String> =
+            KEYS.into_iter().zip(texts.map(|text| STANDARD.encode(text.as_bytes()))).collect();
+        let annotations = json!({NAMES: self.names, END: self.end.to_string()});
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            "metadata": {"name": SECRET, "namespace": namespace, "annotations": annotations},
+            "data": data,
+        })
     }
 
     fn is_good(&self, names: &[String], now: SystemTime) -> bool {
@@ -291,7 +296,7 @@ mod tests {
         assert!(!first.is_good(&["other".to_owned()], at(1)));
         let second = own.make(Some(&first), at(61)).unwrap();
         assert!(second.authorities().contains(&first.authority) && second.authorities().contains(&second.authority));
-        assert_eq!(KeptCertificates::read(&json!({"data": second.to_data()})), Some(second.clone()));
+        assert_eq!(KeptCertificates::read(&second.to_secret("guard")), Some(second.clone()));
         Certificates::held_in_memory().serve(second.certificate.as_bytes(), second.key.as_bytes()).unwrap();
     }
 }
