@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -183,7 +183,16 @@ impl AdmissionServer {
         let Ok(Ok(stream)) = handshake.await else { return };
         let service = service_fn(move |request| {
             let server = Arc::clone(&self);
-            async move { Ok::<_, std::convert::Infallible>(server.respond(request, peer).await) }
+            async move {
+                let mut response = server.respond(request, peer).await;
+                // Who reads this sends the next request over another connection, when the webhook stops to another
+                // replica. A connection that ends without it may do so just when the next request is on its way.
+                let is_cut = [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&response.status());
+                if is_cut || server.stops.load(Ordering::Relaxed) {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, std::convert::Infallible>(response)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

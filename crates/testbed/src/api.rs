@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use http::request::Builder;
-use http::{Request, header};
+use http::{HeaderMap, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -59,6 +59,12 @@ impl Api {
     pub fn get_accepting(&self, path: &str, media_type: &str) -> (u16, Value) {
         let request = Request::builder().method("GET").header(header::ACCEPT, media_type);
         self.request(request, path, Vec::new()).unwrap_or_else(|e| panic!("GET {path}: {e}"))
+    }
+
+    /// The headers of the response to a GET.
+    pub fn headers(&self, path: &str) -> HeaderMap {
+        let response = self.respond(Request::builder().method("GET"), path, Vec::new());
+        response.unwrap_or_else(|e| panic!("GET {path}: {e}")).headers().clone()
     }
 
     /// [`get`](Self::get) for a server that might be unreachable.
@@ -234,6 +240,13 @@ impl Api {
     }
 
     fn request(&self, request: Builder, path: &str, body: Vec<u8>) -> Result<(u16, Value), ApiUnreachable> {
+        let response = self.respond(request, path, body)?;
+        let (status, bytes) = (response.status().as_u16(), response.body());
+        let text = || json!(String::from_utf8_lossy(bytes));
+        Ok((status, serde_json::from_slice(bytes).unwrap_or_else(|_| text())))
+    }
+
+    fn respond(&self, request: Builder, path: &str, body: Vec<u8>) -> Result<Response<Bytes>, ApiUnreachable> {
         let mut request = request.uri(format!("{}{path}", self.url));
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -241,10 +254,9 @@ impl Api {
         let request = request.body(Full::from(body)).expect("a well-formed request");
         self.runtime.block_on(async {
             let response = self.client.request(request).await.map_err(|e| ApiUnreachable(with_sources(&e)))?;
-            let status = response.status().as_u16();
-            let bytes = response.into_body().collect().await.map_err(|e| ApiUnreachable(with_sources(&e)))?.to_bytes();
-            let text = String::from_utf8_lossy(&bytes);
-            Ok((status, serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(text))))
+            let (parts, body) = response.into_parts();
+            let bytes = body.collect().await.map_err(|e| ApiUnreachable(with_sources(&e)))?.to_bytes();
+            Ok(Response::from_parts(parts, bytes))
         })
     }
 }
