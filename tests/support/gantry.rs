@@ -86,7 +86,8 @@ impl Gantry {
 
     /// Limits its address space to this many KiB.
     pub fn memory_limit(self, kib: u64) -> Self {
-        self.limit("-v", kib)
+        // For each further arena, of which there are more the busier the threads are, glibc reserves 64 MiB of it.
+        self.env("MALLOC_ARENA_MAX", "1").limit("-v", kib)
     }
 
     /// Sets a limit of `ulimit`; exceeding it fails.
