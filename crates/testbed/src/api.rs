@@ -188,10 +188,7 @@ impl Api {
             eventually(&format!("{resource} is served"), || (self.get(&resource).0 != 404).then_some(()));
             // The list of the version lags behind, most of all for the second CRD of a group.
             let (list, kind) = (format!("/apis/{group}/{version}"), &live["spec"]["names"]["kind"]);
-            eventually(&format!("{resource} is listed"), || {
-                let (_, list) = self.get(&list);
-                list["resources"].as_array()?.iter().any(|resource| resource["kind"] == *kind).then_some(())
-            });
+            eventually(&format!("{resource} is listed"), || self.listed(&list, kind));
         }
         live
     }
@@ -201,14 +198,7 @@ impl Api {
         let base = if api_version.contains('/') { "/apis" } else { "/api" };
         let base = format!("{base}/{api_version}");
         // Discovery lags slightly behind a CRD that is already served.
-        let resource = within_limit(|| {
-            let (_, list) = self.get(&base);
-            let resources = list["resources"].as_array()?;
-            resources
-                .iter()
-                .find(|r| r["kind"] == object["kind"] && !r["name"].as_str().is_some_and(|name| name.contains('/')))
-                .cloned()
-        });
+        let resource = within_limit(|| self.listed(&base, &object["kind"]));
         let resource = resource.unwrap_or_else(|| panic!("the server has no kind {} in {api_version}", object["kind"]));
         let plural = resource["name"].as_str().unwrap_or_default();
         if resource["namespaced"] == true {
@@ -217,6 +207,14 @@ impl Api {
         } else {
             format!("{base}/{plural}")
         }
+    }
+
+    /// The resource of a kind in the list of the version at `base`.
+    fn listed(&self, base: &str, kind: &Value) -> Option<Value> {
+        let (_, list) = self.get(base);
+        let is_subresource = |resource: &Value| resource["name"].as_str().is_some_and(|name| name.contains('/'));
+        let resources = list["resources"].as_array()?;
+        resources.iter().find(|resource| resource["kind"] == *kind && !is_subresource(resource)).cloned()
     }
 
     fn send(&self, method: &str, path: &str, body: Option<(&str, &Value)>) -> (u16, Value) {
