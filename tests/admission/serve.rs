@@ -49,8 +49,9 @@ fn an_interrupted_webhook_ends_in_order() {
     // It answers until nobody sends requests to it any more.
     eventually("the webhook to be unready", || (guard.webhook.get("/readyz").0 == 503).then_some(()));
     let live = control_plane().get(&guard.crd_path().replace("samples.", "probes.")).1;
+    assert_eq!(guard.webhook.get("/healthz").0, 200, "{live}");
     // The API server opens no other connection to it, and does not use an old one while it ends.
-    assert_eq!(guard.webhook.headers("/healthz")["connection"], "close", "{live}");
+    assert_eq!(guard.webhook.headers("/healthz")["connection"], "close");
     eventually("the webhook to refuse connections", || guard.webhook.try_get("/healthz").is_err().then_some(()));
     // With failurePolicy Fail, the guarded CRDs cannot be changed meanwhile, and those of others can.
     let path = format!("{}?dryRun=All", guard.crd_path().replace("samples.", "probes."));
