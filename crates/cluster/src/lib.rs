@@ -18,6 +18,7 @@ pub mod patience;
 mod refusal;
 pub mod selector;
 pub mod service;
+pub mod storage;
 pub mod watch;
 mod write;
 

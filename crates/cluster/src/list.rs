@@ -64,7 +64,7 @@ impl ListPage {
     }
 
     /// The resourceVersion of the state that the page shows; empty if the server does not give it.
-    pub(super) fn resource_version(&self) -> &str {
+    pub fn resource_version(&self) -> &str {
         &self.resource_version
     }
 

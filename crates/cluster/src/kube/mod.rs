@@ -39,6 +39,7 @@ mod reviews;
 mod rewrite;
 mod served;
 mod service;
+mod storage;
 mod takeover;
 mod transport;
 mod unanswered;
@@ -57,6 +58,7 @@ use super::{
 };
 use crate::openapi::{Documents, OpenApi};
 use crate::service::ServiceUrl;
+use crate::storage::{RewrittenObject, StorageRewrite, StorageRewriteError};
 use crate::watch::{Follow, FollowRequest, WatchEvent};
 use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::Atom;
@@ -205,6 +207,39 @@ impl KubeTarget {
         field_manager: &str,
     ) -> std::result::Result<RawObject, RewriteError> {
         rewrite::rewritten(&self.transport, &self.default_namespace, resource, object, field_manager).await
+    }
+
+    /// Writes the object as it is, so that it is stored at the storage version, if it still has the uid and the
+    /// resourceVersion. A dry run stores nothing.
+    pub async fn rewrite_stored(
+        &self,
+        rewrite: &StorageRewrite<'_>,
+        is_dry_run: bool,
+    ) -> std::result::Result<RewrittenObject, StorageRewriteError> {
+        storage::rewrite_stored(&self.transport, &self.default_namespace, rewrite, is_dry_run).await
+    }
+
+    /// Sets `status.storedVersions` of a CRD, if it has not changed since it was read. Returns the new live CRD.
+    pub async fn set_stored_versions(
+        &self,
+        crd: &LiveObject,
+        name: &str,
+        versions: &[&str],
+        field_manager: &str,
+    ) -> std::result::Result<LiveObject, ApplyError> {
+        storage::set_stored_versions(&self.transport, crd, name, versions, field_manager).await
+    }
+
+    /// Sets an annotation of a CRD, or removes it, if the CRD has not changed since it was read. Returns the new live
+    /// CRD.
+    pub async fn annotate_crd(
+        &self,
+        crd: &LiveObject,
+        name: &str,
+        annotation: (&str, Option<&str>),
+        field_manager: &str,
+    ) -> std::result::Result<LiveObject, ApplyError> {
+        storage::annotate_crd(&self.transport, crd, name, annotation, field_manager).await
     }
 
     /// The OpenAPI document of a version of a group, requested once. `None` if the server has none.

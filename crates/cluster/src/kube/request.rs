@@ -52,6 +52,8 @@ pub enum ResponseFormat {
     Json,
     /// For a list: only the metadata of each object.
     MetadataOnly,
+    /// For one object: only its metadata.
+    MetadataOfObject,
     /// For a list of CRDs: Protocol Buffers, or JSON from a server that does not offer them.
     Protobuf,
 }
@@ -122,6 +124,7 @@ impl<'a> ApiRequest<'a> {
             _ => match self.format {
                 ResponseFormat::Json => "application/json",
                 ResponseFormat::MetadataOnly => METADATA_ONLY,
+                ResponseFormat::MetadataOfObject => METADATA_OF_OBJECT,
                 ResponseFormat::Protobuf => PROTOBUF,
             },
         }
@@ -136,6 +139,9 @@ const WHOLE_DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=AP
 /// A list of metadata, or whole objects from a server that does not offer it.
 /// Source: <https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches>
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// The same for one object.
+const METADATA_OF_OBJECT: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 

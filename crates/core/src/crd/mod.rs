@@ -3,6 +3,7 @@
 //! ```text
 //! JSON ─► read ─► Crd ──► Pair      a live CRD and the desired one
 //!           └──► Unreadable         a problem, and its place
+//! lost_fields, conversion_loss      what an object loses between two versions
 //! steps                             the paths of its parts, for places in a manifest
 //! versions                          the order of versions, and which are served together
 //! ```
@@ -13,6 +14,8 @@
 
 #[cfg(any(test, feature = "samples"))]
 pub mod builder;
+pub mod conversion_loss;
+pub mod lost_fields;
 mod pair;
 mod read;
 pub mod steps;

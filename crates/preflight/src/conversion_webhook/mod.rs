@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! crd ─┬─► ca, service             before it is deployed: can it work?
-//!      ├─► trip ─► loss            as it is live: does it work?
+//!      ├─► trip                    as it is live: does it work?
 //!      ├─► workload                does the deploy restart its Pods?
 //!      └─► brought                 what does the deploy itself create or repair?
 //! ```
@@ -12,7 +12,6 @@
 
 mod brought;
 mod ca;
-mod loss;
 mod rules;
 mod service;
 mod trip;

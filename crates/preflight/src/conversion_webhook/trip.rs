@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::converted;
-use super::loss::{self, ConversionLoss};
 use super::service::{could_not_check, unlisted};
 use super::{ViolationsFound, rules, violation};
 use crate::rule::RuleDoc;
 use crate::{Context, CouldNotCheck, Violation, ViolationSubject};
 use gantry_cluster::{ListError, ListRequest, RewriteError};
+use gantry_core::crd::conversion_loss::{self, ConversionLoss};
 use gantry_core::crd::{Crd, CrdVersion, steps};
 use gantry_core::finding::{Affected, AffectedObject, Severity};
 use gantry_core::resource::{ObjectRef, RawObject, Resource, Step};
@@ -124,17 +124,17 @@ async fn round_trip(
 ) {
     let resource = crd.resource(&version.name);
     let schema = version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let describes = |path: &[Step]| loss::is_described(schema.as_ref(), path);
+    let describes = |path: &[Step]| conversion_loss::is_described(schema.as_ref(), path);
     let mut hidden = Losses::default();
     let mut changed = Losses::default();
     for (name, object) in &read.objects {
         if let Some(stored) = stored.objects.get(name) {
-            hidden.add(name, loss::find_losses(stored, object, describes));
+            hidden.add(name, conversion_loss::find_losses(stored, object, describes));
         }
         let reference = reference(&resource, name);
         match context.target.rewritten(&resource, &reference, &context.plan.policy.field_manager).await {
             Ok(back) => {
-                let mut differences = loss::differences(object, &back.value());
+                let mut differences = conversion_loss::differences(object, &back.value());
                 if !differences.is_empty() {
                     let by_admission = admission_changes(&crd.resource(&storage.name), name, stored, context).await;
                     differences.retain(|loss| !by_admission.iter().any(|other| loss.is_same_change(other)));
@@ -198,7 +198,7 @@ async fn admission_changes(
 ) -> Vec<ConversionLoss> {
     let Some(object) = stored.objects.get(name) else { return Vec::new() };
     match context.target.rewritten(storage, &reference(storage, name), &context.plan.policy.field_manager).await {
-        Ok(back) => loss::differences(object, &back.value()),
+        Ok(back) => conversion_loss::differences(object, &back.value()),
         Err(_) => Vec::new(),
     }
 }
@@ -226,7 +226,7 @@ impl Losses {
     ) -> Option<Violation> {
         let Losses(losses) = self;
         let (_, first) = losses.first()?;
-        let message = format!("{message}: {}", loss::show_path(&first.path));
+        let message = format!("{message}: {}", conversion_loss::show_path(&first.path));
         let mut names: Vec<&SampleObjectName> = losses.iter().map(|(name, _)| name).collect();
         names.dedup();
         let count = names.len() as u64;
@@ -235,14 +235,14 @@ impl Losses {
             .map(|((namespace, name), loss)| AffectedObject {
                 namespace: namespace.as_deref().map(Into::into),
                 name: name.as_str().into(),
-                path: Some(loss::show_path(&loss.path).into()),
+                path: Some(conversion_loss::show_path(&loss.path).into()),
                 value: Some(describe_loss(loss, context.redact).into()),
             })
             .collect();
         let of = sample.objects.len() as u64;
         let affected = Some(Affected { count, of, unlisted: 0, examples: EXAMPLES, objects });
         let found = violation(doc, subject.clone(), Some(&version.name), message, help, steps::conversion());
-        let mut found = found.severity(severity).path(loss::show_path(&first.path));
+        let mut found = found.severity(severity).path(conversion_loss::show_path(&first.path));
         found.body.affected = affected;
         Some(found)
     }

@@ -1,7 +1,7 @@
 //! How to remove a stored version: the steps for the operator, with their commands.
 
 use super::words;
-use crate::objects::lost_fields;
+use gantry_core::crd::lost_fields;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion};
 use gantry_deploy::plan::managed;
 

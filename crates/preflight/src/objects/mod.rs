@@ -17,7 +17,6 @@ pub mod definition;
 pub mod effect;
 pub mod group;
 mod leaving;
-pub mod lost_fields;
 pub mod manifests;
 pub mod object;
 pub mod pass;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::compiled::looks_at_status;
-use super::lost_fields;
 use super::unproven;
+use gantry_core::crd::lost_fields;
 use gantry_core::crd::{ConversionStrategy, Crd, CrdVersion};
 
 /// A property of a version against which objects must be validated.

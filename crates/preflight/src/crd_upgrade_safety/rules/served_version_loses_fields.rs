@@ -3,7 +3,7 @@
 use super::storage_version_loses_fields;
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
-use crate::objects::lost_fields;
+use gantry_core::crd::lost_fields;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps};
 
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {

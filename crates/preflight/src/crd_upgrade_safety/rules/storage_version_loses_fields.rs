@@ -2,7 +2,7 @@
 
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
-use crate::objects::lost_fields;
+use gantry_core::crd::lost_fields;
 use gantry_core::crd::{CrdPair, CrdVersion, steps};
 
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CrdWithOrigin, ManifestRefusals, ValidationJob};
-use crate::objects::{lost_fields, place};
+use crate::objects::place;
 use crate::rule::RuleDoc;
 use crate::{Context, CouldNotCheck, Violation};
 use gantry_cluster::ObjectToRead;
+use gantry_core::crd::lost_fields;
 use gantry_core::crd::{ConversionStrategy, Crd, CrdVersion};
 use gantry_core::merge;
 use gantry_core::resource::Step;

@@ -3,7 +3,7 @@
 use gantry_schema::json::{Json, JsonMap};
 use gantry_schema::keywords;
 
-use gantry_core::crd::{Crd, CrdVersion};
+use super::{Crd, CrdVersion};
 
 /// The maximum number of fields returned.
 const NAMED: usize = 1000;
@@ -223,8 +223,8 @@ fn child<'a>(node: &'a JsonMap<'a>, keyword: &str) -> Option<&'a JsonMap<'a>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::builder::{CrdBuilder, string_fields};
     use super::*;
-    use gantry_core::crd::builder::{CrdBuilder, string_fields};
 
     #[test]
     fn fields_that_were_lost_before_are_not_reported_again() {

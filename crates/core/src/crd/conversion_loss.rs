@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use gantry_core::resource::Step;
+use crate::resource::Step;
 
 /// A value that is missing or different.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionLoss {
+    /// The steps to the value.
     pub path: Vec<Step>,
+    /// The value before the conversion.
     pub value: Value,
     /// The value that is there now, if any.
     pub now: Option<Value>,
