@@ -16,6 +16,7 @@ mod from_kapp;
 mod host;
 mod interrupt;
 mod merge;
+mod migrate;
 mod output;
 mod own_report;
 mod permissions;
@@ -64,6 +65,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
+        Command::Migrate(args) => return Box::pin(migrate::run(args, host)).await,
         Command::Admission(args) => return Box::pin(admission::run(args, host)).await,
         #[cfg(feature = "olm")]
         Command::Catalog(args) => return Box::pin(catalog::run(args, host)).await,

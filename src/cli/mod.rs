@@ -5,6 +5,7 @@ mod app;
 mod common;
 mod flow;
 mod lookup;
+mod migrate;
 mod report;
 mod tips;
 
@@ -17,6 +18,7 @@ pub use self::app::*;
 pub use self::common::*;
 pub use self::flow::*;
 pub use self::lookup::*;
+pub use self::migrate::*;
 pub use self::report::*;
 pub use self::tips::correct;
 
@@ -55,6 +57,8 @@ pub enum Command {
     Permissions(PermissionsArgs),
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
     Snapshot(SnapshotArgs),
+    /// Move stored objects to the storage version of their CRD, after proving that nothing is lost
+    Migrate(MigrateArgs),
     /// Judge changes of CRDs at the API server: serve the webhook, install it, test it
     Admission(AdmissionArgs),
     /// Show catalogs of operators: packages, channels, versions, and upgrade paths

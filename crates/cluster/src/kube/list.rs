@@ -142,7 +142,7 @@ impl KubePages {
     }
 
     /// See [`crate::Pages::next`].
-    pub(crate) async fn next(&mut self) -> Result<Option<ListPage>, ListError> {
+    pub async fn next(&mut self) -> Result<Option<ListPage>, ListError> {
         loop {
             if let PagingState::Over(end) = &self.state {
                 return end.clone().map(|()| None);

@@ -1,0 +1,255 @@
+//! What a CRD says about how its objects are stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::mark::{self, StoredSince};
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::{ApplyError, ObjectToRead};
+use gantry_core::crd::lost_fields;
+use gantry_core::crd::{Crd, CrdVersion};
+use gantry_core::problem::Problem;
+use gantry_core::resource::{LiveObject, Resource};
+use gantry_core::text;
+
+/// How long an API server can still store objects at the former storage version after the CRD was written: each one
+/// learns of the change from a watch.
+const LAG: Duration = Duration::from_secs(5);
+
+/// A live CRD, and how its objects are stored.
+#[derive(Debug, Clone)]
+pub struct StoredKind {
+    /// The CRD as it was read.
+    pub crd: Crd,
+    live: LiveObject,
+    metadata: KindMetadata,
+    storage: Arc<str>,
+    /// The version at which objects are read and written: the storage version if it is served.
+    requested: Arc<str>,
+}
+
+/// Whether objects may be stored at another version than the storage version.
+#[derive(Debug)]
+pub enum MigrationNeed {
+    /// `status.storedVersions` has only the storage version.
+    None,
+    /// Objects may be stored at these versions.
+    Stored(Vec<Arc<str>>),
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct KindMetadata {
+    generation: i64,
+    deletion_timestamp: Option<String>,
+    annotations: Option<std::collections::BTreeMap<String, Value>>,
+    managed_fields: Vec<SpecEntry>,
+}
+
+/// The parts of an entry in `managedFields` that say when the spec changed.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SpecEntry {
+    subresource: String,
+    time: Option<Timestamp>,
+}
+
+impl StoredKind {
+    /// Reads a live CRD.
+    ///
+    /// # Errors
+    /// The CRD cannot be read, is being deleted, or serves no version.
+    pub fn read(live: LiveObject) -> Result<Self, Problem> {
+        #[derive(Deserialize)]
+        struct MetadataOfKind {
+            #[serde(default)]
+            metadata: KindMetadata,
+        }
+        let crd = Crd::read(&live.raw).map_err(|error| Problem::new(format!("a live CRD cannot be read: {error}")))?;
+        let name = text::sanitize(&crd.name).into_owned();
+        let metadata = serde_json::from_str::<MetadataOfKind>(&live.raw.json())
+            .map_err(|error| Problem::new(format!("the metadata of the CRD {name} cannot be read: {error}")))?
+            .metadata;
+        if metadata.deletion_timestamp.is_some() {
+            return Err(Problem::new(format!("the CRD {name} is being deleted, and its objects with it"))
+                .help("its objects need no migration; run the command without this CRD"));
+        }
+        let Some(storage) = crd.storage().map(|version| Arc::clone(&version.name)) else {
+            return Err(Problem::new(format!("the CRD {name} has no storage version")));
+        };
+        if let Some(missing) = crd.stored_versions().into_iter().find(|stored| crd.version(stored).is_none()) {
+            let missing = text::sanitize(missing);
+            return Err(Problem::new(format!(
+                "status.storedVersions of the CRD {name} has {missing}, which spec.versions lacks: the server cannot \
+                 read objects that are stored at {missing}"
+            ))
+            .help(format!("add {missing} to spec.versions again, with served: false, and run this command again")));
+        }
+        let served = crd.served(&storage).or_else(|| crd.served_versions().next());
+        let Some(requested) = served.map(|version| Arc::clone(&version.name)) else {
+            return Err(Problem::new(format!(
+                "no version of the CRD {name} is served, so no request can reach its objects"
+            ))
+            .help(format!("set served: true for {storage} in spec.versions, and run this command again")));
+        };
+        Ok(Self { crd, live, metadata, storage, requested })
+    }
+
+    /// The name of the CRD.
+    pub fn name(&self) -> &str {
+        &self.crd.name
+    }
+
+    /// The version that the server stores objects at.
+    pub fn storage_version(&self) -> &str {
+        &self.storage
+    }
+
+    /// The versions, other than the storage version, that objects may be stored at.
+    pub fn need(&self) -> MigrationNeed {
+        let old: Vec<_> = self.old_versions().map(|version| Arc::clone(&version.name)).collect();
+        if old.is_empty() { MigrationNeed::None } else { MigrationNeed::Stored(old) }
+    }
+
+    /// The versions, other than the storage version, that objects may be stored at.
+    pub(crate) fn old_versions(&self) -> impl Iterator<Item = &CrdVersion> {
+        let stored = self.crd.stored_versions();
+        self.crd.versions.iter().filter(move |version| !version.storage && stored.contains(&&*version.name))
+    }
+
+    /// The schema that decides what is stored.
+    pub(crate) fn storage(&self) -> Option<&CrdVersion> {
+        self.crd.version(&self.storage)
+    }
+
+    /// The version at which objects are read and written.
+    pub(crate) fn requested(&self) -> Option<&CrdVersion> {
+        self.crd.version(&self.requested)
+    }
+
+    /// Where objects are read and written.
+    pub(crate) fn resource(&self) -> Resource {
+        self.crd.resource(&self.requested)
+    }
+
+    /// The fields that an object stored at this version can have, and that no write keeps.
+    pub(crate) fn fields_lost_from(&self, old: &CrdVersion) -> Vec<String> {
+        if self.crd.preserve_unknown_fields {
+            return Vec::new();
+        }
+        let through = [self.requested(), self.storage()].into_iter().flatten().filter(|to| to.name != old.name);
+        let mut lost: Vec<String> = through.flat_map(|to| lost_fields::lost_between(old, to)).collect();
+        lost.sort();
+        lost.dedup();
+        lost
+    }
+
+    /// The mark of an earlier run, if it is about the CRD as it is now.
+    pub(crate) fn mark(&self) -> Option<StoredSince> {
+        let text = self.metadata.annotations.as_ref()?.get(mark::ANNOTATION)?.as_str()?;
+        StoredSince::parse(text)
+            .filter(|mark| mark.version == *self.storage && mark.generation == self.metadata.generation)
+    }
+
+    /// The mark for a migration whose first list has this resourceVersion.
+    pub(crate) fn mark_since(&self, resource_version: u64) -> StoredSince {
+        StoredSince { version: self.storage.to_string(), generation: self.metadata.generation, resource_version }
+    }
+
+    /// Waits until every API server stores at the storage version.
+    pub(crate) async fn wait_until_in_force(&self) {
+        let newest = self.metadata.managed_fields.iter().filter(|entry| entry.subresource.is_empty());
+        let Some(newest) = newest.filter_map(|entry| entry.time).max() else { return };
+        // A clock that is behind the server's makes the age negative.
+        let age = Timestamp::now().duration_since(newest);
+        let age = Duration::try_from(age).unwrap_or_default();
+        if age < LAG {
+            tokio::time::sleep(LAG - age).await;
+        }
+    }
+
+    /// Reads the CRD again.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is another one, or its spec has changed.
+    pub(crate) async fn read_again(&self, server: &KubeTarget) -> Result<Self, Problem> {
+        let name = text::sanitize(self.name());
+        let read = server.read(&[ObjectToRead::crd(self.name())], &|_, _| ()).await;
+        let read =
+            read.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new(error.to_string())))?;
+        let again = "run the same command again";
+        let Some(live) = read.into_iter().next().transpose()?.flatten() else {
+            return Err(Problem::new(format!("the CRD {name} was deleted meanwhile")));
+        };
+        let now = Self::read(live)?;
+        match now.live.uid == self.live.uid && now.metadata.generation == self.metadata.generation {
+            true => Ok(now),
+            false => {
+                Err(Problem::new(format!("the CRD {name} was changed meanwhile, so nothing was trimmed")).help(again))
+            }
+        }
+    }
+
+    /// Writes the mark. Returns the CRD with it.
+    ///
+    /// # Errors
+    /// The CRD has changed, or the server refuses the write.
+    pub(crate) async fn set_mark(
+        self,
+        server: &KubeTarget,
+        mark: &StoredSince,
+        manager: &str,
+    ) -> Result<Self, Problem> {
+        if self.mark().as_ref() == Some(mark) {
+            return Ok(self);
+        }
+        self.change(server, async |kind: &Self| {
+            server.annotate_crd(&kind.live, kind.name(), (mark::ANNOTATION, Some(&mark.to_string())), manager).await
+        })
+        .await
+    }
+
+    /// Leaves only the storage version in `status.storedVersions`, and removes the mark.
+    ///
+    /// # Errors
+    /// The CRD has changed, or the server refuses the write.
+    pub(crate) async fn trim(self, server: &KubeTarget, manager: &str) -> Result<Self, Problem> {
+        let trimmed = self
+            .change(server, async |kind: &Self| {
+                server.set_stored_versions(&kind.live, kind.name(), &[&kind.storage], manager).await
+            })
+            .await?;
+        if trimmed.metadata.annotations.as_ref().is_none_or(|all| !all.contains_key(mark::ANNOTATION)) {
+            return Ok(trimmed);
+        }
+        let cleared = trimmed.change(server, async |kind: &Self| {
+            server.annotate_crd(&kind.live, kind.name(), (mark::ANNOTATION, None), manager).await
+        });
+        cleared.await
+    }
+
+    /// Writes the CRD, and reads it again as often as only something else than its spec has changed.
+    async fn change(
+        self,
+        server: &KubeTarget,
+        write: impl AsyncFn(&Self) -> Result<LiveObject, ApplyError>,
+    ) -> Result<Self, Problem> {
+        const TRIES: u32 = 5;
+        let mut kind = self;
+        for _ in 0..TRIES {
+            match write(&kind).await {
+                Ok(live) => return Self::read(live),
+                Err(ApplyError::Changed) => kind = kind.read_again(server).await?,
+                Err(ApplyError::Unknown(_)) => kind = kind.read_again(server).await?,
+                Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => return Err(problem),
+                Err(error @ ApplyError::Conflict(_)) => return Err(Problem::new(error.to_string())),
+            }
+        }
+        Err(Problem::new(format!("the CRD {} kept changing", text::sanitize(kind.name())))
+            .help("run the same command again"))
+    }
+}

@@ -1,0 +1,446 @@
+//! Reads every object before anything is written: which values a migration loses, and which writes the server refuses.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::stream::{self, StreamExt};
+
+use crate::examine::{LossForecast, LostValue, WriteForecast, show_value};
+use crate::kind::{MigrationNeed, StoredKind};
+use crate::mark::StoredSince;
+use crate::metadata::ListedMetadata;
+use crate::write::Writer;
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::storage::StorageRewriteError;
+use gantry_cluster::{ListError, ListPage, ListRequest, RewriteError};
+use gantry_core::crd::CrdVersion;
+use gantry_core::crd::conversion_loss::{self, ConversionLoss};
+use gantry_core::hash::fnv128;
+use gantry_core::parallel::{in_parallel, on_cpu_thread};
+use gantry_core::problem::Problem;
+use gantry_core::resource::{RawObject, Resource};
+use gantry_core::text;
+use gantry_k8s_cel::KubernetesRelease;
+
+/// The number of objects on one page of a list.
+const PAGE: u32 = 500;
+/// The same if only metadata is read.
+const PAGE_OF_METADATA: u32 = 2000;
+/// How many objects are tried by a dry run even if nothing speaks against their write: a webhook or a policy may.
+const SAMPLE: u64 = 24;
+/// How many lost values and refused objects are kept. All are counted, and all are part of the digest.
+const KEPT: usize = 10_000;
+
+/// An object that the server would not write, or that cannot be converted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectProblem {
+    /// `team-a/batch`, or `batch` for a cluster-scoped object.
+    pub object: String,
+    /// The server's words.
+    pub message: String,
+}
+
+/// What a migration would do, as of one state of the objects.
+#[derive(Debug)]
+pub struct MigrationProof {
+    /// The CRD.
+    pub kind: StoredKind,
+    /// The versions, other than the storage version, that objects may be stored at.
+    pub old: Vec<Arc<str>>,
+    /// The objects with a higher resourceVersion are at the storage version.
+    pub(crate) since: StoredSince,
+    /// Whether an earlier run has migrated some objects.
+    pub is_continued: bool,
+    /// The number of objects that exist.
+    pub objects: u64,
+    /// How many of them are to be written.
+    pub to_write: u64,
+    /// How many of these have entries in `managedFields` at a version that is not served.
+    pub to_move: u64,
+    /// The first lost values, in the order of the objects.
+    pub losses: Vec<LostValue>,
+    /// The number of lost values.
+    pub loss_count: u64,
+    /// How long one write takes if as many as allowed are sent at a time, measured by dry runs. `None` if there were too
+    /// few.
+    pub pace: Option<Duration>,
+    /// What cannot be known: an old version that is not served, and has fields that the storage version lacks.
+    pub unproven: Vec<Problem>,
+    /// The first objects that the server refuses to write, with its words.
+    pub refused: Vec<ObjectProblem>,
+    /// The number of such objects.
+    pub refused_count: u64,
+    digest: u128,
+}
+
+impl MigrationProof {
+    /// Whether there is nothing to write and nothing to trim.
+    pub fn is_needless(&self) -> bool {
+        self.old.is_empty() && self.to_write == 0
+    }
+
+    /// The digest of everything that is lost or not known to survive. `None` if all of it survives.
+    pub fn digest(&self) -> Option<String> {
+        (self.loss_count > 0 || !self.unproven.is_empty()).then(|| format!("{:032x}", self.digest))
+    }
+
+    fn count_into_digest(&mut self, line: &str) {
+        let mut text = self.digest.to_be_bytes().to_vec();
+        text.extend(line.as_bytes());
+        self.digest = fnv128(&text);
+    }
+
+    fn add_loss(&mut self, lost: LostValue) {
+        let LostValue { object, version, path, value, becomes } = &lost;
+        self.count_into_digest(&format!("{object}\n{version}\n{path}\n{value}\n{becomes:?}"));
+        self.loss_count += 1;
+        if self.losses.len() < KEPT {
+            self.losses.push(lost);
+        }
+    }
+
+    fn add_refusal(&mut self, object: String, message: String) {
+        self.refused_count += 1;
+        if self.refused.len() < KEPT {
+            self.refused.push(ObjectProblem { object, message });
+        }
+    }
+}
+
+/// Called with the number of objects read so far, and with the total if it is known.
+pub type OnObjects<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);
+
+/// Proves migrations on one server.
+#[derive(Clone, Copy)]
+pub struct Prover<'a> {
+    /// The server.
+    pub server: &'a KubeTarget,
+    /// The name that the later writes will have.
+    pub field_manager: &'a str,
+    /// The maximum number of dry runs at a time.
+    pub parallel: usize,
+}
+
+impl Prover<'_> {
+    /// Reads the objects of the CRD, and dry-runs those writes that the server may refuse. Writes nothing.
+    ///
+    /// # Errors
+    /// The objects cannot be listed or converted.
+    pub async fn prove(&self, kind: StoredKind, on_objects: OnObjects<'_>) -> Result<MigrationProof, Problem> {
+        let old: Vec<Arc<str>> = match kind.need() {
+            MigrationNeed::None => Vec::new(),
+            MigrationNeed::Stored(old) => old,
+        };
+        let release = self.server.release().await.unwrap_or_default();
+        let mark = kind.mark();
+        if !old.is_empty() && mark.is_none() {
+            kind.wait_until_in_force().await;
+        }
+        let since = mark.as_ref().map(|mark| mark.resource_version);
+        let mut proof = MigrationProof {
+            is_continued: since.is_some(),
+            since: kind.mark_since(since.unwrap_or_default()),
+            kind,
+            old,
+            objects: 0,
+            to_write: 0,
+            to_move: 0,
+            pace: None,
+            losses: Vec::new(),
+            loss_count: 0,
+            unproven: Vec::new(),
+            refused: Vec::new(),
+            refused_count: 0,
+            digest: 0,
+        };
+        self.read_all(&mut proof, release, since, on_objects).await?;
+        if proof.to_write > 0 && !proof.old.is_empty() {
+            self.compare_versions(&mut proof, on_objects).await?;
+        }
+        Ok(proof)
+    }
+
+    /// Counts the objects to write, and finds those that the server refuses.
+    async fn read_all(
+        &self,
+        proof: &mut MigrationProof,
+        release: KubernetesRelease,
+        since: Option<u64>,
+        on_objects: OnObjects<'_>,
+    ) -> Result<(), Problem> {
+        let resource = proof.kind.resource();
+        let forecast = match (proof.kind.requested(), proof.old.is_empty()) {
+            (Some(version), false) => Some(Arc::new(WriteForecast::new(version, release)?)),
+            _ => None,
+        };
+        let page_size = if forecast.is_some() { PAGE } else { PAGE_OF_METADATA };
+        let request = ListRequest { metadata_only: forecast.is_none(), ..ListRequest::new(&resource, page_size) };
+        let mut pages = self.server.list(&request);
+        let mut since = since;
+        let writer = Writer { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
+        loop {
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
+                Err(ListError::Expired) => {
+                    // The server begins again.
+                    (proof.objects, proof.to_write, proof.to_move, proof.refused_count) = (0, 0, 0, 0);
+                    proof.refused.clear();
+                    continue;
+                }
+                Err(error) => return Err(explain_list_error(&error)),
+            };
+            let since = match since {
+                Some(since) => since,
+                None => {
+                    let first = page.resource_version().parse().map_err(|_| unnumbered(&resource))?;
+                    proof.since = proof.kind.mark_since(first);
+                    *since.insert(first)
+                }
+            };
+            proof.objects += page.len() as u64;
+            on_objects(proof.objects, page.remaining().map(|remaining| remaining + proof.objects));
+            let to_write = self.read_page(page, proof, forecast.clone(), since).await?;
+            let sampled = SAMPLE.saturating_sub(proof.to_write) as usize;
+            proof.to_write += to_write.len() as u64;
+            proof.to_move += to_write.iter().filter(|(object, _)| object.moves_entries()).count() as u64;
+            let tried =
+                to_write.into_iter().enumerate().filter(|(index, (_, is_doubtful))| *is_doubtful || *index < sampled);
+            let tried: Vec<ListedMetadata> = tried.map(|(_, (object, _))| object).collect();
+            let (begun, count) = (Instant::now(), tried.len());
+            let tries = stream::iter(tried).map(|object| {
+                let (writer, resource) = (&writer, &resource);
+                async move { (object.place(), writer.rewrite(&object, resource, true).await) }
+            });
+            let mut tries = tries.buffered(self.parallel);
+            while let Some((place, answer)) = tries.next().await {
+                match answer {
+                    Ok(_) | Err(StorageRewriteError::Changed) => {}
+                    Err(StorageRewriteError::Refused(problem)) => proof.add_refusal(place, problem.message),
+                    Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
+                }
+            }
+            if count as u64 >= SAMPLE && proof.pace.is_none() {
+                proof.pace = Some(begun.elapsed() / count as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects of a page that are to be written, each with whether the server may refuse that.
+    async fn read_page(
+        &self,
+        page: ListPage,
+        proof: &MigrationProof,
+        forecast: Option<Arc<WriteForecast>>,
+        since: u64,
+    ) -> Result<Vec<(ListedMetadata, bool)>, Problem> {
+        let resource = proof.kind.resource();
+        let crd = proof.kind.crd.clone();
+        let read = on_cpu_thread(move || {
+            let items: Vec<&str> = page.items().collect();
+            let examine = |item: &&str| {
+                let object = ListedMetadata::read(item, &crd, &resource).ok_or_else(|| unnamed(&resource))?;
+                let revision = object.revision().ok_or_else(|| unnumbered(&resource))?;
+                let is_old = forecast.is_some() && revision <= since;
+                if !is_old && !object.moves_entries() {
+                    return Ok(None);
+                }
+                let is_doubtful = object.moves_entries()
+                    || forecast
+                        .as_ref()
+                        .is_some_and(|forecast| forecast.may_be_refused(&RawObject::new(*item).value()));
+                Ok(Some((object, is_doubtful)))
+            };
+            in_parallel(&items, examine).into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>, Problem>>()
+        });
+        read.await.unwrap_or_else(|| Err(Problem::new("interrupted while reading objects; nothing was written")))
+    }
+
+    /// Finds the values that an old version shows and that the migration loses.
+    async fn compare_versions(&self, proof: &mut MigrationProof, on_objects: OnObjects<'_>) -> Result<(), Problem> {
+        let old: Vec<CrdVersion> = proof.kind.old_versions().cloned().collect();
+        let by_webhook = proof.kind.crd.converts_by_webhook();
+        for version in &old {
+            let fields = if by_webhook { Vec::new() } else { proof.kind.fields_lost_from(version) };
+            if !by_webhook && fields.is_empty() {
+                // The storage version has every field of this one.
+                continue;
+            }
+            if !version.served {
+                let problem = unproven(&proof.kind, version, &fields);
+                proof.count_into_digest(&problem.message);
+                proof.unproven.push(problem);
+            } else if by_webhook {
+                self.convert_all(proof, version, on_objects).await?;
+            } else {
+                self.find_pruned(proof, version, on_objects).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of objects as read at an old version that the schemas on the way to the store prune.
+    async fn find_pruned(
+        &self,
+        proof: &mut MigrationProof,
+        version: &CrdVersion,
+        on_objects: OnObjects<'_>,
+    ) -> Result<(), Problem> {
+        let kind = &proof.kind;
+        let through = [kind.requested(), kind.storage()].into_iter().flatten();
+        let mut through: Vec<&CrdVersion> = through.filter(|to| to.name != version.name).collect();
+        through.dedup_by(|a, b| a.name == b.name);
+        let forecast = Arc::new(LossForecast::new(&kind.crd, version, through)?);
+        let resource = kind.crd.resource(&version.name);
+        let since = proof.since.resource_version;
+        let mut pages = self.server.list(&ListRequest::new(&resource, PAGE));
+        let mut read = 0;
+        while let Some(page) = next_page(&mut pages, proof.objects, &mut read, on_objects).await? {
+            let (forecast, crd, resource) = (Arc::clone(&forecast), proof.kind.crd.clone(), resource.clone());
+            let compared = on_cpu_thread(move || {
+                let items: Vec<&str> = page.items().collect();
+                let examine = |item: &&str| {
+                    let object = ListedMetadata::read(item, &crd, &resource)?;
+                    let place = object.place();
+                    (object.revision()? <= since).then(|| {
+                        let lost = forecast.find_losses(&mut RawObject::new(*item).value(), &place);
+                        (place, lost)
+                    })
+                };
+                in_parallel(&items, examine).into_iter().flatten().collect::<Vec<_>>()
+            });
+            for (place, lost) in compared.await.unwrap_or_default() {
+                match lost {
+                    Ok(lost) => lost.into_iter().for_each(|lost| proof.add_loss(lost)),
+                    Err(message) => proof.add_refusal(place, message),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values that a webhook loses or changes: the server converts each object to the storage version and back.
+    async fn convert_all(
+        &self,
+        proof: &mut MigrationProof,
+        version: &CrdVersion,
+        on_objects: OnObjects<'_>,
+    ) -> Result<(), Problem> {
+        let resource = proof.kind.crd.resource(&version.name);
+        let requested = proof.kind.resource();
+        let since = proof.since.resource_version;
+        let mut pages = self.server.list(&ListRequest::new(&resource, PAGE));
+        let mut read = 0;
+        while let Some(page) = next_page(&mut pages, proof.objects, &mut read, on_objects).await? {
+            let objects: Vec<(ListedMetadata, RawObject)> = page
+                .items()
+                .filter_map(|item| {
+                    Some((ListedMetadata::read(item, &proof.kind.crd, &resource)?, RawObject::new(item)))
+                })
+                .filter(|(object, _)| object.revision().is_some_and(|revision| revision <= since))
+                .collect();
+            let trips = stream::iter(objects).map(|(object, before)| {
+                let (resource, requested) = (&resource, &requested);
+                async move { (object.place(), self.convert(&object, &before, resource, requested).await) }
+            });
+            let mut trips = trips.buffered(self.parallel);
+            while let Some((place, lost)) = trips.next().await {
+                match lost {
+                    Ok(lost) => {
+                        for ConversionLoss { path, value, now } in lost {
+                            let (object, version) = (place.clone(), version.name.to_string());
+                            let path = text::sanitize(&conversion_loss::show_path(&path)).into_owned();
+                            let becomes = now.as_ref().map(show_value);
+                            proof.add_loss(LostValue { object, version, path, value: show_value(&value), becomes });
+                        }
+                    }
+                    Err(RewriteError::Gone | RewriteError::NotHere) => {}
+                    Err(RewriteError::Conversion(said)) => proof.add_refusal(place, said),
+                    Err(RewriteError::Other(problem)) => proof.add_refusal(place, problem.message),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn convert(
+        &self,
+        object: &ListedMetadata,
+        before: &RawObject,
+        resource: &Resource,
+        requested: &Resource,
+    ) -> Result<Vec<ConversionLoss>, RewriteError> {
+        let before = before.value();
+        let back = self.server.rewritten(resource, &object.reference(resource), self.field_manager).await?;
+        let mut lost = conversion_loss::differences(&before, &back.value());
+        if lost.is_empty() {
+            return Ok(lost);
+        }
+        // Admission webhooks may set fields whenever an object is written; that is no loss of the conversion.
+        let reference = object.reference(requested);
+        let live = self.server.rewritten(requested, &reference, self.field_manager).await?.value();
+        let again = self.server.rewritten(requested, &reference, self.field_manager).await?.value();
+        let by_admission = conversion_loss::differences(&live, &again);
+        lost.retain(|lost| !by_admission.iter().any(|other| lost.is_same_change(other)));
+        Ok(lost)
+    }
+}
+
+/// The next page of a list that is compared. A list that begins again is compared from its beginning: what was found so
+/// far stays.
+async fn next_page(
+    pages: &mut gantry_cluster::kube::KubePages,
+    total: u64,
+    read: &mut u64,
+    on_objects: OnObjects<'_>,
+) -> Result<Option<ListPage>, Problem> {
+    match pages.next().await {
+        Ok(Some(page)) => {
+            *read += page.len() as u64;
+            on_objects(*read, Some(total.max(*read)));
+            Ok(Some(page))
+        }
+        Ok(None) => Ok(None),
+        Err(ListError::Expired) => Err(Problem::new("the server dropped the list while gantry read it")
+            .help("run the same command again when the server is less busy")),
+        Err(error) => Err(explain_list_error(&error)),
+    }
+}
+
+pub(crate) fn explain_list_error(error: &ListError) -> Problem {
+    let problem = error.problem().cloned().unwrap_or_else(|| Problem::new(error.to_string()));
+    match error {
+        ListError::Conversion { .. } => {
+            problem.help("nothing was written; when the webhook converts all objects, run the same command again")
+        }
+        _ => problem,
+    }
+}
+
+fn unproven(kind: &StoredKind, version: &CrdVersion, fields: &[String]) -> Problem {
+    let (name, old, storage) = (text::sanitize(kind.name()), &version.name, kind.storage_version());
+    let what = match fields {
+        [] => format!("what the conversion webhook makes of objects that are stored at {old} cannot be compared"),
+        fields => {
+            let shown: Vec<&str> = fields.iter().take(10).map(String::as_str).collect();
+            let more = fields.len().saturating_sub(shown.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!(
+                "objects of {name} that are stored at {old} can have values of {}{more}, which {storage} lacks",
+                text::sanitize(&shown.join(", "))
+            )
+        }
+    };
+    Problem::new(format!("{what}: {old} is not served, so gantry cannot read them"))
+        .help(format!("deploy the CRD with served: true for {old}, and run the same command again"))
+}
+
+fn unnumbered(resource: &Resource) -> Problem {
+    Problem::new(format!("the server gives the objects of {} no numbers as resourceVersion", resource.plural))
+        .help("only custom resources that the API server itself stores can be migrated")
+}
+
+fn unnamed(resource: &Resource) -> Problem {
+    Problem::new(format!("the list of {} has an object without name, uid or resourceVersion", resource.plural))
+}

@@ -1,0 +1,253 @@
+//! What `gantry migrate` prints: the plan, what blocks it, and the result.
+
+use std::time::Duration;
+
+use serde_json::{Value, json as value};
+
+use super::{Migration, count};
+use crate::run::pretty;
+use gantry_core::problem::Problem;
+use gantry_core::text::{self, sanitize};
+use gantry_migration::{LostValue, MigrationEnd, MigrationProof, MigrationStop, ObjectProblem};
+
+/// How many lost values and refused objects of a CRD are shown. JSON has all.
+const SHOWN: usize = 20;
+/// From this number of writes on, the plan says how long they take.
+const LONG: u64 = 1000;
+
+/// Why the migrations do not begin: values that would be lost, and objects that the server refuses.
+pub fn blockers(proofs: &[MigrationProof], accepted: &[String]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for proof in proofs {
+        let name = sanitize(proof.kind.name()).into_owned();
+        let storage = proof.kind.storage_version();
+        if proof.refused_count > 0 {
+            let objects = text::count(count(proof.refused_count), "object");
+            let list = listed(proof.refused.iter().map(show_problem), proof.refused_count);
+            let message = format!("the server does not write {objects} of {name} as they are:{list}");
+            problems.push(Problem::new(message).help(format!(
+                "nothing was written; make these objects valid at {storage}, or let them be written, and run the same \
+                 command again"
+            )));
+        }
+        let Some(digest) = proof.digest().filter(|digest| !accepted.contains(digest)) else { continue };
+        let accept = format!("to accept exactly this: --accept-loss {digest}");
+        if proof.loss_count > 0 {
+            let values = text::count(count(proof.loss_count), "value");
+            let list = listed(proof.losses.iter().map(show_loss), proof.loss_count);
+            let message = format!("the migration of {name} to {storage} loses {values}:{list}");
+            let fix = match proof.kind.crd.converts_by_webhook() {
+                true => format!("let the conversion webhook keep them at {storage}"),
+                false => format!("add these fields to {storage} in the CRD, or convert with a webhook"),
+            };
+            problems.push(Problem::new(message).help(format!("nothing was written; {fix}; {accept}")));
+        }
+        problems.extend(proof.unproven.iter().map(|problem| {
+            let help = problem.help.as_deref().unwrap_or_default();
+            Problem { help: Some(format!("nothing was written; {help}; {accept}")), ..problem.clone() }
+        }));
+    }
+    problems
+}
+
+/// Lines for the first items, and how many more there are.
+fn listed(items: impl Iterator<Item = String>, all: u64) -> String {
+    let mut lines: String = items.take(SHOWN).map(|item| format!("\n  {item}")).collect();
+    let more = all.saturating_sub(SHOWN as u64);
+    if more > 0 {
+        lines.push_str(&format!("\n  … and {more} more (all: -o json)"));
+    }
+    lines
+}
+
+/// `team-a/batch: spec.interval of v1: "5m"`
+fn show_loss(lost: &LostValue) -> String {
+    let LostValue { object, version, path, value, becomes } = lost;
+    let becomes = becomes.as_ref().map(|becomes| format!(", becomes {becomes}")).unwrap_or_default();
+    format!("{}: {path} of {version}: {value}{becomes}", sanitize(object))
+}
+
+fn show_problem(problem: &ObjectProblem) -> String {
+    format!("{}: {}", sanitize(&problem.object), sanitize(&problem.message))
+}
+
+/// What would be done for each CRD.
+pub fn plan(migrations: &[Migration], parallel: usize) -> String {
+    if migrations.is_empty() {
+        return "Nothing to do: no CRD has objects that are stored at another version than its storage version\n"
+            .into();
+    }
+    migrations.iter().map(|Migration { proof, .. }| format!("{}\n", plan_of(proof, parallel))).collect()
+}
+
+fn plan_of(proof: &MigrationProof, parallel: usize) -> String {
+    let name = sanitize(proof.kind.name());
+    let storage = proof.kind.storage_version();
+    let objects = text::count(count(proof.objects), "object");
+    if proof.is_needless() {
+        return format!("{name}: nothing to do: all objects are stored at {storage} ({objects})");
+    }
+    let mut parts = vec![match (proof.to_write, proof.old.is_empty()) {
+        (0, _) => format!("all are stored at {storage}"),
+        (_, true) => format!("{} stored at {storage}", if proof.objects == 1 { "it is" } else { "all are" }),
+        (left, false) if left == proof.objects => format!("to write at {storage}"),
+        (left, false) if proof.is_continued => format!("{left} left to write at {storage}"),
+        (left, false) => format!("{left} to write at {storage}"),
+    }];
+    if proof.to_move > 0 {
+        parts.push(format!(
+            "{} of them in managedFields at versions that are not served",
+            match proof.to_move {
+                1 => "1 has entries".to_owned(),
+                many => format!("{many} have entries"),
+            }
+        ));
+    }
+    if !proof.old.is_empty() {
+        parts.push(format!("stored versions: {}", proof.kind.crd.stored_versions().join(", ")));
+        if proof.digest().is_none() && proof.refused_count == 0 && proof.to_write > 0 {
+            parts.push("nothing is lost".to_owned());
+        }
+    }
+    if let Some(pace) = proof.pace.filter(|_| proof.to_write >= LONG) {
+        let time = duration(pace.saturating_mul(u32::try_from(proof.to_write).unwrap_or(u32::MAX)));
+        parts.push(format!("about {time} with {parallel} writes at a time, measured by dry runs"));
+    }
+    format!("{name}: {objects}, {}", parts.join("; "))
+}
+
+/// The question before the first write.
+pub fn question(migrations: &[Migration], trims: bool, target: &str) -> String {
+    let writes: u64 = migrations.iter().map(|migration| migration.proof.to_write).sum();
+    let crds = migrations.iter().filter(|migration| !migration.proof.is_needless()).count();
+    let trim = if trims { " and trim the stored versions" } else { "" };
+    format!("Write {} of {}{trim} in {target}?", text::count(count(writes), "object"), text::count(crds, "CRD"))
+}
+
+/// `412/s, 3 min left`
+pub fn rate_and_remaining(done: u64, total: u64, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    if done == 0 || seconds < 1.0 {
+        return String::new();
+    }
+    let rate = done as f64 / seconds;
+    let left = Duration::from_secs_f64(total.saturating_sub(done) as f64 / rate);
+    format!("{rate:.0}/s, {} left", duration(left))
+}
+
+fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ ..120 => format!("{} s", seconds.max(1)),
+        seconds @ 120..7200 => format!("{} min", seconds.div_ceil(60)),
+        seconds => format!("{} h", seconds.div_ceil(3600)),
+    }
+}
+
+/// What was done for each CRD.
+pub fn result(migrations: &[Migration], trims: bool) -> String {
+    let of_one = |Migration { proof, end }: &Migration| Some(format!("{}\n", result_of(proof, end.as_ref()?, trims)));
+    migrations.iter().filter_map(of_one).collect()
+}
+
+fn result_of(proof: &MigrationProof, end: &MigrationEnd, trims: bool) -> String {
+    let name = sanitize(proof.kind.name());
+    let storage = proof.kind.storage_version();
+    let mut parts = vec![format!("wrote {}", text::count(count(end.written), "object"))];
+    if end.already_stored > 0 {
+        parts.push(format!("{} of them stored at {storage} before", end.already_stored));
+    }
+    if end.written_by_others > 0 {
+        parts.push(format!("{} written or deleted by others meanwhile", end.written_by_others));
+    }
+    if !end.failed.is_empty() {
+        parts.push(format!("{} not written", end.failed.len()));
+    }
+    let outcome = match (&end.stop, end.is_trimmed) {
+        (Some(MigrationStop::Interrupted), _) => "interrupted: run the same command again for the rest".to_owned(),
+        (Some(_), _) => "not complete".to_owned(),
+        (None, true) => format!("verified; status.storedVersions is [{storage}]"),
+        (None, false) if proof.old.is_empty() || trims => "verified".to_owned(),
+        (None, false) => format!(
+            "verified: all objects are stored at {storage}; status.storedVersions still has {}: --prune-stored-versions \
+             removes {}",
+            proof.old.join(", "),
+            if proof.old.len() == 1 { "it" } else { "them" }
+        ),
+    };
+    format!("{name}: {}; {outcome}", parts.join(", "))
+}
+
+/// Why the command failed.
+pub fn failures(migrations: &[Migration]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for Migration { proof, end } in migrations {
+        let Some(end) = end else { continue };
+        let name = sanitize(proof.kind.name());
+        match &end.stop {
+            None => {}
+            Some(MigrationStop::Interrupted) => {
+                let message =
+                    format!("interrupted; of {name}, {} were written", text::count(count(end.written), "object"));
+                problems.push(Problem::new(message).help("run the same command again for the rest"));
+            }
+            Some(MigrationStop::Failed) => {
+                let objects = text::count(end.failed.len(), "object");
+                let list = listed(end.failed.iter().map(show_problem), end.failed.len() as u64);
+                let message = format!("{objects} of {name} could not be written:{list}");
+                let help =
+                    "nothing is lost, and status.storedVersions is as it was; run the same command again for the rest";
+                problems.push(Problem::new(message).help(help));
+            }
+            Some(MigrationStop::Problem(problem)) => problems.push(problem.clone()),
+        }
+    }
+    problems
+}
+
+/// Everything as JSON.
+pub fn json(migrations: &[Migration], is_dry_run: bool) -> String {
+    let crds: Vec<Value> = migrations.iter().map(json_of).collect();
+    pretty(&value!({"dryRun": is_dry_run, "crds": crds}))
+}
+
+fn json_of(Migration { proof, end }: &Migration) -> Value {
+    let problems = |problems: &[ObjectProblem]| -> Vec<Value> {
+        problems.iter().map(|problem| value!({"object": problem.object, "message": problem.message})).collect()
+    };
+    let losses: Vec<Value> = proof
+        .losses
+        .iter()
+        .map(|LostValue { object, version, path, value, becomes }| {
+            value!({"object": object, "version": version, "path": path, "value": value, "becomes": becomes})
+        })
+        .collect();
+    let result = end.as_ref().map(|end| {
+        let outcome = match &end.stop {
+            None => "migrated",
+            Some(MigrationStop::Interrupted) => "interrupted",
+            Some(_) => "failed",
+        };
+        let stored =
+            end.kind.as_ref().map(|kind| kind.crd.stored_versions().into_iter().map(str::to_owned).collect::<Vec<_>>());
+        value!({
+            "outcome": outcome, "written": end.written, "alreadyStored": end.already_stored,
+            "writtenByOthers": end.written_by_others, "failed": problems(&end.failed), "storedVersions": stored,
+        })
+    });
+    value!({
+        "name": proof.kind.name(),
+        "storageVersion": proof.kind.storage_version(),
+        "storedVersions": proof.kind.crd.stored_versions(),
+        "objects": proof.objects,
+        "toWrite": proof.to_write,
+        "toMoveManagedFields": proof.to_move,
+        "continued": proof.is_continued,
+        "lossCount": proof.loss_count,
+        "losses": losses,
+        "unproven": proof.unproven.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        "digest": proof.digest(),
+        "refusedCount": proof.refused_count,
+        "refused": problems(&proof.refused),
+        "result": result,
+    })
+}
