@@ -65,15 +65,20 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         let kinds = read_kinds(server, named.as_ref()).await?;
         check_storage_versions(&kinds, args.to.as_deref())?;
         let stage = progress.stage("reading stored objects", None);
-        let mut proofs = Vec::new();
+        let (mut proofs, mut unread) = (Vec::new(), Vec::new());
         for kind in kinds {
             stage.note(kind.name());
             let on_objects = |done: u64, total: Option<u64>| stage.set(count(done), total.map(count));
-            proofs.push(prover.prove(kind, &on_objects).await.map_err(Error::failed)?);
+            match prover.prove(kind, &on_objects).await {
+                Ok(proof) => proofs.push(proof),
+                // The objects of the other CRDs can be migrated all the same.
+                Err(problem) if args.all => unread.push(problem),
+                Err(problem) => return Err(Error::failed(problem)),
+            }
         }
-        Ok(proofs)
+        Ok((proofs, unread))
     };
-    let proofs = until_interrupted(&stop, work).await?;
+    let (proofs, unread) = until_interrupted(&stop, work).await?;
     let blocked = printed::blockers(&proofs, &args.accept_loss);
     let mut migrations: Vec<_> = proofs.into_iter().map(|proof| Migration { proof, end: None }).collect();
     let is_json = args.output == Some(ListFormat::Json);
@@ -93,7 +98,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         if is_json {
             host.say(&printed::json(&migrations, args.dry_run));
         }
-        return Ok(Exit::Success);
+        return if unread.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(unread)) };
     }
     if !args.yes {
         write::needs_terminal(host, "go on without confirmation: --yes; show what would be done: --dry-run")?;
@@ -108,10 +113,8 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     for migration in &migrations {
         host.print_notices(migration.end.iter().flat_map(|end| &end.notices));
     }
-    match done {
-        true => Ok(Exit::Success),
-        false => Err(Error::Failed(printed::failures(&migrations))),
-    }
+    let failed = [unread, if done { Vec::new() } else { printed::failures(&migrations) }].concat();
+    if failed.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(failed)) }
 }
 
 /// Writes one CRD's objects after another's, up to the first that is not complete. Returns whether all are.

@@ -32,6 +32,15 @@ pub struct StoredKind {
     requested: Arc<str>,
 }
 
+/// Where the objects of a kind can be written as they are.
+#[derive(Debug)]
+pub(crate) struct RewritePlaces {
+    /// At the storage version if it is served.
+    pub first: Resource,
+    /// At other served versions that have every field of the storage version, and no webhook converts.
+    pub others: Vec<Resource>,
+}
+
 /// Whether objects may be stored at another version than the storage version.
 #[derive(Debug)]
 pub enum MigrationNeed {
@@ -134,6 +143,20 @@ impl StoredKind {
     /// Where objects are read and written.
     pub(crate) fn resource(&self) -> Resource {
         self.crd.resource(&self.requested)
+    }
+
+    /// Where objects are written, and where else without losing anything of them.
+    pub(crate) fn rewrite_places(&self) -> RewritePlaces {
+        let is_complete = |version: &&CrdVersion| {
+            let storage = self.storage().into_iter().chain(self.requested());
+            storage.into_iter().all(|storage| lost_fields::lost_between(storage, version).is_empty())
+        };
+        let others = self.crd.served_versions().filter(|version| version.name != self.requested).filter(is_complete);
+        let others = others.filter(|_| !self.crd.converts_by_webhook());
+        RewritePlaces {
+            first: self.resource(),
+            others: others.map(|version| self.crd.resource(&version.name)).collect(),
+        }
     }
 
     /// The fields that an object stored at this version can have, and that no write keeps.

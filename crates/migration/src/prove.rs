@@ -178,6 +178,7 @@ impl Prover<'_> {
         let mut pages = self.server.list(&request);
         let mut since = since;
         let writer = Writer { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
+        let places = proof.kind.rewrite_places();
         loop {
             let page = match pages.next().await {
                 Ok(Some(page)) => page,
@@ -209,13 +210,14 @@ impl Prover<'_> {
             let tried: Vec<ListedMetadata> = tried.map(|(_, (object, _))| object).collect();
             let (begun, count) = (Instant::now(), tried.len());
             let tries = stream::iter(tried).map(|object| {
-                let (writer, resource) = (&writer, &resource);
-                async move { (object.place(), writer.rewrite(&object, resource, true).await) }
+                let (writer, places) = (&writer, &places);
+                async move { (object.place(), writer.rewrite(&object, places, true).await) }
             });
             let mut tries = tries.buffered(self.parallel);
             while let Some((place, answer)) = tries.next().await {
                 match answer {
                     Ok(_) | Err(StorageRewriteError::Changed) => {}
+                    Err(StorageRewriteError::Refused(problem)) if problem.needs_right => return Err(problem),
                     Err(StorageRewriteError::Refused(problem)) => proof.add_refusal(place, problem.message),
                     Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
                 }

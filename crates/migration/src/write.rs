@@ -8,12 +8,13 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kind::StoredKind;
+use crate::kind::{RewritePlaces, StoredKind};
 use crate::metadata::{ListedMetadata, StoredMethod};
 use crate::prove::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::storage::{RewriteMethod, RewrittenObject, StorageRewrite, StorageRewriteError};
 use gantry_cluster::{ListError, ListRequest};
+use gantry_core::crd::Crd;
 use gantry_core::problem::Problem;
 use gantry_core::resource::Resource;
 use gantry_core::text;
@@ -73,8 +74,8 @@ pub enum MigrationStop {
 
 /// The state of a pass over all objects.
 struct Pass<'a> {
-    crd: &'a gantry_core::crd::Crd,
-    resource: Resource,
+    crd: &'a Crd,
+    places: RewritePlaces,
     since: Option<u64>,
     end: MigrationEnd,
     /// The objects that a write left at their resourceVersion, as hashes.
@@ -113,10 +114,9 @@ impl Writer<'_> {
         let is_stored_elsewhere = !old.is_empty();
         let mut notices = Vec::new();
         let crd = kind.crd.clone();
-        let resource = kind.resource();
         let mut pass = Pass {
             crd: &crd,
-            resource,
+            places: kind.rewrite_places(),
             since: is_stored_elsewhere.then_some(since.resource_version),
             end: MigrationEnd {
                 kind: None,
@@ -201,7 +201,7 @@ impl Writer<'_> {
         stop: &watch::Receiver<bool>,
         on_objects: OnObjects<'_>,
     ) -> Result<u64, Problem> {
-        let resource = pass.resource.clone();
+        let resource = pass.places.first.clone();
         let request = ListRequest { metadata_only: true, ..ListRequest::new(&resource, PAGE) };
         let mut pages = self.server.list(&request);
         let mut found = 0;
@@ -224,10 +224,10 @@ impl Writer<'_> {
             drop(page);
             found += left.len() as u64;
             let writes = stream::iter(left).map(|object| {
-                let resource = &resource;
+                let places = &pass.places;
                 async move {
                     // The requests in flight are awaited, and no other one begins.
-                    let answer = if *stop.borrow() { None } else { Some(self.rewrite(&object, resource, false).await) };
+                    let answer = if *stop.borrow() { None } else { Some(self.rewrite(&object, places, false).await) };
                     (object, answer)
                 }
             });
@@ -257,29 +257,37 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes one object as it is, again after a request without a response.
+    /// Writes one object as it is.
+    ///
+    /// Server-side apply cannot parse some objects that other requests can write. But an update can make the server drop
+    /// `managedFields`, so that the next apply of an owner would not remove what it no longer has. An update at another
+    /// version may keep them.
     pub(crate) async fn rewrite(
         &self,
         object: &ListedMetadata,
-        resource: &Resource,
+        places: &RewritePlaces,
         is_dry_run: bool,
     ) -> Result<RewrittenObject, StorageRewriteError> {
-        let answer = self.send(object, resource, object.method.borrow(), is_dry_run).await;
-        if !matches!(object.method, StoredMethod::EmptyApply) || !matches!(answer, Err(StorageRewriteError::Refused(_)))
-        {
+        let answer = self.send(object, &places.first, object.method.borrow(), is_dry_run).await;
+        let Err(StorageRewriteError::Refused(problem)) = &answer else { return answer };
+        if problem.needs_right || !matches!(object.method, StoredMethod::EmptyApply) {
             return answer;
         }
-        // Server-side apply cannot parse some objects that every other request can write. But an update can make the
-        // server drop managedFields, so that the next apply of an owner would not remove what it no longer has.
-        match self.send(object, resource, RewriteMethod::EmptyPatch, true).await {
-            Ok(tried) if has_managed_fields(&tried.json, &object.managed_fields) => match is_dry_run {
-                true => Ok(tried),
-                false => self.send(object, resource, RewriteMethod::EmptyPatch, false).await,
-            },
-            _ => answer,
+        for resource in [&places.first].into_iter().chain(&places.others) {
+            match self.send(object, resource, RewriteMethod::EmptyPatch, true).await {
+                Ok(tried) if has_managed_fields(&tried.json, &object.managed_fields) => {
+                    return match is_dry_run {
+                        true => Ok(tried),
+                        false => self.send(object, resource, RewriteMethod::EmptyPatch, false).await,
+                    };
+                }
+                _ => {}
+            }
         }
+        answer
     }
 
+    /// Sends one request, again if there is no response.
     async fn send(
         &self,
         object: &ListedMetadata,

@@ -1,0 +1,15 @@
+//! `gantry migrate` against a real API server. What is stored is read from etcd.
+
+// On other systems the crate that starts the servers is empty.
+#![cfg(unix)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod faults;
+mod losses;
+mod moves;
+mod refusals;
+mod samples;
+mod usage;
+mod webhooks;

@@ -1,0 +1,59 @@
+//! Objects that the server does not write, and rights that the user lacks.
+
+use serde_json::json;
+
+use super::samples::StoredSamples;
+use crate::support::{control_plane, eventually};
+
+#[test]
+fn an_object_that_a_policy_protects_is_named_before_anything_is_written() {
+    let samples = StoredSamples::moved(&["free", "frozen"], &["a", "b"]);
+    let group = &samples.bed.names.group;
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": format!("frozen.{group}")},
+        "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["samples"]}]},
+            "validations": [{"expression": "object.metadata.name != 'frozen'", "message": "frozen by the team"}],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": format!("frozen.{group}")},
+        "spec": {"policyName": format!("frozen.{group}"), "validationActions": ["Deny"]},
+    });
+    control_plane().apply_yaml(&format!("{policy}\n---\n{binding}"));
+    let path = format!("{}/frozen?dryRun=All", samples.path("v2"));
+    eventually("the policy to be in force", || (control_plane().patch(&path, &json!({})).0 == 422).then_some(()));
+    let run = samples.migrate(&["--yes"]).run();
+    let namespace = &samples.bed.names.namespace;
+    run.code(3).stderr_contains(&format!("the server does not write 1 object of samples.{group} as they are:"));
+    run.stderr_contains(&format!("{namespace}/frozen: ")).stderr_contains("frozen by the team");
+    assert_eq!(["free", "frozen"].map(|name| samples.version_of(name)), ["v1", "v1"]);
+    for kind in ["validatingadmissionpolicybindings", "validatingadmissionpolicies"] {
+        control_plane().delete(&format!("/apis/admissionregistration.k8s.io/v1/{kind}/frozen.{group}"));
+    }
+}
+
+#[test]
+fn a_user_without_rights_learns_what_to_grant_and_nothing_is_written() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let crds =
+        json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]});
+    let user = control_plane().user(&json!([crds]));
+    let run = samples.migrate_as(control_plane(), &user, &["--yes"]).run();
+    run.code(1).stderr_contains("samples").stderr_contains("list");
+    let group = &samples.bed.names.group;
+    let list = json!({"apiGroups": [group], "resources": ["samples"], "verbs": ["list"]});
+    let user = control_plane().user(&json!([crds, list]));
+    let run = samples.migrate_as(control_plane(), &user, &["--yes"]).run();
+    run.code(1).stderr_contains("may not patch samples");
+    // Without the right to change the CRD, the objects move, and it says what is left.
+    let patch = json!({"apiGroups": [group], "resources": ["samples"], "verbs": ["list", "patch"]});
+    let user = control_plane().user(&json!([crds, patch]));
+    let run = samples.migrate_as(control_plane(), &user, &["--yes", "--prune-stored-versions"]).run();
+    run.code(1).stderr_contains("all objects are migrated, but status.storedVersions was not trimmed");
+    run.stderr_contains("notice: the CRD cannot be annotated");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v1", "v2"])));
+}

@@ -1,0 +1,59 @@
+//! How the command is called.
+
+use serde_json::json;
+
+use super::samples::StoredSamples;
+use crate::support::{Gantry, control_plane};
+
+#[test]
+fn crds_are_named_by_name_by_manifests_or_all_of_them() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let name = samples.crd_name();
+    let admin = || control_plane().kubeconfig("admin");
+    samples.bed.write("crd.yaml", &samples.v1_and_v2(&["a", "b"]).build().to_string());
+    let plan = format!("{name}: 1 object, to write at v2; stored versions: v1, v2; nothing is lost\n");
+    let by_file = samples.bed.gantry(admin(), &["migrate", "-f", "crd.yaml", "--dry-run"]).run();
+    assert_eq!(by_file.code(0).stdout, plan);
+    samples.bed.gantry(admin(), &["migrate", "--all", "--dry-run"]).run().stdout_contains(&plan);
+    samples.migrate(&["--to", "v2", "--dry-run"]).run().code(0).stdout_contains(&plan);
+    let run = samples.migrate(&["--to", "v1"]).run();
+    run.code(1).stderr_contains(&format!("the storage version of {name} is v2, not v1"));
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_the_next_step() {
+    let samples = StoredSamples::new();
+    let admin = || control_plane().kubeconfig("admin");
+    samples.bed.gantry(admin(), &["migrate"]).run().code(2);
+    samples.bed.gantry(admin(), &["migrate", "--all", "a.b"]).run().code(2);
+    let run = samples.bed.gantry(admin(), &["migrate", "samples"]).run();
+    run.code(2).stderr_contains("\"samples\" is not the name of a CRD").stderr_contains("PLURAL.GROUP");
+    let run = samples.migrate(&[]).run();
+    run.code(1).stderr_contains(&format!("there is no CRD {} in the cluster", samples.crd_name()));
+    samples.bed.write("none.yaml", &samples.bed.config_map("a", "b"));
+    let run = samples.bed.gantry(admin(), &["migrate", "-f", "none.yaml"]).run();
+    run.code(1).stderr_contains("there is no CRD in none.yaml");
+    samples.bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntarget: dir:cluster\n");
+    let run = samples.bed.gantry(admin(), &["migrate", "a.b"]).run();
+    run.code(2).stderr_contains("only the API server of a cluster has stored objects");
+    let run = Gantry::new().args(["migrate", "a.example.com"]).run();
+    run.code(1);
+}
+
+#[test]
+fn without_a_terminal_nothing_is_written_unless_it_is_confirmed() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let run = samples.migrate(&[]).run();
+    run.code(1).stderr_contains("cannot ask for confirmation: there is no terminal").stderr_contains("--yes");
+    assert_eq!(samples.version_of("one"), "v1");
+}
+
+#[test]
+fn stored_versions_that_the_crd_lacks_are_reported_with_the_repair() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let path = format!("{}/status", samples.bed.crd_path());
+    let forged = json!({"status": {"storedVersions": ["v1", "v2", "v3"]}});
+    assert_eq!(control_plane().patch(&path, &forged).0, 200);
+    let run = samples.migrate(&["--yes"]).run();
+    run.code(1).stderr_contains("status.storedVersions of the CRD").stderr_contains("add v3 to spec.versions again");
+}
