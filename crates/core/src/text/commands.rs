@@ -20,6 +20,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
 
 /// The first words of gantry's own commands.
 pub const GANTRY: &[&str] = &[
+    "admission",
     "apps",
     "catalog",
     "check",
@@ -30,6 +31,7 @@ pub const GANTRY: &[&str] = &[
     "diff",
     "inspect",
     "man",
+    "migrate",
     "permissions",
     "report",
     "rules",

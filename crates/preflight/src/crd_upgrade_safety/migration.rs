@@ -3,14 +3,13 @@
 use super::words;
 use gantry_core::crd::lost_fields;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion};
-use gantry_deploy::plan::managed;
 
 /// The steps to remove the stored versions of the live CRD that the desired one lacks.
 ///
 /// The API server does not report which objects are stored at a version, so every object must be written once, at a
 /// version that keeps all their fields. After that the version can be removed from `status.storedVersions`, and only
-/// then does the server allow its removal. Entries of `managedFields` that name the version survive all this: see
-/// [`managed`].
+/// then does the server allow its removal. `gantry migrate` does this. Entries of `managedFields` that name the version
+/// survive it until nobody can write at the version any more: then the same command moves them.
 pub fn plan(pair: &CrdPair) -> Vec<String> {
     let CrdPair { live, desired, .. } = pair;
     let name = &live.name;
@@ -41,15 +40,11 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
     } else if !lost.is_empty() {
         steps.push(format!("deploy this CRD with these fields and with {} kept as it is", words::listed(&removed)));
     }
-    // At a named version: that which kubectl prefers may lack fields.
-    steps.push(format!("write every object once, so that it is stored at {stays_at}: {}", write_all(live, at)));
-    let mut stored: Vec<&str> = live.stored_versions().into_iter().filter(|v| !removed.contains(v)).collect();
-    if !stored.contains(&stays_at.as_str()) {
-        stored.push(&stays_at);
-    }
-    let status = serde_json::json!({"status": {"storedVersions": stored}});
-    steps
-        .push(format!("kubectl patch customresourcedefinition {name} --subresource=status --type=merge -p '{status}'"));
+    steps.push(format!(
+        "prove that no object loses a value, write each one at {stays_at}, and take {} out of status.storedVersions: gantry \
+         migrate {name} --to {stays_at} --prune-stored-versions",
+        words::listed(&removed)
+    ));
     let is_served = |name: &&str| live.served(name).is_some();
     let served: Vec<&str> = removed.iter().copied().filter(is_served).collect();
     if !served.is_empty() {
@@ -57,9 +52,8 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
         steps.push(format!("once no client uses {served} any more, deploy this CRD with {served} at served: false"));
     }
     steps.push(format!(
-        "move the entries in managedFields; with an entry at a removed version, the server refuses every server-side \
-         apply: {}",
-        managed::move_all(live, &removed, at.unwrap_or(&stays_at))
+        "move the entries in managedFields; with an entry at a removed version, the server refuses every server-side apply: \
+         gantry migrate {name}"
     ));
     steps.push(match lost.is_empty() {
         true => "deploy this change again".to_owned(),
