@@ -221,8 +221,8 @@ pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,
 
-    /// What the rights are for; for a snapshot -f is optional, as it is there [default: deploy]
-    #[arg(long = "for", value_name = "deploy|snapshot")]
+    /// What the rights are for; for a snapshot or a migration -f is optional, as it is there [default: deploy]
+    #[arg(long = "for", value_name = "deploy|snapshot|migrate")]
     pub purpose: Option<PermissionPurpose>,
 
     /// For a snapshot with --objects

@@ -3,6 +3,7 @@
 //! The output does not depend on the state of the target: it is valid for the first deploy of these manifests and for
 //! later ones. So live objects are read only if a binding refers to an existing role, and for the lookups of checks.
 
+mod of_migration;
 mod of_snapshot;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,9 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     check_name(name_of(args))?;
     if args.purpose == Some(PermissionPurpose::Snapshot) {
         return of_snapshot::run(args, host).await;
+    }
+    if args.purpose == Some(PermissionPurpose::Migrate) {
+        return of_migration::run(args, host).await;
     }
     if args.input.files.is_empty() {
         return Err(Error::usage(
@@ -109,6 +113,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 fn name_of(args: &PermissionsArgs) -> &str {
     let default = match args.purpose {
         Some(PermissionPurpose::Snapshot) => "gantry-snapshot",
+        Some(PermissionPurpose::Migrate) => "gantry-migrate",
         _ => "gantry-deploy",
     };
     args.name.as_deref().unwrap_or(default)

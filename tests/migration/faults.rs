@@ -30,22 +30,28 @@ fn assert_not_trimmed_too_early(samples: &StoredSamples) {
 #[test]
 fn killed_before_or_after_each_write_it_loses_nothing_and_another_run_ends() {
     // Four dry runs, the annotation, four writes, the trimmed versions, and the annotation again.
-    for nth in 1..=11 {
-        let samples = StoredSamples::moved(&NAMES, &["a", "b"]);
-        let proxy = Proxy::start(control_plane());
-        let write = When::new("PATCH", "").nth(nth);
-        if nth % 2 == 0 {
-            proxy.refuse_from(write)
-        } else {
-            proxy.lose_answer(write)
+    std::thread::scope(|scope| {
+        for nth in 1..=11 {
+            scope.spawn(move || kill_and_run_again(nth));
         }
-        let run = samples.bed.gantry(proxy.kubeconfig("admin"), &["migrate", &samples.crd_name()]).args(ALL).run();
-        assert!([Some(0), Some(1), Some(3)].contains(&run.code), "request {nth}: {run}");
-        assert_not_trimmed_too_early(&samples);
-        samples.migrate(&ALL).run().code(0);
-        assert!(is_done(&samples), "request {nth}");
-        assert_eq!(versions(&samples), ["v2"; 4]);
+    });
+}
+
+fn kill_and_run_again(nth: usize) {
+    let samples = StoredSamples::moved(&NAMES, &["a", "b"]);
+    let proxy = Proxy::start(control_plane());
+    let write = When::new("PATCH", "").nth(nth);
+    if nth.is_multiple_of(2) {
+        proxy.refuse_from(write)
+    } else {
+        proxy.lose_answer(write)
     }
+    let run = samples.bed.gantry(proxy.kubeconfig("admin"), &["migrate", &samples.crd_name()]).args(ALL).run();
+    assert!([Some(0), Some(1), Some(3)].contains(&run.code), "request {nth}: {run}");
+    assert_not_trimmed_too_early(&samples);
+    samples.migrate(&ALL).run().code(0);
+    assert!(is_done(&samples), "request {nth}");
+    assert_eq!(versions(&samples), ["v2"; 4]);
 }
 
 #[test]

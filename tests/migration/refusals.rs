@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::samples::StoredSamples;
-use crate::support::{control_plane, eventually};
+use crate::support::{control_plane, eventually, rights};
 
 #[test]
 fn an_object_that_a_policy_protects_is_named_before_anything_is_written() {
@@ -56,4 +56,19 @@ fn a_user_without_rights_learns_what_to_grant_and_nothing_is_written() {
     run.code(1).stderr_contains("all objects are migrated, but status.storedVersions was not trimmed");
     run.stderr_contains("notice: the CRD cannot be annotated");
     assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v1", "v2"])));
+}
+
+#[test]
+fn the_printed_rights_are_enough_and_no_more_than_needed() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    samples.bed.write("manifests.yaml", &samples.v1_and_v2(&["a", "b"]).build().to_string());
+    let user = control_plane().user(&json!([]));
+    let printed = rights::printed_with(&samples.bed, control_plane(), &user, &["--for", "migrate"]);
+    let name = samples.crd_name();
+    let verbs: Vec<&str> = printed.lines().filter_map(|line| line.trim().strip_prefix("verbs: ")).collect();
+    assert_eq!(verbs, ["[get, patch]", "[patch]", "[list, patch]"], "{printed}");
+    rights::grant(control_plane(), &user, &printed);
+    let run = samples.migrate_as(control_plane(), &user, &["--yes", "--prune-stored-versions"]).run();
+    run.code(0).stdout_contains(&format!("{name}: wrote 1 object; verified; status.storedVersions is [v2]"));
+    assert_eq!(run.stderr, "");
 }

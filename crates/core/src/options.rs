@@ -100,6 +100,8 @@ pub enum PermissionPurpose {
     Deploy,
     /// `gantry snapshot`.
     Snapshot,
+    /// `gantry migrate`.
+    Migrate,
 }
 
 /// The output formats of `gantry catalog`.

@@ -94,7 +94,7 @@ fn of_manifests(plan: &Plan, objects: bool) -> Vec<Need> {
     }
     needs.extend(crds.iter().map(|name| needed_right(0, None, &Resource::crd(), Some(name), "get")));
     if objects {
-        needs.extend(crds.iter().filter_map(|name| of_custom_resources(name)));
+        needs.extend(crds.iter().filter_map(|name| of_custom_resources(name, "list")));
     }
     needs
 }
@@ -106,22 +106,28 @@ async fn of_all(target: &Target, objects: bool) -> Result<Vec<Need>> {
     if !objects {
         return Ok(needs);
     }
+    let names = crd_names(target).await?;
+    needs.extend(names.iter().filter_map(|name| of_custom_resources(name, "list")));
+    Ok(needs)
+}
+
+/// The names of the CRDs that there are.
+pub(super) async fn crd_names(target: &Target) -> Result<BTreeSet<String>> {
+    let crd = Resource::crd();
     let request = ListRequest { metadata_only: true, ..ListRequest::new(&crd, PAGE) };
     let gather = |names: &mut BTreeSet<String>, json: &str| {
         let metadata = serde_json::from_str::<serde_json::Value>(json).ok();
         names.extend(metadata.and_then(|object| object["metadata"]["name"].as_str().map(str::to_owned)));
     };
-    let names = target.list(&request).gather(gather).await.map_err(|error: ListError| {
+    target.list(&request).gather(gather).await.map_err(|error: ListError| {
         let what = error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired again and again"));
         Error::failed(Problem { message: format!("the CRDs are not known: {}", what.message), ..what })
-    })?;
-    needs.extend(names.iter().filter_map(|name| of_custom_resources(name)));
-    Ok(needs)
+    })
 }
 
 /// The name of a CRD is that of its resource and its group.
-fn of_custom_resources(crd: &str) -> Option<Need> {
+pub(super) fn of_custom_resources(crd: &str, verb: &str) -> Option<Need> {
     let (plural, group) = crd.split_once('.')?;
     let resource = Resource { group: group.to_owned(), plural: plural.to_owned(), ..Resource::crd() };
-    Some(needed_right(0, None, &resource, None, "list"))
+    Some(needed_right(0, None, &resource, None, verb))
 }
