@@ -187,6 +187,17 @@ fn a_shortened_list_of_stored_versions_is_denied() {
         let denial = policy.denial(&answer).unwrap_or_else(|| panic!("{answer:?}"));
         assert!(denial.contains("status.storedVersions no longer names") && denial.contains("v2"), "{denial}");
     }
+    // After a complete migration of this generation it may be shortened.
+    for (generation, expected) in [(1, 200), (12, 403)] {
+        let mark =
+            format!("{{\"version\":\"v1\",\"generation\":{generation},\"resourceVersion\":1,\"complete\":true}}");
+        let annotated =
+            policy.send("", &live, |crd| crd["metadata"]["annotations"] = json!({"gantry.dev/stored-since": mark}), "");
+        assert_eq!(annotated.0, 200, "{annotated:?}");
+        let shortened =
+            policy.send("/status", &live, |crd| crd["status"]["storedVersions"] = json!(["v1"]), "?dryRun=All");
+        assert_eq!(shortened.0, expected, "{shortened:?}");
+    }
     // A condition alone may change.
     let condition = |crd: &mut Value| {
         let condition = json!({"type": "NonStructuralSchema", "status": "False", "reason": "a", "message": "b"});

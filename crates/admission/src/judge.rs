@@ -16,6 +16,7 @@ use gantry_core::text::{count, sanitize};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::config::{Settings, Waiver};
 use gantry_deploy::plan::{Plan, plan_of_crd_update};
+use gantry_migration::StoredSince;
 use gantry_olm::content::Catalogs;
 use gantry_preflight::proofs::ProofCache;
 use gantry_preflight::registry;
@@ -193,8 +194,8 @@ impl CrdJudge {
              version is removed, nobody can read these"
         );
         let help = format!(
-            "write each object once, so that it is stored at the storage version, and then shorten the list: a \
-             StorageVersionMigration of {crd} does both"
+            "write each object once, so that it is stored at the storage version, and then shorten the list; this does both: \
+             gantry migrate {crd} --prune-stored-versions"
         );
         Ok(self.verdict_of(crd, FORGOTTEN_VERSION, message, help))
     }
@@ -283,7 +284,11 @@ pub fn is_harmless(change: &ReviewedChange, user: &str) -> bool {
         ReviewedChange::Updated { live, desired } => is_same_spec(live, desired) || is_being_deleted(live),
         ReviewedChange::Deleted { live } => is_being_deleted(live),
         ReviewedChange::StatusUpdated { live, desired } => {
-            STATUS_WRITERS.contains(&user) || is_being_deleted(live) || forgotten_versions(live, desired).is_empty()
+            STATUS_WRITERS.contains(&user)
+                || is_being_deleted(live)
+                || forgotten_versions(live, desired).is_empty()
+                // `gantry migrate` has verified that no object is stored at another version.
+                || StoredSince::of_crd(live).is_some_and(|mark| mark.complete)
         }
     }
 }

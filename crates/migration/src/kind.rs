@@ -173,14 +173,17 @@ impl StoredKind {
 
     /// The mark of an earlier run, if it is about the CRD as it is now.
     pub(crate) fn mark(&self) -> Option<StoredSince> {
-        let text = self.metadata.annotations.as_ref()?.get(mark::ANNOTATION)?.as_str()?;
-        StoredSince::parse(text)
-            .filter(|mark| mark.version == *self.storage && mark.generation == self.metadata.generation)
+        StoredSince::of_crd(&self.live.raw)
     }
 
     /// The mark for a migration whose first list has this resourceVersion.
     pub(crate) fn mark_since(&self, resource_version: u64) -> StoredSince {
-        StoredSince { version: self.storage.to_string(), generation: self.metadata.generation, resource_version }
+        StoredSince {
+            version: self.storage.to_string(),
+            generation: self.metadata.generation,
+            resource_version,
+            complete: false,
+        }
     }
 
     /// Waits until every API server stores at the storage version.

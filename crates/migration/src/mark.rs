@@ -1,8 +1,13 @@
 //! The annotation of a CRD that lets a migration continue.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use gantry_core::crd::Crd;
+use gantry_core::resource::RawObject;
+use gantry_schema::scan;
 
 /// The annotation with a [`StoredSince`] as JSON.
 pub const ANNOTATION: &str = "gantry.dev/stored-since";
@@ -18,9 +23,28 @@ pub struct StoredSince {
     pub generation: i64,
     /// The resourceVersion of a list that was read when this was the storage version.
     pub resource_version: u64,
+    /// Whether a pass over all objects found none that is stored at another version. As every later write stores at the
+    /// storage version too, this stays true for this generation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub complete: bool,
 }
 
 impl StoredSince {
+    /// Reads the mark of a CRD, if it is about the CRD as it is: its storage version and its generation.
+    pub fn of_crd(crd: &RawObject) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct MarkedMetadata {
+            #[serde(default)]
+            generation: i64,
+            annotations: BTreeMap<String, String>,
+        }
+        let parsed = Crd::read(crd).ok()?;
+        let json = crd.json();
+        let metadata: MarkedMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
+        let mark = Self::parse(metadata.annotations.get(ANNOTATION)?)?;
+        (mark.generation == metadata.generation && *mark.version == *parsed.storage()?.name).then_some(mark)
+    }
+
     /// Reads the value of the annotation. What somebody else wrote there is no mark.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()

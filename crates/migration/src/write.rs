@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::kind::{RewritePlaces, StoredKind};
+use crate::mark::StoredSince;
 use crate::metadata::{ListedMetadata, StoredMethod};
 use crate::prove::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
 use gantry_cluster::kube::KubeTarget;
@@ -170,18 +171,26 @@ impl Writer<'_> {
                 return pass.stopped(MigrationStop::Problem(problem.help("run the same command again")));
             }
         }
-        self.finish(pass, kind, is_stored_elsewhere && trims).await
+        let complete = StoredSince { complete: true, ..since.clone() };
+        self.finish(pass, kind, (is_stored_elsewhere && trims).then_some(complete)).await
     }
 
     /// Checks that the CRD is still the same, and trims its stored versions.
-    async fn finish(&self, pass: Pass<'_>, kind: StoredKind, trims: bool) -> MigrationEnd {
+    async fn finish(&self, pass: Pass<'_>, kind: StoredKind, trims: Option<StoredSince>) -> MigrationEnd {
         let kind = match kind.read_again(self.server).await {
             Ok(kind) => kind,
             Err(problem) => return pass.stopped(MigrationStop::Problem(problem)),
         };
-        if !trims {
-            return MigrationEnd { kind: Some(kind), ..pass.end };
-        }
+        let Some(complete) = trims else { return MigrationEnd { kind: Some(kind), ..pass.end } };
+        // An admission webhook or policy that guards the list can see that nothing is left.
+        let kind = match kind.clone().set_mark(self.server, &complete, self.field_manager).await {
+            Ok(marked) => marked,
+            Err(_) if pass.end.notices.is_empty() => match kind.read_again(self.server).await {
+                Ok(kind) => kind,
+                Err(problem) => return pass.stopped(MigrationStop::Problem(problem)),
+            },
+            Err(_) => kind,
+        };
         match kind.trim(self.server, self.field_manager).await {
             Ok(kind) => MigrationEnd { kind: Some(kind), is_trimmed: true, ..pass.end },
             Err(problem) => {
