@@ -7,6 +7,7 @@ mod flow;
 mod lookup;
 mod report;
 mod tips;
+mod undo;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use self::flow::*;
 pub use self::lookup::*;
 pub use self::report::*;
 pub use self::tips::correct;
+pub use self::undo::*;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -51,6 +53,10 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Show what a deploy would change in each object; runs no check unless --preflight names it
     Diff(DiffArgs),
+    /// Show the revisions of an app: when, by whom, how each deploy ended, and what it changed
+    History(HistoryArgs),
+    /// Deploy an earlier revision of an app, with all checks
+    Rollback(RollbackArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
@@ -104,7 +110,7 @@ mod tests {
             let input = match parsed.expect(command).command {
                 Command::Deploy(DeployArgs { flow, .. })
                 | Command::Check(CheckArgs { flow, .. })
-                | Command::Diff(DiffArgs { flow }) => flow.input,
+                | Command::Diff(DiffArgs { flow, .. }) => flow.input,
                 Command::Permissions(PermissionsArgs { input, .. }) => input,
                 other => panic!("{other:?}"),
             };
