@@ -42,10 +42,11 @@ impl History {
         let last = parent.last.as_ref();
         let current = match last {
             // The record of a run that was killed does not have the number.
-            Some(last) if last.outcome == RunOutcome::Started => revisions.list.last().and_then(|newest| {
-                let is_of_run = newest.head.as_ref().is_ok_and(|head| head.time == last.time);
-                is_of_run.then_some(newest.number)
-            }),
+            Some(last) if last.outcome == RunOutcome::Started && last.revision.is_none() => {
+                let newest = revisions.list.last();
+                let is_of_run = |newest: &&Revision| newest.head.as_ref().is_ok_and(|head| head.time == last.time);
+                newest.filter(is_of_run).map(|newest| newest.number)
+            }
             last => last.and_then(|last| last.revision),
         };
         let is_running = last.is_some_and(|last| last.outcome == RunOutcome::Started)

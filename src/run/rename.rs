@@ -22,7 +22,7 @@ use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::LiveObject;
 use gantry_core::text;
 use gantry_deploy::app::members::{self, AppObject};
-use gantry_deploy::app::parent::{self, AppRecordContent};
+use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
 use gantry_deploy::app::parts::RESTORE;
 use gantry_deploy::app::revisions::Revisions;
 use gantry_deploy::app::{App, PART_OF, Parent, RunOutcome};
@@ -94,7 +94,8 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         last_applied: None,
         may_split: false,
     };
-    let started = describe_this_run(RunOutcome::Started, &target, host).await;
+    let revision = before.last.as_ref().and_then(|last| last.revision);
+    let started = LastRun { revision, ..describe_this_run(RunOutcome::Started, &target, host).await };
     // Lock the old name, so that no deploy of it begins meanwhile.
     let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), patience, &target);
     let locked = locked.await.map_err(|error| Error::failed(error.problem))?;

@@ -67,11 +67,13 @@ pub async fn deploy(
         Err(problem) => return failed(problem, None),
     };
     let (kinds, namespaces) = managed.kinds_and_namespaces(plan);
+    // Whether there are revisions to delete.
+    let known = managed.parent.as_ref().filter(|_| managed.deletes).and_then(|parent| parent.last.as_ref()?.revision);
     let started = AppRecordContent {
         kinds,
         namespaces,
         members: managed.intended(plan),
-        last: describe_this_run(RunOutcome::Started, target, host).await,
+        last: LastRun { revision: known, ..describe_this_run(RunOutcome::Started, target, host).await },
         last_applied: None,
         may_split: plan.needs_parts,
     };
