@@ -1,6 +1,5 @@
 //! `history`: the revisions of an app; and the manifests of one, for `rollback` and `diff --to`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -26,7 +25,7 @@ use gantry_deploy::config::Settings;
 pub type WantedRevision = Option<u32>;
 
 /// An app with its revisions.
-struct History {
+struct AppHistory {
     app: App,
     revisions: Revisions,
     /// The number of the revision that was deployed last.
@@ -35,7 +34,7 @@ struct History {
     is_running: bool,
 }
 
-impl History {
+impl AppHistory {
     async fn read(app: App, target: &Target) -> Result<Self> {
         let parent = Parent::read(&app, target).await?.ok_or_else(|| no_app(&app))?;
         let revisions = Revisions::list(&app, target).await.map_err(|error| Error::failed(not_listed(&app, &error)))?;
@@ -51,7 +50,7 @@ impl History {
         };
         let is_running = last.is_some_and(|last| last.outcome == RunOutcome::Started)
             && parent.locked(jiff::Timestamp::now()).is_err();
-        Ok(History { app, revisions, current, is_running })
+        Ok(AppHistory { app, revisions, current, is_running })
     }
 
     /// The revision that is wanted.
@@ -108,12 +107,11 @@ pub async fn read_revision(settings: &Settings, wanted: WantedRevision) -> Resul
     let connection = connection(settings, impersonate(settings)?);
     let target = Target::open(&settings.target, &connection, DesiredSource::default()).await?;
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), &target);
-    let history = History::read(app, &target).await?;
+    let history = AppHistory::read(app, &target).await?;
     let revision = history.find(wanted).map_err(Error::failed)?;
     let text = read_manifests(&history.app, revision, &target).await.map_err(Error::failed)?;
     let called = format!("revision {} of the app {name}", revision.number);
-    // Not a file: where a code host needs a path, it is that of the working directory.
-    let source = ManifestSource::rendered(called.clone(), text, PathBuf::from("."));
+    let source = ManifestSource::new(called.clone(), text);
     Ok(ReadRevision { number: revision.number, input: Input::rendered(&[called], vec![Arc::new(source)]) })
 }
 
@@ -122,7 +120,7 @@ pub async fn list(args: &HistoryArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let app = app_of(&args.name, &settings, &target)?;
-    let history = until_interrupted(&stop, History::read(app, &target)).await?;
+    let history = until_interrupted(&stop, AppHistory::read(app, &target)).await?;
     if args.output == Some(ListFormat::Json) {
         let revisions: Vec<Value> = history.revisions.list.iter().map(|revision| history.entry(revision)).collect();
         let App { name, namespace } = &history.app;
@@ -131,7 +129,7 @@ pub async fn list(args: &HistoryArgs, host: &mut Host) -> Result<String> {
     Ok(history.table())
 }
 
-impl History {
+impl AppHistory {
     fn word(&self, revision: &Revision) -> &'static str {
         match &revision.end {
             Some(end) => end.outcome.word(),
@@ -153,7 +151,7 @@ impl History {
                 Ok(head) => {
                     let time = head.time.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
                     let user = sanitize(&head.user).into_owned();
-                    [number, time, user, self.word(revision).to_owned(), said(head)]
+                    [number, time, user, self.word(revision).to_owned(), describe_changes(head)]
                 }
             });
         }
@@ -191,7 +189,7 @@ impl History {
 }
 
 /// What a deploy changed, in one line.
-fn said(head: &RevisionHead) -> String {
+fn describe_changes(head: &RevisionHead) -> String {
     /// The most objects of each kind of change that are named.
     const NAMED: usize = 3;
     let part = |changed: &ChangedObjects, what: &str| {

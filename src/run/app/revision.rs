@@ -97,6 +97,8 @@ impl ManagedApp {
             changes: changes(plan),
         };
         let limit = settings.history;
+        // A webhook that does not answer must not hold up the deploy, which may be what repairs it.
+        let patience = Patience::none(patience.stop);
         match revisions::keep(&self.app, head, &input.text(plan), patience, target).await {
             Ok(kept) => {
                 let (others, notices) = (Revisions::default(), Vec::new());

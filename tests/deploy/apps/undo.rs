@@ -396,3 +396,54 @@ fn revisions_are_no_members() {
     assert_eq!(inspected["objects"].as_array().expect("objects").len(), 1, "{inspected}");
     assert_eq!(shop.secrets("shop.gantry.r").len(), 2);
 }
+
+#[test]
+fn an_interrupted_deploy_names_the_command_that_goes_back() {
+    let shop = Shop::new();
+    shop.deploy_value("1", &[]).code(0);
+    shop.write(&[shop.config_map("a", "2"), deployment(&shop.bed, "web:1")]);
+    let arguments = ["deploy", "-f", "manifests.yaml", "-a", "shop"];
+    let mut running = shop.command(control_plane().kubeconfig("admin"), &arguments).spawn();
+    running.wait_for_stderr("waiting");
+    running.interrupt();
+    running.wait().code(1).stderr_contains("to go back to it: gantry rollback 1 -a shop -n");
+    assert_eq!(shop.outcomes()[1], (2, "interrupted".to_owned()));
+}
+
+#[test]
+fn on_a_terminal_a_rollback_asks_and_prunes() {
+    let shop = Shop::new();
+    shop.deploy_value("1", &[]).code(0);
+    shop.write(&[shop.config_map("a", "2"), shop.config_map("added", "2")]);
+    shop.deploy(&[]).code(0);
+    let admin = control_plane().kubeconfig("admin");
+    let mut terminal = shop.command(admin, &["rollback", "-a", "shop"]).on_terminal();
+    terminal.wait_for("Roll back to revision 1: update 1, DELETE 1 in");
+    terminal.press("y\n");
+    terminal.wait().code(0);
+    assert_eq!(shop.value(), json!("1"));
+    assert!(shop.get("added").is_none());
+}
+
+#[test]
+fn versioned_objects_go_back_as_new_versions_and_configuration_is_part_of_a_revision() {
+    let shop = Shop::new();
+    let deploy = |value: &str| {
+        let mut versioned = shop.config_map("settings", value);
+        versioned["metadata"]["annotations"] = json!({"kapp.k14s.io/versioned": ""});
+        // Without a namespace: that of -n.
+        versioned["metadata"].as_object_mut().unwrap().remove("namespace");
+        let mask = json!({"apiVersion": "gantry.dev/v1alpha1", "kind": "Config", "diffMaskRules": [
+            {"path": ["data", "a"], "resourceMatchers": [{"apiVersionKindMatcher": {"apiVersion": "v1", "kind": "ConfigMap"}}]}]});
+        shop.write(&[versioned, shop.config_map("a", value), mask]);
+        shop.deploy(&[]).code(0);
+    };
+    deploy("value-one");
+    deploy("value-two");
+    let value = |number: u32| shop.get(&format!("settings-ver-{number}")).map(|it| it["data"]["a"].clone());
+    assert_eq!((value(1), value(2)), (Some(json!("value-one")), Some(json!("value-two"))));
+    let diff = shop.admin(&["diff", "-a", "shop", "--to", "1"]);
+    diff.code(0).stdout_contains("configmap/a").contains_nowhere("value-");
+    shop.admin(&["rollback", "-a", "shop", "--yes"]).code(0);
+    assert_eq!((value(3), shop.value()), (Some(json!("value-one")), json!("value-one")));
+}

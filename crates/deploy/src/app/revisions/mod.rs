@@ -203,10 +203,10 @@ impl Revisions {
             ..ListRequest::new(&resource, PAGE)
         };
         let gather = |all: &mut Vec<AppObject>, json: &str| all.extend(members::read(json, &resource));
-        Ok(Self::of(target.list(&request).gather(gather).await?))
+        Ok(Self::from_secrets(target.list(&request).gather(gather).await?))
     }
 
-    fn of(found: Vec<AppObject>) -> Self {
+    fn from_secrets(found: Vec<AppObject>) -> Self {
         let number = |found: &AppObject| found.facts.labels.get(NUMBER)?.parse::<u32>().ok();
         let (heads, mut parts): (Vec<AppObject>, Vec<AppObject>) =
             found.into_iter().partition(|found| found.facts.annotations.contains_key(ABOUT));
@@ -375,7 +375,7 @@ mod tests {
         let part = |number: u32, part: usize| {
             found(&part_name(&format!("shop.gantry.r{number}"), part), &number.to_string(), json!({}))
         };
-        let all = Revisions::of(vec![
+        let all = Revisions::from_secrets(vec![
             head(1, 1, "a", Some("deployed")),
             head(2, 3, "b", Some("deployed")),
             part(2, 2),
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn the_previous_revision_was_deployed_and_has_other_manifests() {
-        let all = Revisions::of(vec![
+        let all = Revisions::from_secrets(vec![
             head(1, 1, "a", Some("deployed")),
             head(2, 1, "b", Some("deployed")),
             head(3, 1, "c", Some("failed")),
@@ -410,7 +410,7 @@ mod tests {
     fn the_last_deployed_revision_is_kept_beyond_the_limit() {
         let outcomes = ["deployed", "deployed", "failed", "failed"];
         let heads = outcomes.iter().zip(1..).map(|(outcome, number)| head(number, 1, "a", Some(outcome))).collect();
-        let all = Revisions::of(heads);
+        let all = Revisions::from_secrets(heads);
         let superseded = |kept| all.superseded(kept).map(|found| &*found.object.name).collect::<Vec<_>>();
         assert_eq!(superseded(2), ["shop.gantry.r1"]);
         assert_eq!(superseded(1), ["shop.gantry.r1", "shop.gantry.r3"]);
