@@ -389,11 +389,15 @@ fn revisions_go_with_the_app_and_follow_its_name() {
 #[test]
 fn revisions_are_no_members() {
     let shop = Shop::new();
-    shop.deploy_value("1", &[]).code(0);
-    shop.deploy_value("2", &["--prune=yes"]).code(0);
+    for value in ["1", "2"] {
+        // So that the app looks for Secrets, too.
+        let secret = shop.bed.object("v1", "Secret", "key", json!({"stringData": {"k": value}}));
+        shop.write(&[shop.config_map("a", value), secret]);
+        shop.deploy(&["--prune=yes"]).code(0);
+    }
     let inspected: Value =
         serde_json::from_str(&shop.admin(&["inspect", "-a", "shop", "-o", "json"]).code(0).stdout).unwrap();
-    assert_eq!(inspected["objects"].as_array().expect("objects").len(), 1, "{inspected}");
+    assert_eq!(inspected["objects"].as_array().expect("objects").len(), 2, "{inspected}");
     assert_eq!(shop.secrets("shop.gantry.r").len(), 2);
 }
 

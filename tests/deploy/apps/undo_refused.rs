@@ -95,7 +95,7 @@ fn a_revision_that_unpacks_to_too_much_is_refused_in_little_memory() {
     let bomb = base64::engine::general_purpose::STANDARD.encode(bomb.finish().expect("memory"));
     patch(&head_path(&shop), &json!({"data": {"manifests": bomb}}));
     let kubeconfig = control_plane().kubeconfig("admin");
-    let rollback = shop.command(kubeconfig, &["rollback", "1", "-a", "shop", "--yes"]).memory_limit(2_000_000);
+    let rollback = shop.command(kubeconfig, &["rollback", "1", "-a", "shop", "--yes"]).memory_limit(1_000_000);
     rollback.run().code(1).stderr_contains("unpack to more than 128 MiB");
     assert_eq!(shop.value(), json!("2"));
 }
