@@ -245,7 +245,8 @@ impl ManagedApp {
         let (left, missing) = Self::without_values(plan);
         foreseen.notices.extend(left);
         foreseen.hindrances.extend(missing);
-        let of_members: Vec<_> = self.to_find(settings).chain(self.to_remove(plan)).collect();
+        let of_members: Vec<_> =
+            self.to_find(settings).chain(self.to_remove(plan)).chain(self.to_delete_revisions()).collect();
         plan.lookups.extend(of_members);
         foreseen
     }
@@ -470,7 +471,7 @@ impl ManagedApp {
     /// Deletions and releases for which the user lacks a right. Checked before the first write, whichever checks are
     /// enabled.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
-        let rights: Vec<ObjectLookup> = self.to_remove(plan).collect();
+        let rights: Vec<ObjectLookup> = self.to_remove(plan).chain(self.to_delete_revisions()).collect();
         let mut kinds: BTreeMap<(&str, &Resource, Option<&str>), Vec<&ObjectLookup>> = BTreeMap::new();
         for right in &rights {
             kinds.entry((right.verb, &right.resource, right.namespace.as_deref())).or_default().push(right);

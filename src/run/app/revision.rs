@@ -136,18 +136,24 @@ impl ManagedApp {
         Some(same.number)
     }
 
+    /// The requests that delete the revisions together with the app, if the record says that there are some.
+    pub(super) fn to_delete_revisions(&self) -> impl Iterator<Item = ObjectLookup> {
+        let last = self.parent.as_ref().and_then(|parent| parent.last.as_ref());
+        let has_some = self.deletes && last.is_some_and(|last| last.revision.is_some());
+        let verbs = if has_some { &["list", "delete"][..] } else { &[] };
+        verbs.iter().map(|verb| self.of_revisions(verb, None))
+    }
+
+    fn of_revisions(&self, verb: &'static str, otherwise: Option<&'static str>) -> ObjectLookup {
+        let object = std::sync::Arc::new(revisions::any_secret(&self.app));
+        let namespace = object.namespace.clone();
+        ObjectLookup { object, resource: revisions::secrets(), namespace, name: None, verb, otherwise }
+    }
+
     /// The requests that keep the revision of a deploy.
     pub(super) fn to_keep_revision(&self, settings: &Settings) -> impl Iterator<Item = ObjectLookup> {
-        let object = std::sync::Arc::new(revisions::any_secret(&self.app));
         let verbs = if settings.history > 0 && !self.deletes { &revisions::VERBS[..] } else { &[] };
-        verbs.iter().map(move |verb| ObjectLookup {
-            object: object.clone(),
-            resource: revisions::secrets(),
-            namespace: object.namespace.clone(),
-            name: None,
-            verb,
-            otherwise: Some(WITHOUT_REVISIONS),
-        })
+        verbs.iter().map(|verb| self.of_revisions(verb, Some(WITHOUT_REVISIONS)))
     }
 
     /// The Secrets whose values the revision does not have: notices about those that stay as they are, and why nothing
