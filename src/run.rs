@@ -13,6 +13,7 @@ mod file;
 mod fleet;
 mod flow;
 mod from_kapp;
+mod history;
 mod host;
 mod interrupt;
 mod merge;
@@ -49,7 +50,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
         Command::Check(args) if args.as_admission => return Box::pin(admission::check(&args.flow, host)).await,
         Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,
-        Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff, host)).await,
+        Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff(args.to), host)).await,
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
         Command::Apps(args) => match &args.command {
             None => Box::pin(apps::list(args, host)).await,
@@ -63,6 +64,8 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
             }
         },
         Command::Inspect(args) => Box::pin(apps::inspect(args, host)).await,
+        Command::History(args) => Box::pin(history::list(args, host)).await,
+        Command::Rollback(args) => return Box::pin(flow::rollback(args, host)).await,
         Command::Permissions(args) => Box::pin(permissions::run(args, host)).await,
         Command::Snapshot(args) => Box::pin(snapshot::run(args, host)).await,
         Command::Migrate(args) => return Box::pin(migrate::run(args, host)).await,

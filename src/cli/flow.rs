@@ -210,9 +210,14 @@ pub struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("files", |arg| arg.required(false).required_unless_present("revision")))]
 pub struct DiffArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
+
+    /// Instead of -f: what a rollback of the app to this revision would change; gantry history lists the revisions
+    #[arg(id = "revision", long = "to", value_name = "REVISION", conflicts_with_all = ["files", "contexts_file", "shard"])]
+    pub to: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod lookup;
 mod migrate;
 mod report;
 mod tips;
+mod undo;
 
 use std::path::PathBuf;
 
@@ -21,6 +22,7 @@ pub use self::lookup::*;
 pub use self::migrate::*;
 pub use self::report::*;
 pub use self::tips::correct;
+pub use self::undo::*;
 
 /// Deploy Kubernetes manifests with preflight checks that prove a CRD upgrade safe before anything is written.
 #[derive(Debug, Parser)]
@@ -53,6 +55,10 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Show what a deploy would change in each object; runs no check unless --preflight names it
     Diff(DiffArgs),
+    /// Show the revisions of an app: when, by whom, how each deploy ended, and what it changed
+    History(HistoryArgs),
+    /// Deploy an earlier revision of an app, with all checks
+    Rollback(RollbackArgs),
     /// Print the minimal RBAC that a deploy needs, as manifests ready to apply
     Permissions(PermissionsArgs),
     /// Write what is live to a folder, to check against it later or elsewhere: --target dir:DIR
@@ -108,7 +114,7 @@ mod tests {
             let input = match parsed.expect(command).command {
                 Command::Deploy(DeployArgs { flow, .. })
                 | Command::Check(CheckArgs { flow, .. })
-                | Command::Diff(DiffArgs { flow }) => flow.input,
+                | Command::Diff(DiffArgs { flow, .. }) => flow.input,
                 Command::Permissions(PermissionsArgs { input, .. }) => input,
                 other => panic!("{other:?}"),
             };

@@ -34,7 +34,7 @@ const NEVER: [&str; 17] = [
 const FLAGS: [(&[&str], &str); 44] = [
     (&["allow-all-ns", "allow-cluster", "allow-ns"], "a Role limits where a deploy may write: see gantry permissions"),
     (&["allow-check"], "choose the checks with --preflight, or in the configuration"),
-    (&["app-changes-max-to-keep"], "gantry keeps no history of an app: only its last deploy is recorded"),
+    (&["app-changes-max-to-keep"], "it is --history: how many deploys of an app gantry rollback can go back to"),
     (
         &["app-metadata-file-output", "metadata-file-output"],
         "use -o json=FILE for a report, and gantry inspect -o json for the app",
@@ -87,7 +87,7 @@ const FLAGS: [(&[&str], &str); 44] = [
     (&["all-namespaces"], "the manifests and -n determine the namespaces"),
     (
         &["atomic", "rollback-on-failure", "cleanup-on-fail"],
-        "the checks run before the first write; fix and deploy again",
+        "the checks run before the first write; a deploy that fails all the same names the gantry rollback to use",
     ),
     (&["auto-approve", "approve"], "off a terminal nothing is asked; on a terminal use -y"),
     (&["cascade", "grace-period", "now"], "objects are deleted in the background, with their own grace period"),
@@ -143,7 +143,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["get", "describe", "show"], "use kubectl for single objects, and gantry inspect -a NAME for an app"),
     (&["auth", "can-i", "rbac"], "use gantry permissions, or gantry check --preflight PermissionValidation"),
     (&["rollout", "wait"], "gantry deploy --wait waits until the objects are ready"),
-    (&["history", "rollback", "undo"], "gantry keeps no history: deploy the earlier manifests again"),
+    (&["undo"], "go back to an earlier deploy of an app: gantry rollback -a APP"),
     (&["edit", "patch", "set", "scale", "label", "annotate"], "change the manifests and use gantry deploy"),
     (&["export", "dump", "backup", "pull"], "use gantry snapshot"),
     (&["completion", "complete"], "use gantry completions SHELL"),

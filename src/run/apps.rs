@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::app::delete_revisions;
 use super::host::Host;
 use super::interrupt::until_interrupted;
 use super::prepare::{connection, impersonate, loader, overrides_of_kubeconfig};
@@ -318,6 +319,7 @@ pub async fn forget_app(args: &ClusterArgs, name: &str, consent: Consent, host: 
         let problems = removed.problems.into_iter();
         return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }
+    delete_revisions(&parent, &target).await.map_err(Error::failed)?;
     parent
         .delete(None, Patience { limit: settings.timeouts.apply, stop: &stop }, &target)
         .await

@@ -8,7 +8,7 @@ use super::host::{Exit, Host};
 use super::interrupt::until_interrupted;
 use super::output::Output;
 use super::prepare::{PreparedRun, loader, open};
-use crate::cli::{DeleteArgs, FlowArgs};
+use crate::cli::{DeleteArgs, FlowArgs, RollbackArgs};
 use gantry_core::options::TargetSpec;
 use gantry_core::problem::Result;
 use gantry_report::Report;
@@ -30,13 +30,19 @@ pub async fn delete(args: &DeleteArgs, host: &mut Host) -> Exit {
     report(&deploy.flow, Goal::Delete(&deploy), purpose, host).await
 }
 
+/// Deploys the manifests of an earlier revision of an app.
+pub async fn rollback(args: &RollbackArgs, host: &mut Host) -> Exit {
+    let deploy = args.deploy();
+    run(&deploy.flow, Goal::Rollback(&deploy, args.revision), host).await
+}
+
 /// Runs the flow and prints the result.
 pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
     let purpose = match goal {
         Goal::Check => ReportPurpose::Check,
-        Goal::Diff => ReportPurpose::Diff,
-        Goal::Deploy(deploy) if deploy.dry_run => ReportPurpose::DryRun,
-        Goal::Deploy(_) | Goal::Delete(_) => ReportPurpose::Deploy,
+        Goal::Diff(_) => ReportPurpose::Diff,
+        Goal::Deploy(deploy) | Goal::Rollback(deploy, _) if deploy.dry_run => ReportPurpose::DryRun,
+        Goal::Deploy(_) | Goal::Delete(_) | Goal::Rollback(..) => ReportPurpose::Deploy,
     };
     report(args, goal, purpose, host).await
 }
@@ -99,6 +105,7 @@ async fn steps(
     let (mut run, input) = prepare(args, goal, host, output, report).await?;
     let stop = host.stop.clone();
     if !run.deletes()
+        && run.revision.is_none()
         && let Some(members) = until_interrupted(&stop, fleet::find(&run, &host.working_directory)).await?
     {
         return Box::pin(fleet::run(run, members, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
@@ -108,6 +115,6 @@ async fn steps(
     let opening = Box::pin(open(&run.settings, input, run.last_deploy(), &run.progress));
     let PreparedRun { mut loaded, target, ahead, before } = until_interrupted(&stop, opening).await?;
     run.check_manifests(&mut loaded)?;
-    let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref() };
+    let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref(), context: None };
     Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(FlowOutcome::OnOne)
 }

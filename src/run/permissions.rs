@@ -18,7 +18,7 @@ use super::prepare::{complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use gantry_core::options::PermissionPurpose;
 use gantry_core::parallel::on_cpu_thread;
-use gantry_deploy::app::{App, config_maps, kapp};
+use gantry_deploy::app::{App, config_maps, kapp, revisions};
 use gantry_deploy::config::{Loader, Settings, key};
 use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::owner::TakeoverPatterns;
@@ -184,7 +184,7 @@ async fn print(
     let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Always).await?;
     if let Some(app) = &settings.app {
         let app = App::new(app, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
-        needs.extend(needs_of_app(&app, plan));
+        needs.extend(needs_of_app(&app, plan, settings.history > 0));
         if let Some(name) = &args.from_kapp {
             let name = if name.is_empty() { &app.name } else { name };
             needs.extend(needs_of_kapp(name, &app, target).await?);
@@ -246,9 +246,9 @@ async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan,
     Ok(format!("{head}{}", grants.yaml(name_of(args), &subjects)))
 }
 
-/// The additional rights for the deploy of an app: to find its members, to delete those that leave, and to write its
-/// record.
-fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
+/// The additional rights for the deploy of an app: to find its members, to delete those that leave, to write its
+/// record, and to keep its revisions.
+fn needs_of_app(app: &App, plan: &Plan, keeps_revisions: bool) -> Vec<Need> {
     let mut needs = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {
         needs.extend(needs_to_delete(index, &change.desired.object));
@@ -261,6 +261,11 @@ fn needs_of_app(app: &App, plan: &Plan) -> Vec<Need> {
         let (parent, resource) = (app.parent(), config_maps());
         for verb in ["get", "create", "patch", "delete"] {
             needs.push(needed_right(0, Some(&app.namespace), &resource, Some(&parent.name), verb));
+        }
+        if keeps_revisions {
+            let secrets = revisions::secrets();
+            let verbs = revisions::VERBS.iter();
+            needs.extend(verbs.map(|verb| needed_right(0, Some(&app.namespace), &secrets, None, verb)));
         }
         // The names of parts are generated.
         let verbs: &[&str] = if super::app::needs_parts(plan) == Ok(false) {

@@ -17,13 +17,14 @@ use crate::cli::ClusterArgs;
 use futures::stream::{self, StreamExt};
 use gantry_cluster::again::{Rewritten, write_again};
 use gantry_cluster::patience::Patience;
-use gantry_cluster::{IN_FLIGHT, Relabel, Target};
+use gantry_cluster::{IN_FLIGHT, ListError, Relabel, Target};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::LiveObject;
 use gantry_core::text;
 use gantry_deploy::app::members::{self, AppObject};
-use gantry_deploy::app::parent::{self, AppRecordContent};
+use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
 use gantry_deploy::app::parts::RESTORE;
+use gantry_deploy::app::revisions::Revisions;
 use gantry_deploy::app::{App, PART_OF, Parent, RunOutcome};
 
 pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, host: &mut Host) -> Result<String> {
@@ -93,13 +94,15 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
         last_applied: None,
         may_split: false,
     };
-    let started = describe_this_run(RunOutcome::Started, &target, host).await;
+    let revision = before.last.as_ref().and_then(|last| last.revision);
+    let started = LastRun { revision, ..describe_this_run(RunOutcome::Started, &target, host).await };
     // Lock the old name, so that no deploy of it begins meanwhile.
     let locked = parent::write(&before.app, Some(&before), content(&before, started.clone()), patience, &target);
     let locked = locked.await.map_err(|error| Error::failed(error.problem))?;
     let begun = parent::write(&new, after.as_ref(), content(&before, started), patience, &target).await;
     let begun = begun.map_err(|error| Error::failed(error.problem))?;
     relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
+    relabel_revisions(&before.app, &new, &target).await.map_err(Error::failed)?;
     let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::LastRun::none));
     // Keep the outcome of the last deploy, unless the entry was written by an earlier run of this command.
     if ended.last.outcome == RunOutcome::Started {
@@ -109,6 +112,21 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     ended.map_err(|error| Error::failed(error.problem))?;
     locked.delete(Some(&new), patience, &target).await.map_err(Error::failed)?;
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
+}
+
+/// Gives the revisions to the new name.
+async fn relabel_revisions(old: &App, new: &App, target: &Target) -> std::result::Result<(), Problem> {
+    let all = match Revisions::list(old, target).await {
+        Ok(all) => all,
+        // A user without this right keeps none.
+        Err(ListError::Forbidden { .. }) => return Ok(()),
+        Err(error) => {
+            return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring")));
+        }
+    };
+    all.move_to(new, target)
+        .await
+        .map_err(|problem| problem.help("run the same command again: both records still exist"))
 }
 
 /// A notice about objects with the label of the app that its inventory does not have. They get the new label like

@@ -19,6 +19,8 @@ mod readiness;
 mod rename;
 mod rights;
 mod two_runs;
+mod undo;
+mod undo_refused;
 mod unfit;
 mod unrecorded;
 mod unserved;

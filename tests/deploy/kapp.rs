@@ -363,7 +363,7 @@ fn the_record_of_kapp_stays_where_it_may_not_be_deleted_and_the_flag_says_so() {
     let verbs = ["get", "list", "watch", "create", "patch"];
     let user = cp.user(&json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]));
     let deploy = |flags: &[&str]| {
-        let flags = [&["--from-kapp", "--preflight", "PermissionValidation"], flags].concat();
+        let flags = [&["--from-kapp", "--history=0", "--preflight", "PermissionValidation"], flags].concat();
         stage.bed.gantry(cp.kubeconfig(&user), &stage.arguments("deploy", &flags)).run()
     };
     let before = stage.live(&objects[0]);

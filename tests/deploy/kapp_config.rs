@@ -34,7 +34,7 @@ fn written(proxy: &Proxy, method: &str) -> Vec<String> {
         request.method == method
             && !request.query.contains("dryRun")
             && request.path.contains("configmaps")
-            && !request.path.ends_with(".gantry")
+            && !request.path.contains(".gantry")
     };
     let name = |request: Recorded| request.path.rsplit('/').next().unwrap_or_default().to_owned();
     proxy.requests().into_iter().filter(is_one).map(name).collect()

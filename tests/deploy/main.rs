@@ -48,6 +48,7 @@ mod report;
 mod server_metadata;
 mod slow_server;
 mod snapshot;
+mod snapshot_redeploy;
 mod strategies;
 mod takeover;
 #[cfg(unix)]

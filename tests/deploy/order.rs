@@ -36,7 +36,7 @@ pub fn written(proxy: &Proxy, method: &str) -> Vec<String> {
         request.method == method
             && !request.query.contains("dryRun")
             && ["configmaps", "secrets", "serviceaccounts"].iter().any(|kind| request.path.contains(kind))
-            && !request.path.ends_with(".gantry")
+            && !request.path.contains(".gantry")
     };
     let name = |request: Recorded| request.path.rsplit('/').next().unwrap_or_default().to_owned();
     proxy.requests().into_iter().filter(is_one).map(name).collect()

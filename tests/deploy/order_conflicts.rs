@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Method and name of each write of an object, without dry runs and the app's record.
 fn writes(proxy: &Proxy) -> Vec<String> {
-    let is_one = |request: &Recorded| !request.path.ends_with(".gantry") && !request.query.contains("dryRun");
+    let is_one = |request: &Recorded| !request.path.contains(".gantry") && !request.query.contains("dryRun");
     let line =
         |request: Recorded| format!("{} {}", request.method, request.path.rsplit('/').next().unwrap_or_default());
     proxy.writes().into_iter().filter(is_one).map(line).collect()

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::ManagedApp;
 use super::record::describe_this_run;
+use super::revision::EndedRevision;
 use crate::run::host::Host;
 use crate::run::wait_log::WaitLog;
 use gantry_cluster::Target;
@@ -20,6 +21,7 @@ use gantry_core::resource;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
+use gantry_deploy::app::revisions::{RevisionEnd, RevisionOutcome};
 use gantry_deploy::app::{Parent, RunOutcome};
 use gantry_deploy::apply::delete::{self, DeletionResults, RemovalEvent};
 use gantry_deploy::apply::{self, Applied, ApplyOptions, NotWritten};
@@ -33,6 +35,8 @@ use gantry_deploy::readiness::rules::WaitRule;
 pub struct DeployedApp {
     pub applied: Applied,
     pub removed: DeletionResults,
+    /// The revision to go back to, if something was written and not all of it succeeded.
+    pub previous: Option<u32>,
 }
 
 /// Writes the app's record, its members, deletes what leaves it, and writes the record again.
@@ -54,7 +58,7 @@ pub async fn deploy(
     };
     let failed = |problem: Problem, written: Option<&(usize, resource::LiveObject)>| {
         let applied = Applied { problems: vec![problem], ..Applied::with_step_started(plan, written) };
-        DeployedApp { applied, removed: not_removed() }
+        DeployedApp { applied, removed: not_removed(), previous: None }
     };
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
@@ -63,11 +67,13 @@ pub async fn deploy(
         Err(problem) => return failed(problem, None),
     };
     let (kinds, namespaces) = managed.kinds_and_namespaces(plan);
+    // Whether there are revisions to delete.
+    let known = managed.parent.as_ref().filter(|_| managed.deletes).and_then(|parent| parent.last.as_ref()?.revision);
     let started = AppRecordContent {
         kinds,
         namespaces,
         members: managed.intended(plan),
-        last: describe_this_run(RunOutcome::Started, target, host).await,
+        last: LastRun { revision: known, ..describe_this_run(RunOutcome::Started, target, host).await },
         last_applied: None,
         may_split: plan.needs_parts,
     };
@@ -77,6 +83,8 @@ pub async fn deploy(
         Ok(parent) => parent,
         Err(problem) => return failed(problem, written.as_ref()),
     };
+    let run = parent.last.clone().unwrap_or_else(LastRun::none);
+    let revision = managed.keep_revision(plan, &run, settings, patience, target).await;
     let mut applied = write(host, written).await;
     let mut removed = match applied.problems.is_empty() && applied.unready.is_empty() && !applied.interrupted {
         true => {
@@ -122,6 +130,12 @@ pub async fn deploy(
     applied.interrupted |= *host.stop.borrow() && removed.results.contains(&ApplyResult::NotReached);
     let problems: Vec<&Problem> = removed.problems().chain(&applied.problems).chain(&applied.unready).collect();
     let outcome = if problems.is_empty() && !applied.interrupted { RunOutcome::Applied } else { RunOutcome::Failed };
+    let ended_as = match outcome {
+        RunOutcome::Applied => RevisionOutcome::Deployed,
+        _ if applied.interrupted => RevisionOutcome::Interrupted,
+        _ if applied.problems.is_empty() && removed.problems.is_empty() => RevisionOutcome::NotReady,
+        _ => RevisionOutcome::Failed,
+    };
     let mut last = parent.last.clone().unwrap_or_else(LastRun::none);
     (last.time, last.outcome) = (Timestamp::now(), outcome);
     // Everyone who can read the record sees them.
@@ -130,12 +144,18 @@ pub async fn deploy(
         false => text::cut(message, REASON).into_owned(),
     };
     last.reasons = problems.iter().take(5).map(|problem| reason(&problem.message)).collect();
+    let limit = if outcome == RunOutcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
+    // After a failure, the user has waited long enough.
+    let patience = Patience { limit, ..patience };
+    let end = RevisionEnd { time: last.time, outcome: ended_as, reasons: last.reasons.clone() };
+    let EndedRevision { number, previous, notices } = match revision {
+        Some(revision) => revision.end(end, patience, target).await,
+        None => EndedRevision::default(),
+    };
+    last.revision = number;
     let last_applied = if outcome == RunOutcome::Applied { managed.last_applied(plan, &applied) } else { None };
     let content = AppRecordContent { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
-    // After a failure, the user has waited long enough.
-    let limit = if outcome == RunOutcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
-    let patience = Patience { limit, ..patience };
     let mut answer = managed.write_final_record(Some(&parent), content.clone(), patience, target).await;
     if answer.is_err()
         && let Ok(Some(now)) = Parent::read(&managed.app, target).await
@@ -147,7 +167,12 @@ pub async fn deploy(
     if let Err(problem) = answer {
         removed.problems.push(problem);
     }
-    DeployedApp { applied, removed }
+    applied.notices.extend(notices);
+    let is_changed = applied.uids.iter().any(Option::is_some)
+        || !applied.unknown.is_empty()
+        || removed.results.contains(&ApplyResult::Deleted);
+    let previous = previous.filter(|_| is_changed && ended_as != RevisionOutcome::Deployed);
+    DeployedApp { applied, removed, previous }
 }
 
 /// Records that the run has begun, and what it is going to write.

@@ -3,6 +3,7 @@
 mod deploy;
 pub(super) mod foreseen;
 mod record;
+pub(super) mod revision;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,16 +26,17 @@ use gantry_deploy::app::members::{self, AppObject, LiveMembers};
 use gantry_deploy::app::{App, PART_OF, Parent, config_maps, label, versions};
 use gantry_deploy::apply::Applied;
 use gantry_deploy::apply::delete::DeletionResults;
-use gantry_deploy::config::Settings;
+use gantry_deploy::config::{Settings, key};
 use gantry_deploy::plan::removal::{self, Removal, Removals};
 use gantry_deploy::plan::strategy::{self, DeployStrategy};
 use gantry_deploy::plan::{Change, ObjectLookup, Plan};
+use revision::RevisionInput;
 
 use crate::run::before::{self, RecordedApp};
 use crate::run::from_kapp::FromKapp;
 
 pub use deploy::{DeployedApp, deploy, deploy_policy, options, shows_logs, waits};
-pub(super) use record::{describe_this_run, needs_parts};
+pub(super) use record::{delete_revisions, describe_this_run, needs_parts};
 
 /// What to do without a right to find or to delete members.
 const WITHOUT_PRUNING: &str = "deploy without pruning: --prune=no";
@@ -59,6 +61,8 @@ pub struct ManagedApp {
     tool: Option<String>,
     /// A lock that counts for nothing.
     lock: Option<Problem>,
+    /// What is kept of the run; `None` if it writes nothing, or no revisions are kept.
+    revision: Option<RevisionInput>,
 }
 
 /// What the run does with the app.
@@ -79,6 +83,10 @@ pub struct AppBeforeRun {
     pub before: Option<RecordedApp>,
     /// See [`gantry_core::manifest::Input::sum`].
     pub input: String,
+    /// See [`RevisionInput`].
+    pub configs: Vec<String>,
+    /// The revision to go back to.
+    pub rollback_to: Option<u32>,
 }
 
 /// Reads the app that the settings name, and gives the manifests its label.
@@ -104,9 +112,17 @@ pub async fn open(
         return Err(Error::usage(problem.help("deploy without --app, or to a cluster")));
     }
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), target);
-    label::put_label(manifests, &app.id())?;
-    let AppBeforeRun { before, input } = known;
+    let AppBeforeRun { before, input, configs, rollback_to } = known;
     let namespace = settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
+    let is_kept = writes && !deletes && settings.history > 0;
+    let revision = is_kept.then(|| RevisionInput {
+        manifests: manifests.clone(),
+        configs,
+        rollback_to,
+        namespace: namespace.to_owned(),
+        keeps_values: settings.is_on(&key::HISTORY_SECRETS),
+    });
+    label::put_label(manifests, &app.id())?;
     let as_applied = before.as_ref().and_then(|before| before::as_applied(before, manifests, settings, namespace));
     let (known, live) = before.map(|RecordedApp { parent, live }| (parent, live)).unzip();
     let (mut parent, tool) = match (known, flags.take_over_app) {
@@ -182,6 +198,7 @@ pub async fn open(
         kapp,
         tool,
         lock,
+        revision,
     }))
 }
 
@@ -222,7 +239,14 @@ impl ManagedApp {
         if writes_record {
             plan.lookups.extend(self.to_record());
         }
-        let of_members: Vec<_> = self.to_find(settings).chain(self.to_remove(plan)).collect();
+        if plan.is_written() {
+            plan.lookups.extend(self.to_keep_revision(settings));
+        }
+        let (left, missing) = Self::without_values(plan);
+        foreseen.notices.extend(left);
+        foreseen.hindrances.extend(missing);
+        let of_members: Vec<_> =
+            self.to_find(settings).chain(self.to_remove(plan)).chain(self.to_delete_revisions()).collect();
         plan.lookups.extend(of_members);
         foreseen
     }
@@ -447,7 +471,7 @@ impl ManagedApp {
     /// Deletions and releases for which the user lacks a right. Checked before the first write, whichever checks are
     /// enabled.
     pub async fn forbidden(&self, plan: &Plan, target: &Target) -> Vec<Problem> {
-        let rights: Vec<ObjectLookup> = self.to_remove(plan).collect();
+        let rights: Vec<ObjectLookup> = self.to_remove(plan).chain(self.to_delete_revisions()).collect();
         let mut kinds: BTreeMap<(&str, &Resource, Option<&str>), Vec<&ObjectLookup>> = BTreeMap::new();
         for right in &rights {
             kinds.entry((right.verb, &right.resource, right.namespace.as_deref())).or_default().push(right);

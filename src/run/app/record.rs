@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use super::ManagedApp;
 use crate::run::host::Host;
-use gantry_cluster::Target;
 use gantry_cluster::patience::Patience;
+use gantry_cluster::{ListError, Target};
 use gantry_core::finding::{Action, ApplyResult};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Error, Problem, Result};
@@ -19,6 +19,7 @@ use gantry_deploy::app::inventory::{self, Inventory, group_kind};
 use gantry_deploy::app::last_applied::LastApplied;
 use gantry_deploy::app::members::AppObject;
 use gantry_deploy::app::parent::{self, AppRecordContent, LastRun, kinds_and_namespaces};
+use gantry_deploy::app::revisions::Revisions;
 use gantry_deploy::app::{AppMember, Parent, RunOutcome};
 use gantry_deploy::apply::Applied;
 use gantry_deploy::apply::delete::DeletionResults;
@@ -80,6 +81,10 @@ impl ManagedApp {
             content.last = describe_this_run(RunOutcome::Applied, target, host).await;
             content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
             let patience = Patience { limit, stop: &host.stop };
+            content.last.revision = match self.parent.as_ref().filter(|_| !self.deletes) {
+                Some(_) => self.confirm_revision(plan, patience, target).await,
+                None => None,
+            };
             self.write_final_record(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
         }
         match &self.kapp {
@@ -99,6 +104,7 @@ impl ManagedApp {
         match parent {
             // As long as objects carry the label, the record leads to them.
             Some(parent) if self.deletes && content.members.is_empty() && self.labelled_only().next().is_none() => {
+                delete_revisions(parent, target).await?;
                 parent.delete(None, patience, target).await
             }
             _ => match parent::write(&self.app, parent, content, patience, target).await {
@@ -276,6 +282,24 @@ impl ManagedApp {
     }
 }
 
+/// Deletes the revisions of an app. Without the right to list them, there are none, unless the record names one.
+///
+/// # Errors
+/// They cannot be listed or deleted.
+pub(in crate::run) async fn delete_revisions(parent: &Parent, target: &Target) -> std::result::Result<(), Problem> {
+    let names_one = parent.last.as_ref().is_some_and(|last| last.revision.is_some());
+    match Revisions::list(&parent.app, target).await {
+        Ok(all) => all.delete_all(target).await,
+        Err(ListError::Forbidden { .. }) if !names_one => Ok(()),
+        Err(error) => {
+            let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
+            let message =
+                format!("the revisions of the app {} could not be deleted: {}", parent.app.name, problem.message);
+            Err(Problem { message, ..problem })
+        }
+    }
+}
+
 /// The record's entry about this run.
 pub(in crate::run) async fn describe_this_run(outcome: RunOutcome, target: &Target, host: &Host) -> LastRun {
     let user = match target.user().await {
@@ -289,5 +313,6 @@ pub(in crate::run) async fn describe_this_run(outcome: RunOutcome, target: &Targ
         version: env!("CARGO_PKG_VERSION").to_owned(),
         holder: parent::holder(&host.environment),
         reasons: Vec::new(),
+        revision: None,
     }
 }

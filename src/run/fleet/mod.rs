@@ -316,7 +316,8 @@ impl Fleet<'_> {
         let (target, before) = until_interrupted(&stop, opening).await?;
         cluster.server = target.address().map(str::to_owned);
         let baseline = self.run.baselines.as_ref().map(|all| all.for_cluster(&cluster.name));
-        let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref() };
+        let context = self.releases.is_empty().then(|| self.names[index].as_str());
+        let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref(), context };
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
         on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use super::goal::Goal;
 use crate::cli::FlowArgs;
 use crate::run::baseline::{self, Baselines};
+use crate::run::history::{ReadRevision, read_revision};
 use crate::run::host::Host;
+use crate::run::interrupt::until_interrupted;
 use crate::run::output::Output;
 use crate::run::prepare::{LastDeployInput, loader, overrides, read_files, read_input};
 use gantry_core::finding::Mode;
@@ -15,7 +17,7 @@ use gantry_core::manifest::{Input, LoadedManifests};
 use gantry_core::options::{Prune, TargetSpec, Waves};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::ui::progress::ProgressDisplay;
-use gantry_deploy::config::{CheckConfig, Loader, SelectedCheck, Settings, key};
+use gantry_deploy::config::{CheckConfig, Loader, Overrides, SelectedCheck, Settings, key};
 use gantry_deploy::plan::strategy;
 use gantry_olm::content;
 use gantry_preflight::custom::{self, ProgramEnvironment};
@@ -40,6 +42,8 @@ pub struct ConfiguredRun<'a> {
     /// See [`Input::sum`]; empty without an app.
     pub(super) sum: String,
     pub progress: ProgressDisplay,
+    /// The revision whose manifests these are.
+    pub revision: Option<u32>,
     /// Proofs that the clusters of a run on several share.
     pub known: Option<Arc<ProofCache>>,
 }
@@ -94,11 +98,20 @@ pub async fn prepare<'a>(
 ) -> Result<(ConfiguredRun<'a>, Input)> {
     let deploy = goal.deploy();
     let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
-    let input = read_input(&args.input.files, &render, host).await?;
+    let (input, revision) = match goal.revision() {
+        None => (read_input(&args.input.files, &render, host).await?, None),
+        Some(wanted) => {
+            let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
+            let settings = loader.load([], &registry::known())?.settings;
+            let reading = Box::pin(read_revision(&settings, wanted));
+            let ReadRevision { number, input } = until_interrupted(&host.stop.clone(), reading).await?;
+            (input, Some(number))
+        }
+    };
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
     let (mut settings, mut enabled, input, loader) = configure(args, writes, input, host, output, report)?;
     let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
-    if matches!(goal, Goal::Diff) && args.input.preflight.is_empty() {
+    if matches!(goal, Goal::Diff(_)) && args.input.preflight.is_empty() {
         enabled.clear();
         settings.without_crd_safety = None;
     }
@@ -125,10 +138,25 @@ pub async fn prepare<'a>(
             baselines,
             sum,
             progress,
+            revision,
             known: None,
         },
         input,
     ))
+}
+
+/// The settings from flags.
+fn overrides_of_flow(args: &FlowArgs) -> Overrides {
+    overrides(&args.input)
+        .with_made(&args.settings)
+        .with(&key::AS_USER, &args.identity.user)
+        .with(&key::AS_GROUPS, &args.identity.groups)
+        .with(&key::APP, &args.app.name)
+        .with(&key::APP_NAMESPACE, &args.app.namespace)
+        .with(&key::PRUNE, &args.app.prune.map(Prune::from))
+        .with(&key::PRUNE_MAX, &args.app.prune_max)
+        .with(&key::OUTPUT, &args.output.specs)
+        .with(&key::COLOR, &args.output.color)
 }
 
 /// Reads the configuration, including the Config documents among the manifests.
@@ -140,17 +168,7 @@ fn configure(
     output: &mut Output,
     report: &mut Report,
 ) -> Result<(Settings, Vec<Enabled>, Input, Loader)> {
-    let overrides = overrides(&args.input)
-        .with_made(&args.settings)
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups)
-        .with(&key::APP, &args.app.name)
-        .with(&key::APP_NAMESPACE, &args.app.namespace)
-        .with(&key::PRUNE, &args.app.prune.map(Prune::from))
-        .with(&key::PRUNE_MAX, &args.app.prune_max)
-        .with(&key::OUTPUT, &args.output.specs)
-        .with(&key::COLOR, &args.output.color);
-    let loader = Loader { overrides, ..loader(&args.input.config, host) };
+    let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.is_on(&key::REDACT), host)?;

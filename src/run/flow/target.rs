@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::configured::ConfiguredRun;
 use super::gate;
-use crate::run::app::{self, DeployedApp};
+use crate::run::app::{self, DeployedApp, revision};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until_interrupted;
@@ -32,6 +32,8 @@ pub struct OpenedTarget<'a> {
     pub ahead: Prefetch,
     pub before: Option<RecordedApp>,
     pub baseline: Option<&'a Baseline>,
+    /// Its context, if it is one of several clusters.
+    pub context: Option<&'a str>,
 }
 
 /// Runs on one target, from the manifests to the end. `on_plan` gets the plan as soon as it is built.
@@ -46,7 +48,7 @@ pub async fn on_target(
 ) -> Result<Exit> {
     let ConfiguredRun { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
-    let OpenedTarget { target, ahead, before, baseline } = at;
+    let OpenedTarget { target, ahead, before, baseline, context } = at;
     let stop = host.stop.clone();
     if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
         let problem =
@@ -65,7 +67,8 @@ pub async fn on_target(
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !confirmed;
     let use_of = app::Use { writes, asks: writes && is_asked, confirmed, deletes };
     // Boxed, because the future is large and the caller's thread may have little stack.
-    let before = app::AppBeforeRun { before, input: sum.clone() };
+    let configs = revision::texts_of(&loaded.configs);
+    let before = app::AppBeforeRun { before, input: sum.clone(), configs, rollback_to: run.revision };
     let opened = Box::pin(app::open(settings, &args.app, &mut loaded.manifests, &target, use_of, before));
     let managed = until_interrupted(&stop, opened).await?;
     if deletes && writes && !confirmed {
@@ -148,14 +151,19 @@ pub async fn on_target(
     }
     // Without a terminal there is no question: the checks decide.
     if is_asked {
-        write::confirm(host, &write::question(report, &target)).await?;
+        let question = write::question(report, &target);
+        let question = match run.revision {
+            Some(number) => format!("Roll back to revision {number}: {}", decapitalised(&question)),
+            None => question,
+        };
+        write::confirm(host, &question).await?;
     }
 
-    let DeployedApp { applied, removed } = match &managed {
+    let DeployedApp { applied, removed, previous } = match &managed {
         None => {
             let options = app::options(settings, None, &report.extensions);
             let applied = Box::pin(write::write(&plan, &target, options, progress, host)).await;
-            DeployedApp { applied, removed: DeletionResults::default() }
+            DeployedApp { applied, removed: DeletionResults::default(), previous: None }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
@@ -174,11 +182,24 @@ pub async fn on_target(
         report.changes[*index].action = if managed.is_some() { Action::Adopt } else { Action::Update };
     }
     report.waits = waits(&applied, settings.is_on(&key::REDACT));
+    if let (Some(previous), Some(managed)) = (previous, &managed) {
+        let command = revision::rollback_command(args, &managed.app, previous, context);
+        let message = format!("revision {previous} of the app {} was deployed before", managed.app.name);
+        output.add_notices(host, &[Problem::new(message).help(format!("to go back to it: {command}"))], report);
+    }
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.is_on(&key::REDACT));
     report.outcome = outcome;
     report.errors.extend(errors);
     report.update_summary();
     Ok(exit)
+}
+
+/// The sentence within another one.
+fn decapitalised(sentence: &str) -> String {
+    let (first, rest) = sentence.split_at(sentence.len().min(1));
+    // DELETE stays as it is.
+    let is_word = !rest.starts_with(char::is_uppercase);
+    if is_word { format!("{}{rest}", first.to_lowercase()) } else { sentence.to_owned() }
 }
 
 /// What was awaited, as entries of the report.

@@ -36,7 +36,9 @@ impl TwoNamespaces {
             let verbs: Vec<&str> = ALL.into_iter().filter(|one| *one != without).collect();
             let api = "rbac.authorization.k8s.io";
             let metadata = json!({"name": user, "namespace": shop.bed.names.namespace});
-            let rules = [json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs})];
+            // Revisions are kept in Secrets.
+            let rules = [("configmaps", verbs), ("secrets", ALL.to_vec())]
+                .map(|(resource, verbs)| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs}));
             let role = json!({"apiVersion": format!("{api}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
             let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "RoleBinding", "metadata": metadata,
                 "roleRef": {"apiGroup": api, "kind": "Role", "name": user},

@@ -15,6 +15,7 @@ pub mod members;
 mod not_recorded;
 pub mod parent;
 pub mod parts;
+pub mod revisions;
 mod unserved;
 pub mod versions;
 

@@ -233,6 +233,8 @@ mod tests {
             "--wait-timeout=1m",
             "--wait-resource-timeout=1m",
             "--field-manager=f",
+            "--history=7",
+            "--history-secrets=false",
             "--kube-version=1.28,1.30",
         ]);
         let flags = Overrides::default()
@@ -261,6 +263,7 @@ mod tests {
         let output = reading.layers[0].values["output"].as_array().unwrap();
         assert_eq!(output[1].as_str(), Some("json=a,b.json"), "a comma in a file name is part of it");
         assert_eq!(reading.layers[0].values["wait"].as_str(), Some("crds"));
+        assert_eq!(reading.layers[0].values["historySecrets"].to_bool(), Some(false));
         assert_eq!(reading.layers[0].values["takeOwnership"].as_array().unwrap()[0].as_str(), Some("*"));
         let not_given = Overrides::default().with(&table::WARN_ONLY, &false).with(&table::APP, &None::<String>);
         assert!(not_given.layer().layers[0].values.is_empty());

@@ -20,6 +20,11 @@ impl SettingFlags {
         self
     }
 
+    /// The text of a row, if its flag was given.
+    pub fn text(&self, key: &ConfigKey) -> Option<&str> {
+        self.0.get(key.path)?.as_str()
+    }
+
     /// The values, by the path of their key.
     pub(super) fn values(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.0.iter().map(|(path, value)| (*path, value))
@@ -51,6 +56,11 @@ impl Args for SettingFlags {
                     .require_equals(true)
                     .default_missing_value("true")
                     .value_parser(value_parser!(WaitPolicy)),
+                SettingKind::Toggle => arg
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("true")
+                    .value_parser(value_parser!(bool)),
                 SettingKind::Patterns => arg
                     .num_args(0..=1)
                     .require_equals(true)
@@ -72,6 +82,7 @@ impl FromArgMatches for SettingFlags {
         let given = made_flags().filter_map(|(key, _, _)| {
             let value = match key.kind {
                 SettingKind::Bool => matches.get_flag(key.path).then(|| true.into()),
+                SettingKind::Toggle => matches.get_one::<bool>(key.path).map(|is_on| (*is_on).into()),
                 SettingKind::Wait => matches.get_one::<WaitPolicy>(key.path).copied().map(wait_value),
                 SettingKind::Patterns => {
                     let items = matches.get_many::<String>(key.path)?;

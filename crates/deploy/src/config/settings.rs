@@ -64,6 +64,8 @@ pub struct Settings {
     pub prune: Option<Prune>,
     /// `None` for no limit.
     pub prune_max: Option<PruneMax>,
+    /// How many revisions of the app are kept.
+    pub history: u32,
     /// What a deploy waits for.
     pub wait: WaitPolicy,
     /// The program that renders the manifests.
@@ -142,6 +144,10 @@ impl Settings {
             app_namespace: values.text(&table::APP_NAMESPACE),
             prune: values.parsed(&table::PRUNE, keys::prune)?,
             prune_max: values.parsed(&table::PRUNE_MAX, |text| Ok(text.parse::<PruneMax>()?))?,
+            history: match values.value(&table::HISTORY) {
+                Some(history) => keys::count(&history).map_err(|why| values.invalid_value(&table::HISTORY, &why))?,
+                None => 0,
+            },
             wait: match values.value(&table::WAIT) {
                 Some(wait) => keys::wait(&wait).map_err(|why| values.invalid_value(&table::WAIT, &why))?,
                 None => by_default,

@@ -11,6 +11,7 @@
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
 
+mod export;
 mod items;
 
 use std::borrow::Cow;
@@ -76,6 +77,9 @@ pub fn compare(
     crd: Option<&CrdSides>,
     facts: &ComparisonContext<'_>,
 ) -> ObjectComparison {
+    if export::is_current(desired, live, facts.built_in) {
+        return Unchanged;
+    }
     // Most objects that change were last written by another manager, which shows without parsing the whole object.
     let entry = match record_of(live, object, facts.field_manager) {
         OwnManagerEntry::Ours(index) => Some(index),

@@ -68,6 +68,9 @@ pub struct LastRun {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// The revision with its manifests, if there is one. A run that has not ended does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
 }
 
 impl LastRun {
@@ -80,6 +83,7 @@ impl LastRun {
             version: String::new(),
             holder: String::new(),
             reasons: Vec::new(),
+            revision: None,
         }
     }
 }
@@ -197,7 +201,7 @@ mod tests {
 
     pub fn last(outcome: RunOutcome, holder: String) -> LastRun {
         let time = "2026-01-01T00:00:00Z".parse().unwrap();
-        LastRun { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new() }
+        LastRun { time, outcome, user: "ann".into(), version: "v1".into(), holder, reasons: Vec::new(), revision: None }
     }
 
     pub fn parent(last: LastRun) -> Parent {

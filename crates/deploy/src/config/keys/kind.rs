@@ -25,6 +25,10 @@ use gantry_k8s_cel::{InvalidRelease, KubernetesRelease};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     Bool,
+    /// A boolean that is true by default, so that its flag names the value.
+    Toggle,
+    /// A small number.
+    Count,
     /// What a deploy waits for: a boolean or a word.
     Wait,
     /// A non-empty string.
@@ -77,11 +81,12 @@ impl SettingKind {
     /// Parses the text of a variable or a default.
     pub(in crate::config) fn read_text(self, text: &str) -> Result<serde_json::Value, String> {
         let value = match self {
-            SettingKind::Bool => match text {
+            SettingKind::Bool | SettingKind::Toggle => match text {
                 "true" | "1" => true.into(),
                 "false" | "0" => false.into(),
                 _ => return Err(format!("{text:?} is not true or false")),
             },
+            SettingKind::Count => count(&text.into())?.into(),
             SettingKind::Wait => wait_value(text.parse()?),
             SettingKind::Outputs | SettingKind::Patterns | SettingKind::Groups => {
                 text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
@@ -95,7 +100,10 @@ impl SettingKind {
     /// Checks that `value` is valid for this key. The error says why it is not.
     pub(in crate::config) fn check(self, value: &serde_json::Value) -> Result<(), String> {
         match self {
-            SettingKind::Bool => value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false")),
+            SettingKind::Bool | SettingKind::Toggle => {
+                value.as_bool().map(drop).ok_or_else(|| format!("{value} is not true or false"))
+            }
+            SettingKind::Count => count(value).map(drop),
             SettingKind::Wait => wait(value).map(drop),
             SettingKind::Releases => releases(value).map(drop),
             SettingKind::Rules
@@ -127,7 +135,8 @@ impl SettingKind {
     pub(in crate::config) fn schema(self, key: &ConfigKey, generator: &mut SchemaGenerator) -> Value {
         let text = |rules: Value| extend_schema(json!({"type": ["string", "null"]}), rules);
         match self {
-            SettingKind::Bool => json!({"type": ["boolean", "null"]}),
+            SettingKind::Bool | SettingKind::Toggle => json!({"type": ["boolean", "null"]}),
+            SettingKind::Count => json!({"type": ["integer", "null"], "minimum": 0, "maximum": MOST_COUNTED}),
             SettingKind::Wait => json!({"enum": [true, WaitPolicy::Crds.name(), false]}),
             SettingKind::Text | SettingKind::User | SettingKind::File => text(json!({"minLength": 1})),
             SettingKind::FieldManager => text(json!({"minLength": 1, "maxLength": MAX_FIELD_MANAGER})),
@@ -230,6 +239,17 @@ fn check_preset(text: &str) -> Result<(), String> {
     }
 }
 
+/// Parses a number: as a file writes it, or as the text of a flag.
+pub(in crate::config) fn count(value: &Value) -> Result<u32, String> {
+    let number = match value {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_u64(),
+    };
+    let most = u64::from(MOST_COUNTED);
+    let wrong = || format!("{value} is not a number from 0 to {most}");
+    number.filter(|number| *number <= most).and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong)
+}
+
 /// When to prune.
 pub(in crate::config) fn prune(text: &str) -> Result<Prune, String> {
     <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
@@ -319,6 +339,9 @@ pub(in crate::config) fn check_namespace(text: &str) -> Result<(), String> {
 /// The longest name of a field manager, in characters.
 /// <https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers>
 const MAX_FIELD_MANAGER: usize = 128;
+
+/// The largest value of a number.
+const MOST_COUNTED: u32 = 100;
 
 /// The pattern of releases such as 1.30, which can have a patch version.
 const RELEASE: &str = r"v?[0-9]+\.[0-9]+(\.[0-9].*)?";

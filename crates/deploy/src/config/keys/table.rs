@@ -3,9 +3,9 @@
 use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
-    AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Duration, FieldManager, File, Groups, Labels,
-    Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, UnjudgedChange, User, Wait,
-    Waivers,
+    AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FieldManager, File, Groups, Labels,
+    Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle, UnjudgedChange, User,
+    Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -88,6 +88,11 @@ config_keys! {
     PRUNE = key("prune", Prune, Files).flag("--prune");
     /// The maximum number or share of members that one deploy deletes: 20, 50%.
     PRUNE_MAX = key("pruneMax", PruneMax, Files).flag("--prune-max").weakens("another number of objects may be deleted at once");
+    /// How many revisions of an app are kept, to go back to one of them: gantry rollback. 0 keeps none.
+    HISTORY = key("history", Count, Files).default("5").makes_flag("--history", "N", "How many revisions of the app to keep for gantry rollback; 0 keeps none [default: 5]");
+    /// Whether revisions keep the values of the Secrets in the manifests. Without them, a rollback leaves these Secrets
+    /// as they are.
+    HISTORY_SECRETS = key("historySecrets", Toggle, Files).default("true").makes_flag("--history-secrets", "true|false", "Whether revisions keep the values of Secrets; otherwise a rollback leaves Secrets as they are [default: true]");
     /// What a deploy waits for: true (until the objects it wrote are ready), crds (until its CRDs are served) or false
     /// (only for CRDs whose objects it writes). The default is true for a deploy of an app, and crds otherwise.
     WAIT = key("wait", Wait, Files).makes_flag("--wait", "true|crds|false", "Wait until the written objects are ready; exit code 5 if they are not [default: true with --app, else crds]");

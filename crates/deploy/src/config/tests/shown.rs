@@ -29,6 +29,8 @@ fn shown_settings_can_be_loaded_with_the_same_meaning() {
     target: kube                     # default
     fieldManager: gantry             # default
     forceConflicts: false            # default
+    history: 5                       # default
+    historySecrets: true             # default
     logs: false                      # default
     ignoreFailingApiServices: false  # default
     keepGoing: false                 # default

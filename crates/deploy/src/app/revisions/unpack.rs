@@ -1,0 +1,111 @@
+//! Reads the text of a revision. Whoever can write Secrets in the namespace can have written it, so what is read is
+//! limited.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use super::manifests::sum;
+use super::{DATA, MOST, MOST_PARTS, MOST_UNPACKED, NUMBER, OF, Revision, part_name, secrets};
+use crate::app::App;
+use gantry_cluster::{ListRequest, Target};
+use gantry_core::problem::Problem;
+
+/// A few Secrets that are as large as they can be.
+const PAGE: u32 = 4;
+/// The most characters of base64 in a part.
+const MOST_ENCODED: usize = MOST / 3 * 4 + 4;
+
+#[derive(Deserialize)]
+struct SecretText {
+    metadata: SecretName,
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Deserialize)]
+struct SecretName {
+    name: String,
+}
+
+/// The manifests of a revision, as one text of YAML documents.
+///
+/// # Errors
+/// The server does not answer; a part is missing or damaged.
+pub async fn read_manifests(app: &App, revision: &Revision, target: &Target) -> Result<String, Problem> {
+    let number = revision.number;
+    let damaged = |why: String| {
+        let message = format!("revision {number} of the app {} is damaged: {why}", app.name);
+        Problem::new(message).help("go back to another one: gantry history lists them; or deploy its manifests again")
+    };
+    let head = revision.head.as_ref().map_err(|why| damaged(why.clone()))?;
+    if head.parts == 0 || head.parts > MOST_PARTS {
+        return Err(damaged(format!("its head names {} parts, and a revision has 1 to {MOST_PARTS}", head.parts)));
+    }
+    let (resource, selector) = (Arc::new(secrets()), format!("{OF}={},{NUMBER}={number}", app.id()));
+    let request = ListRequest {
+        namespace: Some(&app.namespace),
+        label_selector: Some(&selector),
+        ..ListRequest::new(&resource, PAGE)
+    };
+    let name = &revision.secrets[0].object.name;
+    let names: Vec<String> =
+        (1..=head.parts).map(|part| if part == 1 { name.clone() } else { part_name(name, part) }).collect();
+    // Others are not kept in memory.
+    let gather = |parts: &mut BTreeMap<usize, String>, json: &str| {
+        let Ok(SecretText { metadata, data }) = serde_json::from_str(json) else { return };
+        let Some(index) = names.iter().position(|name| *name == metadata.name) else { return };
+        let text = data.and_then(|mut data| data.remove(DATA)).filter(|text| text.len() <= MOST_ENCODED);
+        parts.extend(text.map(|text| (index, text)));
+    };
+    let parts = target.list(&request).gather(gather).await.map_err(|error| {
+        error.problem().cloned().unwrap_or_else(|| Problem::new("the list of revisions kept expiring"))
+    })?;
+    if let Some(missing) = (0..names.len()).find(|index| !parts.contains_key(index)) {
+        return Err(damaged(format!("data.{DATA} of secret/{} is missing or too large", names[missing])));
+    }
+    unpack(parts.into_values(), &head.sum, MOST_UNPACKED).map_err(damaged)
+}
+
+/// The text in these parts. The error says why there is none.
+fn unpack(parts: impl Iterator<Item = String>, expected: &str, most: u64) -> Result<String, String> {
+    let mut packed = Vec::new();
+    for part in parts {
+        packed.extend(STANDARD.decode(part.as_bytes()).map_err(|_| format!("data.{DATA} is not base64"))?);
+    }
+    let mut unpacked = Vec::new();
+    let read = GzDecoder::new(&packed[..]).take(most + 1).read_to_end(&mut unpacked);
+    read.map_err(|_| "its manifests cannot be unpacked".to_owned())?;
+    if unpacked.len() as u64 > most {
+        return Err(format!("its manifests unpack to more than {} MiB", most >> 20));
+    }
+    if sum(&unpacked) != expected {
+        return Err("its manifests are not those that gantry wrote".to_owned());
+    }
+    String::from_utf8(unpacked).map_err(|_| "its manifests are not UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keep::pack;
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_unpacked_and_nothing_else() {
+        let text = "a: 1\n".repeat(1000);
+        let packed: Vec<String> = pack(&text, 8).iter().map(|part| STANDARD.encode(part)).collect();
+        assert!(packed.len() > 1);
+        let (whole, right) = (|| packed.clone().into_iter(), sum(text.as_bytes()));
+        let most = text.len() as u64;
+        assert_eq!(unpack(whole(), &right, most).as_deref(), Ok(&*text));
+        assert_eq!(unpack(whole(), "x", most).unwrap_err(), "its manifests are not those that gantry wrote");
+        assert_eq!(unpack(whole(), &right, most - 1).unwrap_err(), "its manifests unpack to more than 0 MiB");
+        assert_eq!(unpack(whole().skip(1), &right, most).unwrap_err(), "its manifests cannot be unpacked");
+        assert_eq!(unpack(["?".to_owned()].into_iter(), &right, most).unwrap_err(), "data.manifests is not base64");
+    }
+}

@@ -1,0 +1,251 @@
+//! The revision of a deploy: what is kept of it, and the command that goes back to an earlier one.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::ManagedApp;
+use crate::cli::FlowArgs;
+use gantry_cluster::Target;
+use gantry_cluster::patience::Patience;
+use gantry_core::finding::Action;
+use gantry_core::manifest::{ConfigDocument, Manifest};
+use gantry_core::problem::Problem;
+use gantry_deploy::app::App;
+use gantry_deploy::app::parent::LastRun;
+use gantry_deploy::app::revisions::{
+    self, ChangedObjects, KeptRevision, NOT_KEPT, RevisionChanges, RevisionEnd, RevisionHead, RevisionOutcome,
+    RevisionText, Revisions,
+};
+use gantry_deploy::config::{Settings, key};
+use gantry_deploy::plan::{Change, ObjectLookup, Plan};
+
+/// What to do without a right to keep revisions.
+const WITHOUT_REVISIONS: &str = "deploy without keeping revisions: --history=0";
+
+/// The manifests of a run whose revision is kept, before they get the label of the app.
+pub struct RevisionInput {
+    pub manifests: Vec<Manifest>,
+    /// The documents that configure gantry.
+    pub configs: Vec<String>,
+    /// The revision whose manifests these are, in a rollback.
+    pub rollback_to: Option<u32>,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+    /// Whether the values of Secrets are kept.
+    pub keeps_values: bool,
+}
+
+/// The texts of configuration among the manifests.
+pub fn texts_of(configs: &[ConfigDocument]) -> Vec<String> {
+    let text = |config: &ConfigDocument| {
+        let origin = &config.origin;
+        origin.source.text().get(origin.bytes.clone()).unwrap_or_default().to_owned()
+    };
+    configs.iter().map(text).collect()
+}
+
+impl RevisionInput {
+    fn text(&self, plan: &Plan) -> RevisionText {
+        let namespaced: BTreeSet<(String, String)> = plan
+            .changes
+            .iter()
+            .filter(|change| change.resource.namespaced)
+            .map(|change| (change.desired.object.group().to_owned(), change.desired.object.kind.clone()))
+            .collect();
+        RevisionText::new(&self.manifests, &namespaced, &self.namespace, &self.configs, self.keeps_values)
+    }
+}
+
+/// The revision of a deploy while it runs.
+pub struct RunningRevision {
+    kept: Option<KeptRevision>,
+    /// If it is not kept, the others.
+    others: Revisions,
+    limit: u32,
+    pub notices: Vec<Problem>,
+}
+
+/// What is known of the revisions after a deploy.
+#[derive(Default)]
+pub struct EndedRevision {
+    /// The number of the revision of the deploy, if it is kept.
+    pub number: Option<u32>,
+    /// The revision to go back to.
+    pub previous: Option<u32>,
+    pub notices: Vec<Problem>,
+}
+
+impl ManagedApp {
+    /// Keeps the manifests of the run, before it writes the first object. Without the rights, it goes on without.
+    pub(super) async fn keep_revision(
+        &self,
+        plan: &Plan,
+        run: &LastRun,
+        settings: &Settings,
+        patience: Patience<'_>,
+        target: &Target,
+    ) -> Option<RunningRevision> {
+        let input = self.revision.as_ref()?;
+        let head = RevisionHead {
+            time: run.time,
+            user: run.user.clone(),
+            version: run.version.clone(),
+            parts: 0,
+            sum: String::new(),
+            rollback_to: input.rollback_to,
+            changes: changes(plan),
+        };
+        let limit = settings.history;
+        // A webhook that does not answer must not hold up the deploy, which may be what repairs it.
+        let patience = Patience::none(patience.stop);
+        match revisions::keep(&self.app, head, &input.text(plan), patience, target).await {
+            Ok(kept) => {
+                let (others, notices) = (Revisions::default(), Vec::new());
+                Some(RunningRevision { kept: Some(kept), others, limit, notices })
+            }
+            Err(not_kept) => {
+                let message = format!(
+                    "this deploy is not kept as a revision of the app {}: {}",
+                    self.app.name, not_kept.problem.message
+                );
+                let help = match not_kept.problem.needs_right {
+                    true => missing_rights(&self.app),
+                    false => {
+                        let help = not_kept.problem.help.as_ref().map(|help| format!("{help}; ")).unwrap_or_default();
+                        format!("{help}without revisions: --history=0")
+                    }
+                };
+                let notices = vec![Problem { message, help: Some(help), ..not_kept.problem }];
+                Some(RunningRevision { kept: None, others: not_kept.all, limit, notices })
+            }
+        }
+    }
+
+    /// Brings the outcome of a revision up to date where a deploy has nothing to do: an earlier run with the same
+    /// manifests ended before all was ready. Returns the number of the revision that is deployed.
+    pub(super) async fn confirm_revision(&self, plan: &Plan, patience: Patience<'_>, target: &Target) -> Option<u32> {
+        let input = self.revision.as_ref()?;
+        let all = Revisions::list(&self.app, target).await.ok()?;
+        let same = all.with_sum(&input.text(plan).sum())?;
+        if !same.is_deployed() {
+            let end = RevisionEnd { time: Timestamp::now(), outcome: RevisionOutcome::Deployed, reasons: Vec::new() };
+            // The record of the app says the same.
+            let _ = same.end(&end, patience, target).await;
+        }
+        Some(same.number)
+    }
+
+    /// The requests that delete the revisions together with the app, if the record says that there are some.
+    pub(super) fn to_delete_revisions(&self) -> impl Iterator<Item = ObjectLookup> {
+        let last = self.parent.as_ref().and_then(|parent| parent.last.as_ref());
+        let has_some = self.deletes && last.is_some_and(|last| last.revision.is_some());
+        let verbs = if has_some { &["list", "delete"][..] } else { &[] };
+        verbs.iter().map(|verb| self.of_revisions(verb, None))
+    }
+
+    fn of_revisions(&self, verb: &'static str, otherwise: Option<&'static str>) -> ObjectLookup {
+        let object = std::sync::Arc::new(revisions::any_secret(&self.app));
+        let namespace = object.namespace.clone();
+        ObjectLookup { object, resource: revisions::secrets(), namespace, name: None, verb, otherwise }
+    }
+
+    /// The requests that keep the revision of a deploy.
+    pub(super) fn to_keep_revision(&self, settings: &Settings) -> impl Iterator<Item = ObjectLookup> {
+        let verbs = if settings.history > 0 && !self.deletes { &revisions::VERBS[..] } else { &[] };
+        verbs.iter().map(|verb| self.of_revisions(verb, Some(WITHOUT_REVISIONS)))
+    }
+
+    /// The Secrets whose values the revision does not have: notices about those that stay as they are, and why nothing
+    /// can be written if one is missing.
+    pub(super) fn without_values(plan: &Plan) -> (Option<Problem>, Option<Problem>) {
+        let is_without = |change: &&Change| {
+            change.desired.object.is_secret()
+                && change.desired.metadata_may_contain(&[NOT_KEPT])
+                && change.desired.raw.value()["metadata"]["annotations"].get(NOT_KEPT).is_some()
+        };
+        let (missing, left): (Vec<&Change>, Vec<&Change>) =
+            plan.changes.iter().filter(is_without).partition(|change| change.action == Action::Create);
+        let objects = |changes: &[&Change]| {
+            super::foreseen::listed(changes.iter().map(|change| &*change.desired.object), |objects, is_one| {
+                format!("{objects}: the revision does not keep {} values", if is_one { "its" } else { "their" })
+            })
+        };
+        let left = objects(&left).map(|problem| {
+            let message = format!("{}, so what is live stays as it is", problem.message);
+            Problem { message, ..problem }.help("revisions keep them from the next deploy with --history-secrets on")
+        });
+        let missing = objects(&missing).map(|problem| {
+            let message = format!("{}, and nothing is live", problem.message);
+            Problem { message, ..problem }.help("create it first, with its values, and run the same command again")
+        });
+        (left, missing)
+    }
+}
+
+impl RunningRevision {
+    /// Records how the deploy ended.
+    pub async fn end(self, end: RevisionEnd, patience: Patience<'_>, target: &Target) -> EndedRevision {
+        let RunningRevision { kept, others, limit, mut notices } = self;
+        let number = kept.as_ref().map(|kept| kept.number);
+        let all = match kept {
+            None => others,
+            Some(kept) => {
+                let (all, problems) = kept.end(end, limit, patience, target).await;
+                notices.extend(problems);
+                all
+            }
+        };
+        EndedRevision { number, previous: all.previous(number).map(|revision| revision.number), notices }
+    }
+}
+
+fn missing_rights(App { namespace, .. }: &App) -> String {
+    let verbs = revisions::VERBS.map(|verb| format!("{verb:?}")).join(", ");
+    format!(
+        "grant the rule {{apiGroups: [\"\"], resources: [secrets], verbs: [{verbs}]}} in namespace {namespace} (gantry \
+         permissions prints the whole role), or {WITHOUT_REVISIONS}"
+    )
+}
+
+/// What a plan changes.
+fn changes(plan: &Plan) -> RevisionChanges {
+    let with = |actions: &[Action]| {
+        let written = plan.changes.iter().filter(|change| change.is_written() && actions.contains(&change.action));
+        ChangedObjects::new(written.map(|change| &*change.desired.object))
+    };
+    let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+    RevisionChanges {
+        created: with(&[Action::Create]),
+        updated: with(&[Action::Update, Action::Adopt, Action::Replace]),
+        deleted: ChangedObjects::new(deleted.map(|removal| &*removal.object)),
+    }
+}
+
+/// The command that goes back to a revision, with the flags by which this run found its app. `context`: the cluster, if
+/// the run is on several.
+pub fn rollback_command(args: &FlowArgs, app: &App, revision: u32, context: Option<&str>) -> String {
+    let kubeconfig = &args.input.target.kubeconfig;
+    let mut words = vec!["gantry".to_owned(), "rollback".to_owned(), revision.to_string()];
+    let mut flag = |name: &str, value: Option<&str>| {
+        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value.to_owned()]));
+    };
+    flag("-a", Some(&app.name));
+    flag("-n", args.input.target.namespace.as_deref());
+    let of_record = args.input.target.namespace.as_deref().filter(|namespace| *namespace != app.namespace);
+    flag("--app-namespace", of_record.map(|_| &*app.namespace).or(args.app.namespace.as_deref()));
+    flag("--context", context.or(kubeconfig.context.as_deref()));
+    flag("--kubeconfig", kubeconfig.file.as_deref().and_then(|file| file.to_str()));
+    flag("--as", args.identity.user.as_deref());
+    args.identity.groups.iter().for_each(|group| flag("--as-group", Some(group)));
+    args.input.config.config_files.iter().for_each(|file| flag("-c", file.to_str()));
+    flag("--field-manager", args.settings.text(&key::FIELD_MANAGER));
+    if let Some(prune) = args.app.prune.filter(|prune| *prune != gantry_core::options::PruneFlag::Kapp) {
+        flag(
+            "--prune",
+            clap::ValueEnum::to_possible_value(&prune).as_ref().map(clap::builder::PossibleValue::get_name),
+        );
+    }
+    let quoted = words.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.into(), |word| word.into_owned()));
+    quoted.collect::<Vec<String>>().join(" ")
+}
