@@ -100,3 +100,23 @@ fn is_fresh(page: &str, folder: &str) -> Vec<String> {
     }
     session.ran
 }
+
+#[test]
+fn only_what_is_left_out_may_be_anything() {
+    let page = "  ```console\n  $ one\n  first\n  …\n  last …!\n  $ two\n  ```\ntext\n";
+    let commands: Vec<_> = pieces(page)
+        .into_iter()
+        .filter_map(|piece| if let Piece::Command(shown) = piece { Some(shown) } else { None })
+        .collect();
+    let [one, two] = &commands[..] else { panic!("{} commands", commands.len()) };
+    for output in ["first\nlast !\n", "first\na\n\nb\nlast of all!\n"] {
+        assert!(one.is_output(output), "{output}");
+        assert_eq!(one.with_output(&one.output.join("\n")), "  $ one\n  first\n  …\n  last …!\n");
+    }
+    for output in
+        ["", "first\n", "a\nfirst\nlast !\n", "first\nlast of all\n", "first\nlast !\nb\n", "first\nat last !\n"]
+    {
+        assert!(!one.is_output(output), "{output}");
+    }
+    assert!(two.is_output("") && !two.is_output("a\n"));
+}
