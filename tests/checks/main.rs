@@ -22,6 +22,7 @@ mod default_checks;
 mod deletions;
 mod evidence;
 mod fleet;
+mod guide;
 mod managed_fields;
 mod managed_fields_asked;
 mod objects;

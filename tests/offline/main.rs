@@ -4,6 +4,10 @@
 #[path = "../support/sentences.rs"]
 #[allow(dead_code)]
 mod sentences;
+#[path = "../support/transcript.rs"]
+#[allow(dead_code)]
+#[cfg(unix)]
+mod transcript;
 
 mod baseline;
 mod changed_lines;

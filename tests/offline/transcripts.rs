@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::transcript::{Piece, pieces};
+
 /// A folder in which commands are run one after another.
 struct Session {
     folder: TempDir,
@@ -62,27 +64,12 @@ fn copy(from: &Path, to: &Path) {
 
 /// The page with the current output of its commands.
 fn renewed(page: &str, session: &mut Session) -> String {
-    let mut fresh = String::new();
-    // The line that ends the current block, and whether the line is below a command.
-    let (mut block, mut in_output) = (None, false);
-    for line in page.lines() {
-        match block {
-            None if line.starts_with("```") => block = Some(line.trim_end_matches(|c| c != '`')),
-            Some(end) if line == end => (block, in_output) = (None, false),
-            _ => {}
-        }
-        let command = line.strip_prefix("$ ").filter(|_| block.is_some());
-        if command.is_none() && in_output {
-            continue;
-        }
-        fresh.push_str(line);
-        fresh.push('\n');
-        if let Some(command) = command {
-            fresh.push_str(&session.run(command));
-            in_output = true;
-        }
-    }
-    fresh
+    let piece = |piece| match piece {
+        Piece::Line(line) => format!("{line}\n"),
+        Piece::BlockEnd(_) => String::new(),
+        Piece::Command(shown) => shown.with_output(&session.run(shown.command)),
+    };
+    pieces(page).into_iter().map(piece).collect()
 }
 
 #[test]
@@ -112,4 +99,24 @@ fn is_fresh(page: &str, folder: &str) -> Vec<String> {
         assert_eq!(written, fresh, "{page} is stale: run UPDATE_DOCS=1 cargo test --test offline transcripts");
     }
     session.ran
+}
+
+#[test]
+fn only_what_is_left_out_may_be_anything() {
+    let page = "  ```console\n  $ one\n  first\n  …\n  last …!\n  $ two\n  ```\ntext\n";
+    let commands: Vec<_> = pieces(page)
+        .into_iter()
+        .filter_map(|piece| if let Piece::Command(shown) = piece { Some(shown) } else { None })
+        .collect();
+    let [one, two] = &commands[..] else { panic!("{} commands", commands.len()) };
+    for output in ["first\nlast !\n", "first\na\n\nb\nlast of all!\n"] {
+        assert!(one.is_output(output), "{output}");
+        assert_eq!(one.with_output(&one.output.join("\n")), "  $ one\n  first\n  …\n  last …!\n");
+    }
+    for output in
+        ["", "first\n", "a\nfirst\nlast !\n", "first\nlast of all\n", "first\nlast !\nb\n", "first\nat last !\n"]
+    {
+        assert!(!one.is_output(output), "{output}");
+    }
+    assert!(two.is_output("") && !two.is_output("a\n"));
 }

@@ -25,6 +25,7 @@ mod samples;
 mod sentences;
 #[cfg(unix)]
 mod terminal;
+pub mod transcript;
 mod webhook;
 
 pub use bed::{Bed, changed, closed_port, create_as, kubeconfig_with, merge, results};

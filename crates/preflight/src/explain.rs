@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::custom;
 use super::entry::CheckEntry;
 use super::registry::{self, CHECKS};
-use super::rule::{RuleDoc, RuleExample};
+use super::rule::{GUIDE, GuideSection, RuleDoc, RuleExample};
 use gantry_core::finding::Severity;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
 use gantry_core::text;
@@ -175,13 +175,22 @@ fn rule_text(check: &CheckEntry, rule: &RuleDoc) -> String {
         let scope = if index == 0 { format!(" ({})", uncapital(example.scope)) } else { String::new() };
         section(&format!("Example, {}{scope}", uncapital(title)), part);
     }
-    section("What to do", rule.what_to_do());
+    let links = rule.guide_sections().map(|section| format!("docs/{}", section.link()));
+    section("What to do", &with_guide(rule.what_to_do(), &links.collect::<Vec<_>>()));
     match waiver(check, rule) {
         _ if is_refusal(check, rule) => section("No waiver", NO_WAIVER),
         Some(waiver) => section("How to accept it", &format!("{ACCEPT}\n\n{waiver}")),
         None => {}
     }
     text
+}
+
+/// What to do, and where each step is shown.
+fn with_guide(what_to_do: &str, links: &[String]) -> String {
+    match links {
+        [] => what_to_do.to_owned(),
+        links => format!("{what_to_do}\n\nRelease by release: {}", links.join(", ")),
+    }
 }
 
 /// How to use a waiver. The pages add a link to its documentation.
@@ -235,6 +244,9 @@ pub(crate) fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         let about = about.replace("version, path and expires", "`version`, `path` and `expires`");
         format!("\n## How to accept it\n\n{about}\n\n```yaml\n{waiver}```\n")
     });
+    // The text names the file: without links it is all that is left.
+    let link = |section: GuideSection| format!("[docs/{GUIDE}, {}](../{})", section.title, section.link());
+    let links = rule.guide_sections().map(link);
     format!(
         "# {name}\n\n{check}, {severity}: {summary}.\n\n\
          ## What it reports\n\n{reports}\n\n## Why\n\n{why}\n\nWho is affected: {who}.\n\n\
@@ -248,7 +260,7 @@ pub(crate) fn page(check: &CheckEntry, rule: &RuleDoc) -> String {
         why = rule.why(),
         who = rule.affected(),
         example = rule.example_text(),
-        what_to_do = rule.what_to_do(),
+        what_to_do = with_guide(rule.what_to_do(), &links.collect::<Vec<_>>()),
     )
 }
 

@@ -37,6 +37,9 @@ pub(super) use rule_docs;
 
 const EXAMPLE: &str = "Example";
 
+/// The guide whose sections show, release by release, how to make the change without harm.
+pub(crate) const GUIDE: &str = "changing-a-crd.md";
+
 /// What a change breaks, in words.
 const BROKEN: [(&str, Breaks); 5] = [
     ("stored objects", Breaks::StoredObjects),
@@ -68,7 +71,12 @@ impl RuleDoc {
     }
 
     fn broken(&self) -> &'static str {
-        self.field("breaks").and_then(|list| list.strip_prefix('[')?.strip_suffix(']')).unwrap_or_default()
+        self.list("breaks")
+    }
+
+    /// The sections of the guide about the change.
+    pub(crate) fn guide_sections(&self) -> impl Iterator<Item = GuideSection> {
+        self.list("guide").split(", ").filter(|title| !title.is_empty()).map(|title| GuideSection { title })
     }
 
     /// One line, for lists.
@@ -113,10 +121,28 @@ impl RuleDoc {
         front.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
     }
 
+    /// A list in the front matter, without its brackets.
+    fn list(&self, key: &str) -> &'static str {
+        self.field(key).and_then(|list| list.strip_prefix('[')?.strip_suffix(']')).unwrap_or_default()
+    }
+
     fn section(&self, title: &str) -> &'static str {
         let heading = format!("\n## {title}\n\n");
         let rest = self.text.split_once(&heading).map_or("", |(_, rest)| rest);
         rest.split_once("\n## ").map_or(rest, |(section, _)| section).trim_end()
+    }
+}
+
+/// A section of the guide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GuideSection {
+    pub(crate) title: &'static str,
+}
+
+impl GuideSection {
+    /// `changing-a-crd.md#add-a-field`
+    pub(crate) fn link(self) -> String {
+        format!("{GUIDE}#{}", self.title.to_lowercase().replace(' ', "-"))
     }
 }
 
@@ -173,6 +199,10 @@ mod tests {
             let word = |breaks| BROKEN.iter().find(|(_, other)| *other == breaks).map_or("", |(word, _)| word);
             let breaks = rule.breaks().into_iter().map(word).collect::<Vec<_>>().join(", ");
             let affected = rule.field("affected").map_or_else(String::new, |words| format!("affected: {words}\n"));
+            let guide = match rule.list("guide") {
+                "" => String::new(),
+                titles => format!("guide: [{titles}]\n"),
+            };
             let RuleExample { scope, parts } = rule.example();
             let parts: Vec<String> =
                 parts.iter().map(|(title, yaml)| format!("{title}:\n\n```yaml\n{yaml}```\n\n")).collect();
@@ -181,7 +211,7 @@ mod tests {
                 assert!(!part.trim().is_empty(), "rules/{}.md lacks a part", rule.name);
             }
             let again = format!(
-                "---\ncheck: {check}\nseverity: {severity}\nbreaks: [{breaks}]\n{affected}---\n\n# {summary}\n\n\
+                "---\ncheck: {check}\nseverity: {severity}\nbreaks: [{breaks}]\n{affected}{guide}---\n\n# {summary}\n\n\
                  ## What it reports\n\n{reports}\n\n## Why\n\n{why}\n\n## Example\n\n{scope}. {}\
                  ## What to do\n\n{to_do}\n",
                 parts.concat()

@@ -29,11 +29,13 @@ pub const GANTRY: &[&str] = &[
     "delete",
     "deploy",
     "diff",
+    "history",
     "inspect",
     "man",
     "migrate",
     "permissions",
     "report",
+    "rollback",
     "rules",
     "snapshot",
 ];
