@@ -152,6 +152,26 @@ fn a_conversion_webhook_is_turned_on() {
 }
 
 #[test]
+fn the_storage_version_is_moved() {
+    let session = run("Move the storage version");
+    let objects = backups();
+    has_kept(&session, "v1", &objects);
+    has_kept(&session, "v2", &objects);
+}
+
+#[test]
+fn a_version_is_dropped() {
+    let session = run("Drop a version");
+    has_kept(&session, "v2", &backups());
+}
+
+/// What the users wrote in the examples with several versions.
+fn backups() -> [(&'static str, Value); 2] {
+    let spec = |schedule: &str, keep: u16| json!({"schedule": schedule, "keep": keep});
+    [("nightly", spec(NIGHT, 30)), ("weekly", spec(WEEK, 90))]
+}
+
+#[test]
 fn every_section_with_commands_is_run() {
     let page = page();
     let has_commands = |section: &&&str| section.lines().any(|line| line.trim_start().starts_with("$ "));
@@ -164,5 +184,5 @@ fn every_section_with_commands_is_run() {
         assert!(page.split("\n## ").next().is_some_and(|table| table.contains(&anchor)), "no row leads to {anchor}");
         seen += 1;
     }
-    assert!(seen >= 8, "only {seen} sections");
+    assert!(seen >= 10, "only {seen} sections");
 }
