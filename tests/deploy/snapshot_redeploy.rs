@@ -31,7 +31,9 @@ fn snapshots_of_given_installs_have_nothing_to_do() {
         }
         let cp = ControlPlane::start();
         let bed = Bed::new();
-        cp.apply_yaml(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n"));
+        for namespace in [&*name, "postgres-operator"] {
+            cp.apply_yaml(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"));
+        }
         let manifests = install.join("old");
         let manifests = manifests.to_str().expect("UTF-8");
         let admin = || cp.kubeconfig("admin");
