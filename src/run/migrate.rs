@@ -21,7 +21,7 @@ use gantry_core::resource::{LiveObject, Resource};
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::config::{Loader, Settings, key};
-use gantry_migration::{MigrationEnd, MigrationNeed, MigrationProof, Prover, StoredKind, Writer};
+use gantry_migration::{MigrationEnd, MigrationNeed, MigrationProof, MigrationProver, MigrationWriter, StoredKind};
 use gantry_preflight::registry;
 
 /// The number of CRDs on one page of a list.
@@ -58,7 +58,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     let target = open(&settings).await?;
     let Some(server) = target.as_server() else { return Err(only_servers()) };
     let parallel = args.parallel.map_or(IN_FLIGHT, std::num::NonZero::get);
-    let prover = Prover { server, field_manager: &settings.field_manager, parallel };
+    let prover = MigrationProver { server, field_manager: &settings.field_manager, parallel };
     let progress = ProgressDisplay::new(host.stderr_is_terminal, false);
 
     let work = async {
@@ -104,7 +104,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         write::needs_terminal(host, "go on without confirmation: --yes; show what would be done: --dry-run")?;
         write::confirm(host, &printed::question(&migrations, args.prune_stored_versions, &target.describe())).await?;
     }
-    let writer = Writer { server, field_manager: &settings.field_manager, parallel };
+    let writer = MigrationWriter { server, field_manager: &settings.field_manager, parallel };
     let done = write_all(&mut migrations, writer, args.prune_stored_versions, &progress, host).await;
     match is_json {
         true => host.say(&printed::json(&migrations, false)),
@@ -120,7 +120,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
 /// Writes one CRD's objects after another's, up to the first that is not complete. Returns whether all are.
 async fn write_all(
     migrations: &mut [Migration],
-    writer: Writer<'_>,
+    writer: MigrationWriter<'_>,
     trims: bool,
     progress: &ProgressDisplay,
     host: &mut Host,

@@ -139,7 +139,7 @@ fn managed_fields_at_a_version_that_is_not_served_any_more_move_so_that_applies_
     samples.apply(unserved.storage(true).status_subresource());
     let run = samples.migrate(&["--yes"]).run();
     run.code(0).stdout_contains(
-        "1 object, it is stored at v2; 1 has entries of them in managedFields at versions that are not served",
+        "1 object, all are stored at v2; managedFields of 1 name versions that are not served, and are changed to v2",
     );
     let owners = samples.get("v2", "one")["metadata"]["managedFields"].clone();
     assert_eq!(owners[0]["apiVersion"], format!("{}/v2", samples.bed.names.group), "{owners:#}");

@@ -15,7 +15,7 @@ const VALUE_SHOWN: usize = 80;
 
 /// A value of a stored object that is gone, or different, after the migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostValue {
+pub struct MigrationLoss {
     /// `team-a/batch`, or `batch` for a cluster-scoped object.
     pub object: String,
     /// The version that has the value.
@@ -97,12 +97,12 @@ impl LossForecast {
     ///
     /// # Errors
     /// The server cannot convert the object.
-    pub fn find_losses(&self, object: &mut Value, place: &str) -> Result<Vec<LostValue>, String> {
+    pub fn find_losses(&self, object: &mut Value, place: &str) -> Result<Vec<MigrationLoss>, String> {
         let mut lost = Vec::new();
         for (api_version, schema) in &self.through {
             object["apiVersion"] = api_version.as_str().into();
             let pruned = schema.fit_with_nulls(object).map_err(|error| error.to_string())?;
-            lost.extend(pruned.iter().map(|PrunedField { path, value, .. }| LostValue {
+            lost.extend(pruned.iter().map(|PrunedField { path, value, .. }| MigrationLoss {
                 object: place.to_owned(),
                 version: self.old.clone(),
                 path: text::sanitize(path).into_owned(),

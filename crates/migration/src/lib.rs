@@ -23,11 +23,11 @@ mod metadata;
 mod prove;
 mod write;
 
-pub use examine::LostValue;
+pub use examine::MigrationLoss;
 pub use kind::{MigrationNeed, StoredKind};
 pub use mark::StoredSince;
-pub use prove::{MigrationProof, ObjectProblem, Prover};
-pub use write::{MigrationEnd, MigrationStop, Writer};
+pub use prove::{MigrationProof, MigrationProver, ObjectProblem};
+pub use write::{MigrationEnd, MigrationStop, MigrationWriter};
 
 /// The examples of the README.
 #[cfg(doctest)]

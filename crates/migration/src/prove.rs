@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
 
-use crate::examine::{LossForecast, LostValue, WriteForecast, show_value};
+use crate::examine::{LossForecast, MigrationLoss, WriteForecast, show_value};
 use crate::kind::{MigrationNeed, StoredKind};
 use crate::mark::StoredSince;
 use crate::metadata::ListedMetadata;
-use crate::write::Writer;
+use crate::write::MigrationWriter;
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::storage::StorageRewriteError;
 use gantry_cluster::{ListError, ListPage, ListRequest, RewriteError};
@@ -58,7 +58,7 @@ pub struct MigrationProof {
     /// How many of these have entries in `managedFields` at a version that is not served.
     pub to_move: u64,
     /// The first lost values, in the order of the objects.
-    pub losses: Vec<LostValue>,
+    pub losses: Vec<MigrationLoss>,
     /// The number of lost values.
     pub loss_count: u64,
     /// How long one write takes if as many as allowed are sent at a time, measured by dry runs. `None` if there were too
@@ -90,8 +90,8 @@ impl MigrationProof {
         self.digest = fnv128(&text);
     }
 
-    fn add_loss(&mut self, lost: LostValue) {
-        let LostValue { object, version, path, value, becomes } = &lost;
+    fn add_loss(&mut self, lost: MigrationLoss) {
+        let MigrationLoss { object, version, path, value, becomes } = &lost;
         self.count_into_digest(&format!("{object}\n{version}\n{path}\n{value}\n{becomes:?}"));
         self.loss_count += 1;
         if self.losses.len() < KEPT {
@@ -112,7 +112,7 @@ pub type OnObjects<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);
 
 /// Proves migrations on one server.
 #[derive(Clone, Copy)]
-pub struct Prover<'a> {
+pub struct MigrationProver<'a> {
     /// The server.
     pub server: &'a KubeTarget,
     /// The name that the later writes will have.
@@ -121,7 +121,7 @@ pub struct Prover<'a> {
     pub parallel: usize,
 }
 
-impl Prover<'_> {
+impl MigrationProver<'_> {
     /// Reads the objects of the CRD, and dry-runs those writes that the server may refuse. Writes nothing.
     ///
     /// # Errors
@@ -177,7 +177,8 @@ impl Prover<'_> {
         let request = ListRequest { metadata_only: forecast.is_none(), ..ListRequest::new(&resource, page_size) };
         let mut pages = self.server.list(&request);
         let mut since = since;
-        let writer = Writer { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
+        let writer =
+            MigrationWriter { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
         let places = proof.kind.rewrite_places();
         loop {
             let page = match pages.next().await {
@@ -354,7 +355,7 @@ impl Prover<'_> {
                             let (object, version) = (place.clone(), version.name.to_string());
                             let path = text::sanitize(&conversion_loss::show_path(&path)).into_owned();
                             let becomes = now.as_ref().map(show_value);
-                            proof.add_loss(LostValue { object, version, path, value: show_value(&value), becomes });
+                            proof.add_loss(MigrationLoss { object, version, path, value: show_value(&value), becomes });
                         }
                     }
                     Err(RewriteError::Gone | RewriteError::NotHere) => {}

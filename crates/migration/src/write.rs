@@ -32,7 +32,7 @@ const PASSES: u32 = 5;
 
 /// Writes the objects of migrations on one server.
 #[derive(Clone, Copy)]
-pub struct Writer<'a> {
+pub struct MigrationWriter<'a> {
     /// The server.
     pub server: &'a KubeTarget,
     /// The name that the writes have.
@@ -74,7 +74,7 @@ pub enum MigrationStop {
 }
 
 /// The state of a pass over all objects.
-struct Pass<'a> {
+struct RewritePass<'a> {
     crd: &'a Crd,
     places: RewritePlaces,
     since: Option<u64>,
@@ -84,7 +84,7 @@ struct Pass<'a> {
     hasher: RandomState,
 }
 
-impl Pass<'_> {
+impl RewritePass<'_> {
     fn hash(&self, object: &ListedMetadata, resource_version: &str) -> u64 {
         self.hasher.hash_one((&object.uid, resource_version))
     }
@@ -100,7 +100,7 @@ impl Pass<'_> {
     }
 }
 
-impl Writer<'_> {
+impl MigrationWriter<'_> {
     /// Writes every object that is left, until a pass over all objects finds none, and then trims the stored versions if
     /// `trims`. A run that is stopped or fails has lost nothing; another one continues.
     pub async fn write(
@@ -115,7 +115,7 @@ impl Writer<'_> {
         let is_stored_elsewhere = !old.is_empty();
         let mut notices = Vec::new();
         let crd = kind.crd.clone();
-        let mut pass = Pass {
+        let mut pass = RewritePass {
             crd: &crd,
             places: kind.rewrite_places(),
             since: is_stored_elsewhere.then_some(since.resource_version),
@@ -176,7 +176,7 @@ impl Writer<'_> {
     }
 
     /// Checks that the CRD is still the same, and trims its stored versions.
-    async fn finish(&self, pass: Pass<'_>, kind: StoredKind, trims: Option<StoredSince>) -> MigrationEnd {
+    async fn finish(&self, pass: RewritePass<'_>, kind: StoredKind, trims: Option<StoredSince>) -> MigrationEnd {
         let kind = match kind.read_again(self.server).await {
             Ok(kind) => kind,
             Err(problem) => return pass.stopped(MigrationStop::Problem(problem)),
@@ -205,7 +205,7 @@ impl Writer<'_> {
     /// Lists all objects, and writes those that are left. Returns how many there were.
     async fn pass(
         &self,
-        pass: &mut Pass<'_>,
+        pass: &mut RewritePass<'_>,
         to_write: u64,
         stop: &watch::Receiver<bool>,
         on_objects: OnObjects<'_>,
@@ -323,7 +323,7 @@ impl Writer<'_> {
     }
 }
 
-impl Pass<'_> {
+impl RewritePass<'_> {
     fn stopped(self, stop: MigrationStop) -> MigrationEnd {
         MigrationEnd { stop: Some(stop), ..self.end }
     }

@@ -8,7 +8,7 @@ use super::{Migration, count};
 use crate::run::pretty;
 use gantry_core::problem::Problem;
 use gantry_core::text::{self, sanitize};
-use gantry_migration::{LostValue, MigrationEnd, MigrationProof, MigrationStop, ObjectProblem};
+use gantry_migration::{MigrationEnd, MigrationLoss, MigrationProof, MigrationStop, ObjectProblem};
 
 /// How many lost values and refused objects of a CRD are shown. JSON has all.
 const SHOWN: usize = 20;
@@ -61,8 +61,8 @@ fn listed(items: impl Iterator<Item = String>, all: u64) -> String {
 }
 
 /// `team-a/batch: spec.interval of v1: "5m"`
-fn show_loss(lost: &LostValue) -> String {
-    let LostValue { object, version, path, value, becomes } = lost;
+fn show_loss(lost: &MigrationLoss) -> String {
+    let MigrationLoss { object, version, path, value, becomes } = lost;
     let becomes = becomes.as_ref().map(|becomes| format!(", becomes {becomes}")).unwrap_or_default();
     format!("{}: {path} of {version}: {value}{becomes}", sanitize(object))
 }
@@ -89,19 +89,17 @@ fn plan_of(proof: &MigrationProof, parallel: usize) -> String {
     }
     let mut parts = vec![match (proof.to_write, proof.old.is_empty()) {
         (0, _) => format!("all are stored at {storage}"),
-        (_, true) => format!("{} stored at {storage}", if proof.objects == 1 { "it is" } else { "all are" }),
+        (_, true) => format!("all are stored at {storage}"),
         (left, false) if left == proof.objects => format!("to write at {storage}"),
         (left, false) if proof.is_continued => format!("{left} left to write at {storage}"),
         (left, false) => format!("{left} to write at {storage}"),
     }];
     if proof.to_move > 0 {
-        parts.push(format!(
-            "{} of them in managedFields at versions that are not served",
-            match proof.to_move {
-                1 => "1 has entries".to_owned(),
-                many => format!("{many} have entries"),
-            }
-        ));
+        let whose = match proof.to_move {
+            1 => "managedFields of 1 name".to_owned(),
+            many => format!("managedFields of {many} name"),
+        };
+        parts.push(format!("{whose} versions that are not served, and are changed to {storage}"));
     }
     if !proof.old.is_empty() {
         parts.push(format!("stored versions: {}", proof.kind.crd.stored_versions().join(", ")));
@@ -217,7 +215,7 @@ fn json_of(Migration { proof, end }: &Migration) -> Value {
     let losses: Vec<Value> = proof
         .losses
         .iter()
-        .map(|LostValue { object, version, path, value, becomes }| {
+        .map(|MigrationLoss { object, version, path, value, becomes }| {
             value!({"object": object, "version": version, "path": path, "value": value, "becomes": becomes})
         })
         .collect();
