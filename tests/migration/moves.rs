@@ -68,7 +68,7 @@ fn a_mark_of_another_storage_version_does_not_count() {
     samples.migrate(&["--yes"]).run().code(0);
     // Back to v1, where somebody writes an object, and to v2 again.
     let back = samples.v1().version_of_spec("v2", string_fields(&["a", "b"])).status_subresource();
-    samples.apply(back);
+    samples.set_versions(back);
     let label = json!({"metadata": {"labels": {"team": "a"}}});
     eventually("the server to store at v1", || {
         assert_eq!(control_plane().patch(&format!("{}/one", samples.path("v1")), &label).0, 200);
@@ -76,7 +76,8 @@ fn a_mark_of_another_storage_version_does_not_count() {
         assert_eq!(control_plane().patch(&format!("{}/one", samples.path("v1")), &none).0, 200);
         (samples.version_of("one") == "v1").then_some(())
     });
-    samples.apply(samples.v1_and_v2(&["a", "b"]));
+    samples.set_versions(samples.v1_and_v2(&["a", "b"]));
+    assert!(samples.crd()["metadata"]["annotations"]["gantry.dev/stored-since"].is_string());
     samples.migrate(&["--yes", "--prune-stored-versions"]).run().code(0).stdout_contains("wrote 1 object;");
     assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
 }

@@ -51,6 +51,13 @@ impl StoredSamples {
         control_plane().apply_yaml(&crd.build().to_string());
     }
 
+    /// Replaces the versions of the live CRD, and keeps its annotations.
+    pub fn set_versions(&self, crd: CrdBuilder) {
+        let versions = json!({"spec": {"versions": crd.build()["spec"]["versions"]}});
+        let (status, answer) = control_plane().patch(&self.bed.crd_path(), &versions);
+        assert_eq!(status, 200, "{answer:#}");
+    }
+
     pub fn crd_name(&self) -> String {
         format!("samples.{}", self.bed.names.group)
     }

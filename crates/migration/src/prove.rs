@@ -209,13 +209,18 @@ impl MigrationProver<'_> {
             let tried =
                 to_write.into_iter().enumerate().filter(|(index, (_, is_doubtful))| *is_doubtful || *index < sampled);
             let tried: Vec<ListedMetadata> = tried.map(|(_, (object, _))| object).collect();
-            let (begun, count) = (Instant::now(), tried.len());
+            let (mut begun, count, mut answered) = (Instant::now(), tried.len(), 0);
             let tries = stream::iter(tried).map(|object| {
                 let (writer, places) = (&writer, &places);
                 async move { (object.place(), writer.rewrite(&object, places, true).await) }
             });
             let mut tries = tries.buffered(self.parallel);
             while let Some((place, answer)) = tries.next().await {
+                answered += 1;
+                if answered == self.parallel {
+                    // The first ones open the connections, and find the server without the new schema in memory.
+                    begun = Instant::now();
+                }
                 match answer {
                     Ok(_) | Err(StorageRewriteError::Changed) => {}
                     Err(StorageRewriteError::Refused(problem)) if problem.needs_right => return Err(problem),
@@ -223,8 +228,8 @@ impl MigrationProver<'_> {
                     Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
                 }
             }
-            if count as u64 >= SAMPLE && proof.pace.is_none() {
-                proof.pace = Some(begun.elapsed() / count as u32);
+            if count as u64 >= SAMPLE && count > self.parallel && proof.pace.is_none() {
+                proof.pace = Some(begun.elapsed() / (count - self.parallel) as u32);
             }
         }
         Ok(())
