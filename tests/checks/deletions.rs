@@ -197,7 +197,7 @@ fn the_rights_that_the_check_needs_are_named_with_all_others() {
     bed.write("manifests.yaml", &all.join("---\n"));
     app(&bed, &["deploy", "--wait=false", "-f", "manifests.yaml"]).code(0);
     bed.write("manifests.yaml", &bed.config_map("stays", "x"));
-    let own = json!({"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["*"]});
+    let own = json!({"apiGroups": [""], "resources": ["configmaps", "services", "secrets"], "verbs": ["*"]});
     let crds = json!({"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]});
     let check = |user: &str, flags: &[&str]| {
         let arguments = ["check", "-f", "manifests.yaml", "-a", "shop", "-n", &namespace];

@@ -13,7 +13,7 @@ const COLUMNS: u16 = 60;
 /// The start of a command: the program, and a word that is no prose.
 static START: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r"(?:^|[ (`])((?:kubectl|gantry|git|helm|kapp) (?:-f|annotate|apply|check|config|create|delete|deploy|diff|explain|fetch|get|label|patch|permissions|replace|rollout|rules|template) )",
+        r"(?:^|[ (`])((?:kubectl|gantry|git|helm|kapp) (?:-f|annotate|apply|check|config|create|delete|deploy|diff|explain|fetch|get|history|label|migrate|patch|permissions|replace|rollback|rollout|rules|template) )",
     )
     .expect("a pattern")
 });

@@ -189,10 +189,11 @@ impl StoredKind {
     /// Waits until every API server stores at the storage version.
     pub(crate) async fn wait_until_in_force(&self) {
         let newest = self.metadata.managed_fields.iter().filter(|entry| entry.subresource.is_empty());
-        let Some(newest) = newest.filter_map(|entry| entry.time).max() else { return };
-        // A clock that is behind the server's makes the age negative.
-        let age = Timestamp::now().duration_since(newest);
-        let age = Duration::try_from(age).unwrap_or_default();
+        let age = match newest.filter_map(|entry| entry.time).max() {
+            // A clock that is behind the server's makes the age negative.
+            Some(newest) => Duration::try_from(Timestamp::now().duration_since(newest)).unwrap_or_default(),
+            None => Duration::ZERO,
+        };
         if age < LAG {
             tokio::time::sleep(LAG - age).await;
         }
