@@ -83,6 +83,10 @@ fn too_few_threads_are_an_error_without_a_panic() {
     for mebibytes in (60..400).step_by(20) {
         let run = bed.deploy(server.kubeconfig(bed.folder.path(), "unused"), &[]).limit("-v", mebibytes << 10).run();
         let code = run.code;
+        // The loader found room for the program, but not for libc: gantry has not begun.
+        if code == Some(127) && run.stderr.contains("error while loading shared libraries: ") {
+            continue;
+        }
         if code == Some(1) {
             run.stderr_contains("error: cannot start: ").stderr_contains("ulimit");
         }
