@@ -33,6 +33,33 @@ impl ClusterArgs {
     pub fn of_record(&self) -> Option<&str> {
         self.app_namespace.as_deref().or(self.namespace.as_deref())
     }
+
+    /// The flow of a deploy of this app without manifests, with no other flags.
+    pub fn flow_of(&self, app: AppFlags, output: &OutputArgs) -> FlowArgs {
+        let ClusterArgs { config, identity, kubeconfig, namespace, .. } = self.clone();
+        FlowArgs {
+            input: InputArgs {
+                files: Vec::new(),
+                config,
+                preflight: Vec::new(),
+                preset: None,
+                render: None,
+                target: TargetArgs { target: None, kubeconfig, namespace },
+                catalogs: Vec::new(),
+            },
+            many: ManyArgs::default(),
+            identity,
+            settings: SettingFlags::default(),
+            drop_kapp_selector: false,
+            app: AppFlags { namespace: self.of_record().map(str::to_owned), ..app },
+            fail_on_weaker_gate: false,
+            baseline: None,
+            diff: None,
+            filter: Vec::new(),
+            detailed_exitcode: false,
+            output: output.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -75,44 +102,18 @@ pub struct DeleteArgs {
 impl DeleteArgs {
     /// The equivalent deploy without manifests.
     pub fn deploy(&self) -> DeployArgs {
-        let of_record = self.cluster.of_record().map(str::to_owned);
-        let ClusterArgs { config, identity, kubeconfig, namespace, .. } = self.cluster.clone();
-        let input = InputArgs {
-            preset: None,
-            files: Vec::new(),
-            config,
-            preflight: Vec::new(),
-            target: TargetArgs { target: None, kubeconfig, namespace },
-            render: None,
-            catalogs: Vec::new(),
-        };
         let app = AppFlags {
             name: Some(self.name.clone()),
-            namespace: of_record,
             prune: Some(PruneFlag::Yes),
             prune_max: Some(PruneMax::Share(100)),
             prune_adopted: self.prune_adopted,
-            from_kapp: None,
-            keep_kapp_record: false,
-            take_over_app: false,
             break_lock: self.break_lock,
+            ..AppFlags::default()
         };
-        let flow = FlowArgs {
-            input,
-            many: ManyArgs::default(),
-            identity,
-            settings: SettingFlags::default()
-                .with(&key::IGNORE_FAILING_API_SERVICES, self.ignore_failing_api_services)
-                .with(&key::WARN_ONLY, self.warn_only),
-            drop_kapp_selector: false,
-            app,
-            fail_on_weaker_gate: false,
-            baseline: None,
-            diff: None,
-            filter: Vec::new(),
-            detailed_exitcode: false,
-            output: self.output.clone(),
-        };
+        let settings = SettingFlags::default()
+            .with(&key::IGNORE_FAILING_API_SERVICES, self.ignore_failing_api_services)
+            .with(&key::WARN_ONLY, self.warn_only);
+        let flow = FlowArgs { settings, ..self.cluster.flow_of(app, &self.output) };
         DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
     }
 }

@@ -115,7 +115,7 @@ pub struct ManyArgs {
 }
 
 /// The flags for an app.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct AppFlags {
     /// The app that the objects belong to; members that the manifests no longer have can be pruned
     #[arg(id = "app", short = 'a', long, value_name = "NAME")]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::app::ClusterArgs;
-use super::common::{OutputArgs, TargetArgs};
-use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
+use super::common::OutputArgs;
+use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs};
 use gantry_core::options::{DiffKind, ListFormat, PresetFlag, PruneFlag, PruneMax};
 use gantry_deploy::config::SettingFlags;
 
@@ -91,41 +91,22 @@ pub struct RollbackArgs {
 impl RollbackArgs {
     /// The equivalent deploy, without its manifests.
     pub fn deploy(&self) -> DeployArgs {
-        let of_record = self.cluster.of_record().map(str::to_owned);
-        let ClusterArgs { config, identity, kubeconfig, namespace, .. } = self.cluster.clone();
-        let input = InputArgs {
-            files: Vec::new(),
-            config,
-            preflight: self.preflight.clone(),
-            preset: self.preset,
-            render: None,
-            target: TargetArgs { target: None, kubeconfig, namespace },
-            catalogs: Vec::new(),
-        };
         let app = AppFlags {
             name: Some(self.name.clone()),
-            namespace: of_record,
             prune: self.prune,
             prune_max: self.prune_max,
             prune_adopted: self.prune_adopted,
-            from_kapp: None,
-            keep_kapp_record: false,
-            take_over_app: false,
             break_lock: self.break_lock,
+            ..AppFlags::default()
         };
+        let base = self.cluster.flow_of(app, &self.output);
         let flow = FlowArgs {
-            input,
-            many: ManyArgs::default(),
-            identity,
+            input: InputArgs { preflight: self.preflight.clone(), preset: self.preset, ..base.input },
             settings: self.settings.clone(),
-            drop_kapp_selector: false,
-            app,
-            fail_on_weaker_gate: false,
             baseline: self.baseline.clone(),
             diff: self.diff,
-            filter: Vec::new(),
             detailed_exitcode: self.detailed_exitcode,
-            output: self.output.clone(),
+            ..base
         };
         DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
     }

@@ -13,15 +13,14 @@ use super::prepare::{complete, connection, impersonate, loader, overrides_of_kub
 use super::wait_log::WaitLog;
 use super::write;
 use crate::cli::MigrateArgs;
-use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DesiredSource, IN_FLIGHT, ListRequest, ObjectToRead, Target};
 use gantry_core::options::{ListFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
-use gantry_core::resource::{LiveObject, Resource};
+use gantry_core::resource::Resource;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::config::{Loader, Settings, key};
-use gantry_migration::{MigrationEnd, MigrationNeed, MigrationProof, MigrationProver, MigrationWriter, StoredKind};
+use gantry_migration::{MigrationEnd, MigrationProof, MigrationProver, MigrationWriter, StoredKind};
 use gantry_preflight::registry;
 
 /// The number of CRDs on one page of a list.
@@ -62,7 +61,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     let progress = ProgressDisplay::new(host.stderr_is_terminal, false);
 
     let work = async {
-        let kinds = read_kinds(server, named.as_ref()).await?;
+        let kinds = read_kinds(&target, named.as_ref()).await?;
         check_storage_versions(&kinds, args.to.as_deref())?;
         let stage = progress.stage("reading stored objects", None);
         let (mut proofs, mut unread) = (Vec::new(), Vec::new());
@@ -214,32 +213,20 @@ async fn open(settings: &Settings) -> Result<Target> {
 }
 
 /// The CRDs to migrate. All of them: those whose objects may be stored at another version.
-async fn read_kinds(server: &KubeTarget, named: Option<&BTreeSet<String>>) -> Result<Vec<StoredKind>> {
-    let read = |live: LiveObject| StoredKind::read(live).map_err(Error::failed);
+async fn read_kinds(target: &Target, named: Option<&BTreeSet<String>>) -> Result<Vec<StoredKind>> {
     let Some(named) = named else {
         let crd = Resource::crd();
-        let mut pages = server.list(&ListRequest::new(&crd, PAGE));
-        let mut kinds = Vec::new();
-        loop {
-            match pages.next().await {
-                Ok(Some(page)) => {
-                    for live in page.items().filter_map(|item| gantry_cluster::listed(item, &crd)) {
-                        // A CRD that is being deleted, or serves nothing, is left alone.
-                        let kind = StoredKind::read(live).ok();
-                        kinds.extend(kind.filter(|kind| matches!(kind.need(), MigrationNeed::Stored(_))));
-                    }
-                }
-                Ok(None) => return Ok(kinds),
-                Err(gantry_cluster::ListError::Expired) => kinds.clear(),
-                Err(error) => {
-                    let problem = error.problem().cloned().unwrap_or_else(|| Problem::new(error.to_string()));
-                    return Err(Error::failed(problem));
-                }
-            }
-        }
+        let gather = |kinds: &mut Vec<StoredKind>, item: &str| {
+            // A CRD that is being deleted, or serves nothing, is left alone.
+            let kind = gantry_cluster::listed(item, &crd).and_then(|live| StoredKind::read(live).ok());
+            kinds.extend(kind.filter(|kind| kind.old_versions().next().is_some()));
+        };
+        return target.list(&ListRequest::new(&crd, PAGE)).gather(gather).await.map_err(|error| {
+            Error::failed(error.problem().cloned().unwrap_or_else(|| Problem::new(error.to_string())))
+        });
     };
     let wanted: Vec<ObjectToRead> = named.iter().map(|name| ObjectToRead::crd(name)).collect();
-    let found = gantry_cluster::collect_reads(server.read(&wanted, &|_, _| ()).await?)?;
+    let found = target.read(&wanted, &|_, _| ()).await?;
     let missing: Vec<Problem> = named
         .iter()
         .zip(&found)
@@ -252,7 +239,7 @@ async fn read_kinds(server: &KubeTarget, named: Option<&BTreeSet<String>>) -> Re
     if !missing.is_empty() {
         return Err(Error::Failed(missing));
     }
-    found.into_iter().flatten().map(read).collect()
+    found.into_iter().flatten().map(|live| StoredKind::read(live).map_err(Error::failed)).collect()
 }
 
 fn check_storage_versions(kinds: &[StoredKind], wanted: Option<&str>) -> Result<()> {

@@ -20,6 +20,7 @@ use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::label;
 use gantry_deploy::config::{Loader, Overrides, Settings, key};
 use gantry_deploy::plan::{Prefetch, graph};
+use gantry_preflight::registry;
 
 /// Reads the texts of the manifests, or renders them with the program that the configuration names.
 pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
@@ -43,6 +44,32 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
         }
     }
     if problems.is_empty() { Ok(Input::rendered(files, sources)) } else { Err(Error::Failed(problems)) }
+}
+
+/// The manifests of a command that can do without.
+pub struct OptionalInput {
+    input: Option<Input>,
+    configs: usize,
+}
+
+impl OptionalInput {
+    /// Reads the texts of the manifests, if there are any, and the settings with the configuration among them.
+    pub async fn open(files: &[String], loader: &Loader, host: &mut Host) -> Result<(Self, Settings)> {
+        let input = match files {
+            [] => None,
+            files => Some(read_input(files, loader, host).await?),
+        };
+        let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
+        let loaded = loader.load(&configs, &registry::known())?;
+        host.print_notices(&loaded.notices);
+        Ok((OptionalInput { input, configs: configs.len() }, loaded.settings))
+    }
+
+    /// The manifests; `None` if no file is named.
+    pub fn read(self) -> Result<Option<LoadedManifests>> {
+        let Some(input) = self.input else { return Ok(None) };
+        complete(input.read()?, self.configs).map(Some)
+    }
 }
 
 /// Reads the texts of the manifests on a separate thread: standard input may be a pipe that nobody writes to.

@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{complete, connection, impersonate, loader, overrides_of_target, read_input};
+use super::prepare::{OptionalInput, connection, impersonate, loader, overrides_of_target};
 use crate::cli::SnapshotArgs;
 use gantry_cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
 use gantry_cluster::{self as cluster, DesiredSource, ListError, ListRequest, ObjectToRead, Target};
@@ -22,7 +22,6 @@ use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
 use gantry_deploy::config::{Loader, Settings, key};
 use gantry_deploy::plan::owner::TakeoverPatterns;
 use gantry_deploy::plan::{self, Plan, PlanOptions, Prefetch, kinds};
-use gantry_preflight::registry;
 
 /// The number of objects on a page.
 const PAGE: u32 = 500;
@@ -35,18 +34,8 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
         .with(&key::AS_USER, &args.identity.user)
         .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
-    let input = match args.files.as_slice() {
-        [] => None,
-        files => Some(read_input(files, &loader, host).await?),
-    };
-    let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
-    let loaded = loader.load(&configs, &registry::known())?;
-    host.print_notices(&loaded.notices);
-    let settings = loaded.settings;
-    let manifests = match input {
-        Some(input) => Some(complete(input.read()?, configs.len())?),
-        None => None,
-    };
+    let (input, settings) = OptionalInput::open(&args.files, &loader, host).await?;
+    let manifests = input.read()?;
     // Before the first request.
     let folder = SnapshotFolder::begin(&host.working_directory.join(&args.output))?;
 

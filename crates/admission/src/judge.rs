@@ -288,7 +288,7 @@ pub fn is_harmless(change: &ReviewedChange, user: &str) -> bool {
                 || is_being_deleted(live)
                 || forgotten_versions(live, desired).is_empty()
                 // `gantry migrate` has verified that no object is stored at another version.
-                || StoredSince::of_crd(live).is_some_and(|mark| mark.complete)
+                || StoredSince::of_live(live).is_some_and(|mark| mark.complete)
         }
     }
 }

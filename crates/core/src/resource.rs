@@ -305,6 +305,9 @@ pub const SERVER_METADATA: [&str; 8] = [
     "managedFields",
 ];
 
+/// The annotation in which a client-side `kubectl apply` keeps a copy of the manifest, with the values of a Secret.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
 pub struct LiveObject {

@@ -1,5 +1,7 @@
 //! What becomes of one object: values that its migration loses, and whether the server may refuse the write.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use gantry_core::crd::{Crd, CrdVersion};
@@ -8,7 +10,7 @@ use gantry_core::text;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_k8s_cel::re2::Patterns;
 use gantry_schema::typed::{self, Duplicates};
-use gantry_schema::{PrunedField, Schema, drop_ignored_formats};
+use gantry_schema::{PrunedField, Schema};
 
 /// The maximum number of characters of a value that is shown.
 const VALUE_SHOWN: usize = 80;
@@ -33,14 +35,8 @@ pub(crate) fn show_value(value: &Value) -> String {
     text::sanitize(&text::cut(&value.to_string(), VALUE_SHOWN)).into_owned()
 }
 
-/// Compiles the schema of a version to prune and validate objects as a server of this release does.
-fn compile(version: &CrdVersion, release: KubernetesRelease) -> Result<(Value, Schema), Problem> {
-    let name = &version.name;
-    let unread = |why: String| Problem::new(format!("the schema of {name} cannot be read: {why}"));
-    let mut raw = version.schema_value().map_err(|error| unread(error.to_string()))?;
-    drop_ignored_formats(&mut raw, release);
-    let schema = Schema::compile(&raw).map_err(|error| unread(error.to_string()))?;
-    Ok((raw, schema.with_scale(version.scale_paths()).with_release(release)))
+fn unreadable_schema(version: &CrdVersion, why: &dyn fmt::Display) -> Problem {
+    Problem::new(format!("the schema of {} cannot be read: {why}", version.name))
 }
 
 /// Finds out whether the server may refuse to write an object as it is.
@@ -53,8 +49,9 @@ pub struct WriteForecast {
 impl WriteForecast {
     /// For writes at this version.
     pub fn new(version: &CrdVersion, release: KubernetesRelease) -> Result<Self, Problem> {
-        let (raw, schema) = compile(version, release)?;
-        Ok(Self { raw, schema })
+        let raw = version.enforced_schema(release).map_err(|error| unreadable_schema(version, &error))?;
+        let schema = Schema::compile(&raw).map_err(|error| unreadable_schema(version, &error))?;
+        Ok(Self { raw, schema: schema.with_scale(version.scale_paths()).with_release(release) })
     }
 
     /// Whether the server may refuse it. Values that do not change are tolerated where the server tolerates them
@@ -83,11 +80,9 @@ impl LossForecast {
     ) -> Result<Self, Problem> {
         let mut compiled = Vec::new();
         for version in through {
-            let raw = version
-                .schema_value()
-                .map_err(|error| Problem::new(format!("the schema of {} cannot be read: {error}", version.name)))?;
+            let raw = version.schema_value().map_err(|error| unreadable_schema(version, &error))?;
             let schema = Schema::compile_structure(&raw, &Patterns::default())
-                .map_err(|error| Problem::new(format!("the schema of {} cannot be read: {error}", version.name)))?;
+                .map_err(|error| unreadable_schema(version, &error))?;
             compiled.push((crd.api_version(&version.name), schema));
         }
         Ok(Self { old: old.name.to_string(), through: compiled })

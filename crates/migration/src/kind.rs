@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::mark::{self, StoredSince};
 use gantry_cluster::kube::KubeTarget;
@@ -41,21 +40,11 @@ pub(crate) struct RewritePlaces {
     pub others: Vec<Resource>,
 }
 
-/// Whether objects may be stored at another version than the storage version.
-#[derive(Debug)]
-pub enum MigrationNeed {
-    /// `status.storedVersions` has only the storage version.
-    None,
-    /// Objects may be stored at these versions.
-    Stored(Vec<Arc<str>>),
-}
-
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct KindMetadata {
     generation: i64,
     deletion_timestamp: Option<String>,
-    annotations: Option<std::collections::BTreeMap<String, Value>>,
     managed_fields: Vec<SpecEntry>,
 }
 
@@ -119,13 +108,7 @@ impl StoredKind {
     }
 
     /// The versions, other than the storage version, that objects may be stored at.
-    pub fn need(&self) -> MigrationNeed {
-        let old: Vec<_> = self.old_versions().map(|version| Arc::clone(&version.name)).collect();
-        if old.is_empty() { MigrationNeed::None } else { MigrationNeed::Stored(old) }
-    }
-
-    /// The versions, other than the storage version, that objects may be stored at.
-    pub(crate) fn old_versions(&self) -> impl Iterator<Item = &CrdVersion> {
+    pub fn old_versions(&self) -> impl Iterator<Item = &CrdVersion> {
         let stored = self.crd.stored_versions();
         self.crd.versions.iter().filter(move |version| !version.storage && stored.contains(&&*version.name))
     }
@@ -173,7 +156,7 @@ impl StoredKind {
 
     /// The mark of an earlier run, if it is about the CRD as it is now.
     pub(crate) fn mark(&self) -> Option<StoredSince> {
-        StoredSince::of_crd(&self.live.raw)
+        StoredSince::of_crd(&self.crd, self.metadata.generation)
     }
 
     /// The mark for a migration whose first list has this resourceVersion.
@@ -208,16 +191,14 @@ impl StoredKind {
         let read = server.read(&[ObjectToRead::crd(self.name())], &|_, _| ()).await;
         let read =
             read.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new(error.to_string())))?;
-        let again = "run the same command again";
         let Some(live) = read.into_iter().next().transpose()?.flatten() else {
             return Err(Problem::new(format!("the CRD {name} was deleted meanwhile")));
         };
         let now = Self::read(live)?;
         match now.live.uid == self.live.uid && now.metadata.generation == self.metadata.generation {
             true => Ok(now),
-            false => {
-                Err(Problem::new(format!("the CRD {name} was changed meanwhile, so nothing was trimmed")).help(again))
-            }
+            false => Err(Problem::new(format!("the CRD {name} was changed meanwhile, so nothing was trimmed"))
+                .help("run the same command again")),
         }
     }
 
@@ -250,7 +231,7 @@ impl StoredKind {
                 server.set_stored_versions(&kind.live, kind.name(), &[&kind.storage], manager).await
             })
             .await?;
-        if trimmed.metadata.annotations.as_ref().is_none_or(|all| !all.contains_key(mark::ANNOTATION)) {
+        if !trimmed.crd.annotations().contains_key(mark::ANNOTATION) {
             return Ok(trimmed);
         }
         let cleared = trimmed.change(server, async |kind: &Self| {
@@ -270,8 +251,7 @@ impl StoredKind {
         for _ in 0..TRIES {
             match write(&kind).await {
                 Ok(live) => return Self::read(live),
-                Err(ApplyError::Changed) => kind = kind.read_again(server).await?,
-                Err(ApplyError::Unknown(_)) => kind = kind.read_again(server).await?,
+                Err(ApplyError::Changed | ApplyError::Unknown(_)) => kind = kind.read_again(server).await?,
                 Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => return Err(problem),
                 Err(error @ ApplyError::Conflict(_)) => return Err(Problem::new(error.to_string())),
             }

@@ -24,7 +24,7 @@ mod prove;
 mod write;
 
 pub use examine::MigrationLoss;
-pub use kind::{MigrationNeed, StoredKind};
+pub use kind::StoredKind;
 pub use mark::StoredSince;
 pub use prove::{MigrationProof, MigrationProver, ObjectProblem};
 pub use write::{MigrationEnd, MigrationStop, MigrationWriter};

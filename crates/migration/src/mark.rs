@@ -1,6 +1,5 @@
 //! The annotation of a CRD that lets a migration continue.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -30,19 +29,22 @@ pub struct StoredSince {
 }
 
 impl StoredSince {
-    /// Reads the mark of a CRD, if it is about the CRD as it is: its storage version and its generation.
-    pub fn of_crd(crd: &RawObject) -> Option<Self> {
+    /// Reads the mark of a live CRD, if it is about the CRD as it is: its storage version and its generation.
+    pub fn of_live(live: &RawObject) -> Option<Self> {
         #[derive(Deserialize)]
-        struct MarkedMetadata {
+        struct GenerationMetadata {
             #[serde(default)]
             generation: i64,
-            annotations: BTreeMap<String, String>,
         }
-        let parsed = Crd::read(crd).ok()?;
-        let json = crd.json();
-        let metadata: MarkedMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
-        let mark = Self::parse(metadata.annotations.get(ANNOTATION)?)?;
-        (mark.generation == metadata.generation && *mark.version == *parsed.storage()?.name).then_some(mark)
+        let json = live.json();
+        let metadata: GenerationMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
+        Self::of_crd(&Crd::read(live).ok()?, metadata.generation)
+    }
+
+    /// Reads the mark of a CRD of this generation, as [`StoredSince::of_live`].
+    pub(crate) fn of_crd(crd: &Crd, generation: i64) -> Option<Self> {
+        let mark = Self::parse(crd.annotations().get(ANNOTATION)?.as_str()?)?;
+        (mark.generation == generation && *mark.version == *crd.storage()?.name).then_some(mark)
     }
 
     /// Reads the value of the annotation. What somebody else wrote there is no mark.

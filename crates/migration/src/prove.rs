@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures::stream::{self, StreamExt};
 
 use crate::examine::{LossForecast, MigrationLoss, WriteForecast, show_value};
-use crate::kind::{MigrationNeed, StoredKind};
+use crate::kind::StoredKind;
 use crate::mark::StoredSince;
 use crate::metadata::ListedMetadata;
 use crate::write::MigrationWriter;
@@ -127,10 +127,7 @@ impl MigrationProver<'_> {
     /// # Errors
     /// The objects cannot be listed or converted.
     pub async fn prove(&self, kind: StoredKind, on_objects: OnObjects<'_>) -> Result<MigrationProof, Problem> {
-        let old: Vec<Arc<str>> = match kind.need() {
-            MigrationNeed::None => Vec::new(),
-            MigrationNeed::Stored(old) => old,
-        };
+        let old: Vec<Arc<str>> = kind.old_versions().map(|version| Arc::clone(&version.name)).collect();
         let release = self.server.release().await.unwrap_or_default();
         let mark = kind.mark();
         if !old.is_empty() && mark.is_none() {
@@ -385,7 +382,7 @@ impl MigrationProver<'_> {
         if lost.is_empty() {
             return Ok(lost);
         }
-        // Admission webhooks may set fields whenever an object is written; that is no loss of the conversion.
+        // Admission webhooks may set fields whenever an object is written; the conversion loses nothing then.
         let reference = object.reference(requested);
         let live = self.server.rewritten(requested, &reference, self.field_manager).await?.value();
         let again = self.server.rewritten(requested, &reference, self.field_manager).await?.value();

@@ -183,14 +183,7 @@ impl MigrationWriter<'_> {
         };
         let Some(complete) = trims else { return MigrationEnd { kind: Some(kind), ..pass.end } };
         // An admission webhook or policy that guards the list can see that nothing is left.
-        let kind = match kind.clone().set_mark(self.server, &complete, self.field_manager).await {
-            Ok(marked) => marked,
-            Err(_) if pass.end.notices.is_empty() => match kind.read_again(self.server).await {
-                Ok(kind) => kind,
-                Err(problem) => return pass.stopped(MigrationStop::Problem(problem)),
-            },
-            Err(_) => kind,
-        };
+        let kind = kind.clone().set_mark(self.server, &complete, self.field_manager).await.unwrap_or(kind);
         match kind.trim(self.server, self.field_manager).await {
             Ok(kind) => MigrationEnd { kind: Some(kind), is_trimmed: true, ..pass.end },
             Err(problem) => {

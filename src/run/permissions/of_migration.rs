@@ -7,7 +7,7 @@ use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
-use crate::run::prepare::{complete, connection, loader, overrides, read_input};
+use crate::run::prepare::{OptionalInput, connection, loader, overrides};
 use gantry_cluster::{DesiredSource, Target};
 use gantry_core::options::TargetSpec;
 use gantry_core::problem::{Error, Problem, Result};
@@ -16,7 +16,6 @@ use gantry_core::text;
 use gantry_deploy::config::{Loader, key};
 use gantry_deploy::plan::Plan;
 use gantry_preflight::permission_validation::{Grants, Need};
-use gantry_preflight::registry;
 
 /// The manifests of the roles and bindings, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
@@ -26,27 +25,16 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     }
     let overrides = overrides(&args.input).with(&key::AS_USER, &args.user).with(&key::AS_GROUPS, &args.groups);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let input = match args.input.files.as_slice() {
-        [] => None,
-        files => Some(read_input(files, &loader, host).await?),
-    };
-    let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
-    let loaded = loader.load(&configs, &registry::known())?;
-    host.print_notices(&loaded.notices);
-    let settings = loaded.settings;
+    let (input, settings) = OptionalInput::open(&args.input.files, &loader, host).await?;
     // Before any request.
     named_user(&settings)?;
     if settings.target != TargetSpec::Kube {
         return Err(Error::usage(Problem::new("only the API server of a cluster has stored objects")));
     }
-    let named: Option<BTreeSet<String>> = match input {
-        Some(input) => {
-            let manifests = complete(input.read()?, configs.len())?.manifests;
-            let crds = manifests.iter().filter(|manifest| manifest.object.is_crd());
-            Some(crds.map(|manifest| manifest.object.name.clone()).collect())
-        }
-        None => None,
-    };
+    let named: Option<BTreeSet<String>> = input.read()?.map(|loaded| {
+        let crds = loaded.manifests.into_iter().filter(|manifest| manifest.object.is_crd());
+        crds.map(|manifest| manifest.object.name.clone()).collect()
+    });
     let stop = host.stop.clone();
     let work = async {
         let target = Target::open(&settings.target, &connection(&settings, None), DesiredSource::default()).await?;

@@ -6,7 +6,7 @@ use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
-use crate::run::prepare::{complete, connection, loader, overrides, read_input};
+use crate::run::prepare::{OptionalInput, connection, loader, overrides};
 use crate::run::snapshot;
 use gantry_cluster::{DesiredSource, ListError, ListRequest, Target};
 use gantry_core::problem::{Error, Problem, Result};
@@ -15,7 +15,6 @@ use gantry_core::text;
 use gantry_deploy::config::{Loader, key};
 use gantry_deploy::plan::{Plan, kinds};
 use gantry_preflight::permission_validation::{Grants, Need};
-use gantry_preflight::registry;
 
 const PAGE: u32 = 500;
 
@@ -27,20 +26,10 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     }
     let overrides = overrides(&args.input).with(&key::AS_USER, &args.user).with(&key::AS_GROUPS, &args.groups);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let input = match args.input.files.as_slice() {
-        [] => None,
-        files => Some(read_input(files, &loader, host).await?),
-    };
-    let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
-    let loaded = loader.load(&configs, &registry::known())?;
-    host.print_notices(&loaded.notices);
-    let settings = loaded.settings;
+    let (input, settings) = OptionalInput::open(&args.input.files, &loader, host).await?;
     // Before any request.
     named_user(&settings)?;
-    let manifests = match input {
-        Some(input) => Some(complete(input.read()?, configs.len())?),
-        None => None,
-    };
+    let manifests = input.read()?;
     let stop = host.stop.clone();
     let work = async {
         let files = &args.input.files;

@@ -34,10 +34,10 @@ use serde_json::Value;
 pub use self::pair::{CrdPair, CrdSide, CrdSides, MalformedCrd};
 pub use self::unreadable::{CrdReadError, CrdReadErrorKind, MalformedSchema};
 use crate::resource::{RawObject, Resource};
-use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, gotext};
 use gantry_schema::json::Json;
 use gantry_schema::scan;
-use gantry_schema::{ScalePaths, Sense, same_schema};
+use gantry_schema::{ScalePaths, Sense, drop_ignored_formats, same_schema};
 
 /// The `apiVersion` of CRDs.
 pub const API_VERSION: &str = "apiextensions.k8s.io/v1";
@@ -407,6 +407,16 @@ impl CrdVersion {
             Some(text) => serde_json::from_str(text).map_err(|error| MalformedSchema(explain_json(&error))),
             None => Ok(serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
         }
+    }
+
+    /// The schema as a tree, without the formats that a server of this release ignores.
+    ///
+    /// # Errors
+    /// The schema is not valid JSON.
+    pub fn enforced_schema(&self, release: KubernetesRelease) -> Result<Value, MalformedSchema> {
+        let mut schema = self.schema_value()?;
+        drop_ignored_formats(&mut schema, release);
+        Ok(schema)
     }
 
     /// The error for a version that lacks a required schema.

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use crate::resource::SERVER_METADATA;
+use crate::resource::{LAST_APPLIED, SERVER_METADATA};
 
-/// The annotation in which kubectl stores a copy of the manifest.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The label for membership in an app, which no manifest sets.
 const PART_OF: &str = "applyset.kubernetes.io/part-of";
 

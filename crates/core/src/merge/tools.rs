@@ -7,9 +7,7 @@
 use std::borrow::Cow;
 
 use crate::managed_fields::{FieldSet, ManagerEntry, ManagerOperation};
-
-/// The annotation that a client-side `kubectl apply` writes, under whatever name it writes.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+use crate::resource::LAST_APPLIED;
 
 /// The name that the server uses when an object has no record of who wrote it.
 pub const UNRECORDED: &str = "before-first-apply";

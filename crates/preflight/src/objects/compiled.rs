@@ -8,7 +8,7 @@ use gantry_core::crd::CrdVersion;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, TypedValueError};
-use gantry_schema::{FieldError, Schema, drop_ignored_formats};
+use gantry_schema::{FieldError, Schema};
 
 #[derive(Debug, Clone)]
 pub struct CompiledVersion {
@@ -31,7 +31,7 @@ impl CompiledVersion {
     /// # Errors
     /// The schema is missing or cannot be compiled.
     pub fn compile(version: &CrdVersion, release: KubernetesRelease) -> Result<Self, String> {
-        let raw = enforced_schema(version, release)?;
+        let raw = version.enforced_schema(release)?;
         let schema = Schema::compile(&raw).map_err(|error| error.to_string())?;
         Ok(Self::new(version, raw, schema.with_scale(version.scale_paths()).with_release(release)))
     }
@@ -45,8 +45,8 @@ impl CompiledVersion {
         other: &CrdVersion,
         release: KubernetesRelease,
     ) -> Result<Self, String> {
-        let raw = enforced_schema(version, release)?;
-        let others = enforced_schema(other, release)?;
+        let raw = version.enforced_schema(release)?;
+        let others = other.enforced_schema(release)?;
         let schema = Schema::compile_beside(&raw, &others).map_err(|error| error.to_string())?;
         let changes = |field: &str| raw["properties"].get(field) != others["properties"].get(field);
         let scale = version.scale_paths().to_check_beside(&other.scale_paths(), changes);
@@ -75,12 +75,6 @@ impl CompiledVersion {
     ) -> RatchetingRefusals {
         ratchet::refused_updates(&self.schema, &self.raw, self.status_subresource, error, objects, unreadable)
     }
-}
-
-fn enforced_schema(version: &CrdVersion, release: KubernetesRelease) -> Result<Value, String> {
-    let mut schema = version.schema_value()?;
-    drop_ignored_formats(&mut schema, release);
-    Ok(schema)
 }
 
 /// Whether the root of a schema can refuse an object because its status is missing.

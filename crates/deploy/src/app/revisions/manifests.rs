@@ -8,13 +8,12 @@ use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
 use gantry_core::manifest::Manifest;
+use gantry_core::resource::LAST_APPLIED;
 
 /// The annotation of a Secret in a revision that keeps no values.
 pub const NOT_KEPT: &str = "gantry.dev/values-not-kept";
 /// By this annotation, a deploy does not update the object.
 const SKIP: (&str, &str) = ("gantry.dev/update-strategy", "skip");
-/// kubectl keeps the values here, too.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The manifests of a revision, as one text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reads the text of a revision. Whoever can write Secrets in the namespace can have written it, so what is read is
+//! Reads the text of a revision. Everybody who can write Secrets in the namespace can have written it, so what is read is
 //! limited.
 
 use std::collections::BTreeMap;

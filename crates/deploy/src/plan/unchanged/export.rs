@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use gantry_core::managed_fields::ManagerEntry;
 use gantry_core::resource::{RawObject, SERVER_METADATA};
 use gantry_schema::scan;
 
@@ -32,8 +33,7 @@ pub fn is_current(desired: &RawObject, live: &RawObject, is_built_in: bool) -> b
 
 /// Whether somebody wrote the status on its own. Then a write of the object leaves it as it is.
 fn has_status_subresource(live: &Value) -> bool {
-    let entries = live["metadata"]["managedFields"].as_array();
-    entries.into_iter().flatten().any(|entry| entry["subresource"] == "status")
+    ManagerEntry::all(live).any(|entry| entry.subresource() == "status")
 }
 
 /// The object without what the server ignores in a write.
