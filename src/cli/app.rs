@@ -114,7 +114,7 @@ impl DeleteArgs {
             .with(&key::IGNORE_FAILING_API_SERVICES, self.ignore_failing_api_services)
             .with(&key::WARN_ONLY, self.warn_only);
         let flow = FlowArgs { settings, ..self.cluster.flow_of(app, &self.output) };
-        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
+        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, migrate: false, waves: None }
     }
 }
 

@@ -192,6 +192,14 @@ pub struct DeployArgs {
     #[arg(long)]
     pub dry_run: bool,
 
+    /// Also move stored objects of the CRDs: before a version that is not served is removed, and after the storage version
+    /// moves
+    ///
+    /// As gantry migrate does, with its proof and its question; it also removes the versions that are left behind from
+    /// status.storedVersions.
+    #[arg(long)]
+    pub migrate: bool,
+
     /// Deploy to several contexts in waves: how many of them each wave completes, for example 1,10%,100%
     ///
     /// A wave begins when every cluster of the previous one is deployed (and ready, with --wait).

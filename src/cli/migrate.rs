@@ -5,7 +5,7 @@ use std::num::NonZero;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs};
-use gantry_core::options::ListFormat;
+use gantry_core::options::{ListFormat, MigrationWriterFlag};
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true).args(["crds", "all", "files"]))]
@@ -22,6 +22,10 @@ pub struct MigrateArgs {
     #[arg(short = 'f', long = "file", value_name = "PATH")]
     pub files: Vec<String>,
 
+    /// Also objects that status.storedVersions says are stored at the storage version: it can be changed by hand
+    #[arg(long, conflicts_with = "all")]
+    pub every_object: bool,
+
     /// Only if this is the storage version
     #[arg(long, value_name = "VERSION")]
     pub to: Option<String>,
@@ -33,6 +37,10 @@ pub struct MigrateArgs {
     /// Migrate although values are lost: exactly those that have this digest, which the refusal prints; can be repeated
     #[arg(long, value_name = "DIGEST")]
     pub accept_loss: Vec<String>,
+
+    /// Who writes the objects: gantry, or the server's own migrator (StorageVersionMigration) [default: gantry]
+    #[arg(long, value_name = "gantry|server")]
+    pub using: Option<MigrationWriterFlag>,
 
     /// The most writes at the same time [default: 8]
     #[arg(long, value_name = "N")]

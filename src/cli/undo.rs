@@ -108,6 +108,6 @@ impl RollbackArgs {
             detailed_exitcode: self.detailed_exitcode,
             ..base
         };
-        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, waves: None }
+        DeployArgs { flow, yes: self.yes, dry_run: self.dry_run, migrate: false, waves: None }
     }
 }

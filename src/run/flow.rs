@@ -17,10 +17,12 @@ use gantry_report::ReportPurpose;
 pub(super) mod configured;
 mod gate;
 mod goal;
+pub(super) mod migrating;
 pub(super) mod target;
 
 use self::configured::prepare;
 pub use self::goal::Goal;
+use self::migrating::MigratingCrds;
 use self::target::{OpenedTarget, detailed, on_target};
 
 /// Deletes an app: a deploy of no manifests, which prunes all members.
@@ -104,17 +106,29 @@ async fn steps(
 ) -> Result<FlowOutcome> {
     let (mut run, input) = prepare(args, goal, host, output, report).await?;
     let stop = host.stop.clone();
+    let migrates = goal.deploy().is_some_and(|deploy| deploy.migrate);
     if !run.deletes()
         && run.revision.is_none()
         && let Some(members) = until_interrupted(&stop, fleet::find(&run, &host.working_directory)).await?
     {
+        if migrates {
+            migrating::check_target(&run, true)?;
+        }
         return Box::pin(fleet::run(run, members, input, host, output)).await.map(Box::new).map(FlowOutcome::OnMany);
+    }
+    if migrates {
+        migrating::check_target(&run, false)?;
     }
     let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);
     let opening = Box::pin(open(&run.settings, input, run.last_deploy(), &run.progress));
     let PreparedRun { mut loaded, target, ahead, before } = until_interrupted(&stop, opening).await?;
     run.check_manifests(&mut loaded)?;
-    let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref(), context: None };
-    Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await.map(FlowOutcome::OnOne)
+    let migrating = MigratingCrds::default();
+    let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref(), migrating, context: None };
+    let exit = match migrates {
+        true => Box::pin(migrating::deploy(&mut run, loaded, at, host, output, report)).await?,
+        false => Box::pin(on_target(&run, loaded, at, host, output, report, &mut |_| ())).await?,
+    };
+    Ok(FlowOutcome::OnOne(exit))
 }

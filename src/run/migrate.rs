@@ -1,7 +1,8 @@
 //! `gantry migrate`: proves what the stored objects of CRDs become, asks, writes, verifies, and trims the stored
 //! versions.
 
-mod printed;
+pub(super) mod printed;
+pub(super) mod rights;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +10,19 @@ use std::time::{Duration, Instant};
 
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, until_interrupted};
-use super::prepare::{complete, connection, impersonate, loader, overrides_of_kubeconfig, read_input};
+use super::prepare::{OptionalInput, connection, impersonate, loader, overrides_of_kubeconfig};
 use super::wait_log::WaitLog;
 use super::write;
 use crate::cli::MigrateArgs;
+use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DesiredSource, IN_FLIGHT, ListRequest, ObjectToRead, Target};
-use gantry_core::options::{ListFormat, TargetSpec};
+use gantry_core::options::{ListFormat, MigrationWriterFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::Resource;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::config::{Loader, Settings, key};
-use gantry_migration::{MigrationEnd, MigrationProof, MigrationProver, MigrationWriter, StoredKind};
-use gantry_preflight::registry;
+use gantry_migration::{MigrationEnd, MigrationProof, MigrationProver, MigrationWriter, ServerMigrator, StoredKind};
 
 /// The number of CRDs on one page of a list.
 const PAGE: u32 = 100;
@@ -29,11 +30,11 @@ const PAGE: u32 = 100;
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A CRD of this run.
-struct Migration {
-    /// What is proven. It moves into the writer when the writes begin.
-    proof: MigrationProof,
+pub struct Migration {
+    /// What is proven.
+    pub proof: MigrationProof,
     /// What was done. `None` before that.
-    end: Option<MigrationEnd>,
+    pub end: Option<MigrationEnd>,
 }
 
 /// Runs the command.
@@ -50,36 +51,28 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         .with(&key::AS_USER, &args.identity.user)
         .with(&key::AS_GROUPS, &args.identity.groups);
     let loader = Loader { overrides, ..loader(&args.config, host) };
-    let named = named_crds(args, &loader, host).await?;
-    let loaded = loader.load([], &registry::known())?;
-    host.print_notices(&loaded.notices);
-    let settings = loaded.settings;
+    let (input, settings) = OptionalInput::open(&args.files, &loader, host).await?;
+    let named = named_crds(args, input)?;
     let target = open(&settings).await?;
-    let Some(server) = target.as_server() else { return Err(only_servers()) };
-    let parallel = args.parallel.map_or(IN_FLIGHT, std::num::NonZero::get);
-    let prover = MigrationProver { server, field_manager: &settings.field_manager, parallel };
     let progress = ProgressDisplay::new(host.stderr_is_terminal, false);
+    let parallel = args.parallel.map_or(IN_FLIGHT, std::num::NonZero::get);
+    let run = MigrationRun { target: &target, field_manager: &settings.field_manager, parallel, progress: &progress };
 
     let work = async {
+        let migrator = match args.using {
+            Some(MigrationWriterFlag::Server) => Some(run.find_server_migrator().await?),
+            Some(MigrationWriterFlag::Gantry) | None => None,
+        };
         let kinds = read_kinds(&target, named.as_ref()).await?;
         check_storage_versions(&kinds, args.to.as_deref())?;
-        let stage = progress.stage("reading stored objects", None);
-        let (mut proofs, mut unread) = (Vec::new(), Vec::new());
-        for kind in kinds {
-            stage.note(kind.name());
-            let on_objects = |done: u64, total: Option<u64>| stage.set(count(done), total.map(count));
-            match prover.prove(kind, &on_objects).await {
-                Ok(proof) => proofs.push(proof),
-                // The objects of the other CRDs can be migrated all the same.
-                Err(problem) if args.all => unread.push(problem),
-                Err(problem) => return Err(Error::failed(problem)),
-            }
-        }
-        Ok((proofs, unread))
+        let kinds = match args.every_object {
+            true => kinds.into_iter().map(StoredKind::distrusting_status).collect(),
+            false => kinds,
+        };
+        Ok((run.prove(kinds, args.all).await?, migrator))
     };
-    let (proofs, unread) = until_interrupted(&stop, work).await?;
-    let blocked = printed::blockers(&proofs, &args.accept_loss);
-    let mut migrations: Vec<_> = proofs.into_iter().map(|proof| Migration { proof, end: None }).collect();
+    let ((mut migrations, unread), migrator) = until_interrupted(&stop, work).await?;
+    let blocked = printed::blockers(&migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
     let is_json = args.output == Some(ListFormat::Json);
     if !is_json {
         host.say(&printed::plan(&migrations, parallel));
@@ -103,8 +96,7 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         write::needs_terminal(host, "go on without confirmation: --yes; show what would be done: --dry-run")?;
         write::confirm(host, &printed::question(&migrations, args.prune_stored_versions, &target.describe())).await?;
     }
-    let writer = MigrationWriter { server, field_manager: &settings.field_manager, parallel };
-    let done = write_all(&mut migrations, writer, args.prune_stored_versions, &progress, host).await;
+    let done = run.write(&mut migrations, migrator.as_ref(), args.prune_stored_versions, host).await?;
     match is_json {
         true => host.say(&printed::json(&migrations, false)),
         false => host.say(&printed::result(&migrations, args.prune_stored_versions)),
@@ -116,55 +108,118 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     if failed.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(failed)) }
 }
 
-/// Writes one CRD's objects after another's, up to the first that is not complete. Returns whether all are.
-async fn write_all(
-    migrations: &mut [Migration],
-    writer: MigrationWriter<'_>,
-    trims: bool,
-    progress: &ProgressDisplay,
-    host: &mut Host,
-) -> bool {
-    let stop = host.stop.clone();
-    let writes = Arc::clone(&host.writes);
-    let total: u64 = migrations.iter().map(|migration| migration.proof.to_write).sum();
-    writes.begin(count(total));
-    let stage = progress.stage("writing objects", Some(count(total)));
-    let log = WaitLog::new(&mut host.stderr, progress.is_logged());
-    let begun = Instant::now();
-    let last_line = Mutex::new(begun);
-    let mut before = 0;
-    for migration in migrations {
-        let to_write = migration.proof.to_write;
-        stage.note(migration.proof.kind.name());
-        let done_before = before;
-        let on_objects = |done: u64, _: Option<u64>| {
-            let done = done_before + done;
-            writes.set_done(count(done.min(total)));
-            stage.set(count(done), Some(count(total.max(done))));
-            let remaining = printed::rate_and_remaining(done, total, begun.elapsed());
-            stage.note(&remaining);
-            let mut last_line = last_line.lock().unwrap_or_else(PoisonError::into_inner);
-            if progress.is_logged() && last_line.elapsed() >= LOG_INTERVAL {
-                *last_line = Instant::now();
-                log.print(&format!("wrote {done} of {}: {remaining}", text::count(count(total), "object")));
-            }
-        };
-        let mut writing = std::pin::pin!(writer.write(&migration.proof, trims, &stop, &on_objects));
-        let end = tokio::select! {
-            end = &mut writing => end,
-            () = interrupt(&stop) => {
-                stage.aside(|| log.print(write::FINISHING));
-                writing.await
-            }
-        };
-        let is_complete = end.stop.is_none();
-        migration.end = Some(end);
-        if !is_complete {
-            return false;
-        }
-        before += to_write;
+impl Migration {
+    /// What would be done, as a line.
+    pub fn plan(&self, parallel: usize) -> String {
+        printed::plan_of(&self.proof, parallel)
     }
-    true
+
+    /// What was done, with the stored versions trimmed, as a line.
+    pub fn result(&self) -> Option<String> {
+        Some(printed::result_of(&self.proof, self.end.as_ref()?, true))
+    }
+}
+
+/// Proves and carries out migrations on one server.
+#[derive(Clone, Copy)]
+pub struct MigrationRun<'a> {
+    pub target: &'a Target,
+    /// The name that the writes have.
+    pub field_manager: &'a str,
+    /// The maximum number of writes at a time.
+    pub parallel: usize,
+    pub progress: &'a ProgressDisplay,
+}
+
+impl<'a> MigrationRun<'a> {
+    fn server(&self) -> Result<&'a KubeTarget> {
+        self.target.as_server().ok_or_else(only_servers)
+    }
+
+    async fn find_server_migrator(&self) -> Result<ServerMigrator<'a>> {
+        ServerMigrator::find(self.server()?, self.field_manager).await.map_err(Error::failed)
+    }
+
+    /// Proves what the objects of each CRD become. With `goes_on`, also after a CRD whose objects cannot be read; the
+    /// reasons are returned, too.
+    pub async fn prove(&self, kinds: Vec<StoredKind>, goes_on: bool) -> Result<(Vec<Migration>, Vec<Problem>)> {
+        let MigrationRun { field_manager, parallel, .. } = *self;
+        let prover = MigrationProver { server: self.server()?, field_manager, parallel };
+        let stage = self.progress.stage("reading stored objects", None);
+        let (mut migrations, mut unread) = (Vec::new(), Vec::new());
+        for kind in kinds {
+            stage.note(kind.name());
+            let on_objects = |done: u64, total: Option<u64>| stage.set(count(done), total.map(count));
+            match prover.prove(kind, &on_objects).await {
+                Ok(proof) => migrations.push(Migration { proof, end: None }),
+                // The objects of the other CRDs can be migrated all the same.
+                Err(problem) if goes_on => unread.push(problem),
+                Err(problem) => return Err(Error::failed(problem)),
+            }
+        }
+        Ok((migrations, unread))
+    }
+
+    /// Writes one CRD's objects after another's, up to the first that is not complete. Returns whether all are.
+    ///
+    /// With the server's own migrator, it writes first; gantry verifies, and writes what is left.
+    pub async fn write(
+        &self,
+        migrations: &mut [Migration],
+        migrator: Option<&ServerMigrator<'_>>,
+        trims: bool,
+        host: &mut Host,
+    ) -> Result<bool> {
+        let MigrationRun { field_manager, parallel, progress, .. } = *self;
+        let writer = MigrationWriter { server: self.server()?, field_manager, parallel };
+        let stop = host.stop.clone();
+        let writes = Arc::clone(&host.writes);
+        let total: u64 = migrations.iter().map(|migration| migration.proof.to_write).sum();
+        writes.begin(count(total));
+        let stage = progress.stage("writing objects", Some(count(total)));
+        let log = WaitLog::new(&mut host.stderr, progress.is_logged());
+        let begun = Instant::now();
+        let last_line = Mutex::new(begun);
+        let mut before = 0;
+        for migration in migrations {
+            let to_write = migration.proof.to_write;
+            stage.note(migration.proof.kind.name());
+            if let Some(migrator) = migrator.filter(|_| to_write > 0)
+                && let Err(stopped) = migrator.migrate(&migration.proof, &stop).await
+            {
+                migration.end = Some(MigrationEnd::stopped_by(stopped));
+                return Ok(false);
+            }
+            let done_before = before;
+            let on_objects = |done: u64, _: Option<u64>| {
+                let done = done_before + done;
+                writes.set_done(count(done.min(total)));
+                stage.set(count(done), Some(count(total.max(done))));
+                let remaining = printed::rate_and_remaining(done, total, begun.elapsed());
+                stage.note(&remaining);
+                let mut last_line = last_line.lock().unwrap_or_else(PoisonError::into_inner);
+                if progress.is_logged() && last_line.elapsed() >= LOG_INTERVAL {
+                    *last_line = Instant::now();
+                    log.print(&format!("wrote {done} of {}: {remaining}", text::count(count(total), "object")));
+                }
+            };
+            let mut writing = std::pin::pin!(writer.write(&migration.proof, trims, &stop, &on_objects));
+            let end = tokio::select! {
+                end = &mut writing => end,
+                () = interrupt(&stop) => {
+                    stage.aside(|| log.print(write::FINISHING));
+                    writing.await
+                }
+            };
+            let is_complete = end.stop.is_none();
+            migration.end = Some(end);
+            if !is_complete {
+                return Ok(false);
+            }
+            before += to_write;
+        }
+        Ok(true)
+    }
 }
 
 fn count(number: u64) -> usize {
@@ -172,7 +227,7 @@ fn count(number: u64) -> usize {
 }
 
 /// The CRDs that the arguments or their manifests name; `None` for all.
-async fn named_crds(args: &MigrateArgs, loader: &Loader, host: &mut Host) -> Result<Option<BTreeSet<String>>> {
+fn named_crds(args: &MigrateArgs, input: OptionalInput) -> Result<Option<BTreeSet<String>>> {
     if args.all {
         return Ok(None);
     }
@@ -185,11 +240,8 @@ async fn named_crds(args: &MigrateArgs, loader: &Loader, host: &mut Host) -> Res
             ));
         }
     }
-    if !args.files.is_empty() {
-        let input = read_input(&args.files, loader, host).await?;
-        let configs = input.configs().count();
-        let manifests = complete(input.read()?, configs)?.manifests;
-        let crds = manifests.iter().filter(|manifest| manifest.object.is_crd());
+    if let Some(loaded) = input.read()? {
+        let crds = loaded.manifests.iter().filter(|manifest| manifest.object.is_crd());
         named.extend(crds.map(|manifest| manifest.object.name.clone()));
         if named.is_empty() {
             let problem = Problem::new(format!("there is no CRD in {}", text::sanitize(&args.files.join(", "))));

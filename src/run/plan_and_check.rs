@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::app::ManagedApp;
 use super::diffs;
+use super::flow::migrating::MigratingCrds;
 use super::verdict::DeployForecast;
 use gantry_cluster::Target;
 use gantry_core::finding::{Baseline, CheckReport, CheckStatus, Source};
@@ -35,6 +36,8 @@ pub struct Checking<'a> {
     pub waivers: Waivers<'a>,
     pub baseline: Option<&'a Baseline>,
     pub catalogs: Catalogs<'a>,
+    /// What `--migrate` moves.
+    pub migrating: &'a MigratingCrds,
     /// Proofs that other clusters share.
     pub known: Option<&'a Arc<ProofCache>>,
     pub showing: Showing<'a>,
@@ -61,7 +64,7 @@ pub async fn plan_and_check(
     report: &mut Report,
 ) -> Result<(Plan, DeployForecast, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers, baseline, catalogs, known, app, showing } = checking;
+    let Checking { enabled, waivers, baseline, catalogs, migrating, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
     let policy = super::app::deploy_policy(settings, app.is_some_and(ManagedApp::deletes));
     let taken = owner::TakeoverPatterns::new(&settings.take_ownership)
@@ -85,6 +88,7 @@ pub async fn plan_and_check(
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
+    plan.lookups.extend(migrating.lookups());
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
@@ -98,6 +102,7 @@ pub async fn plan_and_check(
         redact: settings.is_on(&key::REDACT),
         waivers,
         baseline,
+        migrated: &migrating.before,
         catalogs,
         custom_checks: &settings.custom_checks,
         known,

@@ -35,6 +35,11 @@ pub fn needs_terminal(host: &Host, help: &str) -> Result<()> {
 
 /// Asks for confirmation. Any answer but yes ends the run.
 pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
+    confirm_or(host, question, "nothing was written").await
+}
+
+/// Asks for confirmation. Any answer but yes ends the run, with `otherwise` as the consequence.
+pub async fn confirm_or(host: &mut Host, question: &str, otherwise: &str) -> Result<()> {
     let Some(mut stdin) = host.stdin.take() else {
         let problem = Problem::new("cannot ask for confirmation: the manifests came from standard input");
         return Err(Error::failed(problem.help("deploy without confirmation: --yes")));
@@ -56,7 +61,7 @@ pub async fn confirm(host: &mut Host, question: &str) -> Result<()> {
     }
     match answer {
         Some(answer) if answer.yes => Ok(()),
-        _ => Err(Error::failed(Problem::new("not confirmed; nothing was written"))),
+        _ => Err(Error::failed(Problem::new(format!("not confirmed; {otherwise}")))),
     }
 }
 

@@ -6,10 +6,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod deploys;
 mod faults;
 mod losses;
 mod moves;
 mod refusals;
 mod samples;
+mod server_migrator;
 mod usage;
 mod webhooks;

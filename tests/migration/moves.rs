@@ -177,3 +177,22 @@ fn an_object_that_server_side_apply_cannot_parse_moves_all_the_same() {
     assert_eq!(samples.version_of("one"), "v2");
     assert_eq!(samples.get("v2", "one")["metadata"]["managedFields"][0]["manager"], "owner");
 }
+
+#[test]
+fn objects_that_the_status_forgot_are_written_if_the_status_is_not_trusted() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let path = format!("{}/status", samples.bed.crd_path());
+    eventually("v1 to be taken out of the status", || {
+        let by_hand = json!({"status": {"storedVersions": ["v2"]}});
+        assert_eq!(control_plane().patch(&path, &by_hand).0, 200);
+        (samples.stored_versions() == json!(["v2"])).then_some(())
+    });
+    let name = samples.crd_name();
+    let run = samples.migrate(&[]).run();
+    assert_eq!(run.code(0).stdout, format!("{name}: nothing to do: all objects are stored at v2 (1 object)\n"));
+    assert_eq!(samples.version_of("one"), "v1");
+    let run = samples.migrate(&["--every-object", "--yes"]).run();
+    run.code(0).stdout_contains(&format!("{name}: wrote 1 object; verified\n"));
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+    samples.bed.gantry(control_plane().kubeconfig("admin"), &["migrate", "--all", "--every-object"]).run().code(2);
+}

@@ -7,13 +7,14 @@ use crate::support::{Bed, ControlPlane, CrdBuilder, Gantry, control_plane, strin
 /// The CRD `samples.GROUP` of a group of its own, and its objects.
 pub struct StoredSamples {
     pub bed: Bed,
+    cp: &'static ControlPlane,
     is_cluster_scoped: bool,
 }
 
 impl StoredSamples {
     /// Without a CRD yet.
     pub fn new() -> Self {
-        Self { bed: Bed::with_namespace(), is_cluster_scoped: false }
+        Self::on(control_plane())
     }
 
     /// Whose objects have no namespace.
@@ -23,7 +24,16 @@ impl StoredSamples {
 
     /// With objects of v1 with the fields `a` and `b`, and a CRD that stores at v2 with these fields.
     pub fn moved(names: &[&str], fields_of_v2: &[&str]) -> Self {
-        let samples = Self::new();
+        Self::moved_on(control_plane(), names, fields_of_v2)
+    }
+
+    fn on(cp: &'static ControlPlane) -> Self {
+        Self { bed: Bed::on(cp), cp, is_cluster_scoped: false }
+    }
+
+    /// See [`moved`](Self::moved), on this server.
+    pub fn moved_on(cp: &'static ControlPlane, names: &[&str], fields_of_v2: &[&str]) -> Self {
+        let samples = Self::on(cp);
         samples.apply(samples.v1());
         for name in names {
             samples.create("v1", name, json!({"a": "1", "b": "2"}));
@@ -48,13 +58,13 @@ impl StoredSamples {
     }
 
     pub fn apply(&self, crd: CrdBuilder) {
-        control_plane().apply_yaml(&crd.build().to_string());
+        self.cp.apply_yaml(&crd.build().to_string());
     }
 
     /// Replaces the versions of the live CRD, and keeps its annotations.
     pub fn set_versions(&self, crd: CrdBuilder) {
         let versions = json!({"spec": {"versions": crd.build()["spec"]["versions"]}});
-        let (status, answer) = control_plane().patch(&self.bed.crd_path(), &versions);
+        let (status, answer) = self.cp.patch(&self.bed.crd_path(), &versions);
         assert_eq!(status, 200, "{answer:#}");
     }
 
@@ -64,7 +74,7 @@ impl StoredSamples {
 
     /// The live CRD.
     pub fn crd(&self) -> Value {
-        control_plane().get(&self.bed.crd_path()).1
+        self.cp.get(&self.bed.crd_path()).1
     }
 
     pub fn stored_versions(&self) -> Value {
@@ -89,13 +99,13 @@ impl StoredSamples {
 
     pub fn create(&self, version: &str, name: &str, spec: Value) -> Value {
         let path = format!("{}?fieldManager=owner", self.path(version));
-        let (status, created) = control_plane().post(&path, &self.object(version, name, spec));
+        let (status, created) = self.cp.post(&path, &self.object(version, name, spec));
         assert_eq!(status, 201, "{created:#}");
         created
     }
 
     pub fn get(&self, version: &str, name: &str) -> Value {
-        let (status, object) = control_plane().get(&format!("{}/{name}", self.path(version)));
+        let (status, object) = self.cp.get(&format!("{}/{name}", self.path(version)));
         assert_eq!(status, 200, "{object:#}");
         object
     }
@@ -103,7 +113,7 @@ impl StoredSamples {
     /// The object as etcd has it.
     pub fn stored(&self, name: &str) -> Value {
         let namespace = if self.is_cluster_scoped { String::new() } else { format!("{}/", self.bed.names.namespace) };
-        control_plane().stored(&format!("/registry/{}/samples/{namespace}{name}", self.bed.names.group))
+        self.cp.stored(&format!("/registry/{}/samples/{namespace}{name}", self.bed.names.group))
     }
 
     /// The version that the object is stored at.
@@ -115,7 +125,7 @@ impl StoredSamples {
 
     /// `gantry migrate` of this CRD.
     pub fn migrate(&self, more: &[&str]) -> Gantry {
-        self.migrate_as(control_plane(), "admin", more)
+        self.migrate_as(self.cp, "admin", more)
     }
 
     pub fn migrate_as(&self, cp: &ControlPlane, user: &str, more: &[&str]) -> Gantry {

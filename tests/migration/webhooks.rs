@@ -32,6 +32,15 @@ fn rename(mut object: Value, wanted: &str) -> Value {
     object
 }
 
+/// The same, and loses a value of the object `two`.
+pub fn rename_and_lose_color(object: Value, wanted: &str) -> Value {
+    let mut object = rename(object, wanted);
+    if wanted.ends_with("/v2") && object["metadata"]["name"] == "two" {
+        object["spec"].as_object_mut().expect("a spec").remove("color");
+    }
+    object
+}
+
 fn start(convert: impl Fn(Value, &str) -> Value + Send + Sync + 'static) -> Webhook {
     Webhook::start(control_plane(), move |review| Webhook::answer(review, &convert))
 }
@@ -48,14 +57,7 @@ fn a_webhook_converts_what_is_stored() {
 
 #[test]
 fn what_a_webhook_loses_is_found_before_anything_is_written() {
-    let loses = |object: Value, wanted: &str| {
-        let mut object = rename(object, wanted);
-        if wanted.ends_with("/v2") && object["metadata"]["name"] == "two" {
-            object["spec"].as_object_mut().expect("a spec").remove("color");
-        }
-        object
-    };
-    let samples = moved(&["one", "two"], &start(loses));
+    let samples = moved(&["one", "two"], &start(rename_and_lose_color));
     let run = samples.migrate(&["--yes", "--prune-stored-versions"]).run();
     let namespace = samples.bed.names.namespace.clone();
     run.code(3).stderr_contains(&format!("loses 1 value:\n  | {namespace}/two: spec.color of v1: \"red\""));

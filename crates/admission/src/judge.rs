@@ -1,5 +1,6 @@
 //! The verdict about a change of a CRD: that of `gantry check` for the same two CRDs and the objects that exist.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -153,6 +154,7 @@ impl CrdJudge {
             redact: self.redact,
             waivers: Waivers { list: &self.waivers, today: Date::from(SystemTime::now()) },
             baseline: None,
+            migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
             custom_checks: &[],
             known: Some(&proofs),

@@ -104,6 +104,15 @@ pub enum PermissionPurpose {
     Migrate,
 }
 
+/// Who writes the objects of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MigrationWriterFlag {
+    /// gantry.
+    Gantry,
+    /// The controller of `StorageVersionMigration`.
+    Server,
+}
+
 /// The output formats of `gantry catalog`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]

@@ -29,6 +29,7 @@ pub struct StoredKind {
     storage: Arc<str>,
     /// The version at which objects are read and written: the storage version if it is served.
     requested: Arc<str>,
+    distrusts_status: bool,
 }
 
 /// Where the objects of a kind can be written as they are.
@@ -94,7 +95,12 @@ impl StoredKind {
             ))
             .help(format!("set served: true for {storage} in spec.versions, and run this command again")));
         };
-        Ok(Self { crd, live, metadata, storage, requested })
+        Ok(Self { crd, live, metadata, storage, requested, distrusts_status: false })
+    }
+
+    /// Supposes that objects may be stored at every version of the CRD: `status.storedVersions` can be changed by hand.
+    pub fn distrusting_status(self) -> Self {
+        Self { distrusts_status: true, ..self }
     }
 
     /// The name of the CRD.
@@ -110,7 +116,10 @@ impl StoredKind {
     /// The versions, other than the storage version, that objects may be stored at.
     pub fn old_versions(&self) -> impl Iterator<Item = &CrdVersion> {
         let stored = self.crd.stored_versions();
-        self.crd.versions.iter().filter(move |version| !version.storage && stored.contains(&&*version.name))
+        let may_be_stored = move |version: &&CrdVersion| {
+            !version.storage && (self.distrusts_status || stored.contains(&&*version.name))
+        };
+        self.crd.versions.iter().filter(may_be_stored)
     }
 
     /// The schema that decides what is stored.
@@ -194,7 +203,7 @@ impl StoredKind {
         let Some(live) = read.into_iter().next().transpose()?.flatten() else {
             return Err(Problem::new(format!("the CRD {name} was deleted meanwhile")));
         };
-        let now = Self::read(live)?;
+        let now = Self { distrusts_status: self.distrusts_status, ..Self::read(live)? };
         match now.live.uid == self.live.uid && now.metadata.generation == self.metadata.generation {
             true => Ok(now),
             false => Err(Problem::new(format!("the CRD {name} was changed meanwhile, so nothing was trimmed"))
@@ -250,7 +259,7 @@ impl StoredKind {
         let mut kind = self;
         for _ in 0..TRIES {
             match write(&kind).await {
-                Ok(live) => return Self::read(live),
+                Ok(live) => return Ok(Self { distrusts_status: kind.distrusts_status, ..Self::read(live)? }),
                 Err(ApplyError::Changed | ApplyError::Unknown(_)) => kind = kind.read_again(server).await?,
                 Err(ApplyError::Refused(problem) | ApplyError::NotYet(_, problem)) => return Err(problem),
                 Err(error @ ApplyError::Conflict(_)) => return Err(Problem::new(error.to_string())),

@@ -21,12 +21,14 @@ mod kind;
 mod mark;
 mod metadata;
 mod prove;
+mod server_migrator;
 mod write;
 
 pub use examine::MigrationLoss;
 pub use kind::StoredKind;
 pub use mark::StoredSince;
 pub use prove::{MigrationProof, MigrationProver, ObjectProblem};
+pub use server_migrator::ServerMigrator;
 pub use write::{MigrationEnd, MigrationStop, MigrationWriter};
 
 /// The examples of the README.

@@ -62,6 +62,26 @@ pub struct MigrationEnd {
     pub notices: Vec<Problem>,
 }
 
+impl MigrationEnd {
+    /// Without a write, for this reason.
+    pub fn stopped_by(stop: MigrationStop) -> Self {
+        Self { stop: Some(stop), ..Self::nothing_written() }
+    }
+
+    fn nothing_written() -> Self {
+        Self {
+            kind: None,
+            written: 0,
+            already_stored: 0,
+            written_by_others: 0,
+            failed: Vec::new(),
+            stop: None,
+            is_trimmed: false,
+            notices: Vec::new(),
+        }
+    }
+}
+
 /// Why a migration is not complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MigrationStop {
@@ -119,16 +139,7 @@ impl MigrationWriter<'_> {
             crd: &crd,
             places: kind.rewrite_places(),
             since: is_stored_elsewhere.then_some(since.resource_version),
-            end: MigrationEnd {
-                kind: None,
-                written: 0,
-                already_stored: 0,
-                written_by_others: 0,
-                failed: Vec::new(),
-                stop: None,
-                is_trimmed: false,
-                notices: Vec::new(),
-            },
+            end: MigrationEnd::nothing_written(),
             unchanged: HashSet::new(),
             hasher: RandomState::new(),
         };

@@ -12,7 +12,7 @@ use super::olm::OlmState;
 use super::proofs::{ProofCache, Proofs, Proven};
 use super::registry::{self, CHECKS};
 use super::superseded::{self, LeftOut};
-use super::waive::Waivers;
+use super::waive::{self, Waivers};
 use super::{Check, CheckResult, Context, CouldNotCheck, Notices, Violation, ViolationSubject};
 use gantry_cluster::Target;
 use gantry_core::finding::{
@@ -49,6 +49,8 @@ pub struct RunOptions<'a> {
     pub waivers: Waivers<'a>,
     /// Known findings, which no longer count.
     pub baseline: Option<&'a Baseline>,
+    /// CRDs whose stored objects are moved before the deploy: see [`waive::set_aside`].
+    pub migrated: &'a BTreeSet<String>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
     /// All checks that the configuration defines, whether they run or not, because their names are also names of rules.
@@ -75,7 +77,7 @@ pub struct Ran {
 
 /// Runs all checks; no check is skipped because of what another one finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, waivers, baseline, catalogs, custom_checks, known, stage } = options;
+    let RunOptions { warn_only, redact, waivers, baseline, migrated, catalogs, custom_checks, known, stage } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Proofs::new(Proven { release: plan.release() }, upgraded_crds(&plan.changes).count());
     let proofs = Arc::new(proofs.sharing(known.cloned()));
@@ -114,6 +116,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| to_report(enabled, answer, plan, warn_only)).collect();
+    waive::set_aside(&mut reports, migrated);
     let mut problems = waive(&mut reports, waivers, custom_checks);
     problems.extend(explain_kept_errors(&reports, warn_only));
     let left_out = superseded::leave_out(&mut reports);
@@ -416,6 +419,7 @@ mod tests {
             redact: false,
             waivers: Waivers { list: &[], today: gantry_core::date::Date::from(std::time::SystemTime::UNIX_EPOCH) },
             baseline: None,
+            migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
             custom_checks: &[],
             known: None,

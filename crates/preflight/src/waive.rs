@@ -4,10 +4,14 @@
 //! A waived finding stays in the report. An expired waiver no longer applies, and is reported. So is a waiver that
 //! matches nothing, because it may be misspelt, or the finding may be gone.
 
+use std::collections::BTreeSet;
+
 use wildmatch::WildMatch;
 
+use super::crd_upgrade_safety::server;
+use super::custom_resource_validation;
 use gantry_core::date::Date;
-use gantry_core::finding::{CheckReport, CheckStatus, Severity, Waived};
+use gantry_core::finding::{CheckReport, CheckStatus, Finding, Severity, Waived};
 use gantry_core::problem::Problem;
 use gantry_deploy::config::Waiver;
 
@@ -86,6 +90,25 @@ impl Waivers<'_> {
 
     fn is_expired(&self, waiver: &Waiver) -> bool {
         waiver.expires.is_some_and(|last_day| last_day < self.today)
+    }
+}
+
+/// Lets the findings pass that a migration resolves before the deploy: stored versions of these CRDs that are removed,
+/// and objects that are or were written at them.
+pub fn set_aside(reports: &mut [CheckReport], migrated: &BTreeSet<String>) {
+    let is_resolved = |finding: &&mut Finding| {
+        let is_of_crd =
+            finding.object.as_ref().is_some_and(|object| object.is_crd() && migrated.contains(&object.name));
+        is_of_crd
+            && (server::is_of_removed_stored_version(&finding.rule)
+                || custom_resource_validation::is_of_removed_version(&finding.rule))
+    };
+    for finding in reports.iter_mut().flat_map(|report| &mut report.findings).filter(is_resolved) {
+        let reason = "deploy --migrate moves the stored objects first".to_owned();
+        finding.original_severity = Some(finding.severity);
+        finding.severity = Severity::Waived;
+        finding.refused_by_server = false;
+        finding.waived = Some(Waived { reason, expires: None });
     }
 }
 

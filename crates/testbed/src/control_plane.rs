@@ -23,6 +23,8 @@ use crate::wait::{eventually, within_limit};
 pub const SPARE_USERS: usize = 64;
 
 /// kwok's configuration for nodes and Pods.
+/// The feature gate of the controller of `StorageVersionMigration`.
+const MIGRATOR: &str = "--feature-gates=StorageVersionMigrator=true";
 const STAGES: &str = include_str!("../control-plane/kwok/stages.yaml");
 
 const ETCD: &str = "etcd";
@@ -129,7 +131,27 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers() -> Self {
-        Self::start().with_controllers(controllers())
+        Self::start().with_controllers(controllers(), &[])
+    }
+
+    /// Starts a control plane [with controllers](Self::start_with_controllers) that migrates stored objects itself: it
+    /// serves `StorageVersionMigration`, and carries it out.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_with_storage_migrator() -> Self {
+        Self::start_with_idle_storage_migrator().with_controllers(controllers(), &[MIGRATOR])
+    }
+
+    /// Starts a control plane that serves `StorageVersionMigration`, without a controller that carries it out.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn start_with_idle_storage_migrator() -> Self {
+        let api = "--runtime-config=storagemigration.k8s.io/v1beta1=true";
+        Self::start_pair(&binaries(), false, &[MIGRATOR.into(), api.into()])
     }
 
     /// Starts a control plane of a [release](Self::start_release) with the [controllers](Self::start_with_controllers)
@@ -140,7 +162,7 @@ impl ControlPlane {
     /// See [`ControlPlane::start`].
     pub fn start_release_with_controllers(release: &str) -> Self {
         let controllers = OtherRelease::find(release).map_or_else(controllers, controllers_of);
-        Self::start_release(release).with_controllers(controllers)
+        Self::start_release(release).with_controllers(controllers, &[])
     }
 
     /// Starts a control plane [with controllers](Self::start_with_controllers) whose API server can reach servers of
@@ -151,10 +173,15 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers_and_network() -> Self {
-        Self::start_with_network().with_controllers(controllers())
+        Self::start_with_network().with_controllers(controllers(), &[])
     }
 
-    fn with_controllers(self, Controllers { controller_manager, scheduler, kwok }: Controllers) -> Self {
+    /// `flags` are further ones of the controller manager.
+    fn with_controllers(
+        self,
+        Controllers { controller_manager, scheduler, kwok }: Controllers,
+        flags: &[&str],
+    ) -> Self {
         let started = self;
         let mut supervisor = started.supervisor();
         fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");
@@ -169,7 +196,7 @@ impl ControlPlane {
         ];
         let nodes = ["--kubeconfig=admin.kubeconfig", "--manage-all-nodes=true", "--config=stages.yaml"];
         let arguments = |parts: &[&[&str]]| parts.concat().into_iter().map(str::to_owned).collect::<Vec<String>>();
-        supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager]));
+        supervisor.run("kube-controller-manager", &controller_manager, &arguments(&[&common, &manager, flags]));
         supervisor.run("kube-scheduler", &scheduler, &arguments(&[&common]));
         // The labels that many workloads require of their node.
         let labels =

@@ -16,6 +16,7 @@ use futures::stream::{self, StreamExt};
 
 use super::before;
 use super::flow::configured::ConfiguredRun;
+use super::flow::migrating::MigratingCrds;
 use super::flow::target::{OpenedTarget, detailed, on_target};
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, interrupted, until_interrupted};
@@ -317,7 +318,8 @@ impl Fleet<'_> {
         cluster.server = target.address().map(str::to_owned);
         let baseline = self.run.baselines.as_ref().map(|all| all.for_cluster(&cluster.name));
         let context = self.releases.is_empty().then(|| self.names[index].as_str());
-        let at = OpenedTarget { target, ahead: Prefetch::none(), before, baseline: baseline.as_ref(), context };
+        let (ahead, migrating) = (Prefetch::none(), MigratingCrds::default());
+        let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref(), migrating, context };
         let ClusterReport { live_crds, report, .. } = cluster;
         let mut on_plan = |plan: &Plan| *live_crds = Some(live(plan));
         on_target(&self.run, self.loaded.clone(), at, host, output, report, &mut on_plan).await

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::configured::ConfiguredRun;
 use super::gate;
+use super::migrating::MigratingCrds;
 use crate::run::app::{self, DeployedApp, revision};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
@@ -32,6 +33,8 @@ pub struct OpenedTarget<'a> {
     pub ahead: Prefetch,
     pub before: Option<RecordedApp>,
     pub baseline: Option<&'a Baseline>,
+    /// What `--migrate` moves.
+    pub migrating: MigratingCrds,
     /// Its context, if it is one of several clusters.
     pub context: Option<&'a str>,
 }
@@ -48,7 +51,7 @@ pub async fn on_target(
 ) -> Result<Exit> {
     let ConfiguredRun { args, goal, writes, confirmed, settings, enabled, sum, progress, .. } = run;
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
-    let OpenedTarget { target, ahead, before, baseline, context } = at;
+    let OpenedTarget { target, ahead, before, baseline, migrating, context } = at;
     let stop = host.stop.clone();
     if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
         let problem =
@@ -85,6 +88,7 @@ pub async fn on_target(
             working_directory: &host.working_directory,
             timeout: settings.timeouts.request,
         },
+        migrating: &migrating,
         known: run.known.as_ref(),
         app: managed.as_ref(),
         showing: Showing {

@@ -16,9 +16,15 @@ const SHOWN: usize = 20;
 const LONG: u64 = 1000;
 
 /// Why the migrations do not begin: values that would be lost, and objects that the server refuses.
-pub fn blockers(proofs: &[MigrationProof], accepted: &[String]) -> Vec<Problem> {
+///
+/// `accepting` is what accepts a loss of this CRD if its digest follows.
+pub fn blockers(
+    migrations: &[Migration],
+    accepted: &[String],
+    accepting: &dyn Fn(&MigrationProof) -> String,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for proof in proofs {
+    for Migration { proof, .. } in migrations {
         let name = sanitize(proof.kind.name()).into_owned();
         let storage = proof.kind.storage_version();
         if proof.refused_count > 0 {
@@ -26,12 +32,12 @@ pub fn blockers(proofs: &[MigrationProof], accepted: &[String]) -> Vec<Problem> 
             let list = listed(proof.refused.iter().map(show_problem), proof.refused_count);
             let message = format!("the server does not write {objects} of {name} as they are:{list}");
             problems.push(Problem::new(message).help(format!(
-                "nothing was written; make these objects valid at {storage}, or let them be written, and run the same \
+                "no object was written; make these objects valid at {storage}, or let them be written, and run the same \
                  command again"
             )));
         }
         let Some(digest) = proof.digest().filter(|digest| !accepted.contains(digest)) else { continue };
-        let accept = format!("to accept exactly this: --accept-loss {digest}");
+        let accept = format!("to accept exactly this: {} {digest}", accepting(proof));
         if proof.loss_count > 0 {
             let values = text::count(count(proof.loss_count), "value");
             let list = listed(proof.losses.iter().map(show_loss), proof.loss_count);
@@ -40,11 +46,11 @@ pub fn blockers(proofs: &[MigrationProof], accepted: &[String]) -> Vec<Problem> 
                 true => format!("let the conversion webhook keep them at {storage}"),
                 false => format!("add these fields to {storage} in the CRD, or convert with a webhook"),
             };
-            problems.push(Problem::new(message).help(format!("nothing was written; {fix}; {accept}")));
+            problems.push(Problem::new(message).help(format!("no object was written; {fix}; {accept}")));
         }
         problems.extend(proof.unproven.iter().map(|problem| {
             let help = problem.help.as_deref().unwrap_or_default();
-            Problem { help: Some(format!("nothing was written; {help}; {accept}")), ..problem.clone() }
+            Problem { help: Some(format!("no object was written; {help}; {accept}")), ..problem.clone() }
         }));
     }
     problems
@@ -80,7 +86,7 @@ pub fn plan(migrations: &[Migration], parallel: usize) -> String {
     migrations.iter().map(|Migration { proof, .. }| format!("{}\n", plan_of(proof, parallel))).collect()
 }
 
-fn plan_of(proof: &MigrationProof, parallel: usize) -> String {
+pub fn plan_of(proof: &MigrationProof, parallel: usize) -> String {
     let name = sanitize(proof.kind.name());
     let storage = proof.kind.storage_version();
     let objects = text::count(count(proof.objects), "object");
@@ -147,7 +153,7 @@ pub fn result(migrations: &[Migration], trims: bool) -> String {
     migrations.iter().filter_map(of_one).collect()
 }
 
-fn result_of(proof: &MigrationProof, end: &MigrationEnd, trims: bool) -> String {
+pub fn result_of(proof: &MigrationProof, end: &MigrationEnd, trims: bool) -> String {
     let name = sanitize(proof.kind.name());
     let storage = proof.kind.storage_version();
     let mut parts = vec![format!("wrote {}", text::count(count(end.written), "object"))];
@@ -160,16 +166,17 @@ fn result_of(proof: &MigrationProof, end: &MigrationEnd, trims: bool) -> String 
     if !end.failed.is_empty() {
         parts.push(format!("{} not written", end.failed.len()));
     }
+    let left: Vec<&str> = proof.kind.crd.stored_versions().into_iter().filter(|version| *version != storage).collect();
     let outcome = match (&end.stop, end.is_trimmed) {
         (Some(MigrationStop::Interrupted), _) => "interrupted: run the same command again for the rest".to_owned(),
         (Some(_), _) => "not complete".to_owned(),
         (None, true) => format!("verified; status.storedVersions is [{storage}]"),
-        (None, false) if proof.old.is_empty() || trims => "verified".to_owned(),
+        (None, false) if left.is_empty() || trims => "verified".to_owned(),
         (None, false) => format!(
             "verified: all objects are stored at {storage}; status.storedVersions still has {}: --prune-stored-versions \
              removes {}",
-            proof.old.join(", "),
-            if proof.old.len() == 1 { "it" } else { "them" }
+            left.join(", "),
+            if left.len() == 1 { "it" } else { "them" }
         ),
     };
     format!("{name}: {}; {outcome}", parts.join(", "))

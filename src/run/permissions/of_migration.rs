@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::of_snapshot::{crd_names, of_custom_resources};
+use super::of_snapshot::crd_names;
 use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
+use crate::run::migrate::rights::{MigrationRight, rights_for};
 use crate::run::prepare::{OptionalInput, connection, loader, overrides};
 use gantry_cluster::{DesiredSource, Target};
 use gantry_core::options::TargetSpec;
@@ -58,12 +59,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     until_interrupted(&stop, work).await
 }
 
-/// To migrate the objects of one CRD, and to write its annotation and its status.
-fn of_crd(name: &str) -> Vec<Need> {
-    let crd = Resource::crd();
-    let status = Resource { plural: format!("{}/status", crd.plural), ..crd.clone() };
-    let on_crd = [(&crd, "get"), (&crd, "patch"), (&status, "patch")];
-    let on_crd = on_crd.map(|(resource, verb)| needed_right(0, None, resource, Some(name), verb));
-    let on_objects = ["list", "patch"].into_iter().filter_map(|verb| of_custom_resources(name, verb));
-    on_crd.into_iter().chain(on_objects).collect()
+/// To migrate the objects of one CRD.
+fn of_crd(name: &str) -> impl Iterator<Item = Need> {
+    let need = |right: MigrationRight| needed_right(0, None, &right.resource, right.name.as_deref(), right.verb);
+    rights_for(name).into_iter().map(need)
 }

@@ -115,7 +115,7 @@ pub(super) async fn crd_names(target: &Target) -> Result<BTreeSet<String>> {
 }
 
 /// The name of a CRD is that of its resource and its group.
-pub(super) fn of_custom_resources(crd: &str, verb: &str) -> Option<Need> {
+fn of_custom_resources(crd: &str, verb: &str) -> Option<Need> {
     let (plural, group) = crd.split_once('.')?;
     let resource = Resource { group: group.to_owned(), plural: plural.to_owned(), ..Resource::crd() };
     Some(needed_right(0, None, &resource, None, verb))

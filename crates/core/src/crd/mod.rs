@@ -328,13 +328,6 @@ impl Crd {
         self.versions.get(first).map(CrdVersion::without_schema)
     }
 
-    /// All objects for kubectl, at a version or at the one that kubectl prefers: `widgets.v1.example.com --all-namespaces`
-    pub fn all_objects(&self, version: Option<&str>) -> String {
-        let at = version.map(|version| format!("{version}.")).unwrap_or_default();
-        let everywhere = if self.is_namespaced() { " --all-namespaces" } else { "" };
-        format!("{}.{at}{}{everywhere}", self.names.plural, self.group)
-    }
-
     /// The `apiVersion` of the objects at a version: `test.example.com/v1`.
     pub fn api_version(&self, version: &str) -> String {
         format!("{}/{version}", self.group)

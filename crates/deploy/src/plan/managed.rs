@@ -66,28 +66,20 @@ pub fn remaining<'c>(live: &Crd, desired: &'c Crd) -> Option<&'c str> {
     served.or_else(|| both().next()).map(|version| &*version.name)
 }
 
-/// The command that moves the entries of all objects from these versions to another one.
-pub fn move_all(crd: &Crd, from: &[&str], to: &str) -> String {
-    // At that version, if it is or will be served: the one that kubectl prefers may lack fields, which the write would
-    // drop.
-    let is_served = crd.version(to).is_none_or(|version| version.served);
-    moving(&crd.group, &crd.all_objects(is_served.then_some(to)), ".items[]", from, to)
-}
-
-/// The same for one object, at the version that the entries move to.
+/// The command that moves the entries of one object from these versions to another one.
 pub fn move_one(resource: &Resource, object: &ObjectRef, from: &[&str], to: &str) -> String {
     let namespace = object.namespace.as_ref().map(|namespace| format!(" --namespace {namespace}"));
     let Resource { plural, group, .. } = resource;
     let target = format!("{plural}.{to}.{group} {}{}", object.name, namespace.unwrap_or_default());
-    moving(group, &target, "", from, to)
+    moving(group, &target, from, to)
 }
 
 /// An entry of a manager can already be at the other version. The server keeps only one of two entries with the same
 /// manager, operation, version and subresource, so they are merged into one with the fields of both.
-fn moving(group: &str, target: &str, each: &str, from: &[&str], to: &str) -> String {
+fn moving(group: &str, target: &str, from: &[&str], to: &str) -> String {
     let is_old: Vec<String> = from.iter().map(|from| format!(".apiVersion == \"{group}/{from}\"")).collect();
     format!(
-        "kubectl get {target} -o json --show-managed-fields | jq '({each}.metadata.managedFields | select(.)) |= (map(if {} \
+        "kubectl get {target} -o json --show-managed-fields | jq '(.metadata.managedFields | select(.)) |= (map(if {} \
          then .apiVersion = \"{group}/{to}\" else . end) | group_by([.manager, .operation, .apiVersion, .subresource]) | \
          map(reduce .[] as $entry ({{}}; . * $entry)))' | kubectl replace -f -",
         is_old.join(" or ")

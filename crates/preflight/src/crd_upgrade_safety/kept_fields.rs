@@ -60,8 +60,7 @@ pub fn next_step(crd: &CrdSides, manager: &str, at: &[Step]) -> Option<(String, 
 
 /// The command that stores all objects at the storage version; `None` if the CRD has no other version.
 fn rewrite(live: &Crd) -> Option<String> {
-    let storage = live.storage().filter(|_| live.versions.len() > 1)?;
-    storage.served.then(|| migration::write_all(live, Some(&storage.name)))
+    (live.versions.len() > 1).then(|| migration::write_all(live))
 }
 
 /// The names of the fields to the first one on the way to `at` that the object does not set; `None` if it sets all, or

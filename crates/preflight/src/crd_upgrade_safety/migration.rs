@@ -62,9 +62,10 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
     steps.into_iter().enumerate().map(|(i, step)| format!("{}. {step}", i + 1)).collect()
 }
 
-/// The command that writes every object as it is, at this version.
-pub fn write_all(live: &Crd, version: Option<&str>) -> String {
-    format!("kubectl get {} -o yaml | kubectl replace -f -", live.all_objects(version))
+/// The command that writes every object as it is at the storage version, whatever `status.storedVersions` says, and moves
+/// entries of `managedFields` at versions that are not served.
+pub fn write_all(live: &Crd) -> String {
+    format!("gantry migrate {} --every-object", live.name)
 }
 
 /// The version to read and write objects at: the storage version, if it is served.

@@ -15,7 +15,7 @@ mod indirect;
 pub use gantry_schema::json;
 mod kept_fields;
 mod keyword_change;
-mod migration;
+pub(crate) mod migration;
 pub(crate) mod node;
 pub(crate) mod options;
 mod place;

@@ -32,6 +32,12 @@ pub const TWINS: [(UpgradeRefusal, &[&str]); 2] = [
     (UpgradeRefusal::StoredVersions, &[kapp::NO_STORED_VERSION_REMOVED, crdify::STORED_VERSION_REMOVAL]),
 ];
 
+/// Whether findings of the rule are about a stored version that is removed.
+pub fn is_of_removed_stored_version(rule: &str) -> bool {
+    let (_, rules) = TWINS[1];
+    rules.contains(&rule)
+}
+
 /// The rules, of gantry and of the tools that it reproduces, whose findings are certain refusals.
 pub const REFUSALS: &[&str] = &[
     NAME,

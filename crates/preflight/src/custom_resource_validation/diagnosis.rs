@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::before_upgrade::{Possible, possible};
 use super::rules;
+use crate::crd_upgrade_safety::migration;
 use crate::objects::cause::CausingKeyword;
 use crate::objects::effect::{Fill, LossMoment, ObjectImpact};
 use crate::objects::group::{AffectedGroup, EffectCause, Groups};
@@ -224,8 +225,9 @@ fn diagnose(
             &rules::REMOVED_VERSION,
             format!("{of_all} may be stored at {version}, which is removed"),
             format!(
-                "keep {version} with storage: false, write every object once at the new storage version, and remove \
-                 {version} from status.storedVersions before you remove it from the CRD"
+                "keep {version} with storage: false until every object is written at the new storage version: gantry \
+                 migrate {} --prune-stored-versions",
+                crd.name
             ),
         ),
     };
@@ -234,27 +236,30 @@ fn diagnose(
 
 /// The next step for objects that may be stored at a version that is removed.
 fn write_again(version: &str, crd: &About<'_>) -> String {
-    let first = format!("keep {version} in the CRD");
+    let first = kept_unserved(version, crd);
     match managed::remaining(crd.live, crd.desired) {
-        Some(to) => {
-            let command = managed::move_all(crd.live, &[version], to);
-            format!(
-                "{first}, and write every object again at {to}, with its entries in managedFields moved; then {version} \
-                 can be removed:\n{command}"
-            )
-        }
+        Some(_) => format!(
+            "{first}, write every object again, and move its entries in managedFields; then {version} can be removed:\n{}",
+            migration::write_all(crd.live)
+        ),
         None => format!("{first} beside a version that stays, and run again"),
     }
 }
 
+/// Entries can be moved for good only if nobody can write at the version any more.
+fn kept_unserved(version: &str, crd: &About<'_>) -> String {
+    let is_served = crd.live.served(version).is_some();
+    format!("keep {version} in the CRD{}", if is_served { " with served: false" } else { "" })
+}
+
 /// The next step for entries in managedFields at a version that is removed.
 fn move_entries(version: &str, manager: &str, crd: &About<'_>) -> String {
-    let first = format!("keep {version} in the CRD, make sure that {manager} writes at another version");
+    let first = format!("{}, make sure that {manager} writes at another version", kept_unserved(version, crd));
     match managed::remaining(crd.live, crd.desired) {
-        Some(to) => {
-            let command = managed::move_all(crd.live, &[version], to);
-            format!("{first}, and then move the entries to {to}; then {version} can be removed:\n{command}")
-        }
+        Some(_) => format!(
+            "{first}, and then move the entries; then {version} can be removed:\n{}",
+            migration::write_all(crd.live)
+        ),
         None => format!("{first}, which the CRD must also have, and run again"),
     }
 }

@@ -51,6 +51,11 @@ pub const ENTRY: CheckEntry = CheckEntry {
     )
 };
 
+/// Whether findings of the rule are about objects at a version that is removed.
+pub fn is_of_removed_version(rule: &str) -> bool {
+    rule == rules::REMOVED_VERSION.name
+}
+
 /// The check's parsed configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomResourceOptions {

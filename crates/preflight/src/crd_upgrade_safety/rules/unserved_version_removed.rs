@@ -1,5 +1,6 @@
 //! A version that is not served and at which no object is stored is removed.
 
+use crate::crd_upgrade_safety::migration;
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use gantry_core::crd::{CrdPair, steps};
 use gantry_deploy::plan::managed;
@@ -16,9 +17,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 "make sure that every object was written since {name} was last the storage version: CustomResourceValidation \
                  reports objects whose managedFields name it"
             );
-            let command = managed::remaining(live, desired).map(|to| managed::move_all(live, &[name], to));
+            let command = managed::remaining(live, desired).map(|_| migration::write_all(live));
             let help =
-                if command.is_some() { format!("{first}; this command writes all of them again:") } else { first };
+                if command.is_some() { format!("{first}; this command proves that nothing is lost, and writes all of them again:") } else { first };
             let diagnosis = ViolationText {
                 message: format!(
                     "version {name} is removed: one object that is still stored at it makes this kind unreadable, and an \

@@ -1,0 +1,265 @@
+//! `deploy --migrate`: stored objects move before a version is removed, and after the storage version moves.
+//!
+//! ```text
+//! what moves before ─► prove ─► check ─► question ─► write, trim ─► deploy ─► what moves after: prove, question, write, trim
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::configured::ConfiguredRun;
+use super::target::{OpenedTarget, on_target};
+use crate::run::host::{Exit, Host};
+use crate::run::interrupt::until_interrupted;
+use crate::run::migrate::rights::{MigrationRight, rights_for};
+use crate::run::migrate::{Migration, MigrationRun, printed};
+use crate::run::output::Output;
+use crate::run::prepare::{connection, impersonate};
+use crate::run::write;
+use gantry_cluster::{DesiredSource, IN_FLIGHT, ObjectToRead, Target};
+use gantry_core::crd::{Crd, CrdVersion};
+use gantry_core::manifest::{LoadedManifests, Manifest};
+use gantry_core::options::TargetSpec;
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::resource::ObjectRef;
+use gantry_core::text;
+use gantry_deploy::plan::{ObjectLookup, Prefetch};
+use gantry_migration::{MigrationProof, StoredKind};
+use gantry_report::Report;
+
+/// The CRDs whose stored objects a deploy moves, by name.
+#[derive(Debug, Clone, Default)]
+pub struct MigratingCrds {
+    /// Before it writes anything.
+    pub before: BTreeSet<String>,
+    /// When the CRD is deployed.
+    pub after: BTreeSet<String>,
+}
+
+impl MigratingCrds {
+    /// What it takes, for the check of the rights.
+    pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
+        self.before.union(&self.after).flat_map(|crd| {
+            let object = Arc::new(ObjectRef::crd(crd));
+            rights_for(crd).into_iter().map(move |MigrationRight { resource, name, verb }| ObjectLookup {
+                object: Arc::clone(&object),
+                resource,
+                namespace: None,
+                name,
+                verb,
+                otherwise: Some(
+                    "the CRD is deployed, and its objects can be moved by gantry migrate, without --migrate",
+                ),
+            })
+        })
+    }
+}
+
+/// Checks before any request that there can be stored objects to move.
+///
+/// # Errors
+/// The target is no cluster, or there are several.
+pub fn check_target(run: &ConfiguredRun<'_>, has_many: bool) -> Result<()> {
+    if run.settings.target != TargetSpec::Kube {
+        let problem = Problem::new("--migrate: only the API server of a cluster has stored objects");
+        return Err(Error::usage(problem.help("leave it out")));
+    }
+    if has_many {
+        let problem = Problem::new("--migrate moves the stored objects of one cluster at a time");
+        return Err(Error::usage(problem.help("deploy to one context, or leave it out and run gantry migrate")));
+    }
+    Ok(())
+}
+
+/// Deploys, and moves the stored objects that this takes.
+pub async fn deploy(
+    run: &mut ConfiguredRun<'_>,
+    loaded: LoadedManifests,
+    at: OpenedTarget<'_>,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+) -> Result<Exit> {
+    let stop = host.stop.clone();
+    let (settings, progress) = (run.settings.clone(), run.progress.clone());
+    // The target of the deploy is used up by it.
+    let target = open(run).await?;
+    let migration = MigrationRun {
+        target: &target,
+        field_manager: &settings.field_manager,
+        parallel: IN_FLIGHT,
+        progress: &progress,
+    };
+    let proving = async {
+        let (before, after) = find(&loaded.manifests, &target).await?;
+        let (migrations, _) = migration.prove(before, false).await?;
+        Ok((migrations, after))
+    };
+    let (mut migrations, after) = until_interrupted(&stop, proving).await?;
+    let blockers = blockers(&migrations);
+    if !blockers.is_empty() {
+        return Err(Error::Blocked(blockers));
+    }
+    let names = |migrations: &[Migration]| -> BTreeSet<String> {
+        migrations.iter().map(|migration| migration.proof.kind.name().to_owned()).collect()
+    };
+    let migrating = MigratingCrds { before: names(&migrations), after };
+    let crds = crd_names(&loaded.manifests);
+    let writes = run.writes;
+    if !writes {
+        let plans = migrations.iter().map(|migration| format!("before the deploy: {}", migration.plan(IN_FLIGHT)));
+        let later = migrating.after.iter().map(|name| {
+            format!("after the deploy, the stored objects of {} are moved to its storage version", text::sanitize(name))
+        });
+        let notices: Vec<Problem> = plans.chain(later).map(Problem::new).collect();
+        output.add_notices(host, &notices, report);
+        let at = OpenedTarget { migrating, ..at };
+        return Box::pin(on_target(run, loaded, at, host, output, report, &mut |_| ())).await;
+    }
+    let at = if migrations.is_empty() {
+        OpenedTarget { migrating, ..at }
+    } else {
+        // Nothing is moved unless the deploy can follow.
+        let baseline = at.baseline;
+        let (mut quiet, mut foreseen) = (output.for_cluster(), Report::default());
+        let checked = OpenedTarget { migrating: migrating.clone(), ..at };
+        run.writes = false;
+        let (again, mut on_plan) = (loaded.clone(), |_: &_| ());
+        let checked = Box::pin(on_target(run, again, checked, host, &mut quiet, &mut foreseen, &mut on_plan)).await;
+        run.writes = writes;
+        let exit = checked?;
+        if exit != Exit::Success {
+            output.print_notices(host, &quiet.take_notices());
+            *report = foreseen;
+            output.review(host, report)?;
+            return Ok(exit);
+        }
+        let notices = migrate(&migration, &mut migrations, run.confirmed, host).await?;
+        output.add_notices(host, &notices, report);
+        let migrating = MigratingCrds { before: BTreeSet::new(), ..migrating };
+        // The CRDs have changed.
+        OpenedTarget {
+            target: open(run).await?,
+            ahead: Prefetch::none(),
+            before: None,
+            baseline,
+            migrating,
+            context: None,
+        }
+    };
+    let exit = Box::pin(on_target(run, loaded, at, host, output, report, &mut |_| ())).await?;
+    if exit != Exit::Success {
+        return Ok(exit);
+    }
+    let moved = Box::pin(migrate_after(&migration, &crds, run.confirmed, host)).await;
+    match moved {
+        Ok(notices) => {
+            output.add_notices(host, &notices, report);
+            Ok(exit)
+        }
+        Err(error) => {
+            let words = |problem: &Problem| Problem {
+                message: format!("the manifests are deployed; {}", problem.message),
+                ..problem.clone()
+            };
+            Err(Error::Failed(error.problems().iter().map(words).collect()))
+        }
+    }
+}
+
+/// Moves the objects of those deployed CRDs that have old versions. Returns what is to be said.
+async fn migrate_after(
+    run: &MigrationRun<'_>,
+    crds: &BTreeSet<String>,
+    confirmed: bool,
+    host: &mut Host,
+) -> Result<Vec<Problem>> {
+    let proving = async {
+        let kinds = read(crds, run.target).await?;
+        let kinds = kinds.into_iter().filter(|kind| kind.old_versions().next().is_some()).collect();
+        Ok(run.prove(kinds, false).await?.0)
+    };
+    let mut migrations = until_interrupted(&host.stop.clone(), proving).await?;
+    let blockers = blockers(&migrations);
+    if !blockers.is_empty() {
+        return Err(Error::Blocked(blockers));
+    }
+    migrate(run, &mut migrations, confirmed, host).await
+}
+
+/// Asks, writes, and trims. Returns what is to be said.
+async fn migrate(
+    run: &MigrationRun<'_>,
+    migrations: &mut [Migration],
+    confirmed: bool,
+    host: &mut Host,
+) -> Result<Vec<Problem>> {
+    if migrations.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Without a terminal there is no question: the flag decides.
+    if host.stdin_is_terminal && host.stderr_is_terminal && !confirmed {
+        let question = printed::question(migrations, true, &run.target.describe());
+        write::confirm_or(host, &question, "no stored object was moved; to move them later: gantry migrate").await?;
+    }
+    let done = run.write(migrations, None, true, host).await?;
+    if !done {
+        return Err(Error::Failed(printed::failures(migrations)));
+    }
+    let results = migrations.iter().filter_map(Migration::result).map(Problem::new);
+    let notices = migrations.iter().filter_map(|migration| migration.end.as_ref()).flat_map(|end| &end.notices);
+    Ok(results.chain(notices.cloned()).collect())
+}
+
+fn blockers(migrations: &[Migration]) -> Vec<Problem> {
+    let accepting = |proof: &MigrationProof| {
+        format!("gantry migrate {} --prune-stored-versions --accept-loss", text::sanitize(proof.kind.name()))
+    };
+    printed::blockers(migrations, &[], &accepting)
+}
+
+async fn open(run: &ConfiguredRun<'_>) -> Result<Target> {
+    let connection = connection(&run.settings, impersonate(&run.settings)?);
+    Target::open(&run.settings.target, &connection, DesiredSource::default()).await
+}
+
+fn crd_names(manifests: &[Manifest]) -> BTreeSet<String> {
+    manifests
+        .iter()
+        .map(|manifest| &manifest.object)
+        .filter(|object| object.is_crd())
+        .map(|crd| crd.name.clone())
+        .collect()
+}
+
+/// The live CRDs of these names that exist, and whose stored objects a request can reach.
+async fn read(names: &BTreeSet<String>, target: &Target) -> Result<Vec<StoredKind>> {
+    let wanted: Vec<ObjectToRead> = names.iter().map(|name| ObjectToRead::crd(name)).collect();
+    let found = target.read(&wanted, &|_, _| ()).await?;
+    Ok(found.into_iter().flatten().filter_map(|live| StoredKind::read(live).ok()).collect())
+}
+
+/// The CRDs whose stored objects move before the deploy, and the names of those whose objects move after it.
+///
+/// Before it: a version leaves that objects may be stored at, and that nobody can write at any more. The storage version
+/// of the live CRD has to stay.
+async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind>, BTreeSet<String>)> {
+    let (mut before, mut after) = (Vec::new(), BTreeSet::new());
+    for kind in read(&crd_names(manifests), target).await? {
+        let manifest =
+            manifests.iter().find(|manifest| manifest.object.is_crd() && manifest.object.name == kind.name());
+        let Some(desired) = manifest.and_then(|manifest| Crd::read(&manifest.raw).ok()) else { continue };
+        let stays = |version: &str| desired.version(version).is_some();
+        let leaving: Vec<&CrdVersion> = kind.old_versions().filter(|version| !stays(&version.name)).collect();
+        let can_move = !leaving.is_empty() && leaving.iter().all(|version| !version.served);
+        if can_move && stays(kind.storage_version()) {
+            before.push(kind);
+            continue;
+        }
+        let storage = desired.storage().map(|version| &*version.name);
+        if storage != Some(kind.storage_version()) || kind.old_versions().next().is_some() {
+            after.insert(kind.name().to_owned());
+        }
+    }
+    Ok((before, after))
+}

@@ -1,0 +1,154 @@
+//! `gantry deploy --migrate`: stored objects move before a version is removed, and after the storage version moves.
+
+use serde_json::{Value, json};
+
+use super::samples::StoredSamples;
+use super::webhooks;
+use crate::support::{CrdBuilder, Gantry, Webhook, control_plane, eventually, string_fields};
+
+/// The CRD without v1.
+fn only_v2(samples: &StoredSamples) -> CrdBuilder {
+    samples.builder().version_of_spec("v2", string_fields(&["a", "b"])).status_subresource()
+}
+
+/// With an object that was written and is stored at v1, which is no longer served.
+fn with_unserved_v1() -> StoredSamples {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let unserved = samples.v1().served(false).storage(false).version_of_spec("v2", string_fields(&["a", "b"]));
+    samples.set_versions(unserved.storage(true).status_subresource());
+    samples
+}
+
+fn deploy(samples: &StoredSamples, crd: CrdBuilder, more: &[&str]) -> Gantry {
+    deploy_as(samples, "admin", crd, more)
+}
+
+fn deploy_as(samples: &StoredSamples, user: &str, crd: CrdBuilder, more: &[&str]) -> Gantry {
+    samples.bed.write("manifests.yaml", &crd.build().to_string());
+    samples.bed.deploy(control_plane().kubeconfig(user), &["--migrate", "--force-conflicts"]).args(more)
+}
+
+#[test]
+fn objects_move_before_a_version_is_removed() {
+    let samples = with_unserved_v1();
+    let name = samples.crd_name();
+    // The deploy itself is refused, with or without a waiver.
+    samples.bed.write("manifests.yaml", &only_v2(&samples).build().to_string());
+    let refused = samples.bed.deploy(control_plane().kubeconfig("admin"), &[]).run();
+    refused.code(3).stdout_contains("NoStoredVersionRemoved");
+
+    let foretold = deploy(&samples, only_v2(&samples), &["--dry-run", "-v"]).run();
+    foretold.code(0).stderr_contains(&format!("before the deploy: {name}: 1 object, to write at v2"));
+    foretold.stdout_contains("deploy --migrate moves the stored objects first");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+
+    let run = deploy(&samples, only_v2(&samples), &["-o", "json"]).run();
+    run.code(0).stderr_contains(&format!("{name}: wrote 1 object; verified; status.storedVersions is [v2]"));
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((&report["outcome"], &report["summary"]["errors"]), (&json!("deployed"), &json!(0)));
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+    assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(1));
+    // Also its managedFields: a manager of v1 can go on at v2.
+    let object = samples.object("v2", "one", json!({"a": "9"}));
+    let path = format!("{}/one?fieldManager=owner&force=true", samples.path("v2"));
+    eventually("an apply at v2", || (control_plane().apply_to(&path, &object).0 == 200).then_some(()));
+    assert_eq!(samples.get("v2", "one")["spec"], json!({"a": "9", "b": "2"}));
+}
+
+#[test]
+fn the_crd_of_an_app_is_migrated_as_well() {
+    let samples = with_unserved_v1();
+    let run = deploy(&samples, only_v2(&samples), &["-a", "shop", "-n", &samples.bed.names.namespace]).run();
+    run.code(0).stderr_contains("wrote 1 object; verified; status.storedVersions is [v2]");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+    let apps =
+        samples.bed.gantry(control_plane().kubeconfig("admin"), &["apps", "-n", &samples.bed.names.namespace]).run();
+    apps.code(0).stdout_contains("shop");
+}
+
+#[test]
+fn objects_move_after_the_storage_version_moved() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    let name = samples.crd_name();
+    let both = || samples.v1_and_v2(&["a", "b"]);
+    let foretold = deploy(&samples, both(), &["--dry-run"]).run();
+    foretold.code(0).stderr_contains(&format!("after the deploy, the stored objects of {name} are moved"));
+    let run = deploy(&samples, both(), &[]).run();
+    run.code(0).stderr_contains(&format!("{name}: wrote 1 object; verified; status.storedVersions is [v2]"));
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+    let again = deploy(&samples, both(), &[]).run();
+    again.code(0).contains_nowhere("wrote 1 object");
+}
+
+#[test]
+fn nothing_moves_if_the_deploy_is_blocked_for_another_reason() {
+    let samples = with_unserved_v1();
+    let narrower = samples.builder().version_of_spec("v2", string_fields(&["a"])).status_subresource();
+    let run = deploy(&samples, narrower, &[]).run();
+    run.code(3).stdout_contains("NoExistingFieldRemoved");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+}
+
+#[test]
+fn a_version_that_is_still_served_is_removed_in_the_steps_that_are_printed() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let run = deploy(&samples, only_v2(&samples), &[]).run();
+    run.code(3).stdout_contains("NoStoredVersionRemoved").stdout_contains("at served: false");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+}
+
+#[test]
+fn lost_values_end_the_deploy_before_it_writes_with_the_command_that_accepts_them() {
+    let samples = StoredSamples::moved(&["one"], &["a"]);
+    let unserved = samples.v1().served(false).storage(false).version_of_spec("v2", string_fields(&["a"]));
+    samples.set_versions(unserved.storage(true).status_subresource());
+    let without_v1 = || samples.builder().version_of_spec("v2", string_fields(&["a"])).status_subresource();
+    let run = deploy(&samples, without_v1(), &[]).run();
+    let name = samples.crd_name();
+    run.code(3).stderr_contains("can have values of spec.b, which v2 lacks");
+    let accept = format!("gantry migrate {name} --prune-stored-versions --accept-loss ");
+    let digest = run.stderr.split_once(&accept).expect("the command").1.split_whitespace().next().expect("a digest");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+    samples.migrate(&["--prune-stored-versions", "--yes", "--accept-loss", digest]).run().code(0);
+    deploy(&samples, without_v1(), &[]).run().code(0);
+    assert_eq!(samples.stored("one")["spec"], json!({"a": "1"}));
+}
+
+#[test]
+fn what_a_webhook_loses_after_the_deploy_is_said_and_the_deploy_stays() {
+    let webhook = Webhook::start(control_plane(), |review| Webhook::answer(review, webhooks::rename_and_lose_color));
+    let samples = StoredSamples::new();
+    let v1 = || samples.builder().version_of_spec("v1", string_fields(&["size", "color"]));
+    samples.apply(v1());
+    samples.create("v1", "two", json!({"size": "large", "color": "red"}));
+    let v2 = v1().storage(false).version_of_spec("v2", string_fields(&["amount", "color"])).storage(true);
+    let run = deploy(&samples, v2.conversion(&webhook.conversion()), &["--preflight", "CRDUpgradeSafety"]).run();
+    run.code(1).stderr_contains("the manifests are deployed; the migration of").stderr_contains("loses 1 value");
+    assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(2));
+    assert_eq!((samples.version_of("two").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+}
+
+#[test]
+fn a_missing_right_is_found_before_anything_is_written() {
+    let samples = with_unserved_v1();
+    let user = control_plane().user(&json!([
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["patch"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]));
+    let run =
+        deploy_as(&samples, &user, only_v2(&samples), &["--preflight", "CRDUpgradeSafety,PermissionValidation"]).run();
+    run.code(1).stderr_contains("patch").stderr_contains("samples");
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+}
+
+#[test]
+fn other_targets_and_several_clusters_are_refused() {
+    let samples = StoredSamples::new();
+    let run = deploy(&samples, samples.v1(), &["--target", "dir:cluster"]).run();
+    run.code(2).stderr_contains("--migrate: only the API server of a cluster has stored objects");
+    let run = deploy(&samples, samples.v1(), &["--context", "test,test2"]).run();
+    run.code(2);
+}
