@@ -1,6 +1,7 @@
 //! `CRDInvalid` on updates, with a real API server: the server validates the result of applying the manifest to the
 //! live CRD, and gantry reports the same errors in advance.
 
+use super::managed_fields::run_migration;
 use crate::conversion::{Conversion, rename, webhook};
 use crate::support::{Bed, control_plane, eventually, findings, printed_command, printed_commands, run_printed, text};
 use base64::Engine as _;
@@ -209,8 +210,7 @@ fn no_value_is_lost_when_the_printed_commands_end_a_conversion() {
         said.code(3).stdout_contains("CRDInvalid");
         let run = |command: &str| run_printed(command, &cp.kubeconfig("admin"), bed.0.folder.path());
         if rewrites {
-            run(&(printed_command(&said, &format!("kubectl get samples.v2.{group} "), "replace -f -")
-                + " replace -f -"));
+            run_migration(&printed_command(&said, &format!("gantry migrate samples.{group}"), "kubectl"));
         }
         run(&printed_command(&said, "kubectl patch customresourcedefinition/", "'"));
         bed.0.deploy(cp.kubeconfig("admin"), &["-q"]).run().code(0);

@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::support::{CrdBuilder, Gantry, Samples, control_plane, eventually, fields, findings, string_fields, text};
+use crate::support::{
+    CrdBuilder, Gantry, Output, Samples, control_plane, eventually, fields, findings, string_fields, text,
+};
 use serde_json::{Value, json};
 
 /// Executes `kubectl get … | jq … | kubectl replace -f -`, the first command of this form in a text, over the API, with
@@ -54,6 +56,16 @@ pub fn move_entries(help: &str) -> usize {
         });
     }
     items.len()
+}
+
+/// Runs `gantry migrate …`, which is a line of a text.
+pub fn run_migration(help: &str) -> Output {
+    let command = help.lines().find_map(|line| line.strip_prefix("gantry ")).expect("a command");
+    // The question cannot be answered without a terminal.
+    let arguments = command.split_whitespace().chain(["--yes"]);
+    let run = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments).run();
+    run.code(0);
+    run
 }
 
 /// Manager, operation and version of each entry.
@@ -185,11 +197,7 @@ fn a_version_that_managed_fields_name_is_not_removed_until_the_entries_are_moved
 
     let owned = |name: &str| bed.live(name)["metadata"]["managedFields"][0]["fieldsV1"].clone();
     let before = WITH_ENTRIES.map(owned);
-    let help = text(&found[0]["help"]);
-    let command = help.lines().last().and_then(|line| line.strip_prefix("gantry ")).expect("a command");
-    let arguments = command.split_whitespace().chain(["--yes"]);
-    let migrated = Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments).run();
-    migrated.code(0).stdout_contains("wrote 5 objects");
+    run_migration(&text(&found[0]["help"])).stdout_contains("wrote 5 objects");
     assert_eq!(WITH_ENTRIES.map(owned), before, "the managers keep their fields");
     let deployed = bed.0.gantry(control_plane().kubeconfig("admin"), "deploy", &bed.crd(None), &["--force-conflicts"]);
     deployed.code(0);

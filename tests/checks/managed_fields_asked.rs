@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::managed_fields::move_entries;
+use super::managed_fields::{move_entries, run_migration};
 use crate::support::{Gantry, Output, Samples, Webhook, control_plane, eventually, fields, text};
 use serde_json::{Value, json};
 
@@ -121,7 +121,12 @@ fn a_manager_keeps_its_fields_when_its_entries_move_to_the_same_version() {
     assert_eq!(entries().len(), 4);
 
     let (errors, _) = said(check(&[&crd(&["v1"])], VALIDATION).code(3));
-    assert_eq!(move_entries(&text(&errors[0]["help"])), 1);
+    let help = text(&errors[0]["help"]);
+    assert!(help.starts_with("keep v2 in the CRD with served: false"), "{help}");
+    let mut unserved = crd(&["v1", "v2"]);
+    unserved["spec"]["versions"][1]["served"] = false.into();
+    bed.live(&unserved);
+    run_migration(&help);
     let entry = |subresource: &str, owned: [&str; 2]| {
         ("v1".to_owned(), subresource.to_owned(), owned.map(str::to_owned).to_vec())
     };

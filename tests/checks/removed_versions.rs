@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::managed_fields::run_migration;
 use crate::support::{CrdBuilder, Gantry, Output, Samples, control_plane, eventually, string_fields, text};
 
 struct RemovedVersion(Samples);
@@ -60,14 +61,6 @@ fn objects(finding: &Value) -> Vec<String> {
     finding["affected"]["objects"].as_array().unwrap().iter().map(|object| text(&object["name"])).collect()
 }
 
-/// Runs the command of gantry at the end of a text.
-fn run_command(help: &str) {
-    let command = help.lines().find_map(|line| line.strip_prefix("gantry ")).expect("a command");
-    // The question cannot be answered without a terminal.
-    let arguments = command.split_whitespace().chain(["--yes"]);
-    Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments).run().code(0);
-}
-
 #[test]
 fn an_object_that_may_still_be_stored_at_a_removed_version_blocks_until_it_is_written_again() {
     let bed = RemovedVersion::new();
@@ -92,7 +85,7 @@ fn an_object_that_may_still_be_stored_at_a_removed_version_blocks_until_it_is_wr
     assert!(text(&warning["message"]).contains("makes this kind unreadable"), "{warning}");
 
     // The step that it prints. Every object is still there, and the version can go.
-    run_command(&text(&found["help"]));
+    run_migration(&text(&found["help"]));
     bed.run("deploy", &[]).code(0);
     eventually("v1beta1 is gone", || {
         let (status, list) = bed.list();
