@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::support::admission::{Admission, comes_into_force, only, rule};
-use crate::support::{Bed, control_plane, run_printed};
+use crate::support::{Bed, CrdBuilder, Proxy, control_plane, run_printed};
 use serde_json::{Value, json};
 
 /// How a former tool wrote the objects.
@@ -437,4 +437,74 @@ fn the_objects_of_a_helm_release_stay_when_its_records_are_deleted() {
     for object in &changed {
         assert_eq!(cp.get(&cp.path_of(object)).1["data"], object["data"]);
     }
+}
+
+/// A CRD as older generators write it: with a value that the server drops, so that it is in conflict with whoever applied
+/// it, although it is the same.
+fn generated_crd(bed: &Bed, maximum: u32) -> Value {
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": maximum}}}}});
+    let mut crd = CrdBuilder::samples(&bed.names.group).version("v1", schema).build();
+    crd["spec"]["preserveUnknownFields"] = false.into();
+    crd
+}
+
+#[test]
+fn a_crd_that_another_tool_applied_is_taken_over_and_the_server_is_not_asked_about_it() {
+    for arguments in [
+        &["create"][..],
+        &["apply"],
+        &["apply", "--server-side"],
+        &["apply", "--server-side", "--field-manager=helm"],
+        &["apply", "--server-side", "--field-manager=kustomize-controller"],
+        &["apply", "--server-side", "--field-manager=argocd-controller"],
+    ] {
+        let bed = Bed::new();
+        let crd = generated_crd(&bed, 5);
+        kubectl(arguments, &crd);
+        control_plane().wait_until_served(&bed.crd_path());
+        let proxy = Proxy::start(control_plane());
+        bed.write_objects([&crd]);
+        let check = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "-o", "json"]).run();
+        let report = check.code(0).report();
+        assert_eq!(
+            (&report["outcome"], &report["summary"]["updated"]),
+            (&json!("planned"), &json!(1)),
+            "{arguments:?}"
+        );
+        let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
+        assert_eq!(asked, 0, "{arguments:?}");
+
+        bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).run().code(0);
+        let again = bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).run();
+        again.code(0).stdout_contains("unchanged");
+        let live = control_plane().get(&bed.crd_path()).1;
+        let owners = live["metadata"]["managedFields"].as_array().expect("managedFields").iter();
+        let owners: Vec<&Value> =
+            owners.filter(|entry| entry["subresource"].is_null()).map(|entry| &entry["manager"]).collect();
+        assert_eq!(owners, ["gantry"], "{arguments:?}: {live:#}");
+
+        // A real change of it is one question.
+        bed.write_objects([&generated_crd(&bed, 9)]);
+        let proxy = Proxy::start(control_plane());
+        bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).run().code(0);
+        let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
+        assert_eq!(asked, 1, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_crd_that_somebody_else_applied_stays_in_conflict_and_changed_values_of_a_tool_too() {
+    let bed = Bed::new();
+    kubectl(&["apply", "--server-side", "--field-manager=somebody"], &generated_crd(&bed, 5));
+    bed.write_objects([&generated_crd(&bed, 5)]);
+    let admin = || control_plane().kubeconfig("admin");
+    let run = bed.deploy(admin(), &["-y"]).run();
+    run.code(3).stdout_contains("\"somebody\" owns fields that differ from the manifests only in values");
+    let bed = Bed::new();
+    kubectl(&["apply", "--server-side"], &generated_crd(&bed, 5));
+    bed.write_objects([&generated_crd(&bed, 9)]);
+    let run = bed.deploy(admin(), &["-y"]).run();
+    run.code(3).stdout_contains("they were last deployed by kubectl apply --server-side");
+    bed.deploy(admin(), &["-y", "--force-conflicts"]).run().code(0);
 }

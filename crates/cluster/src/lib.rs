@@ -7,6 +7,7 @@
 
 pub mod again;
 pub mod dir;
+mod field_value;
 pub mod git;
 mod immutable;
 pub mod kube;
@@ -29,6 +30,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+pub use field_value::is_same_at;
 use gantry_core::crd::versions;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::options::TargetSpec;

@@ -22,6 +22,11 @@ impl FieldConflict {
     pub fn new(manager: impl Into<String>, operation: ManagerOperation, field: impl Into<String>) -> Self {
         Self { manager: manager.into(), operation, field: field.into(), only_defaults: false }
     }
+
+    /// The deploy tool behind the manager: see [`deploy_tool`].
+    pub fn tool(&self) -> Option<&'static str> {
+        deploy_tool(&self.manager, self.operation)
+    }
 }
 
 /// The deploy tool behind a field manager, as people know it; `None` for controllers, people and unknown managers.

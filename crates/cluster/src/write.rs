@@ -1,6 +1,6 @@
 //! The writes to a target, and why they fail.
 
-use super::managers::{FieldConflict, FormerTools, deploy_tool};
+use super::managers::{FieldConflict, FormerTools};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
@@ -42,8 +42,8 @@ pub struct Apply<'a> {
 impl Apply<'_> {
     /// The same apply by force, if these conflicts are all with deploy tools whose fields it takes over.
     pub fn forced_over_tools(&self, conflicts: &[FieldConflict]) -> Option<Self> {
-        let is_of_tool = |conflict: &FieldConflict| deploy_tool(&conflict.manager, conflict.operation).is_some();
-        let takes = self.former_tools == FormerTools::Take && conflicts.iter().all(is_of_tool);
+        let takes =
+            self.former_tools == FormerTools::Take && conflicts.iter().all(|conflict| conflict.tool().is_some());
         takes.then_some(Apply { force_conflicts: true, ..*self })
     }
 }

@@ -15,10 +15,10 @@ use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
 use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::{Apply, DryRunError, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition};
+use crate::{Apply, DryRunError, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition, is_same_at};
 use gantry_core::merge::Owners;
 use gantry_core::problem::Problem;
-use gantry_core::resource::{RawObject, SERVER_METADATA};
+use gantry_core::resource::{LAST_APPLIED, RawObject, SERVER_METADATA};
 use gantry_core::text::json_pointer_step;
 use gantry_k8s_cel::gotext;
 
@@ -28,18 +28,41 @@ pub async fn dry_run(
     default_namespace: &str,
     apply: &Apply<'_>,
 ) -> Result<RawObject, DryRunError> {
+    let answer = dry_run_beside_tools(transport, default_namespace, apply).await?;
+    taken_over(transport, default_namespace, apply, answer).await
+}
+
+/// The same before the fields of former deploy tools are taken over: they are in both.
+pub async fn dry_run_beside_tools(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+) -> Result<RawObject, DryRunError> {
     let mut request = ApplyRequest::new(apply, default_namespace)
         .map_err(|problem| DryRunError::Unanswered { problem, everything: false })?;
     request.uri.push_str("&dryRun=All");
-    let answer = send(transport, &request.call(apply), apply).await;
-    match answer {
-        Ok(answer) => taken_over(transport, default_namespace, apply, answer).await,
-        // The fields of these tools are taken over before the object is written, so they are not in conflict then.
-        Err(DryRunError::Conflict(conflicts)) => match apply.forced_over_tools(&conflicts) {
-            Some(forced) => Box::pin(dry_run(transport, default_namespace, &forced)).await,
-            None => Err(DryRunError::Conflict(conflicts)),
-        },
-        Err(error) => Err(error),
+    let conflicts = match send(transport, &request.call(apply), apply).await {
+        Err(DryRunError::Conflict(conflicts)) => conflicts,
+        answer => return answer,
+    };
+    // The fields of these tools are taken over before the object is written, so they are not in conflict then.
+    if let Some(forced) = apply.forced_over_tools(&conflicts) {
+        return Box::pin(dry_run_beside_tools(transport, default_namespace, &forced)).await;
+    }
+    let has_only_tools = conflicts.iter().all(|conflict| conflict.tool().is_some());
+    let Some(live) = apply.live.filter(|_| apply.former_tools == FormerTools::TakeUnlessConflict && has_only_tools)
+    else {
+        return Err(DryRunError::Conflict(conflicts));
+    };
+    // A value that the server drops or fills in is no change.
+    let forced = Apply { force_conflicts: true, ..*apply };
+    let Ok(answer) = Box::pin(dry_run_beside_tools(transport, default_namespace, &forced)).await else {
+        return Err(DryRunError::Conflict(conflicts));
+    };
+    let (before, after) = (live.value(), answer.value());
+    match conflicts.iter().all(|conflict| is_same_at(&conflict.field, &before, &after)) {
+        true => Ok(answer),
+        false => Err(DryRunError::Conflict(conflicts)),
     }
 }
 
@@ -73,7 +96,16 @@ async fn taken_over(
         return Ok(answer);
     }
     if !owners.given_up().is_empty() {
+        let before = next.clone();
         owners.strip(&mut next);
+        if object.is_crd() {
+            let mut filled = fill_in_crd(next.clone());
+            if is_same_but_last_applied(before, filled.clone()) {
+                // The server would only fill them in as well.
+                filled["metadata"]["managedFields"] = owners.without_tools().into();
+                return Ok(RawObject::from_value(&filled));
+            }
+        }
         let namespace = apply_request::namespace_of(apply, default_namespace);
         let patch = patch_to(&live.value(), &next, pin);
         let path = resource.path(namespace, Some(&object.name));
@@ -91,6 +123,37 @@ async fn taken_over(
     }
     next["metadata"]["managedFields"] = owners.without_tools().into();
     Ok(RawObject::from_value(&next))
+}
+
+/// Fills in the names and the conversion of a CRD that lacks them, as the server does.
+///
+/// Source: `SetDefaults_CustomResourceDefinition` and `SetDefaults_CustomResourceDefinitionSpec` in
+/// `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`
+fn fill_in_crd(mut crd: Value) -> Value {
+    let Some(spec) = crd["spec"].as_object_mut() else { return crd };
+    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
+        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
+    {
+        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+    }
+    crd
+}
+
+/// Whether two objects are the same, apart from the annotation of `kubectl apply`.
+fn is_same_but_last_applied(mut a: Value, mut b: Value) -> bool {
+    for metadata in [&mut a, &mut b].into_iter().filter_map(|object| object["metadata"].as_object_mut()) {
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let is_empty = annotations.is_some_and(|annotations| {
+            annotations.shift_remove(LAST_APPLIED);
+            annotations.is_empty()
+        });
+        if is_empty {
+            metadata.shift_remove("annotations");
+        }
+    }
+    a == b
 }
 
 /// The JSON patch that makes `live` to `next`, apart from the status and what the server maintains.

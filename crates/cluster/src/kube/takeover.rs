@@ -109,8 +109,7 @@ async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &A
     if apply.former_tools == FormerTools::Take || apply.force_conflicts {
         return Ok(true);
     }
-    let tried = Apply { former_tools: FormerTools::Keep, ..*apply };
-    match dry_run::dry_run(transport, default_namespace, &tried).await {
+    match dry_run::dry_run_beside_tools(transport, default_namespace, apply).await {
         Err(DryRunError::Conflict(conflicts)) => Err(ApplyError::Conflict(conflicts)),
         Err(DryRunError::Changed) => Err(ApplyError::Changed),
         // The server may refuse the values of the tool together with those of the manifest.

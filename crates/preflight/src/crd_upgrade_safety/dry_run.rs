@@ -13,9 +13,11 @@ use serde_json::Value;
 
 use super::compare::RuleViolation;
 use super::rule::ViolationText;
+use super::same_definition::is_same_definition;
 use super::{NAME, server};
 use crate::{Context, CouldNotCheck, dry_runs, server_field};
 use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
+use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{RawObject, Step};
 use gantry_core::text;
@@ -41,11 +43,17 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     let Some(server) = context.target.as_server() else { return BTreeMap::new() };
     let changes = &context.plan.changes;
     let is_asked = |index: &usize| changes[*index].desired.object.is_crd() && changes[*index].is_written();
-    let crds = (0..changes.len()).filter(is_asked).collect();
+    let crds: Vec<usize> = (0..changes.len()).filter(is_asked).collect();
+    let is_known = |index: &usize| changes[*index].crd().is_some_and(|crd| is_same_definition(crd));
+    let known = in_parallel(&crds, is_known);
+    let crds: Vec<(usize, bool)> = crds.into_iter().zip(known).collect();
+    let accepted = |index| (index, CrdAnswer::Accepts { dropped: Vec::new() });
+    let mut answers: BTreeMap<usize, CrdAnswer> =
+        crds.iter().filter(|(_, is_known)| *is_known).map(|(index, _)| accepted(*index)).collect();
+    let crds = crds.into_iter().filter(|(_, is_known)| !is_known).map(|(index, _)| index).collect();
     let mut received = pin!(dry_runs::request_each(crds, |index| {
         plan_pin::dry_run_once(&changes[index], context.plan, server, context.target)
     }));
-    let mut answers = BTreeMap::new();
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {

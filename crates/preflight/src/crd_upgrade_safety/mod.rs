@@ -22,6 +22,7 @@ mod place;
 pub mod presets;
 pub(crate) mod rule;
 pub mod rules;
+mod same_definition;
 pub(crate) mod server;
 mod stored;
 mod switched_off;
