@@ -3,9 +3,10 @@
 //!     cargo bench --bench check             614 CRDs of 20 KB on average
 //!     cargo bench --bench check -- large    1,539 CRDs of 49 KB on average
 //!     cargo bench --bench check -- 5000     this number of CRDs of 20 KB on average
+//!     cargo bench --bench check -- small flux   of CRDs that another tool applied: kubectl, server-side, helm, flux, argo
 //!
 //! Starts the servers of the test bed, deploys CRDs that are generated from a seed, changes each of them as an upgrade
-//! would, and then runs the two processes alternately, so that other load affects both.
+//! would, and then runs the processes alternately, so that other load affects all of them.
 //! `docs/internals/benchmarks.md` explains the figures.
 
 mod bare_list;
@@ -51,6 +52,15 @@ fn size(asked: &str) -> Option<Size> {
     named.or_else(|| counted.map(|crds| Size { name: "counted", crds, bytes: SIZES[0].bytes, budget }))
 }
 
+/// The tools that can apply the live side, and what kubectl is called with to write as they do.
+const TOOLS: [(&str, &[&str]); 5] = [
+    ("kubectl", &["apply"]),
+    ("server-side", &["apply", "--server-side"]),
+    ("helm", &["apply", "--server-side", "--field-manager=helm"]),
+    ("flux", &["apply", "--server-side", "--field-manager=kustomize-controller"]),
+    ("argo", &["apply", "--server-side", "--field-manager=argocd-controller"]),
+];
+
 /// This variable is set for the process that lists; its arguments are the server's address and certificate.
 const TOKEN: &str = "GANTRY_BENCH_TOKEN";
 
@@ -74,11 +84,17 @@ fn main() -> ExitCode {
         eprintln!("unknown size {asked:?}; use {} or a number", SIZES.map(|size| size.name).join(", "));
         return ExitCode::from(2);
     };
-    run(&size);
+    let tool = arguments.get(1).map(|asked| TOOLS.into_iter().find(|(name, _)| name == asked));
+    let Some(tool) = tool.map_or(Some(None), |found| found.map(Some)) else {
+        eprintln!("unknown tool; use {}", TOOLS.map(|(name, _)| name).join(", "));
+        return ExitCode::from(2);
+    };
+    run(&size, tool.map(|(_, arguments)| arguments));
     ExitCode::SUCCESS
 }
 
-fn run(size: &Size) {
+/// `tool` has the arguments of kubectl; without them, gantry deploys the live side.
+fn run(size: &Size, tool: Option<&[&str]>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (live, desired) = (folder.path().join("live"), folder.path().join("desired"));
     let bytes = write_manifests(size, &live, &desired).expect("write the manifests");
@@ -87,9 +103,11 @@ fn run(size: &Size) {
     let servers = ControlPlane::start();
     let home = folder.path();
     eprintln!("deploying the live side");
-    let deployed = process::run(gantry(&servers, home).args(["deploy", "-y", "-f"]).arg(&live)).expect("start gantry");
-    assert_eq!(deployed.code, Some(0), "the live side was not deployed");
-    fs::remove_dir_all(&live).expect("remove the live side's manifests");
+    let deployed = match tool {
+        None => process::run(gantry(&servers, home).args(["deploy", "-y", "-f"]).arg(&live)),
+        Some(arguments) => process::run(kubectl(&servers, home).args(arguments).arg("-f").arg(&live)),
+    };
+    assert_eq!(deployed.expect("start it").code, Some(0), "the live side was not deployed");
     eprintln!("waiting until the server is idle");
     until_at_rest(&servers);
 
@@ -103,8 +121,7 @@ fn run(size: &Size) {
     let listed: f64 = String::from_utf8_lossy(&listed.stdout).trim().parse().expect("the length of the list");
     println!("{:.1} MB of JSON in the list; every CRD changed, {findings} findings", listed / 1e6);
 
-    let mut lists = Vec::new();
-    let mut checks = Vec::new();
+    let (mut lists, mut checks, mut same) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let list = process::run(lister(&servers).stdout(Stdio::null())).expect("start the list");
         assert_eq!(list.code, Some(0), "the list failed");
@@ -113,8 +130,12 @@ fn run(size: &Size) {
         let check = check.expect("start gantry");
         assert_eq!(check.code, Some(3), "the check failed");
         checks.push(check);
+        let unchanged = process::run(gantry(&servers, home).args(["check", "-q", "-f"]).arg(&live));
+        let unchanged = unchanged.expect("start gantry");
+        assert_eq!(unchanged.code, Some(0), "the check of the same manifests failed");
+        same.push(unchanged);
     }
-    measure::tell(&[("bare list", &lists), ("gantry check", &checks)], &size.budget);
+    measure::tell(&[("bare list", &lists), ("of the same", &same), ("gantry check", &checks)], &size.budget);
 }
 
 /// Writes both sides, one file for each CRD, and returns the size of the desired side in bytes.
@@ -139,6 +160,14 @@ fn gantry(servers: &ControlPlane, home: &Path) -> Command {
     command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
     // This many new CRDs keep the server busy for longer than the default time limits of a deploy.
     command.env("GANTRY_TIMEOUTS__ESTABLISHED", "1h");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// The kubectl of the pinned release.
+fn kubectl(servers: &ControlPlane, home: &Path) -> Command {
+    let mut command = Command::new(gantry_testbed::kubectl());
+    command.env_clear().env("HOME", home).env("KUBECONFIG", servers.kubeconfig("admin")).current_dir(home);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
