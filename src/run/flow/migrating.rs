@@ -105,8 +105,7 @@ pub async fn deploy(
     };
     let migrating = MigratingCrds { before: names(&migrations), after };
     let crds = crd_names(&loaded.manifests);
-    let writes = run.writes;
-    if !writes {
+    if !run.writes {
         let plans = migrations.iter().map(|migration| format!("before the deploy: {}", migration.plan(IN_FLIGHT)));
         let later = migrating.after.iter().map(|name| {
             format!("after the deploy, the stored objects of {} are moved to its storage version", text::sanitize(name))
@@ -119,19 +118,9 @@ pub async fn deploy(
     let at = if migrations.is_empty() {
         OpenedTarget { migrating, ..at }
     } else {
-        // Nothing is moved unless the deploy can follow.
         let baseline = at.baseline;
-        let (mut quiet, mut foreseen) = (output.for_cluster(), Report::default());
         let checked = OpenedTarget { migrating: migrating.clone(), ..at };
-        run.writes = false;
-        let (again, mut on_plan) = (loaded.clone(), |_: &_| ());
-        let checked = Box::pin(on_target(run, again, checked, host, &mut quiet, &mut foreseen, &mut on_plan)).await;
-        run.writes = writes;
-        let exit = checked?;
-        if exit != Exit::Success {
-            output.print_notices(host, &quiet.take_notices());
-            *report = foreseen;
-            output.review(host, report)?;
+        if let Some(exit) = check_ahead(run, loaded.clone(), checked, host, output, report).await? {
             return Ok(exit);
         }
         let notices = migrate(&migration, &mut migrations, run.confirmed, host).await?;
@@ -165,6 +154,30 @@ pub async fn deploy(
             Err(Error::Failed(error.problems().iter().map(words).collect()))
         }
     }
+}
+
+/// Checks the deploy as if the objects had moved: nothing is moved unless the deploy can follow. Reports only if it cannot,
+/// with the exit code.
+async fn check_ahead(
+    run: &mut ConfiguredRun<'_>,
+    loaded: LoadedManifests,
+    at: OpenedTarget<'_>,
+    host: &mut Host,
+    output: &mut Output,
+    report: &mut Report,
+) -> Result<Option<Exit>> {
+    let (mut quiet, mut foreseen) = (output.for_cluster(), Report::default());
+    let writes = std::mem::replace(&mut run.writes, false);
+    let checked = Box::pin(on_target(run, loaded, at, host, &mut quiet, &mut foreseen, &mut |_| ())).await;
+    run.writes = writes;
+    let exit = checked?;
+    if exit == Exit::Success {
+        return Ok(None);
+    }
+    output.print_notices(host, &quiet.take_notices());
+    *report = foreseen;
+    output.review(host, report)?;
+    Ok(Some(exit))
 }
 
 /// Moves the objects of those deployed CRDs that have old versions. Returns what is to be said.
