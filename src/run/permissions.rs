@@ -33,7 +33,8 @@ use gantry_core::text;
 use gantry_preflight::deletion_safety;
 use gantry_preflight::olm::OlmState;
 use gantry_preflight::permission_validation::{
-    Grants, InstallerRights, Need, RbacSubject, Right, RightsOccasion, needed_by_olm, needs_of, of_logs, of_waiting,
+    Grants, InstallerRights, Need, RbacSubject, Right, RightsOccasion, installer_rights, needs_of, of_logs, of_waiting,
+    scalar,
 };
 use gantry_preflight::proofs::Proofs;
 use gantry_preflight::{Check, CheckLookup, FindLookups, UNKNOWN_LOOKUPS, registry};
@@ -207,43 +208,86 @@ async fn print(
     Ok((format!("{head}{namespaces}{}{yaml}", unknown_parameters(plan, &needs)), unknown))
 }
 
-/// The rights that OLM needs to install the bundles, for the service account that it installs them with.
+/// The rights that OLM needs to install the bundles, for the service accounts that it installs them with. Each bundle has
+/// roles of its own, so that they can be granted and withdrawn apart from those of other operators and versions.
 async fn print_for_olm(args: &PermissionsArgs, settings: &Settings, plan: &Plan, target: &Target) -> Result<String> {
-    let account = plan.bundles.iter().find_map(PlannedBundle::extension).and_then(Extension::account);
-    let of_extension = account.map(|(namespace, name)| {
-        vec![RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }]
-    });
-    let subjects = match of_extension.filter(|_| settings.user.is_none() && settings.groups.is_empty()) {
-        Some(subjects) => subjects,
-        None => subjects(settings, target).await?,
-    };
-    // OLM expects the service account in the namespace that it installs to.
-    let of_account = subjects.iter().find_map(|subject| match subject {
-        RbacSubject::ServiceAccount { namespace, .. } => Some(namespace.as_str()),
-        _ => None,
-    });
-    let default = || settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
-    let namespace = of_account.unwrap_or_else(default);
-    let InstallerRights { grants, has_hashes, has_certificates, is_nameless } = needed_by_olm(plan, namespace);
-    let mut head = String::new();
-    for bundle in &plan.bundles {
+    let mut printed = Vec::new();
+    for (index, bundle) in plan.bundles.iter().enumerate() {
+        let subjects = installer_subjects(bundle, settings, target).await?;
+        let accounts: Vec<(&str, &str)> = subjects.iter().filter_map(RbacSubject::account).collect();
+        // OLM expects the service account in the namespace that it installs to.
+        let of_account = accounts.first().map(|(namespace, _)| *namespace);
+        let default = || settings.namespace.as_deref().unwrap_or_else(|| target.default_namespace());
+        let namespace = of_account.unwrap_or_else(default);
+        let rights = installer_rights(plan, index, namespace).map_err(Error::failed)?;
         let install = text::sanitize(bundle.namespace().unwrap_or(namespace));
-        head.push_str(&format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.to_text()));
+        let head = format!("# Minimal RBAC for OLM v1 to install {} in namespace {install}.\n", bundle.to_text());
+        let notes = notes_of(plan, index, &rights);
+        let is_of_plan = |(namespace, name): &(&str, &str)| {
+            plan.changes.iter().any(|change| {
+                let ObjectRef { kind, namespace: of, name: found, .. } = &*change.desired.object;
+                kind == "ServiceAccount" && of.as_deref() == Some(*namespace) && found == name
+            })
+        };
+        let mut documents: Vec<String> =
+            accounts.iter().filter(|account| !is_of_plan(account)).map(|account| service_account(*account)).collect();
+        documents.push(rights.grants.yaml(&installer_name(args, plan, bundle), &subjects));
+        printed.push(format!("{head}{notes}{}", documents.join("---\n")));
     }
+    Ok(printed.join("---\n"))
+}
+
+/// Who installs the bundle: whom the flags or the configuration name, or the account of the ClusterExtension.
+async fn installer_subjects(bundle: &PlannedBundle, settings: &Settings, target: &Target) -> Result<Vec<RbacSubject>> {
+    let account = bundle.extension().and_then(Extension::account);
+    match account.filter(|_| settings.user.is_none() && settings.groups.is_empty()) {
+        Some((namespace, name)) => {
+            Ok(vec![RbacSubject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }])
+        }
+        None => subjects(settings, target).await,
+    }
+}
+
+/// The name of the roles: that of the ClusterExtension, or else of the package, and the version. The roles of two
+/// versions can then be granted at the same time.
+fn installer_name(args: &PermissionsArgs, plan: &Plan, bundle: &PlannedBundle) -> String {
+    let operator = bundle.extension().map_or(bundle.package(), |extension| &extension.name);
+    match &args.name {
+        Some(name) if plan.bundles.len() == 1 => name.clone(),
+        Some(name) => format!("{name}-{operator}"),
+        None => {
+            let parts = [operator, bundle.version(), "installer"];
+            let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            parts.join("-").replace(['/', '%'], "-")
+        }
+    }
+}
+
+fn service_account((namespace, name): (&str, &str)) -> String {
+    let (name, namespace) = (scalar(name), scalar(namespace));
+    format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: {namespace}}}\n")
+}
+
+/// Comments on the rights of a bundle.
+fn notes_of(plan: &Plan, index: usize, rights: &InstallerRights) -> String {
     let others = plan.changes.iter().filter(|change| change.desired.bundle.is_none()).count();
     let notes = [
-        (others > 0, "Objects that OLM does not install are left out: run this command on them without the bundle."),
-        (has_hashes, "OLM appends a hash of the rules to the names of roles: print again for each new version."),
-        (has_certificates, "cert-manager.io: needed if OLM uses cert-manager for the certificates of webhooks."),
         (
-            is_nameless,
+            others > 0 && index == 0,
+            "Objects that OLM does not install are left out: run this command on them without the bundle.",
+        ),
+        (
+            rights.has_hashes,
+            "OLM appends a hash of the rules to the names of roles: print again for each new version, and grant both \
+             until it is installed.",
+        ),
+        (rights.has_certificates, "cert-manager.io: needed if OLM uses cert-manager for the certificates of webhooks."),
+        (
+            rights.is_nameless,
             "clusterextensions/finalizers: for any name; add the ClusterExtension with -f to limit it to its own.",
         ),
     ];
-    for (_, note) in notes.into_iter().filter(|(is_so, _)| *is_so) {
-        head.push_str(&format!("# {note}\n"));
-    }
-    Ok(format!("{head}{}", grants.yaml(name_of(args), &subjects)))
+    notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| format!("# {note}\n")).collect()
 }
 
 /// The additional rights for the deploy of an app: to find its members, to delete those that leave, to write its

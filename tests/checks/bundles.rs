@@ -1,5 +1,6 @@
 //! Bundles of the format registry+v1 among the manifests: checked as if the deploy wrote them, but never written.
 
+mod rendered;
 mod rights;
 
 use std::fs;
@@ -360,8 +361,9 @@ fn the_crds_of_a_bundle_have_the_conversion_webhook_that_olm_writes() {
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "example.v1.2.0"},
         "spec": {"version": "1.2.0", "installModes": [{"type": "AllNamespaces", "supported": true}], "webhookdefinitions": [{
-            "type": "ConversionWebhook", "generateName": "c.kb.io", "deploymentName": "manager", "webhookPath": "/convert",
-            "admissionReviewVersions": ["v1"], "conversionCRDs": [format!("samples.{}", bed.names.group)]}]},
+            "type": "ConversionWebhook", "generateName": "c.kb.io", "deploymentName": "manager", "webhookPath": "/convert", "containerPort": 443,
+            "admissionReviewVersions": ["v1"], "conversionCRDs": [format!("samples.{}", bed.names.group)]}],
+            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "manager"}]}}},
     });
     bed.write("example/manifests/csv.yaml", &csv.to_string());
     let output = check(&[]);

@@ -15,6 +15,7 @@ mod json;
 pub mod mistakes;
 mod package;
 mod property;
+pub mod render;
 pub mod resolve;
 pub mod skip_range;
 mod stream;

@@ -70,6 +70,24 @@ pub fn immutable_help(object: &ObjectRef, live: Option<&Value>) -> String {
     format!("revert the change, or {instead}")
 }
 
+/// What to do if a new version of an operator changes an immutable field of a live object. OLM tries again by itself.
+pub fn immutable_help_for_olm(object: &ObjectRef) -> String {
+    let recreated = match (object.group(), object.kind.as_str()) {
+        ("apps", "Deployment") => format!(
+            "; or start the upgrade and run kubectl delete {object} --cascade=orphan when OLM reports this error: OLM \
+             creates it again, and the old Pods run until you delete their ReplicaSet"
+        ),
+        ("rbac.authorization.k8s.io", _) => format!(
+            "; or start the upgrade and run kubectl delete {object} when OLM reports this error: OLM creates it again, \
+             and its subjects lack the rights for a moment"
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "stay at the installed version (set version in the ClusterExtension), and report it to the publisher{recreated}"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -104,5 +122,22 @@ mod tests {
         );
         assert!(!help("v1", "PersistentVolumeClaim", json!({})).contains("kubectl"), "no volume is bound yet");
         assert!(help("apps/v1", "StatefulSet", json!({})).contains("statefulset.apps/x -n n --cascade=orphan"));
+    }
+
+    #[test]
+    fn for_olm_only_objects_without_data_are_deleted() {
+        for (api_version, kind, is_deleted) in [
+            ("apps/v1", "Deployment", true),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", true),
+            ("v1", "Secret", false),
+            ("v1", "Service", false),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition", false),
+        ] {
+            let object =
+                ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: "x".into() };
+            let help = immutable_help_for_olm(&object);
+            assert!(help.starts_with("stay at the installed version"), "{help}");
+            assert_eq!(help.contains("kubectl delete"), is_deleted, "{help}");
+        }
     }
 }

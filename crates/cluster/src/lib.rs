@@ -39,7 +39,7 @@ use gantry_core::rbac::{Atom, PolicyRule};
 use gantry_core::render::Render;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
-pub use immutable::immutable_help;
+pub use immutable::{immutable_help, immutable_help_for_olm};
 pub use managers::{FieldConflict, FormerTools, ManagerOperation, deploy_tool};
 pub use openapi::{Described, OpenApi};
 pub use refusal::{DryRunError, Refusal, RefusalCause, Refuser, RewriteError, is_immutable, is_undeclared};
@@ -349,6 +349,11 @@ impl Target {
     /// The user name that the target knows the user by; `None` if the target has no users.
     pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
         Some(self.as_server()?.user().await)
+    }
+
+    /// The user that the run was told to act as.
+    pub fn impersonated(&self) -> Option<&str> {
+        self.as_server()?.impersonated()
     }
 
     /// The objects of one resource, in pages. Sends no request until the first page is requested.

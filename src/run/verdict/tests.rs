@@ -12,7 +12,14 @@ fn manifest() -> Manifest {
     Manifest {
         object: Arc::new(samples::crd("widgets.example.com")),
         raw: RawObject::new("{}".to_owned()),
-        origin: ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+        origin: ManifestOrigin {
+            source: Arc::new(source),
+            document: 1,
+            line: 1,
+            bytes: 0..0,
+            within: Vec::new(),
+            renamed: &[],
+        },
         bundle: None,
     }
 }

@@ -7,7 +7,6 @@
 mod check;
 mod cluster_service_version;
 mod config;
-pub mod install;
 mod support;
 #[cfg(test)]
 mod tests;
@@ -97,6 +96,8 @@ pub struct Bundle {
     pub dependencies: Vec<Property>,
     /// The properties in `metadata/properties.yaml`.
     pub properties: Vec<Property>,
+    /// Whether there is a `metadata/properties.yaml` that is not empty: OLM then writes an annotation for it.
+    pub has_properties_file: bool,
 }
 
 /// The texts that a bundle consists of.
@@ -194,6 +195,7 @@ impl Bundle {
             dependencies: list("metadata/dependencies.yaml", texts.dependencies, |file| file.dependencies)?,
             properties: list("metadata/properties.yaml", texts.properties, |file| file.properties)?,
             subdirectories: texts.subdirectories.to_vec(),
+            has_properties_file: texts.properties.is_some_and(|text| !text.is_empty()),
             ..Bundle::default()
         };
         for (file, json) in texts.objects {

@@ -137,6 +137,11 @@ impl KubeTarget {
         reviews::user(&self.transport).await
     }
 
+    /// The user that the requests impersonate.
+    pub fn impersonated(&self) -> Option<&str> {
+        self.transport.peer().acts_as.as_ref().map(|identity| identity.user.as_str())
+    }
+
     /// Every kind that the server serves, at each version, sorted. Takes two requests.
     pub async fn served(&self) -> Result<Vec<Resource>> {
         let served = served::served(&self.transport).await?;

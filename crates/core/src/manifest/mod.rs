@@ -27,6 +27,7 @@ use memchr::memmem;
 use crate::problem::{Location, Problem};
 use crate::resource::{ObjectRef, RawObject, Step};
 use crate::text::count;
+use gantry_catalog::render::RenamedField;
 use gantry_schema::scan;
 
 pub use bundles::{ANNOTATIONS, MANIFESTS, ManifestBundle, says_bundle};
@@ -49,8 +50,11 @@ pub struct ManifestOrigin {
     pub line: usize,
     /// The bytes of the document in the source's text.
     pub bytes: Range<usize>,
-    /// The steps from the document's root to the object: empty, or `items`, N for a member of a List.
+    /// The steps from the document's root to the object: empty, or `items`, N for a member of a List. For an object that
+    /// is rendered from a ClusterServiceVersion, the steps to the part that it is made from.
     pub within: Vec<Step>,
+    /// The fields of a rendered object that have another name there.
+    pub renamed: &'static [RenamedField],
 }
 
 impl ManifestOrigin {
@@ -78,6 +82,11 @@ impl Manifest {
     /// Whether this is the same object at the same version with the same content.
     pub fn is_repetition_of(&self, other: &Manifest) -> bool {
         self.object == other.object && self.raw.value() == other.raw.value()
+    }
+
+    /// Whether the object is rendered from a ClusterServiceVersion.
+    pub fn is_rendered(&self) -> bool {
+        self.bundle.is_some() && matches!(self.origin.within.first(), Some(Step::Key(key)) if &**key == "spec")
     }
 
     /// Like [`Manifest::may_contain`], for words in the labels and annotations. It reads no further than the metadata.

@@ -145,6 +145,7 @@ impl ManifestReader<'_> {
             line: at.line,
             bytes: self.piece.bytes.clone(),
             within,
+            renamed: &[],
         };
         if kind == "Config" && matches!(group, "gantry.dev" | "kapp.k14s.io") {
             return self.reading.configs.push(ConfigDocument { origin });

@@ -1,6 +1,10 @@
 //! Finds the line and column of a value on demand.
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use gantry_catalog::bundle::CsvStep;
+use gantry_catalog::render::RenamedField;
 
 use super::ManifestOrigin;
 use crate::problem::Location;
@@ -50,7 +54,9 @@ impl<'a> Spans<'a> {
             let location = Location { file, line: self.origin.line, column: 1 };
             return ValueLocation { location, length: 0, depth: 0 };
         };
-        let (depth, span) = read.document.locate(steps(read.within.iter().chain(path)));
+        let source = in_source(self.origin.renamed, path);
+        let renamed = path.len().saturating_sub(source.len());
+        let (depth, span) = read.document.locate(steps(read.within.iter().chain(source.iter())));
         let text = self.origin.source.text();
         let begin = (read.start + span.bytes.start).min(text.len());
         let end = (read.start + span.bytes.end).min(text.len());
@@ -64,7 +70,8 @@ impl<'a> Spans<'a> {
                 column: text[line_start..begin].chars().count() + 1,
             },
             length: first_line.trim_end().chars().count().max(1),
-            depth: depth.saturating_sub(read.within.len()),
+            // A step that the source does not have counts as found.
+            depth: depth.saturating_sub(read.within.len()) + renamed,
         }
     }
 }
@@ -87,6 +94,21 @@ impl<'a> ParsedManifest<'a> {
         let within = if block { vec![Step::Index(0)] } else { Vec::new() };
         Some(ParsedManifest { document, within, start: range.start, lines: origin.line - 1 })
     }
+}
+
+/// The path in the source of a rendered object.
+fn in_source<'p>(renamed: &[RenamedField], path: &'p [Step]) -> Cow<'p, [Step]> {
+    let step = |step: &CsvStep| match step {
+        CsvStep::Key(key) => Step::from(*key),
+        CsvStep::Index(index) => Step::from(*index),
+    };
+    for RenamedField { rendered, source } in renamed {
+        let is_below = path.len() >= rendered.len() && rendered.iter().zip(path).all(|(known, of)| step(known) == *of);
+        if is_below {
+            return source.iter().map(step).chain(path[rendered.len()..].iter().cloned()).collect::<Vec<_>>().into();
+        }
+    }
+    Cow::Borrowed(path)
 }
 
 /// Converts a path to the steps of the YAML parser.
@@ -143,5 +165,43 @@ fn line_start(text: &str, line: usize) -> Option<usize> {
     match line {
         0 => Some(0),
         _ => text.match_indices('\n').nth(line - 1).map(|(at, _)| at + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::ManifestSource;
+    use super::*;
+
+    const RENAMED: &[RenamedField] = &[
+        RenamedField {
+            rendered: &[CsvStep::Key("webhooks"), CsvStep::Index(0), CsvStep::Key("name")],
+            source: &[CsvStep::Key("generateName")],
+        },
+        RenamedField { rendered: &[CsvStep::Key("webhooks"), CsvStep::Index(0)], source: &[] },
+    ];
+
+    #[test]
+    fn a_field_of_a_rendered_object_is_found_where_its_value_is_written() {
+        let text =
+            "spec:\n  hooks:\n  - generateName: a\n    rules:\n    - verbs: [x]\n  - generateName: b\n    port: 1\n";
+        let origin = ManifestOrigin {
+            source: Arc::new(ManifestSource::new("csv.yaml", text.to_owned())),
+            document: 1,
+            line: 3,
+            bytes: 0..text.len(),
+            within: vec!["spec".into(), "hooks".into(), 0.into()],
+            renamed: RENAMED,
+        };
+        let of_first = |path: &[Step]| Spans::parse(&origin).locate(path).location.line;
+        let webhook = |rest: &[Step]| [&["webhooks".into(), 0.into()], rest].concat();
+        assert_eq!(of_first(&webhook(&["name".into()])), 3);
+        assert_eq!(of_first(&webhook(&["rules".into(), 0.into(), "verbs".into()])), 5);
+        // What is not written is at the part that the object is made from.
+        assert_eq!((of_first(&webhook(&["missing".into()])), of_first(&["metadata".into()])), (3, 3));
+        let second = ManifestOrigin { within: vec!["spec".into(), "hooks".into(), 1.into()], ..origin.clone() };
+        assert_eq!(Spans::parse(&second).locate(&webhook(&["port".into()])).location.line, 7);
     }
 }

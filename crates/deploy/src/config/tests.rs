@@ -134,6 +134,7 @@ impl Bed {
             line: 3,
             bytes,
             within: Vec::new(),
+            renamed: &[],
         });
         self
     }

@@ -30,10 +30,11 @@ pub async fn build(
 ) -> Result<Plan> {
     // There may be very many manifests, so do not copy the list.
     let DesiredState { manifests: mut others, bundles } = desired.into();
+    let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     let bundles::OpenedBundles { bundles, manifests: of_bundles, mut notices, live: live_extensions } =
         match bundles.is_empty() {
             true => Default::default(),
-            false => bundles::open(bundles, &others, target).await,
+            false => bundles::open(bundles, &others, target, namespace).await?,
         };
     others.extend(of_bundles);
     let crds: Vec<Manifest> = others.extract_if(.., |manifest| manifest.object.is_crd()).collect();
@@ -48,7 +49,6 @@ pub async fn build(
 
     let of_crd = |(desired, read)| Change::undecided(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
-    let namespace = options.namespace.unwrap_or_else(|| target.default_namespace());
     bundles::add_conversions(&mut changes, &bundles, namespace);
     let kinds = kinds::resolve(&changes, &others, target).await?;
 
@@ -60,6 +60,7 @@ pub async fn build(
         notices.extend(notice);
         is_written
     });
+    bundles::explain_certificates(&mut unplaced);
     if !options.keep_unplaced {
         kinds::name_served_versions(&mut unplaced, &kinds, target).await;
         require_served_kinds(&unplaced)?;

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::bundle;
-use gantry_catalog::bundle::install::{self, InstalledConversion};
+use gantry_catalog::render::{self, CrdConversion};
 use serde_json::Value;
 
-use super::{Change, Crds, Plan};
+use super::rendered::{CERT_MANAGER, Certificates};
+use super::{Change, Crds, Plan, Unplaced};
 use gantry_cluster::Target;
 use gantry_core::manifest::{self, Manifest, Spans};
-use gantry_core::problem::{Location, Problem};
+use gantry_core::problem::{Error, Location, Problem, Result};
 use gantry_core::resource::{RawObject, Resource};
 use gantry_olm::cluster_extension::{self, Extension, LiveExtension, SafetyOff, is_one};
 
@@ -27,6 +28,8 @@ pub struct PlannedBundle {
     pub csv: Option<Manifest>,
     /// The ClusterExtension that installs it, if there is one.
     pub installer: Option<Installer>,
+    /// What OLM obtains the certificates of its webhooks from.
+    pub certificates: Certificates,
 }
 
 /// The ClusterExtension that installs a bundle.
@@ -70,6 +73,14 @@ impl PlannedBundle {
         }
     }
 
+    /// Whether a webhook of the bundle converts this CRD.
+    fn has_conversion(&self, crd: &str) -> bool {
+        let webhooks = self.content.csv.iter().flat_map(|(csv, _)| &csv.webhooks);
+        webhooks
+            .filter(|webhook| webhook.is_conversion())
+            .any(|webhook| webhook.conversion_crds.iter().any(|name| name == crd))
+    }
+
     /// `example 1.2.0 (bundles/example)`
     pub fn to_text(&self) -> String {
         let words = [self.package(), self.version()]
@@ -103,12 +114,17 @@ pub(super) struct OpenedBundles {
     pub live: Option<Vec<LiveExtension>>,
 }
 
-/// Finds the ClusterExtension of each bundle.
+/// Finds the ClusterExtension of each bundle, and renders what OLM creates from the ClusterServiceVersions. A bundle
+/// without a ClusterExtension is installed into `namespace`.
+///
+/// # Errors
+/// OLM cannot read a ClusterServiceVersion.
 pub(super) async fn open(
     bundles: Vec<manifest::ManifestBundle>,
     others: &[Manifest],
     target: &Target,
-) -> OpenedBundles {
+    namespace: &str,
+) -> Result<OpenedBundles> {
     let mut opened = OpenedBundles::default();
     let mut installers: BTreeMap<String, Installer> = BTreeMap::new();
     // Use the first one: OLM installs a package once.
@@ -140,27 +156,53 @@ pub(super) async fn open(
             }
         }
     }
-    for manifest::ManifestBundle { directory, content, csv, manifests: objects } in bundles {
+    let mut of_bundles = Vec::new();
+    for manifest::ManifestBundle { directory, content, csv, manifests } in bundles {
         let installer = installers.get(&content.annotations.package).cloned();
-        let bundle = PlannedBundle { directory, content, csv, installer };
-        opened.manifests.extend(objects.into_iter().map(|object| installed_in(object, bundle.namespace())));
-        opened.bundles.push(bundle);
+        opened.bundles.push(PlannedBundle {
+            directory,
+            content,
+            csv,
+            installer,
+            certificates: Certificates::default(),
+        });
+        of_bundles.push(manifests);
     }
-    opened
+    let certificates = Certificates::find(&opened.bundles, target).await;
+    let mut problems = Vec::new();
+    for (index, (bundle, objects)) in opened.bundles.iter_mut().zip(of_bundles).enumerate() {
+        bundle.certificates = certificates;
+        match bundle.rendered_manifests(index, namespace) {
+            Ok((rendered, notices)) => {
+                opened.notices.extend(notices);
+                opened.manifests.extend(rendered);
+            }
+            Err(problem) => problems.push(problem),
+        }
+        opened.manifests.extend(objects.into_iter().map(|object| installed_by(object, bundle)));
+    }
+    if problems.is_empty() { Ok(opened) } else { Err(Error::Failed(problems)) }
 }
 
-/// The object as OLM writes it: in the namespace of the ClusterExtension, whatever namespace it names.
-fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
-    let Some(namespace) = namespace.filter(|_| !manifest.object.is_crd()) else { return manifest };
-    if manifest.object.namespace.as_deref().is_some_and(|written| written != namespace) {
-        let mut value = manifest.raw.value();
-        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.shift_remove("namespace");
-        }
-        manifest.raw = RawObject::from_value(&value);
+/// The object as OLM writes it: with the labels of its owner, and in the namespace of the ClusterExtension, whatever
+/// namespace it names.
+fn installed_by(mut manifest: Manifest, bundle: &PlannedBundle) -> Manifest {
+    if bundle.extension().is_none() {
+        return manifest;
     }
-    // For a cluster-scoped kind it is removed again.
-    std::sync::Arc::make_mut(&mut manifest.object).namespace = Some(namespace.to_owned());
+    let mut value = manifest.raw.value();
+    bundle.add_labels(&mut value);
+    if let Some(namespace) = bundle.namespace().filter(|_| !manifest.object.is_crd()) {
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            match render::is_moved(&manifest.object.kind) {
+                true => drop(metadata.insert("namespace".to_owned(), namespace.into())),
+                false => drop(metadata.shift_remove("namespace")),
+            }
+        }
+        // For a cluster-scoped kind it is removed again.
+        std::sync::Arc::make_mut(&mut manifest.object).namespace = Some(namespace.to_owned());
+    }
+    manifest.raw = RawObject::from_value(&value);
     manifest
 }
 
@@ -169,29 +211,31 @@ fn installed_in(mut manifest: Manifest, namespace: Option<&str>) -> Manifest {
 pub(super) fn add_conversions(crds: &mut [Change], bundles: &[PlannedBundle], namespace: &str) {
     for change in crds {
         let Some(bundle) = change.desired.bundle.and_then(|index| bundles.get(index)) else { continue };
-        let Some((csv, _)) = &bundle.content.csv else { continue };
-        let of_extension = bundle.namespace().map(str::to_owned);
+        let Some(csv) = bundle.csv.as_ref().filter(|_| bundle.has_conversion(&change.desired.object.name)) else {
+            continue;
+        };
         let live = || {
             let live = change.live.as_ref()?.raw.value();
             live.pointer("/spec/conversion/webhook/clientConfig/service/namespace")?.as_str().map(str::to_owned)
         };
-        let name = &change.desired.object.name;
-        if install::conversion(csv, name, "").is_none() {
-            continue;
-        }
+        let of_extension = bundle.namespace().map(str::to_owned);
         let install = of_extension.or_else(live).unwrap_or_else(|| namespace.to_owned());
-        let Some(InstalledConversion { spec, inject_ca_from }) = install::conversion(csv, name, &install) else {
+        let options = bundle.render_options(&install);
+        let Some(CrdConversion { conversion, annotation }) =
+            render::crd_conversion(&csv.raw.value(), &change.desired.object.name, options)
+        else {
             continue;
         };
         let mut value = change.desired.raw.value();
-        let Ok(spec) = serde_json::from_str::<Value>(&spec) else { continue };
         // Invalid CRDs are reported elsewhere.
         let (Some(_), Some(_)) = (value["spec"].as_object(), value["metadata"].as_object()) else { continue };
-        value["spec"]["conversion"] = spec;
-        if !value["metadata"]["annotations"].is_object() {
-            value["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
+        value["spec"]["conversion"] = conversion;
+        if let Some((key, text)) = annotation {
+            if !value["metadata"]["annotations"].is_object() {
+                value["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
+            }
+            value["metadata"]["annotations"][key] = text.into();
         }
-        value["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] = inject_ca_from.into();
         change.desired.raw = RawObject::from_value(&value);
         change.crds = Crds::default();
     }
@@ -199,8 +243,22 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[PlannedBundle], na
 
 /// Whether OLM creates a Service of this name for the webhooks of a bundle.
 pub fn makes_service(plan: &Plan, name: &str) -> bool {
-    let csvs = plan.bundles.iter().filter_map(|bundle| Some(&bundle.content.csv.as_ref()?.0));
-    csvs.into_iter().any(|csv| install::installed(csv, None).services.contains(name))
+    let is_it = |change: &Change| {
+        let object = &change.desired.object;
+        change.desired.bundle.is_some() && object.kind == "Service" && object.name == name
+    };
+    plan.changes.iter().any(is_it)
+}
+
+/// Says what to do about kinds of cert-manager that are not served.
+pub(super) fn explain_certificates(unplaced: &mut [Unplaced]) {
+    let is_certificate = |unplaced: &&mut Unplaced| {
+        unplaced.manifest.bundle.is_some() && unplaced.manifest.object.group() == CERT_MANAGER
+    };
+    for unplaced in unplaced.iter_mut().filter(is_certificate) {
+        let help = "install cert-manager first: OLM v1 obtains the certificates of webhooks from it";
+        unplaced.problem.help = Some(help.into());
+    }
 }
 
 /// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one

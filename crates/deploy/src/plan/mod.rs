@@ -34,6 +34,7 @@ pub mod records;
 mod refusal_forecaster;
 pub mod refusals;
 pub mod removal;
+pub mod rendered;
 mod reviewed;
 pub mod storage_classes;
 pub mod strategy;

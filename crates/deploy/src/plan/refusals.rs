@@ -16,7 +16,9 @@ use super::conflicts::ChangeConflicts;
 use super::published::Published;
 use super::refusal_forecaster::RefusalForecaster;
 use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
-use gantry_cluster::{self as cluster, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help};
+use gantry_cluster::{
+    self as cluster, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help, immutable_help_for_olm,
+};
 use gantry_core::manifest::Spans;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Problem, did_you_mean};
@@ -308,8 +310,12 @@ impl RefusalForecaster<'_> {
             if refusal.causes.iter().any(|cause| cluster::is_immutable(&cause.message)) {
                 let object = &change.desired.object;
                 let live = change.live.as_ref().map(|live| live.raw.value());
-                let problem = Problem::new(format!("{object}: {}", refusal.problem.message));
-                problems.push(problem.at(change.desired.origin.location()).help(immutable_help(object, live.as_ref())));
+                let (of_olm, help) = match change.desired.bundle {
+                    Some(_) => (" (which OLM would write)", immutable_help_for_olm(object)),
+                    None => ("", immutable_help(object, live.as_ref())),
+                };
+                let problem = Problem::new(format!("{object}{of_olm}: {}", refusal.problem.message));
+                problems.push(problem.at(change.desired.origin.location()).help(help));
             }
         }
         problems
@@ -375,7 +381,9 @@ fn list_objects(changes: &[&Change]) -> String {
 ///
 /// Source: the update validations of `k8s.io/kubernetes/pkg/apis/*/validation`
 fn is_suspect(change: &Change) -> bool {
-    let Some(live) = change.live.as_ref().filter(|_| change.is_written() && change.action.changes_live()) else {
+    // OLM fails at an immutable field as a deploy does.
+    let is_judged = change.is_written() || change.desired.bundle.is_some();
+    let Some(live) = change.live.as_ref().filter(|_| is_judged && change.action.changes_live()) else {
         return false;
     };
     let object = &change.desired.object;

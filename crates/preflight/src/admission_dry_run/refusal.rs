@@ -94,6 +94,10 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
                     &rules::INVALID
                 };
                 let help = match doc.name == rules::IMMUTABLE.name {
+                    _ if change.desired.is_rendered() => match doc.name == rules::IMMUTABLE.name {
+                        true => cluster::immutable_help_for_olm(&change.desired.object),
+                        false => "OLM cannot install the bundle until its publisher fixes this".to_owned(),
+                    },
                     true => cluster::immutable_help(&change.desired.object, live.as_ref()),
                     false => "fix the manifest here".to_owned(),
                 };

@@ -23,6 +23,8 @@ fn violation(plan: &Plan, index: usize, change: &Change) -> Option<Violation> {
             let violation = Violation::new(&rules::NAMESPACE_IGNORED, index, None, message, help.to_owned(), at);
             Some(violation.label("dropped".to_owned()))
         }
+        // OLM installs it into the namespace of the ClusterExtension, whatever it names.
+        (true, None) if change.desired.bundle.is_some() => None,
         (true, None) => {
             let namespace = plan.assumed_namespace.as_deref()?;
             let by_context = namespace != "default";

@@ -314,7 +314,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         desired: Manifest {
             object: ObjectRef::crd(name).into(),
             raw: RawObject::new(desired),
-            origin: ManifestOrigin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new() },
+            origin: ManifestOrigin { source, document: 1, line: 1, bytes: 0..0, within: Vec::new(), renamed: &[] },
             bundle: None,
         },
         live: live.map(|json| LiveObject { raw: RawObject::new(json), uid: "u".into(), resource_version: "1".into() }),

@@ -1,15 +1,16 @@
 //! Finds objects that are deleted together with their CRD. The CRD leaves the app, or OLM v1 deletes it with a
 //! ClusterExtension.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
 use super::{Deletions, OwnedObjectName, list_some, violation};
-use crate::{CouldNotCheck, Notices, Violation, ViolationsFound};
+use crate::{CouldNotCheck, Notices, Violation, ViolationSubject, ViolationsFound};
 use gantry_cluster::{self as cluster, ListRequest};
 use gantry_core::crd::Crd;
 use gantry_core::resource::Resource;
-use gantry_core::text::count;
+use gantry_core::text::{count, sanitize};
+use gantry_deploy::plan::Plan;
 use gantry_deploy::plan::removal::Removal;
 use gantry_olm::cluster_catalog::GROUP;
 use gantry_olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
@@ -38,6 +39,59 @@ pub async fn check(deletions: &Deletions<'_>, ignores_failing_apis: bool, notice
 /// CRDs.
 async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Option<Violation>, CouldNotCheck> {
     let name = &removal.object.name;
+    let lost = lost_crds(deletions, name, &BTreeSet::new()).await?;
+    if lost.is_empty() {
+        return Ok(None);
+    }
+    let message = format!(
+        "OLM deletes the CRDs that it has installed for ClusterExtension {name}, and their objects: {}",
+        list_some(&lost)
+    );
+    let help = format!(
+        "keep the ClusterExtension ({} on it), or, if nobody needs the objects, delete them first",
+        deletions.keeping()
+    );
+    Ok(Some(violation(&EXTENSION_OBJECTS, removal, message, help)))
+}
+
+/// The objects that are lost with CRDs that the installed version of an operator has, and the bundle among the manifests
+/// does not: OLM v1 deletes what leaves a bundle.
+pub async fn dropped(deletions: &Deletions<'_>, plan: &Plan) -> ViolationsFound {
+    let mut found = ViolationsFound::default();
+    for (index, bundle) in plan.bundles.iter().enumerate() {
+        let Some(extension) = bundle.extension() else { continue };
+        let of_bundle = plan.changes.iter().filter(|change| change.desired.bundle == Some(index));
+        let kept: BTreeSet<&str> = of_bundle
+            .filter(|change| change.desired.object.is_crd())
+            .map(|change| change.desired.object.name.as_str())
+            .collect();
+        let lost = match lost_crds(deletions, &extension.name, &kept).await {
+            Ok(lost) => lost,
+            Err(error) => {
+                found.unchecked.push(error);
+                continue;
+            }
+        };
+        if lost.is_empty() {
+            continue;
+        }
+        let message = format!(
+            "bundle {} lacks CRDs that OLM has installed for ClusterExtension {}, so OLM deletes them with their objects: \
+             {}",
+            bundle.to_text(),
+            sanitize(&extension.name),
+            list_some(&lost)
+        );
+        let help = "stay at the installed version, or, if nobody needs the objects, delete them first. To keep a CRD, \
+                    annotate it helm.sh/resource-policy=keep before the upgrade";
+        let subject = ViolationSubject::Bundle(index);
+        found.violations.push(Violation::new(&CRD_OBJECTS, subject, None, message, help.to_owned(), Vec::new()));
+    }
+    found
+}
+
+/// The CRDs, apart from these, that OLM v1 has installed for an extension and that have objects.
+async fn lost_crds(deletions: &Deletions<'_>, name: &str, kept: &BTreeSet<&str>) -> Result<Vec<String>, CouldNotCheck> {
     let selector = format!("{OWNER_KIND}={},{OWNER_NAME}={name}", cluster_extension::KIND);
     let (resource, mut lost) = (Resource::crd(), Vec::new());
     let request = ListRequest { label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
@@ -54,25 +108,14 @@ async fn of_extension(deletions: &Deletions<'_>, removal: &Removal) -> Result<Op
             help: Some(deletions.without_deleting().into()),
         };
         let (crd, resource) = crd.map_err(unreadable)?;
-        let Some(resource) = resource else { continue };
+        let Some(resource) = resource.filter(|_| !kept.contains(crd.as_str())) else { continue };
         let objects = objects(deletions, &resource).await?;
         let number: usize = objects.values().map(Vec::len).sum();
         if number > 0 {
             lost.push(format!("{} of {crd}: {}", count(number, "object"), list_some(&list_places(&objects))));
         }
     }
-    if lost.is_empty() {
-        return Ok(None);
-    }
-    let message = format!(
-        "OLM deletes the CRDs that it has installed for ClusterExtension {name}, and their objects: {}",
-        list_some(&lost)
-    );
-    let help = format!(
-        "keep the ClusterExtension ({} on it), or, if nobody needs the objects, delete them first",
-        deletions.keeping()
-    );
-    Ok(Some(violation(&EXTENSION_OBJECTS, removal, message, help)))
+    Ok(lost)
 }
 
 async fn of_crd(

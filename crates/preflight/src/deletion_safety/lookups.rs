@@ -13,6 +13,21 @@ use gantry_olm::cluster_extension;
 pub fn list_lookups(plan: &Plan) -> Vec<ObjectLookup> {
     let removed: Vec<&Removal> = plan.removals.iter().filter(|removal| removal.action == Action::Delete).collect();
     let mut lookups: Vec<ObjectLookup> = plan.deleted().flat_map(of_removal).collect();
+    // Which CRDs OLM has installed for the extension of a bundle.
+    let extensions = plan.bundles.iter().filter_map(|bundle| bundle.extension());
+    lookups.extend(extensions.map(|extension| ObjectLookup {
+        object: Arc::new(ObjectRef {
+            api_version: format!("{}/v1", gantry_olm::cluster_catalog::GROUP),
+            kind: cluster_extension::KIND.to_owned(),
+            namespace: None,
+            name: extension.name.clone(),
+        }),
+        resource: Resource::crd(),
+        namespace: None,
+        name: None,
+        verb: "list",
+        otherwise: None,
+    }));
     // Whether the workloads run that have to remove the finalizers.
     if removed.iter().any(|removal| !finalizers::finalizers(removal).is_empty()) {
         let workloads = removed.iter().filter(|removal| finalizers::is_workload(&removal.object));

@@ -73,6 +73,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let deletions = Deletions::new(plan.deleted(), target, plan.policy.deletes_app);
     let mut found = ViolationsFound::default();
     found.extend(crds::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
+    found.extend(crds::dropped(&deletions, plan).await);
     found.extend(namespaces::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&deletions).await);
     let removed = plan.removals.iter().filter(|removal| removal.action == Action::Delete);

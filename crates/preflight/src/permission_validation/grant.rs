@@ -52,6 +52,14 @@ impl RbacSubject {
         }
     }
 
+    /// Namespace and name of a ServiceAccount; `None` for others.
+    pub fn account(&self) -> Option<(&str, &str)> {
+        match self {
+            RbacSubject::ServiceAccount { namespace, name } => Some((namespace, name)),
+            RbacSubject::User(_) | RbacSubject::Group(_) => None,
+        }
+    }
+
     fn yaml(&self) -> String {
         match self {
             RbacSubject::User(name) => format!("{{kind: User, apiGroup: {}, name: {}}}", rbac::GROUP, scalar(name)),
@@ -217,7 +225,7 @@ fn binding(kind: &str, name: &str, metadata: &str, subjects: &[RbacSubject]) -> 
 }
 
 /// A scalar that every YAML parser reads as this string, in block and in flow style.
-fn scalar(value: &str) -> String {
+pub fn scalar(value: &str) -> String {
     let is_plain = value.starts_with(|c: char| c.is_ascii_lowercase())
         && value.ends_with(|c: char| c.is_ascii_alphanumeric())
         && write::is_plain(value, |c| c.is_ascii_alphanumeric() || "-./".contains(c));

@@ -19,11 +19,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-pub use self::grant::{Grants, RbacSubject};
+pub use self::grant::{Grants, RbacSubject, scalar};
 use self::held::{ReviewedRights, ScopedRight};
-pub use self::installer::{InstallerRights, installer_rights as needed_by_olm};
+pub use self::installer::{InstallerRights, installer_rights};
 pub use self::needs::{Need, Right, RightsOccasion, of_logs, of_waiting};
 use super::entry::CheckEntry;
 use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck};
@@ -91,6 +91,15 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs));
+    // The list of what OLM needs contains the requests of the plan, and more.
+    let is_listed = |need: &Need| {
+        let bundle = plan.changes[need.change].desired.bundle;
+        matches!(need.right, Right::Request { .. }) && bundle.is_some_and(|bundle| installs.contains_key(&bundle))
+    };
+    needs.retain(|need| !is_listed(need));
+    for (bundle, namespace) in &installs {
+        needs.extend(installer::installer_requests(plan, *bundle, namespace).map_err(not_reviewed)?);
+    }
     let waiting = if plan.policy.waits { of_waiting(plan, RightsOccasion::Now) } else { Vec::new() };
     let logs = if plan.policy.shows_logs { of_logs(plan, RightsOccasion::Now) } else { Vec::new() };
     let others: Vec<ObjectLookup> = [(context.deletion_lookups)(), plan.lookups.clone()].concat();
@@ -107,23 +116,25 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     Ok(CheckResult::checked(violations, Vec::new()))
 }
 
-/// The bundles of the plan that the identity of this run installs: their ClusterExtension names it as the service
-/// account.
-async fn installs(plan: &Plan, target: &Target) -> BTreeSet<usize> {
+/// The bundles of the plan that the identity of this run installs, with the namespace. It is the service account that
+/// their ClusterExtension names. If there is no such name, it is any service account that the run was told to act as.
+async fn installs(plan: &Plan, target: &Target) -> BTreeMap<usize, String> {
     if plan.bundles.is_empty() {
-        return BTreeSet::new();
+        return BTreeMap::new();
     }
-    let Some(Ok(user)) = target.user().await else { return BTreeSet::new() };
-    let is_user = |bundle: &PlannedBundle| {
-        let account = bundle.extension().and_then(Extension::account);
-        account.is_some_and(|(namespace, name)| user == format!("system:serviceaccount:{namespace}:{name}"))
+    let Some(Ok(user)) = target.user().await else { return BTreeMap::new() };
+    let Ok(RbacSubject::ServiceAccount { namespace, name }) = RbacSubject::user(&user) else { return BTreeMap::new() };
+    let is_user = |bundle: &PlannedBundle| match bundle.extension().and_then(Extension::account) {
+        Some(account) => account == (&*namespace, &*name),
+        None => target.impersonated() == Some(&user),
     };
-    plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle)).map(|(index, _)| index).collect()
+    let bundles = plan.bundles.iter().enumerate().filter(|(_, bundle)| is_user(bundle));
+    bundles.map(|(index, bundle)| (index, bundle.namespace().unwrap_or(&namespace).to_owned())).collect()
 }
 
 /// Whether it is a right to write an object that OLM writes with its own rights.
-fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeSet<usize>) -> bool {
-    let of_olm = |bundle: usize| !installs.contains(&bundle);
+fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeMap<usize, String>) -> bool {
+    let of_olm = |bundle: usize| !installs.contains_key(&bundle);
     let reads = match &need.right {
         Right::Request { atom: Atom::Resource { verb, .. }, .. } => matches!(verb.as_str(), "get" | "list" | "watch"),
         Right::Request { .. } => true,

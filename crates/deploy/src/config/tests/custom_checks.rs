@@ -126,7 +126,14 @@ fn a_project_file_among_the_manifests_runs_no_program() {
     assert_eq!(program(&bed), Ok("theirs".into()));
     let source = ManifestSource::new("gantry.yaml", gantry(body));
     let bytes = 0..source.text().len();
-    bed.manifests.push(ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
+    bed.manifests.push(ManifestOrigin {
+        source: Arc::new(source),
+        document: 1,
+        line: 1,
+        bytes,
+        within: Vec::new(),
+        renamed: &[],
+    });
     assert_eq!(program(&bed), Err(Withheld::CameWithManifests));
     bed.loader.files.push("gantry.yaml".into());
     assert_eq!(program(&bed), Ok("theirs".into()));

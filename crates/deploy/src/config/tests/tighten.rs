@@ -209,7 +209,14 @@ fn a_config_file_that_is_also_among_the_manifests_is_read_once() {
     let text = std::fs::read_to_string(bed.loader.working_directory.join("c.yaml")).unwrap();
     let source = ManifestSource::new("./c.yaml", text);
     let bytes = 0..source.text().len();
-    bed.manifests.push(ManifestOrigin { source: Arc::new(source), document: 1, line: 1, bytes, within: Vec::new() });
+    bed.manifests.push(ManifestOrigin {
+        source: Arc::new(source),
+        document: 1,
+        line: 1,
+        bytes,
+        within: Vec::new(),
+        renamed: &[],
+    });
     assert_eq!(notices(&bed), Vec::<String>::new());
     assert_eq!(effective(&bed, "preset"), Some(("theirs".into(), "-c file".into())));
 }

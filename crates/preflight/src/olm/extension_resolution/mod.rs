@@ -9,6 +9,7 @@
 mod bundles;
 mod failure;
 mod owners;
+mod ownership;
 mod resolved;
 mod rules;
 
@@ -178,6 +179,7 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
     let asked: Vec<RequestedExtension> =
         of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
     found.violations.extend(bundles::check(&asked, options.olm, &context));
+    found.violations.extend(owners::of_bundles(&asked, &context).await);
     if asked.is_empty() {
         return Ok(found.into());
     }

@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
 
+use super::ownership::{Installation, REVISIONS};
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
 use super::{RequestedExtension, ViolationsFound, violation};
 use crate::rule::RuleDoc;
 use crate::{Context, CouldNotCheck, Violation};
-use gantry_cluster::ObjectToRead;
+use gantry_cluster::{Gvk, ObjectToRead};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, Resource, Step};
 use gantry_core::text::sanitize;
-use gantry_olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
+use gantry_olm::cluster_catalog::GROUP;
+use gantry_olm::cluster_extension::{self, Extension};
 
 /// The bundle of an extension and its CRDs, as far as the catalog describes them.
 pub struct BundleContent {
@@ -186,8 +188,14 @@ async fn owned_by_others(
 ) -> ViolationsFound {
     let mut found = ViolationsFound::default();
     let of = |content: &BundleContent| asked.iter().find(|asked| asked.change == content.change);
+    // The objects of a bundle among the manifests are known.
+    let is_in_plan = |content: &BundleContent| {
+        let package = of(content).map(|asked| asked.extension.wanted.package.as_str());
+        context.plan.bundles.iter().any(|bundle| Some(bundle.package()) == package)
+    };
     let crds: Vec<(&RequestedExtension, &BundleContent, &String)> = contents
         .iter()
+        .filter(|content| !is_in_plan(content))
         .filter_map(|content| Some((of(content)?, content)))
         .flat_map(|(asked, content)| content.crds.iter().map(move |crd| (asked, content, crd)))
         .collect();
@@ -199,6 +207,7 @@ async fn owned_by_others(
             return found;
         }
     };
+    let is_boxcutter = !crds.is_empty() && serves_revisions(context).await;
     for ((asked, content, crd), read) in crds.into_iter().zip(read) {
         let live = match read {
             Ok(Some(live)) => live,
@@ -208,24 +217,64 @@ async fn owned_by_others(
                 continue;
             }
         };
-        let labels = &live.raw.value()["metadata"]["labels"];
-        let owner = (labels[OWNER_KIND].as_str(), labels[OWNER_NAME].as_str());
         let extension = &asked.extension;
-        let whose = match owner {
-            (Some(cluster_extension::KIND), Some(name)) if name == extension.name => continue,
-            (Some(kind), Some(name)) => format!("it belongs to {} {}", sanitize(kind), sanitize(name)),
-            _ => "it was not installed by OLM v1".to_owned(),
-        };
-        let message = format!(
-            "CustomResourceDefinition '{crd}' already exists in namespace '{}' and cannot be managed by operator-controller",
-            sanitize(&extension.namespace)
-        );
+        let installation = Installation { extension, is_installed: asked.installed.is_some(), is_boxcutter };
+        let Some(whose) = installation.other_owner(&live.raw.value()) else { continue };
+        let message = already_exists("CustomResourceDefinition", crd, extension);
         let help = format!(
-            "bundle {} contains this CRD, but {whose}; OLM v1 does not take over existing objects: remove the other \
-             installation first (this deletes its CRDs with all their objects), or remove this extension",
-            sanitize(&content.bundle)
+            "bundle {} contains this CRD, but {whose}; {}",
+            sanitize(&content.bundle),
+            installation.help(&ObjectToRead::crd(crd).object, "crd")
         );
         found.violations.push(violation(&OWNED_BY_ANOTHER, asked.change, message, help, extension.places.package()));
     }
     found
+}
+
+/// Objects of the bundles among the manifests that are live and have another owner.
+pub async fn of_bundles(asked: &[RequestedExtension], context: &Context<'_>) -> Vec<Violation> {
+    let plan = context.plan;
+    if plan.changes.iter().all(|change| change.desired.bundle.is_none() || change.live.is_none()) {
+        return Vec::new();
+    }
+    let is_boxcutter = serves_revisions(context).await;
+    let mut violations = Vec::new();
+    for (index, change) in plan.changes.iter().enumerate() {
+        let Some(bundle) = plan.bundle_of(change) else { continue };
+        let (Some(extension), Some(live)) = (bundle.extension(), &change.live) else { continue };
+        let is_it = |name: &str| name == extension.name;
+        let mut live_extensions = plan.live_extensions.iter().flatten();
+        let is_installed = match asked.iter().find(|asked| is_it(&asked.extension.name)) {
+            Some(asked) => asked.installed.is_some(),
+            None => live_extensions.any(|live| is_it(&live.extension.name) && live.installed.is_some()),
+        };
+        let installation = Installation { extension, is_installed, is_boxcutter };
+        let Some(whose) = installation.other_owner(&live.raw.value()) else { continue };
+        let object = &change.desired.object;
+        let message = already_exists(&object.kind, &object.name, extension);
+        let resource = match change.resource.group.as_str() {
+            "" => change.resource.plural.clone(),
+            group => format!("{}.{group}", change.resource.plural),
+        };
+        let help = installation.help(object, &resource);
+        let help = format!("bundle {} contains it, but {whose}; {help}", bundle.to_text());
+        violations.push(violation(&OWNED_BY_ANOTHER, index, message, help, vec!["kind".into()]));
+    }
+    violations
+}
+
+/// OLM's words.
+fn already_exists(kind: &str, name: &str, extension: &Extension) -> String {
+    format!(
+        "{kind} '{}' already exists in namespace '{}' and cannot be managed by operator-controller",
+        sanitize(name),
+        sanitize(&extension.namespace)
+    )
+}
+
+/// Whether the target serves the revisions of Boxcutter: then OLM v1 installs with that runtime.
+async fn serves_revisions(context: &Context<'_>) -> bool {
+    let gvk = |kind: &&str| Gvk { group: GROUP.to_owned(), version: "v1".to_owned(), kind: (*kind).to_owned() };
+    let kinds = REVISIONS.iter().map(gvk).collect();
+    context.target.discover(&kinds).await.is_ok_and(|found| !found.served.is_empty())
 }
