@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::bundle::CsvStep;
 use crate::property::Property;
 
-pub use webhooks::{CertificateProvider, CrdConversion, crd_conversion};
+pub use webhooks::{CertificateProvider, RenderedConversion, crd_conversion};
 
 /// The parts of a bundle that determine what OLM writes.
 #[derive(Debug, Clone, Copy)]

@@ -170,7 +170,7 @@ fn certificate(webhook: &ParsedWebhook, namespace: &str) -> [RenderedObject; 2] 
 
 /// What OLM changes in a CRD that a webhook of the bundle converts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CrdConversion {
+pub struct RenderedConversion {
     /// `spec.conversion`.
     pub conversion: Value,
     /// The annotation that makes the provider of certificates fill in the CA.
@@ -178,7 +178,7 @@ pub struct CrdConversion {
 }
 
 /// What OLM changes in the CRD of this name; `None` if no webhook of the ClusterServiceVersion converts it.
-pub fn crd_conversion(csv: &Value, crd: &str, options: RenderOptions<'_>) -> Option<CrdConversion> {
+pub fn crd_conversion(csv: &Value, crd: &str, options: RenderOptions<'_>) -> Option<RenderedConversion> {
     let webhooks = csv["spec"]["webhookdefinitions"].as_array()?;
     let converts = |webhook: &&Value| {
         let crds = webhook["conversionCRDs"].as_array();
@@ -196,5 +196,5 @@ pub fn crd_conversion(csv: &Value, crd: &str, options: RenderOptions<'_>) -> Opt
         "clientConfig": {"service": reference}, "conversionReviewVersions": versions,
     }});
     let annotation = options.certificates.map(|provider| provider.ca_annotation(options.install_namespace, &service));
-    Some(CrdConversion { conversion, annotation })
+    Some(RenderedConversion { conversion, annotation })
 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::bundle;
-use gantry_catalog::render::{self, CrdConversion};
+use gantry_catalog::render::{self, RenderedConversion};
 use serde_json::Value;
 
-use super::rendered::{CERT_MANAGER, Certificates};
+use super::rendered::{CERT_MANAGER, WebhookCertificates};
 use super::{Change, Crds, Plan, Unplaced};
 use gantry_cluster::Target;
 use gantry_core::manifest::{self, Manifest, Spans};
@@ -29,7 +29,7 @@ pub struct PlannedBundle {
     /// The ClusterExtension that installs it, if there is one.
     pub installer: Option<Installer>,
     /// What OLM obtains the certificates of its webhooks from.
-    pub certificates: Certificates,
+    pub certificates: WebhookCertificates,
 }
 
 /// The ClusterExtension that installs a bundle.
@@ -164,11 +164,11 @@ pub(super) async fn open(
             content,
             csv,
             installer,
-            certificates: Certificates::default(),
+            certificates: WebhookCertificates::default(),
         });
         of_bundles.push(manifests);
     }
-    let certificates = Certificates::find(&opened.bundles, target).await;
+    let certificates = WebhookCertificates::find(&opened.bundles, target).await;
     let mut problems = Vec::new();
     for (index, (bundle, objects)) in opened.bundles.iter_mut().zip(of_bundles).enumerate() {
         bundle.certificates = certificates;
@@ -221,7 +221,7 @@ pub(super) fn add_conversions(crds: &mut [Change], bundles: &[PlannedBundle], na
         let of_extension = bundle.namespace().map(str::to_owned);
         let install = of_extension.or_else(live).unwrap_or_else(|| namespace.to_owned());
         let options = bundle.render_options(&install);
-        let Some(CrdConversion { conversion, annotation }) =
+        let Some(RenderedConversion { conversion, annotation }) =
             render::crd_conversion(&csv.raw.value(), &change.desired.object.name, options)
         else {
             continue;

@@ -22,7 +22,7 @@ pub const CERT_MANAGER: &str = "cert-manager.io";
 
 /// What OLM obtains certificates of webhooks from, according to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Certificates {
+pub struct WebhookCertificates {
     /// The provider.
     pub provider: CertificateProvider,
     /// Whether the kinds of cert-manager are left out: they are not served, and the target may lack them although the
@@ -30,18 +30,18 @@ pub struct Certificates {
     pub are_left_out: bool,
 }
 
-impl Default for Certificates {
+impl Default for WebhookCertificates {
     fn default() -> Self {
-        Certificates { provider: CertificateProvider::CertManager, are_left_out: false }
+        WebhookCertificates { provider: CertificateProvider::CertManager, are_left_out: false }
     }
 }
 
-impl Certificates {
+impl WebhookCertificates {
     /// Looks at the target if a bundle has webhooks.
-    pub(super) async fn find(bundles: &[PlannedBundle], target: &Target) -> Certificates {
+    pub(super) async fn find(bundles: &[PlannedBundle], target: &Target) -> WebhookCertificates {
         let mut csvs = bundles.iter().filter_map(|bundle| bundle.content.csv.as_ref());
         if !csvs.any(|(csv, _)| !csv.webhooks.is_empty()) {
-            return Certificates::default();
+            return WebhookCertificates::default();
         }
         let gvk = |group: &str, version: &str, kind: &str| Gvk {
             group: group.to_owned(),
@@ -53,13 +53,13 @@ impl Certificates {
         let extensions = gvk(gantry_olm::cluster_catalog::GROUP, "v1", cluster_extension::KIND);
         let wanted = BTreeSet::from([service_ca.clone(), issuers.clone(), extensions.clone()]);
         // Without an answer, the plan reports that the kinds are unknown.
-        let Ok(found) = target.discover(&wanted).await else { return Certificates::default() };
+        let Ok(found) = target.discover(&wanted).await else { return WebhookCertificates::default() };
         if found.served.contains_key(&service_ca) {
-            return Certificates { provider: CertificateProvider::ServiceCa, are_left_out: false };
+            return WebhookCertificates { provider: CertificateProvider::ServiceCa, are_left_out: false };
         }
         let is_absent = |kind: &Gvk| !found.served.contains_key(kind) && !found.unanswered.contains_key(kind);
         let are_left_out = is_absent(&issuers) && (!target.is_server() || is_absent(&extensions));
-        Certificates { are_left_out, ..Certificates::default() }
+        WebhookCertificates { are_left_out, ..WebhookCertificates::default() }
     }
 }
 
