@@ -159,6 +159,18 @@ fn a_value_that_olm_cannot_read_ends_the_run_at_its_line() {
     output.code(1).stderr_contains("spec.replicas: must be an integer, but is a string").stderr_contains(&place);
 }
 
+#[test]
+fn an_object_that_a_bundle_contains_and_that_olm_creates_is_checked_once() {
+    let bed = with_extension(V1, "v1");
+    operator(&bed, "example", "1.0.0", &deployments(&json!({"app": "m"})));
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: manager}\n";
+    bed.write("example/manifests/account.yaml", account);
+    let output = dir_deploy(&bed, &["-f", "example", "-f", "extension.yaml", "--dry-run", "-o", "json"]);
+    output.stderr_contains("OLM also creates serviceaccount/manager").contains_nowhere("is defined twice");
+    let accounts = actions(&output).into_iter().filter(|(_, kind)| kind == "ServiceAccount").count();
+    assert_eq!(accounts, 1);
+}
+
 /// The role that `gantry permissions` prints, by its kind.
 fn role_name(text: &str, kind: &str) -> String {
     let role = documents(text).into_iter().find(|object| object["kind"] == kind).expect("a role");

@@ -9,7 +9,7 @@ use gantry_catalog::bundle;
 use gantry_catalog::render::{self, RenderedConversion};
 use serde_json::Value;
 
-use super::rendered::{CERT_MANAGER, WebhookCertificates};
+use super::rendered::{self, CERT_MANAGER, WebhookCertificates};
 use super::{Change, Crds, Plan, Unplaced};
 use gantry_cluster::Target;
 use gantry_core::manifest::{self, Manifest, Spans};
@@ -173,8 +173,9 @@ pub(super) async fn open(
     for (index, (bundle, objects)) in opened.bundles.iter_mut().zip(of_bundles).enumerate() {
         bundle.certificates = certificates;
         match bundle.rendered_manifests(index, namespace) {
-            Ok((rendered, notices)) => {
+            Ok((mut rendered, notices)) => {
                 opened.notices.extend(notices);
+                opened.notices.extend(rendered::leave_out_known(&mut rendered, &objects));
                 opened.manifests.extend(rendered);
             }
             Err(problem) => problems.push(problem),

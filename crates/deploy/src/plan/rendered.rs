@@ -204,6 +204,23 @@ impl PlannedBundle {
     }
 }
 
+/// Leaves out the rendered objects that the bundle also contains: an object is in the plan once.
+pub(super) fn leave_out_known(rendered: &mut Vec<Manifest>, objects: &[Manifest]) -> Vec<Problem> {
+    let mut notices = Vec::new();
+    rendered.retain(|manifest| {
+        let is_it = |known: &&Manifest| {
+            let (known, rendered) = (&known.object, &manifest.object);
+            (known.group(), &known.kind, &known.name) == (rendered.group(), &rendered.kind, &rendered.name)
+        };
+        let Some(known) = objects.iter().find(is_it) else { return true };
+        let message =
+            format!("OLM also creates {} from the ClusterServiceVersion; only this one is checked", known.object);
+        notices.push(Problem::new(sanitize(&message)).at(known.origin.location()));
+        false
+    });
+    notices
+}
+
 /// Whether the name can be part of a request.
 fn is_usable_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '%']) && !name.contains(char::is_control)
