@@ -2,11 +2,15 @@
 
 use clap::{Args, Subcommand};
 
-use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs};
-use gantry_core::options::{CatalogFormat, ColorChoice, ListFormat, TargetSpec};
+use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, TargetArgs};
+use gantry_core::options::{CatalogDiffFormat, CatalogFormat, ColorChoice, ListFormat, TargetSpec};
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct CatalogArgs {
+    #[command(subcommand)]
+    pub command: Option<CatalogCommand>,
+
     /// A package; without it all packages are listed
     pub package: Option<String>,
 
@@ -18,9 +22,29 @@ pub struct CatalogArgs {
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
 
-    /// Only bundles that OLM v1 supports: with AllNamespaces and without webhooks, one line each
+    /// Only bundles that OLM v1 installs, one line each
     #[arg(long, conflicts_with_all = ["from", "item"])]
     pub supported: bool,
+
+    /// The release of OLM v1 that --supported is about, such as v1.10; 4.16 for OpenShift 4.16 [default: the newest]
+    #[arg(long, value_name = "VERSION", requires = "supported")]
+    pub olm: Option<String>,
+
+    /// The packages with bundles that provide this API, which is a group and a kind, or only a group
+    #[arg(long, value_name = "GROUP[/KIND]", conflicts_with_all = ["package", "supported", "requires"])]
+    pub provides: Option<String>,
+
+    /// The packages with bundles that require this package, or an API that it provides
+    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["package", "supported"])]
+    pub requires: Option<String>,
+
+    /// What OLM v1 installs for this version or range of versions of the package, in the given channel or in all
+    #[arg(long, value_name = "RANGE", requires = "package", conflicts_with_all = ["supported", "to"])]
+    pub version: Option<String>,
+
+    /// How to get the content of a bundle as a directory, for -f of other commands; the version is the item
+    #[arg(long, requires = "item", conflicts_with_all = ["supported", "from", "version"])]
+    pub bundle: bool,
 
     /// The possible upgrades from this version or bundle of the package, in the given channel or in all
     #[arg(long, value_name = "VERSION", requires = "package")]
@@ -47,6 +71,61 @@ pub struct CatalogArgs {
 
     #[command(flatten)]
     pub kubeconfig: KubeconfigArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CatalogCommand {
+    /// Compare two releases of a catalog, and show which ClusterExtensions and Subscriptions that affects
+    Diff(CatalogDiffArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct CatalogDiffArgs {
+    /// The old catalog: a file, a folder or a URL with file-based catalogs, the name of a catalog of the configuration,
+    /// or of a ClusterCatalog of the target
+    pub old: String,
+
+    /// The new catalog
+    pub new: String,
+
+    /// Only this package
+    pub package: Option<String>,
+
+    /// Manifests with the ClusterExtensions and Subscriptions to look at; can be repeated [default: those of the
+    /// target, if a flag names one]
+    #[arg(short = 'f', long = "file", value_name = "PATH")]
+    pub files: Vec<String>,
+
+    /// The name of the catalog, for ClusterExtensions that select catalogs and for Subscriptions; if neither catalog
+    /// has a name, all of them may use it
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// Exit code 4 if the catalogs differ
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+
+    /// The output format [default: human]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT")]
+    pub output: Option<CatalogDiffFormat>,
+
+    #[command(flatten)]
+    pub config: ConfigFlags,
+
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+impl CatalogDiffArgs {
+    /// Whether a flag names a target.
+    pub fn names_target(&self) -> bool {
+        let IdentityArgs { user, groups } = &self.identity;
+        let TargetArgs { target, kubeconfig: KubeconfigArgs { context, file }, .. } = &self.target;
+        target.is_some() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
+    }
 }
 
 impl CatalogArgs {

@@ -1,25 +1,29 @@
 //! `gantry catalog`: shows what can be installed, and the upgrade paths between versions. It only reads.
 
+mod ask;
+mod diff;
 mod live;
+mod problems;
 
 use std::io::{self, Write};
 
 use gantry_catalog::graph::{InstalledBundleRef, UpgradeGraph};
 use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::{
-    Blob, BlobSchema, Catalog, Channel, Csvs, KeptCatalogParts, Package, PackageBundle, VersionRelease,
+    Blob, BlobSchema, Catalog, Channel, Csvs, KeptCatalogParts, OlmRelease, Package, PackageBundle, VersionRelease,
 };
 use serde_json::json;
 
 use self::live::LiveCatalogs;
+use self::problems::{broken, named, no_channel, no_item, no_version, suggest};
 use super::host::{Exit, Host};
 use super::interrupt::until_interrupted;
 use super::prepare::{loader, overrides_of_kubeconfig};
-use crate::cli::CatalogArgs;
+use crate::cli::{CatalogArgs, CatalogCommand};
 use gantry_cluster::Target;
 use gantry_core::ci_log::{Guarded, OutputSyntax};
 use gantry_core::options::CatalogFormat;
-use gantry_core::problem::{Error, Problem, Result, did_you_mean};
+use gantry_core::problem::{Error, Problem, Result};
 use gantry_deploy::config::{Loader, Settings, key};
 use gantry_olm::cluster_catalog::ClusterCatalog;
 use gantry_olm::content;
@@ -33,6 +37,9 @@ const MOST_MISTAKES: usize = 10;
 
 /// Answers one question about the catalogs.
 pub async fn run(args: &CatalogArgs, host: &mut Host) -> Exit {
+    if let Some(CatalogCommand::Diff(args)) = &args.command {
+        return Box::pin(diff::run(args, host)).await;
+    }
     match run_catalog(args, host).await {
         Ok(answer) => {
             let exit = host.say(&answer.text);
@@ -59,7 +66,7 @@ impl From<String> for CatalogPrintout {
 }
 
 async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
-    check(args)?;
+    let olm = check(args)?;
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with_catalogs(&args.catalogs)
         .with(&key::TARGET, &args.target)
@@ -77,9 +84,13 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
         false => LiveCatalogs::default(),
     };
     host.print_notices(&live.notices);
-    let is_blobs = args.output == Some(CatalogFormat::Json) && !args.supported && args.from.is_none();
+    let asks_across = args.provides.is_some() || args.requires.is_some();
+    let is_answer = args.supported || args.from.is_some() || args.version.is_some() || args.bundle || asks_across;
+    let is_blobs = args.output == Some(CatalogFormat::Json) && !is_answer;
     let keep = KeptCatalogParts {
         properties_of: args.package.iter().filter(|_| !is_blobs).cloned().collect(),
+        all_properties: asks_across,
+        judged_for: args.supported.then_some(olm),
         csv: match (args.supported, &args.package, &args.item) {
             (true, None, _) => Csvs::All,
             (true, Some(_), _) => Csvs::Kept,
@@ -94,6 +105,7 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
     let answer = match &args.package {
         // None of the catalogs could be read.
         _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(CatalogPrintout::default()),
+        None if asks_across => ask::across(args, &catalogs),
         None => Ok(found.all(is_blobs)),
         Some(package) => found.of_package(package, is_blobs, host),
     };
@@ -113,9 +125,14 @@ enum CatalogToRead<'a> {
 }
 
 /// Usage errors that clap cannot detect.
-fn check(args: &CatalogArgs) -> Result<()> {
+fn check(args: &CatalogArgs) -> Result<OlmRelease> {
     let wrong = |message: &str| Err(Error::usage(Problem::new(message)));
     if matches!(args.output, Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) {
+        if args.provides.is_some() || args.requires.is_some() || args.version.is_some() || args.bundle {
+            return wrong(
+                "-o mermaid and -o dot show whole upgrade graphs: gantry catalog PACKAGE [CHANNEL] -o mermaid",
+            );
+        }
         if args.package.is_none() {
             return wrong("a graph shows one package: gantry catalog PACKAGE [CHANNEL] -o mermaid");
         }
@@ -125,7 +142,13 @@ fn check(args: &CatalogArgs) -> Result<()> {
             );
         }
     }
-    Ok(())
+    match &args.olm {
+        None => Ok(OlmRelease::NEWEST),
+        Some(name) => OlmRelease::parse(name).ok_or_else(|| {
+            let problem = Problem::new(format!("--olm: {name:?} is not a release of OLM v1"));
+            Error::usage(problem.help("upstream's releases are v1.0, v1.1 and so on; 4.16 is that of OpenShift 4.16"))
+        }),
+    }
 }
 
 /// Gets each blob.
@@ -271,28 +294,30 @@ impl<'a> CatalogQuery<'a> {
     }
 
     fn supported(&self, package: Option<&str>) -> String {
+        let olm = self.args.olm.as_deref().and_then(OlmRelease::parse).unwrap_or_default();
         let mut bundles = Vec::new();
         for (catalog, found) in self.catalogs {
             for of in found.packages.values().filter(|of| package.is_none_or(|package| of.name == package)) {
+                // OLM v1 refuses declared dependencies before it looks at the ClusterServiceVersion.
                 let is_supported = |bundle: &&PackageBundle| {
-                    let csv = bundle.csv.as_ref();
-                    csv.is_some_and(|csv| {
-                        csv.supports_all_namespaces() && csv.webhooks.is_none_or(|number| number == 0)
-                    })
+                    let support = bundle.support.as_ref();
+                    bundle.required.is_empty() && support.is_some_and(|support| support.unsupported.is_empty())
                 };
                 let supported = of.by_version().into_iter().filter(is_supported);
                 bundles.extend(supported.map(|bundle| (catalog.as_str(), of.name.as_str(), bundle)));
             }
         }
         if self.args.output != Some(CatalogFormat::Json) {
-            return shown::supported(self.catalogs, &bundles);
+            return shown::supported(self.catalogs, &bundles, olm);
         }
         let line = |(_, package, bundle): &(&str, &str, &PackageBundle)| {
             let csv = bundle.csv.as_ref();
             let version = csv.map(|csv| &csv.version).filter(|version| !version.is_empty());
             let mut line = json!({"package": package, "version": version.unwrap_or(&bundle.version)});
-            if csv.is_some_and(|csv| csv.webhooks.is_none()) {
-                line["webhooks"] = "unknown".into();
+            match csv.and_then(|csv| csv.webhooks) {
+                None => line["webhooks"] = "unknown".into(),
+                Some(0) => {}
+                Some(number) => line["webhooks"] = number.into(),
             }
             format!("{line}\n")
         };
@@ -316,6 +341,9 @@ impl<'a> CatalogQuery<'a> {
         }
         if self.args.supported {
             return Ok(self.supported(Some(name)).into());
+        }
+        if let Some(range) = &self.args.version {
+            return ask::installed_by_range(self.args, range, &found).map(CatalogPrintout::from);
         }
         if let Some(from) = &self.args.from {
             return self.print_ways(&found, from);
@@ -343,9 +371,19 @@ impl<'a> CatalogQuery<'a> {
                     shown::picture::mermaid(package, &[channel])
                 }
                 (CatalogItem::Channel(channel), Some(CatalogFormat::Dot)) => shown::picture::dot(package, &[channel]),
+                (CatalogItem::Channel(channel), _) if self.args.bundle => {
+                    let name = &channel.name;
+                    let problem =
+                        Problem::new(format!("--bundle needs a bundle or its version, and {name} is a channel"));
+                    return Err(Error::usage(problem));
+                }
                 (CatalogItem::Channel(channel), _) => shown::channel(catalog, package, channel),
                 (CatalogItem::Bundles(_), Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) => {
                     return Err(Error::usage(Problem::new("a graph shows a package or a channel, not a bundle")));
+                }
+                (CatalogItem::Bundles(bundles), format) if self.args.bundle => {
+                    let as_json = format == Some(CatalogFormat::Json);
+                    bundles.iter().map(|bundle| shown::bundle_source(catalog, package, bundle, as_json)).collect()
                 }
                 (CatalogItem::Bundles(bundles), _) => {
                     let bundles = bundles.iter().map(|bundle| shown::bundle(catalog, package, bundle));
@@ -433,59 +471,6 @@ fn item_of<'a>(package: &'a Package, item: &str) -> Option<CatalogItem<'a>> {
     let bundles: Vec<&PackageBundle> =
         package.by_version().into_iter().filter(|bundle| is_meant(bundle, item)).collect();
     (!bundles.is_empty()).then_some(CatalogItem::Bundles(bundles))
-}
-
-/// `catalog a`, `catalogs a, b`
-fn named(word: &str, names: &[&str]) -> String {
-    let plural = if names.len() == 1 { "" } else { "s" };
-    format!("{word}{plural} {}", names.join(", "))
-}
-
-fn suggest<'n>(name: &str, known: impl Iterator<Item = &'n str>, otherwise: &str) -> String {
-    match did_you_mean(name, known) {
-        Some(near) => format!("did you mean {near:?}?"),
-        None => otherwise.to_owned(),
-    }
-}
-
-fn no_item(found: &[(&str, &Package)], item: &str) -> Problem {
-    let catalogs: Vec<&str> = found.iter().map(|(catalog, _)| *catalog).collect();
-    let names = found.iter().flat_map(|(_, package)| {
-        let bundles = package.bundles.values().flat_map(|bundle| [bundle.name.as_str(), bundle.version.as_str()]);
-        package.channels.keys().map(String::as_str).chain(bundles)
-    });
-    let name = found.first().map_or("", |(_, package)| &package.name);
-    let problem = Problem::new(format!(
-        "the package {name} has no channel, bundle or version {item:?} in {}",
-        named("catalog", &catalogs)
-    ));
-    problem.help(suggest(item, names, &format!("gantry catalog {name} lists its contents")))
-}
-
-fn no_channel(catalog: &str, package: &Package, channel: &str) -> Problem {
-    let name = &package.name;
-    let problem = Problem::new(format!("the package {name} has no channel {channel:?} in catalog {catalog}"));
-    problem.help(suggest(
-        channel,
-        package.channels.keys().map(String::as_str),
-        &format!("gantry catalog {name} lists them"),
-    ))
-}
-
-fn no_version(catalog: &str, package: &Package, version: &str) -> Problem {
-    let name = &package.name;
-    let known = package.bundles.values().flat_map(|bundle| [bundle.version.as_str(), bundle.name.as_str()]);
-    let problem = Problem::new(format!("the package {name} has no version {version:?} in catalog {catalog}"));
-    problem.help(suggest(version, known, &format!("gantry catalog {name} lists them")))
-}
-
-/// The error for a package that cannot be read, in OLM's words.
-fn broken(catalog: &str, package: &Package) -> Option<Problem> {
-    let (name, why) = (&package.name, package.broken.as_ref()?);
-    let problem = Problem::new(format!(
-        "error getting package {name:?} from catalog {catalog:?}: error loading package {name:?}: {why}"
-    ));
-    Some(problem.help("tell the catalog's publisher; on a cluster nothing can be installed from this package"))
 }
 
 /// What `opm validate` would refuse. OLM v1 accepts it, but it is rarely intended.

@@ -108,11 +108,12 @@ pub async fn plan_and_check(
         known,
         stage: &stage,
     };
-    let Ran { mut reports, problems, notices, extensions, baseline } =
+    let Ran { mut reports, problems, notices, extensions, subscriptions, baseline } =
         checks::run(enabled, &plan, target, options).await;
     name_commit(&mut reports, target);
     report.checks = reports;
     report.extensions = extensions;
+    report.subscriptions = subscriptions;
     report.baseline = baseline;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
     let mut conflicts = conflicts::foresee(&plan, target).await;

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use serde::Serialize;
+
 use crate::package::{Channel, Package, PackageBundle};
 use crate::skip_range::SkipRange;
 use crate::version::{SemanticVersion, VersionRelease};
@@ -13,7 +15,8 @@ use crate::version::{SemanticVersion, VersionRelease};
 const MOST_LOOKS: usize = 4_000_000;
 
 /// What makes an edge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum By {
     /// The entry replaces the bundle.
     Replaces,

@@ -6,9 +6,11 @@ use gantry_yaml::explain_json;
 use serde_json::value::RawValue;
 
 use crate::blob::{Blob, BlobSchema};
+use crate::bundle::Profile;
 use crate::csv::Csv;
 use crate::error::OlmError;
 use crate::json::{RawFields, compact};
+use crate::olm_release::OlmRelease;
 use crate::package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};
 use crate::property::Property;
 
@@ -25,8 +27,12 @@ pub struct KeptCatalogParts {
     /// Whether the properties of all packages are kept. Whole ClusterServiceVersions are kept only for the packages in
     /// `properties_of`.
     pub all_properties: bool,
+    /// Whether the images of all bundles are kept.
+    pub all_images: bool,
     /// The packages whose ClusterServiceVersions are read.
     pub csv: Csvs,
+    /// The release of OLM v1 for which each bundle whose ClusterServiceVersion is read is judged.
+    pub judged_for: Option<OlmRelease>,
 }
 
 /// The packages whose ClusterServiceVersions are read.
@@ -143,10 +149,11 @@ fn add_channel(package: &mut Package, blob: &Blob<'_>) -> Result<usize, String> 
 
 fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &KeptCatalogParts) -> Result<usize, String> {
     let is_kept = keep.properties_of.contains(&package.name);
+    let keeps_whole = is_kept || keep.judged_for.is_some();
     let looks_at_csv = keep.csv == Csvs::All || keep.csv == Csvs::Kept && is_kept;
     let mut bundle = PackageBundle {
         name: blob.name.to_string(),
-        image: if is_kept { blob.fields.text("image")?.into_owned() } else { String::new() },
+        image: if is_kept || keep.all_images { blob.fields.text("image")?.into_owned() } else { String::new() },
         ..PackageBundle::default()
     };
     for property in blob.fields.list::<Option<RawFields>>("properties")?.into_iter().flatten() {
@@ -159,12 +166,12 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &KeptCatalogParts) -
             OBJECT => {
                 bundle.objects += 1;
                 if looks_at_csv && bundle.csv.as_ref().is_none_or(|csv| csv.webhooks.is_none()) {
-                    let found = Csv::of_object(value, is_kept).map_err(|why| format!("{OBJECT}: {why}"))?;
+                    let found = Csv::of_object(value, keeps_whole).map_err(|why| format!("{OBJECT}: {why}"))?;
                     bundle.csv = found.or(bundle.csv);
                 }
             }
             METADATA if looks_at_csv => {
-                let found = Csv::of_metadata(value, is_kept).map_err(|why| format!("{METADATA}: {why}"))?;
+                let found = Csv::of_metadata(value, keeps_whole).map_err(|why| format!("{METADATA}: {why}"))?;
                 bundle.csv.get_or_insert(found);
             }
             METADATA => {}
@@ -173,6 +180,12 @@ fn add_bundle(package: &mut Package, blob: &Blob<'_>, keep: &KeptCatalogParts) -
         }
         if (is_kept || keep.all_properties) && kind != OBJECT && kind != METADATA {
             bundle.properties.push(Property { kind: kind.into_owned(), value: compact(value.get()).into_owned() });
+        }
+    }
+    if let (Some(csv), Some(olm)) = (&mut bundle.csv, keep.judged_for) {
+        bundle.support = Some(csv.support(&Profile { olm, ..Profile::default() }));
+        if !is_kept {
+            csv.whole = None;
         }
     }
     let parts = bundle.properties.len() + bundle.required.len() + bundle.packages.len();

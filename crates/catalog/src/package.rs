@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bundle::Support;
 use crate::csv::Csv;
 use crate::error::OlmError;
 use crate::property::Property;
@@ -80,6 +81,8 @@ pub struct PackageBundle {
     pub properties: Vec<Property>,
     /// Its ClusterServiceVersion; only if that was requested.
     pub csv: Option<Csv>,
+    /// Whether OLM v1 installs it, as far as its ClusterServiceVersion shows; only if that was requested.
+    pub support: Option<Support>,
     /// The types of the properties that declare its dependencies, in order.
     pub required: Vec<String>,
     /// The number of objects in the blob.

@@ -123,6 +123,15 @@ pub enum CatalogFormat {
     Dot,
 }
 
+/// The output formats of `gantry catalog diff`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
+pub enum CatalogDiffFormat {
+    Human,
+    Json,
+    Markdown,
+}
+
 /// The objects that a diff shows line by line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiffKind {

@@ -200,6 +200,27 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     shown.iter().map(line).collect()
 }
 
+/// The text as Markdown code within a line: inside code nothing is markup. The text has no line breaks.
+pub fn markdown_code(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let ticks = "`".repeat(longest_run_of_ticks(text) + 1);
+    // Renderers strip one space from both ends if both are present.
+    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
+    format!("{ticks}{space}{text}{space}{ticks}")
+}
+
+/// The text as a Markdown code block.
+pub fn markdown_code_block(text: &str, language: &str) -> String {
+    let ticks = "`".repeat(longest_run_of_ticks(text).max(2) + 1);
+    format!("{ticks}{language}\n{text}\n{ticks}")
+}
+
+fn longest_run_of_ticks(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
+}
+
 /// Breaks text into lines of at most `columns` terminal columns, only at spaces. A longer word and a command stay
 /// whole, so that a path or a command can be copied.
 pub fn wrap(text: &str, columns: usize) -> Vec<&str> {

@@ -1,10 +1,12 @@
 //! Operator Lifecycle Manager v1: the specification and status of its objects, and the content of its catalogs.
 
+pub mod affected;
 pub mod cluster_catalog;
 pub mod cluster_extension;
 pub mod content;
 pub mod printed;
 pub mod source;
+pub mod subscription;
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ use gantry_cluster::Target;
 use gantry_cluster::service::ServiceUrl;
 use gantry_core::date::Date;
 pub use gantry_core::finding::CouldNotCheck;
-use gantry_core::finding::{Coverage, ExtensionEntry, Suppressed};
+use gantry_core::finding::{Coverage, ExtensionEntry, SubscriptionEntry, Suppressed};
 use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::Problem;
 use gantry_core::resource::Resource;
@@ -120,6 +120,8 @@ struct Noticed {
     notices: Vec<Problem>,
     /// The resolution of the plan's ClusterExtensions.
     extensions: Vec<ExtensionEntry>,
+    /// What classic OLM installs for the plan's Subscriptions.
+    subscriptions: Vec<SubscriptionEntry>,
 }
 
 impl Notices {
@@ -139,6 +141,11 @@ impl Notices {
     /// Adds the resolution of a ClusterExtension.
     pub fn add_resolution(&self, extension: ExtensionEntry) {
         self.lock().extensions.push(extension);
+    }
+
+    /// Adds what classic OLM installs for a Subscription.
+    pub fn add_subscription(&self, subscription: SubscriptionEntry) {
+        self.lock().subscriptions.push(subscription);
     }
 
     fn take(&self) -> Noticed {

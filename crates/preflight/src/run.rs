@@ -17,6 +17,7 @@ use super::{Check, CheckResult, Context, CouldNotCheck, Notices, Violation, Viol
 use gantry_cluster::Target;
 use gantry_core::finding::{
     Baseline, BaselineEntry, CheckReport, CheckStatus, ExtensionEntry, Finding, Fingerprint, Mode, Severity, Source,
+    SubscriptionEntry,
 };
 use gantry_core::manifest::Spans;
 use gantry_core::problem::Problem;
@@ -71,6 +72,8 @@ pub struct Ran {
     pub notices: Vec<Problem>,
     /// The resolution of the plan's ClusterExtensions.
     pub extensions: Vec<ExtensionEntry>,
+    /// What classic OLM installs for the plan's Subscriptions.
+    pub subscriptions: Vec<SubscriptionEntry>,
     /// The comparison of the findings with the baseline.
     pub baseline: Option<BaselineEntry>,
 }
@@ -128,10 +131,13 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    let mut ran = Ran { reports, problems, notices: olm.notices(), extensions: Vec::new(), baseline };
+    let notices_of_olm = olm.notices();
+    let (extensions, subscriptions) = (Vec::new(), Vec::new());
+    let mut ran = Ran { reports, problems, notices: notices_of_olm, extensions, subscriptions, baseline };
     for noticed in notices.iter().map(Notices::take) {
         ran.notices.extend(noticed.notices);
         ran.extensions.extend(noticed.extensions);
+        ran.subscriptions.extend(noticed.subscriptions);
     }
     ran
 }

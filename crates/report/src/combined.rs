@@ -23,11 +23,15 @@ impl ReportList {
         };
         let mut changes = Together::default();
         let mut extensions = Together::default();
+        let mut subscriptions = Together::default();
         let [mut errors, mut warnings, mut notices] = [Together::default(), Together::default(), Together::default()];
         let mut checks: Vec<(CheckReport, Together<Finding>, Together<CouldNotCheck>)> = Vec::new();
         for ClusterReport { name, report, .. } in &self.clusters {
             report.changes.iter().for_each(|change| changes.add((change.action, &change.object), change, name));
             report.extensions.iter().for_each(|extension| extensions.add(&extension.name, extension, name));
+            for subscription in &report.subscriptions {
+                subscriptions.add((&subscription.namespace, &subscription.name), subscription, name);
+            }
             report.errors.iter().for_each(|error| errors.add(&error.message, error, name));
             report.warnings.iter().for_each(|warning| warnings.add(&warning.message, warning, name));
             report.notices.iter().for_each(|notice| notices.add(&notice.message, notice, name));
@@ -52,6 +56,7 @@ impl ReportList {
         let checked = self.clusters.len();
         report.changes = changes.all.into_iter().map(|(change, _)| change).collect();
         report.extensions = extensions.all.into_iter().map(|(extension, _)| extension).collect();
+        report.subscriptions = subscriptions.all.into_iter().map(|(subscription, _)| subscription).collect();
         let named = |entries: Together<ErrorEntry>| {
             let of = |(entry, clusters): (ErrorEntry, Vec<String>)| ErrorEntry {
                 message: prefix_clusters(&entry.message, &clusters, checked),

@@ -30,7 +30,9 @@ use serde::{Deserialize, Serialize};
 pub use format::{FormatWriter, writer_of};
 use gantry_core::diff::Diff;
 use gantry_core::finding::redact::without_values;
-use gantry_core::finding::{Action, ApplyResult, BaselineEntry, CheckReport, ExtensionEntry, Severity, Source};
+use gantry_core::finding::{
+    Action, ApplyResult, BaselineEntry, CheckReport, ExtensionEntry, Severity, Source, SubscriptionEntry,
+};
 use gantry_core::problem::{Log, Problem};
 use gantry_core::resource::ObjectRef;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
@@ -88,6 +90,9 @@ pub struct Report {
     /// What the ClusterExtensions of the manifests resolve to, with the check `ExtensionResolution`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<ExtensionEntry>,
+    /// What classic OLM installs for the Subscriptions of the manifests, with the check `OperatorDependencies`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscriptions: Vec<SubscriptionEntry>,
     /// The preflight checks of the run, each with its findings.
     pub checks: Vec<CheckReport>,
     /// How the findings compare with those of the report that `--baseline` names.
@@ -256,6 +261,7 @@ impl Default for Report {
             graph: Vec::new(),
             waits: Vec::new(),
             extensions: Vec::new(),
+            subscriptions: Vec::new(),
             checks: Vec::new(),
             baseline: None,
             errors: Vec::new(),

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{API_VERSION, ChangeEntry, CheckReport, ErrorEntry, ExtensionEntry, Outcome, Report, WaitEntry};
+use super::{
+    API_VERSION, ChangeEntry, CheckReport, ErrorEntry, ExtensionEntry, Outcome, Report, SubscriptionEntry, WaitEntry,
+};
 use gantry_core::finding::CheckStatus;
 use gantry_core::hash::fnv128;
 
@@ -194,13 +196,14 @@ type Section<'r> = (
     &'r [ErrorEntry],
     &'r [ErrorEntry],
     &'r [ExtensionEntry],
+    &'r [SubscriptionEntry],
     &'r [WaitEntry],
 );
 
 impl ClusterReport {
     fn section(&self) -> Section<'_> {
-        let Report { outcome, changes, checks, errors, warnings, extensions, waits, .. } = &self.report;
-        (outcome, changes, checks, errors, warnings, extensions, waits)
+        let Report { outcome, changes, checks, errors, warnings, extensions, subscriptions, waits, .. } = &self.report;
+        (outcome, changes, checks, errors, warnings, extensions, subscriptions, waits)
     }
 
     /// Whether both reports have the same section.

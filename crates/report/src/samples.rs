@@ -96,6 +96,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
     };
     Report {
         extensions: Vec::new(),
+        subscriptions: Vec::new(),
         api_version: API_VERSION.into(),
         kind: "Report".into(),
         outcome,
@@ -258,9 +259,27 @@ pub fn planned() -> Report {
         version: "2.0.0".into(),
         catalog: "operatorhubio".into(),
         channels: vec!["stable".into()],
+        image: Some("example.com/sample@sha256:20".into()),
+        directory: None,
+    };
+    let subscription = |name: &str, resolved: Option<&str>| SubscriptionEntry {
+        name: name.into(),
+        namespace: Some("operators".into()),
+        package: "sample".into(),
+        channel: "stable".into(),
+        catalog: "operatorhubio".into(),
+        installed: Some("1.0.0".into()),
+        resolved: resolved.map(str::to_owned),
+        bundle: resolved.map(|version| format!("sample.v{version}")),
+        edges: resolved.map(|_| "replaces".to_owned()).into_iter().collect(),
+        then: resolved.map(|_| "3.0.0".to_owned()).into_iter().collect(),
+        needs_approval: resolved.is_some(),
+        error: resolved.is_none().then(|| "expected 1 OperatorGroup in the namespace, found 2".into()),
+        ..SubscriptionEntry::default()
     };
     Report {
         extensions: vec![extension("one", Some(resolved)), extension("other", None)],
+        subscriptions: vec![subscription("three", Some("2.0.0")), subscription("four", None)],
         ..report(Outcome::Planned, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])
     }
 }

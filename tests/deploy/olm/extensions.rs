@@ -216,3 +216,46 @@ fn extensions_of_v1alpha1_are_waited_for() {
     stage.status(&pinned, &Status { installed: "1.1.0", progressing: REACHED, behind: 0 });
     running.wait().code(0).stdout_contains("p 1.0.0 -> 1.1.0 (a, operators)");
 }
+
+/// The Deployment of operator-controller, which is deleted at the end.
+struct Controller<'a> {
+    stage: &'a Stage,
+    path: String,
+}
+
+impl<'a> Controller<'a> {
+    fn start(stage: &'a Stage, image: &str) -> Self {
+        let labels = json!({"app": "operator-controller"});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "operator-controller-controller-manager", "namespace": "olmv1-system"},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "manager", "image": image}]}}}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "olmv1-system"}});
+        let objects = stage.olm.control_plane().apply_yaml(&format!("{namespace}\n---\n{deployment}"));
+        let path = stage.olm.control_plane().path_of(objects.last().expect("a Deployment"));
+        Controller { stage, path }
+    }
+}
+
+impl Drop for Controller<'_> {
+    fn drop(&mut self) {
+        self.stage.olm.control_plane().delete(&self.path);
+    }
+}
+
+#[test]
+fn the_cluster_tells_which_release_of_olm_it_has() {
+    let stage = Stage::new();
+    let check = |user: &str| {
+        stage.bed.write("manifests.yaml", &stage.extension("1.0.0").to_string());
+        let arguments = ["check", "-f", "manifests.yaml", "--preflight", "ExtensionResolution"];
+        stage.bed.gantry(stage.olm.kubeconfig(user), &arguments).run()
+    };
+    check("admin").code(0).stdout_contains("warning[OlmReleaseUnknown]: serviceaccount installer");
+    let controller = Controller::start(&stage, "quay.io/operator-framework/operator-controller:v1.10.0");
+    check("admin").code(3).stdout_contains("error[ServiceAccountMissing]: serviceaccount installer");
+    drop(controller);
+    let controller = Controller::start(&stage, "quay.io/operator-framework/operator-controller:v1.11.0");
+    check("admin").code(0).contains_nowhere("OlmReleaseUnknown");
+    drop(controller);
+}

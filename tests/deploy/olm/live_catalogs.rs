@@ -353,3 +353,40 @@ fn extensions_and_catalogs_are_listed_once_in_a_run() {
     // OLM would not install this bundle.
     listed_once(3);
 }
+
+#[test]
+fn a_live_catalog_is_compared_with_its_next_release() {
+    let (olm, bed) = (Olm::alone(), Bed::new());
+    olm.serve("operators", &json!({}), package("alpha", "1.2.3"));
+    let extension = |name: &str, selector: &Value| {
+        json!({"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": name},
+            "spec": {"namespace": "default", "serviceAccount": {"name": "a"}, "source": {"sourceType": "Catalog",
+                "catalog": {"packageName": "alpha", "version": "1.2.3", "selector": selector}}}})
+    };
+    let by_label = |name: &str| json!({"matchLabels": {"olm.operatorframework.io/metadata.name": name}});
+    for object in
+        [extension("one", &json!({})), extension("two", &by_label("other")), extension("three", &by_label("operators"))]
+    {
+        olm.control_plane().apply_yaml(&object.to_string());
+    }
+    bed.write("next.json", &package("alpha", "1.3.0"));
+    let compare = |user: &str| bed.gantry(olm.kubeconfig(user), &["catalog", "diff", "operators", "next.json"]).run();
+    compare("admin")
+        .code(0)
+        .stdout_contains("channel stable: head alpha.v1.2.3 -> alpha.v1.3.0")
+        .stdout_contains("affected: 2 of 3 ClusterExtensions and Subscriptions")
+        .stdout_contains(
+            "ClusterExtension one (alpha, not installed): can no longer be resolved, the pinned version is gone",
+        )
+        .stdout_contains("ClusterExtension three ");
+    // Without the right to see what is installed, the comparison is there, and the run fails.
+    let user = olm.control_plane().user(&rights(&Value::Null));
+    compare(&user)
+        .code(1)
+        .stdout_contains("channel stable: head alpha.v1.2.3 -> alpha.v1.3.0")
+        .stderr_contains("it is unknown which ClusterExtensions are affected");
+    bed.gantry(olm.kubeconfig("admin"), &["catalog", "diff", "operator", "next.json"])
+        .run()
+        .code(1)
+        .stderr_contains("did you mean \"operators\"?");
+}

@@ -6,8 +6,13 @@ use crate::support::{Bed, CrdBuilder, any_fields, control_plane};
 
 /// The CRDs of classic OLM, with the parts that gantry reads. They stay: other tests of the server use the same.
 fn install_olm() {
-    for kind in ["ClusterServiceVersion", "Subscription"] {
-        let mut crd = CrdBuilder::new("operators.coreos.com", kind).version("v1alpha1", any_fields()).build();
+    for (kind, version) in [
+        ("ClusterServiceVersion", "v1alpha1"),
+        ("Subscription", "v1alpha1"),
+        ("CatalogSource", "v1alpha1"),
+        ("OperatorGroup", "v1"),
+    ] {
+        let mut crd = CrdBuilder::new("operators.coreos.com", kind).version(version, any_fields()).build();
         crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "https://example.com"});
         control_plane().apply_yaml(&crd.to_string());
     }
@@ -75,4 +80,55 @@ fn removing_an_operator_that_another_one_requires_is_reported() {
         .code(3)
         .stdout_contains("DependentBroken")
         .stdout_contains("is deleted");
+}
+
+#[test]
+fn a_subscription_is_foretold_with_the_objects_of_its_namespace() {
+    install_olm();
+    let (bed, cp) = (Bed::new(), control_plane());
+    cp.apply_yaml(&bed.namespace());
+    let blobs = [
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "a",
+            "entries": [{"name": "p.v1.0.0"}, {"name": "p.v1.1.0", "replaces": "p.v1.0.0"}]}),
+    ];
+    let bundle = |version: &str| {
+        json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "properties": [
+            {"type": "olm.package", "value": {"packageName": "p", "version": version}}]})
+    };
+    let catalog: String =
+        blobs.iter().chain(&[bundle("1.0.0"), bundle("1.1.0")]).map(|blob| format!("{blob}\n")).collect();
+    bed.write("c.json", &catalog);
+    let namespace = &bed.names.namespace;
+    let subscription = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": {"name": "p", "channel": "a", "source": "c", "sourceNamespace": namespace}});
+    bed.write("manifests.yaml", &subscription.to_string());
+    let check = |user: &str| {
+        let arguments =
+            ["check", "-f", "manifests.yaml", "--preflight", "OperatorDependencies", "--catalog", "c=c.json"];
+        bed.gantry(cp.kubeconfig(user), &arguments).run()
+    };
+    check("admin")
+        .code(3)
+        .stdout_contains("error[OperatorGroupInvalid]: expected 1 OperatorGroup in the namespace, found 0");
+    let group = json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "g", "namespace": namespace}});
+    cp.apply_yaml(&group.to_string());
+    check("admin").code(0).stdout_contains(&format!("subscription {namespace}/p: p 1.1.0 (a, c, head of the channel)"));
+    // Without the right to list the OperatorGroups, it is unknown whether OLM resolves the namespace.
+    let user = cp.user(&json!([
+        {"apiGroups": ["operators.coreos.com"], "verbs": ["get", "list", "create", "patch"],
+            "resources": ["clusterserviceversions", "subscriptions", "catalogsources"]},
+    ]));
+    check(&user).code(1).stdout_contains("the live OperatorGroups are unknown");
+    // A ClusterServiceVersion that no Subscription refers to.
+    let mut free = csv(&bed, "p.v1.0.0", &[], &[]);
+    let properties =
+        json!({"properties": [{"type": "olm.package", "value": {"packageName": "p", "version": "1.0.0"}}]});
+    free["metadata"]["annotations"] = json!({"operatorframework.io/properties": properties.to_string()});
+    cp.apply_yaml(&free.to_string());
+    check("admin")
+        .code(3)
+        .stdout_contains("clusterserviceversion p.v1.0.0 exists and is not referenced by a subscription");
 }

@@ -8,8 +8,7 @@ use gantry_k8s_cel::gotext::quote;
 use super::Bundle;
 use super::config;
 use super::support::{
-    BundleDetail, BundlePlace, CsvStep, OlmRelease, Profile, Support, UncheckedBundlePart, Unsupported,
-    UnsupportedKind, csv_place,
+    BundleDetail, BundlePlace, CsvStep, Profile, Support, UncheckedBundlePart, Unsupported, UnsupportedKind, csv_place,
 };
 use super::validators::{self, VALIDATORS};
 
@@ -71,12 +70,12 @@ fn refused(
     }
     if matches!(known, BundleDetail::Metadata(_)) {
         unchecked.push(UncheckedBundlePart::Webhooks);
-    } else if !csv.webhooks.is_empty() && profile.olm == OlmRelease::V4_16 {
+    } else if !csv.webhooks.is_empty() && !profile.olm.supports_webhooks() {
         let text = "unsupported bundle: webhookDefinitions are not supported".to_owned();
         return at(text, &[spec, CsvStep::Key("webhookdefinitions")]);
     }
     let modes = [spec, CsvStep::Key("installModes")];
-    let one_namespace = profile.single_own_namespace && profile.olm == OlmRelease::Current;
+    let one_namespace = profile.single_own_namespace && profile.olm.can_watch_one_namespace();
     if !csv.supports("AllNamespaces") && !one_namespace {
         return at("unsupported bundle: bundle does not support AllNamespaces install mode".to_owned(), &modes);
     }
@@ -85,8 +84,7 @@ fn refused(
                     OwnNamespace] install modes";
         return at(text.to_owned(), &modes);
     }
-    // The OLM in OpenShift 4.16 has no `spec.config`.
-    if profile.olm == OlmRelease::Current
+    if profile.olm.has_config()
         && let Some(text) = config::refused(csv, profile, unchecked)
     {
         return Some(Unsupported { reason: UnsupportedKind::Olm, text, place: None });

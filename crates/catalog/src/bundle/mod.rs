@@ -18,13 +18,14 @@ use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use crate::olm_release::OlmRelease;
 pub use check::{check_support, unsupported};
 pub use cluster_service_version::{
     ApiDescription, BundlePolicyRule, ClusterServiceVersion, CsvWebhook, DeploymentSpec, InstallMode, Permissions,
     WebhookRule,
 };
 pub use support::{
-    BundleDetail, BundlePlace, CsvStep, OlmRelease, Profile, Support, UncheckedBundlePart, Unsupported, UnsupportedKind,
+    BundleDetail, BundlePlace, CsvStep, Profile, Support, UncheckedBundlePart, Unsupported, UnsupportedKind,
 };
 
 use crate::json::compact;

@@ -5,16 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{Bundle, ClusterServiceVersion};
-
-/// The OLM that installs the bundle.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OlmRelease {
-    /// The current upstream release, which supports webhooks.
-    #[default]
-    Current,
-    /// The release in OpenShift 4.16, which refuses bundles with webhooks.
-    V4_16,
-}
+use crate::olm_release::OlmRelease;
 
 /// What the result of the check depends on in addition to the bundle.
 #[derive(Debug, Clone, Copy, Default)]

@@ -50,4 +50,54 @@ pub struct ResolvedBundle {
     pub catalog: String,
     /// The channels that have it, among those that the ClusterExtension names, or among all.
     pub channels: Vec<String>,
+    /// The image with its content; absent if the catalog names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// The directory with its content among the manifests; absent if only what the catalog says was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+}
+
+/// What classic OLM installs for one Subscription of the manifests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscriptionEntry {
+    /// The name of the Subscription.
+    pub name: String,
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The package that it names.
+    pub package: String,
+    /// The channel that it names; empty for all.
+    pub channel: String,
+    /// The CatalogSource that it names.
+    pub catalog: String,
+    /// The installed version, or the name of the installed ClusterServiceVersion if its version is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed: Option<String>,
+    /// The version that OLM installs next, or the installed one if it stays; absent if it does not resolve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<String>,
+    /// The bundle of that version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// What makes the edge from the installed version: `replaces`, `skips` or `skipRange` with the range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<String>,
+    /// The versions that OLM installs afterwards, one after another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<String>,
+    /// Whether `startingCSV` names the version that is installed first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub starting_csv: bool,
+    /// Whether somebody has to approve each step (`installPlanApproval: Manual`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+    /// Whether the resolved bundle is at the head of its channel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_at_head: bool,
+    /// Why OLM cannot resolve it, in OLM's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }

@@ -30,7 +30,7 @@ pub use baseline::{Baseline, BaselineEntry, BaselineState};
 pub use check::{CheckReport, CheckStatus, CouldNotCheck, Coverage, Harm, Suppressed};
 pub use complaint::ServerRefusal;
 pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, EvidenceObject, Examined};
-pub use extension::{ExtensionEntry, ResolvedBundle};
+pub use extension::{ExtensionEntry, ResolvedBundle, SubscriptionEntry};
 pub use fingerprint::Fingerprint;
 pub use keyword::KeywordChange;
 pub use witness::{RefusedUpdates, Witness, WitnessVerdict};

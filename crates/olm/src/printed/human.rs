@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gantry_catalog::graph::{By, InstalledBundleRef, UpgradeGraph, heads};
-use gantry_catalog::{Catalog, Channel, Package, PackageBundle, REQUIRED};
+use gantry_catalog::{Catalog, Channel, OlmRelease, Package, PackageBundle, REQUIRED};
 use serde_json::Value;
 
 use gantry_core::text::{count, cut, sanitize, table};
@@ -58,32 +58,32 @@ fn channel_heading(package: &Package, channel: &Channel) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The bundles that OLM v1 supports, one line each. For some it is unknown whether they have webhooks.
-pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &PackageBundle)]) -> String {
-    let mut rows = vec![["PACKAGE", "CATALOG", "VERSION", "WEBHOOKS", "DEPENDENCIES"].map(str::to_owned)];
+/// The bundles that a release of OLM v1 installs, one line each. For some it is unknown whether they have webhooks.
+pub fn supported(catalogs: &[(String, Catalog)], bundles: &[(&str, &str, &PackageBundle)], olm: OlmRelease) -> String {
+    let mut rows = vec![["PACKAGE", "CATALOG", "VERSION", "WEBHOOKS"].map(str::to_owned)];
+    let webhooks = |bundle: &PackageBundle| bundle.csv.as_ref().and_then(|csv| csv.webhooks);
     for (catalog, package, bundle) in bundles {
-        let webhooks = match bundle.csv.as_ref().and_then(|csv| csv.webhooks) {
-            Some(_) => "none",
-            None => "unknown",
+        let webhooks = match webhooks(bundle) {
+            Some(0) => "none".to_owned(),
+            Some(number) => number.to_string(),
+            None => "unknown".to_owned(),
         };
-        let declared = if !bundle.required.is_empty() { "declared" } else { "" };
-        rows.push([*package, *catalog, &bundle.version, webhooks, declared].map(str::to_owned));
+        rows.push([(*package).to_owned(), (*catalog).to_owned(), bundle.version.clone(), webhooks]);
     }
     if bundles.is_empty() {
-        return "no bundle that OLM v1 supports: it supports bundles with a ClusterServiceVersion that can be installed for \
-                all namespaces and has no webhooks\n"
-            .to_owned();
+        let webhooks = if olm.supports_webhooks() { "" } else { ", without webhooks" };
+        return format!(
+            "no bundle that {olm} installs: it installs bundles with a ClusterServiceVersion that can be installed for all \
+             namespaces{webhooks}, without declared dependencies\n"
+        );
     }
     let mut out = table(&without_one_catalog(rows, catalogs));
-    if bundles.iter().any(|(.., bundle)| bundle.csv.as_ref().is_some_and(|csv| csv.webhooks.is_none())) {
-        out.push_str(
-            "\nunknown: the catalog has only metadata of the bundle, which does not say whether it has webhooks.\n",
-        );
-    }
-    if bundles.iter().any(|(.., bundle)| !bundle.required.is_empty()) {
-        out.push_str(
-            "\ndeclared: OLM v1 refuses bundles that declare dependencies; gantry catalog PACKAGE BUNDLE lists them.\n",
-        );
+    if bundles.iter().any(|(.., bundle)| webhooks(bundle).is_none()) {
+        let but =
+            if olm.supports_webhooks() { "" } else { &format!("; {olm} does not install a bundle with webhooks") };
+        out.push_str(&format!(
+            "\nunknown: the catalog has only metadata of the bundle, which does not say whether it has webhooks{but}.\n"
+        ));
     }
     out
 }
@@ -220,10 +220,45 @@ pub fn bundle(catalog: &str, package: &Package, bundle: &PackageBundle) -> Strin
         rows.push([format!("  {}", next.version), next.name.clone(), by.join(", ")]);
     }
     match rows.is_empty() {
-        true => out.push_str("\nno upgrade is possible from here\n"),
+        true => out.push_str(&format!("\n{}\n", describe_end(package, &bundle.name))),
         false => out.push_str(&format!("\ncan be updated to\n{}", table(&rows))),
     }
     out
+}
+
+/// Why no upgrade leads from a bundle: it is the head of its channels, or nothing replaces it.
+pub(super) fn describe_end(package: &Package, bundle: &str) -> String {
+    let is_head = |channel: &&Channel| heads(channel).contains(&bundle);
+    let of: Vec<&Channel> = package.channels_of(bundle).collect();
+    let names: Vec<&str> = of.iter().filter(|channel| is_head(channel)).map(|channel| channel.name.as_str()).collect();
+    let shown = sanitize(&names.join(", ")).into_owned();
+    match (names.len(), names.len() == of.len()) {
+        (1, true) => format!("it is the head of channel {shown}: there is no newer version"),
+        (2.., true) => format!("it is the head of the channels {shown}: there is no newer version"),
+        _ => "no upgrade is possible from here: no bundle replaces it, skips it or has its version in skipRange"
+            .to_owned(),
+    }
+}
+
+/// How to get the content of a bundle as a directory.
+pub fn bundle_source(catalog: &str, package: &Package, bundle: &PackageBundle, as_json: bool) -> String {
+    if as_json {
+        let json = serde_json::json!({"catalog": catalog, "package": package.name, "bundle": bundle.name,
+            "version": bundle.version, "image": bundle.image});
+        return format!("{json}\n");
+    }
+    let (name, image) = (sanitize(&bundle.name), sanitize(&bundle.image));
+    let head = format!("{name} (package {}, catalog {})\n", sanitize(&package.name), sanitize(catalog));
+    // The name is part of a command.
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/:@+".contains(c));
+    if image.is_empty() || !is_plain(&image) || !is_plain(&name) || name.contains('/') {
+        return format!("{head}  image  {}\n", if image.is_empty() { "the catalog names none" } else { &image });
+    }
+    format!(
+        "{head}  image  {image}\n\nto judge its content, extract it and add it with -f:\n  mkdir {name} && crane export {image} - \
+         | tar -x -C {name} manifests metadata\n  gantry check -f {name} -f EXTENSION.yaml\n\nwith the client of OpenShift: \
+         mkdir {name} && oc image extract {image} --path /manifests/:{name}/manifests --path /metadata/:{name}/metadata\n"
+    )
 }
 
 /// `Cluster (rabbitmq.com/v1beta1)`

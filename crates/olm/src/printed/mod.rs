@@ -1,10 +1,12 @@
 //! The output of `gantry catalog`: tables, and upgrade graphs as pictures.
 
+mod diff;
 mod human;
 pub mod picture;
 mod ways;
 
-pub use human::{bundle, channel, package, packages, supported};
+pub use diff::{CatalogComparison, ComparedCatalog, comparison_json, comparison_markdown, comparison_text};
+pub use human::{bundle, bundle_source, channel, package, packages, supported};
 pub use ways::{Way, render_ways};
 
 use gantry_catalog::graph::{By, UpgradeEdge};

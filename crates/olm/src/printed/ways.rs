@@ -5,6 +5,7 @@ use gantry_catalog::{Package, PackageBundle};
 use serde_json::{Value, json};
 
 use super::edge_field;
+use super::human::describe_end;
 use gantry_core::text::{count, sanitize, table};
 
 /// The upgrades from one version of a package.
@@ -64,7 +65,8 @@ fn render_all_destinations(way: &Way<'_>, reached: &[(&str, usize)]) -> String {
         out.push_str("\nThe catalog has no bundle of this version: only skipRange can lead from it to others.\n");
     }
     let Some((_, _)) = reached.first() else {
-        out.push_str("\nno upgrade is possible from here\n");
+        let end = way.from.name.map(|name| describe_end(way.package, name));
+        out.push_str(&format!("\n{}\n", end.as_deref().unwrap_or("no upgrade is possible from here")));
         return out;
     };
     let edges = way.graph.edges(&way.from);

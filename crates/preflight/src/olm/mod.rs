@@ -22,6 +22,7 @@ use gantry_core::resource::Step;
 use gantry_deploy::plan::{Change, Plan, predicted};
 use gantry_olm::cluster_extension::{self, Extension, LiveExtension, installed};
 use gantry_olm::source::CatalogSource;
+use gantry_olm::subscription::{self, SubscriptionObject};
 
 /// The checks that this build lacks.
 pub const LEFT_OUT: &[&str] = &[];
@@ -105,6 +106,11 @@ impl<'a> OlmState<'a> {
         OlmState { plan, target, configured, looks_at_all, of_plan, known, live, contents }
     }
 
+    /// The target of the run.
+    pub(crate) fn target(&self) -> &Target {
+        self.target
+    }
+
     /// Whether the target is a server, which has catalogd.
     pub(crate) fn is_of_server(&self) -> bool {
         self.target.is_server()
@@ -160,8 +166,19 @@ impl<'a> OlmState<'a> {
     pub(crate) async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
         let known = self.known().await?;
         let asked = &self.of_plan().asked;
-        let packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
-        let keep = KeptCatalogParts { properties_of: packages, all_properties: self.looks_at_all, csv: Csvs::Kept };
+        let mut packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
+        let subscriptions = self.plan.changes.iter().filter(|change| subscription::is_one(&change.desired.object));
+        packages.extend(
+            subscriptions
+                .filter_map(|change| SubscriptionObject::parse(&change.desired_value()))
+                .map(|object| object.package),
+        );
+        let keep = KeptCatalogParts {
+            properties_of: packages,
+            all_properties: self.looks_at_all,
+            csv: Csvs::Kept,
+            ..KeptCatalogParts::default()
+        };
         let wanted: BTreeMap<&str, &SelectableCatalog> = match self.looks_at_all {
             true => known.iter().filter(|known| known.available).map(|known| (known.name.as_str(), known)).collect(),
             false => {

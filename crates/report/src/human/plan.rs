@@ -6,7 +6,7 @@ use super::HumanOptions;
 use super::pen::Pen;
 use crate::view::counts::{ACTIONS, action_word};
 use crate::{ChangeEntry, Report, words};
-use gantry_core::finding::{Action, ExtensionEntry};
+use gantry_core::finding::{Action, ExtensionEntry, ResolvedBundle, SubscriptionEntry};
 use gantry_core::text;
 use gantry_core::ui::color::TextRole;
 
@@ -25,7 +25,8 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         return Ok(());
     }
     changes(report, options, pen)?;
-    extensions(report, pen)
+    extensions(report, pen)?;
+    subscriptions(report, pen)
 }
 
 /// Which objects suffer from what blocks.
@@ -55,6 +56,42 @@ fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
             }
         };
         let line = format!("extension {name}: {package} {versions}");
+        pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&line), 300)))?;
+        let is_new = |resolved: &&ResolvedBundle| installed.as_ref() != Some(&resolved.version);
+        if let Some(ResolvedBundle { image: Some(image), directory: None, version, .. }) =
+            resolved.as_ref().filter(is_new)
+        {
+            let note = format!(
+                "  content of {image} not checked: gantry catalog {package} {version} --bundle says how to get it for -f"
+            );
+            pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&note), 300)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What classic OLM installs for each Subscription.
+fn subscriptions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
+    for entry in &report.subscriptions {
+        let SubscriptionEntry { name, namespace, package, channel, catalog, installed, resolved, .. } = entry;
+        let versions = match (installed, resolved) {
+            (Some(installed), None) => format!("{installed} -> nothing"),
+            (None, None) => "resolves to nothing".to_owned(),
+            (Some(installed), Some(resolved)) if installed == resolved => format!("stays at {installed}"),
+            (Some(installed), Some(resolved)) => format!("{installed} -> {resolved}"),
+            (None, Some(resolved)) => resolved.clone(),
+        };
+        let mut notes: Vec<&str> = [channel.as_str(), catalog].into_iter().filter(|text| !text.is_empty()).collect();
+        notes.extend(entry.edges.iter().map(String::as_str));
+        notes.extend(entry.starting_csv.then_some("startingCSV"));
+        notes.extend(entry.is_at_head.then_some("head of the channel"));
+        notes.extend(entry.needs_approval.then_some("approval Manual"));
+        let then = match entry.then.is_empty() {
+            true => String::new(),
+            false => format!(", then {}", entry.then.join(" -> ")),
+        };
+        let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let line = format!("subscription {namespace}{name}: {package} {versions} ({}){then}", notes.join(", "));
         pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&line), 300)))?;
     }
     Ok(())

@@ -1,22 +1,7 @@
 //! Escapes untrusted text in Markdown. Inside code nothing is markup: no emphasis, links, mentions or references to
 //! issues.
 
-/// The text as code within a line. The text has no line breaks.
-pub fn code(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let ticks = "`".repeat(longest_run(text) + 1);
-    // Renderers strip one space from both ends if both are present.
-    let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
-    format!("{ticks}{space}{text}{space}{ticks}")
-}
-
-/// The text as a code block.
-pub fn code_block(text: &str, language: &str) -> String {
-    let ticks = "`".repeat(longest_run(text).max(2) + 1);
-    format!("{ticks}{language}\n{text}\n{ticks}")
-}
+pub use gantry_core::text::{markdown_code as code, markdown_code_block as code_block};
 
 /// The text in HTML.
 pub fn html(text: &str) -> String {
@@ -46,11 +31,6 @@ pub fn words(text: &str) -> String {
         }
     }
     out
-}
-
-/// The longest run of backticks.
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]

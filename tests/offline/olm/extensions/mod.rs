@@ -2,7 +2,9 @@
 //! files, and manifests.
 
 mod dependencies;
+mod releases;
 mod resolution;
+mod subscriptions;
 
 use std::fs;
 use std::path::Path;
@@ -20,12 +22,14 @@ struct Stage {
 }
 
 impl Stage {
-    /// With the namespace that ClusterExtensions are installed into.
+    /// With the namespace that ClusterExtensions are installed into, and their ServiceAccount.
     fn new() -> Stage {
         let folder = TempDir::new().expect("a folder");
         fs::create_dir(folder.path().join("live")).expect("a folder");
         let stage = Stage { folder, catalogs: Vec::new() };
         stage.write("live/namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: operators}\n");
+        let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: installer, namespace: operators}\n";
+        stage.write("live/account.yaml", account);
         stage
     }
 

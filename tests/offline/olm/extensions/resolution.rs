@@ -24,11 +24,15 @@ fn each_rule_reports_its_example_and_nothing_else() {
         let catalogs = example.parts.iter().filter(|(title, _)| title.ends_with("catalog"));
         let mut stage = match doc.name {
             "OwnedVersionMismatch" => Stage::new().bundle(desired),
+            "BundleNotResolved" => {
+                let (extension, bundle) = desired.split_once("---\n").expect("an extension and a bundle");
+                Stage::new().desired(extension).bundle(bundle)
+            }
             _ => Stage::new().desired(desired),
         };
         stage.write("live/extension.yaml", live);
         if doc.name == "ServiceAccountMissing" {
-            stage.write("gantry.yaml", &config("olm: \"4.16\""));
+            stage.write("gantry.yaml", &config("olm: v1.10"));
         }
         for (name, (_, text)) in ["one", "two"].iter().zip(catalogs) {
             stage = stage.catalog(name, text);

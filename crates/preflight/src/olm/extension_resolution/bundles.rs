@@ -1,10 +1,12 @@
 //! Checks whether OLM v1 can install the bundles among the manifests.
 
+use gantry_catalog::VersionRelease;
 use gantry_catalog::bundle::{self, BundleDetail, OlmRelease, Profile, UnsupportedKind, check_support};
+use gantry_catalog::resolve::ResolvedCatalogBundle;
 use serde_json::Value;
 
 use super::RequestedExtension;
-use super::rules::{OWNED_VERSION_MISMATCH, UNSUPPORTED_BUNDLE};
+use super::rules::{BUNDLE_NOT_RESOLVED, OWNED_VERSION_MISMATCH, UNSUPPORTED_BUNDLE};
 use crate::{Context, Violation, ViolationSubject};
 use gantry_core::resource::Step;
 use gantry_core::text::sanitize;
@@ -17,7 +19,38 @@ pub fn check(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_
 
 /// The bundle of the manifests with this version of a package. It contains more than a catalog does.
 pub fn find<'a>(context: &'a Context<'_>, package: &str, version: &str) -> Option<&'a PlannedBundle> {
-    context.plan.bundles.iter().find(|bundle| bundle.package() == package && bundle.version() == version)
+    let is_version = |text: &str| {
+        let [one, other] = [text, version].map(VersionRelease::parse);
+        text == version || one.is_ok_and(|one| other.is_ok_and(|other| one.precedence(&other).is_eq()))
+    };
+    context.plan.bundles.iter().find(|bundle| bundle.package() == package && is_version(bundle.version()))
+}
+
+/// Reports the bundles of the manifests that the extension does not install, because it resolves to another version.
+pub fn report_other_versions(
+    asked: &RequestedExtension,
+    resolved: &ResolvedCatalogBundle<'_>,
+    context: &Context<'_>,
+) -> Vec<Violation> {
+    let bundles = context.plan.bundles.iter().enumerate();
+    let of_package = bundles.filter(|(_, bundle)| bundle.package() == resolved.package.name);
+    let report = |(index, bundle): (usize, &PlannedBundle)| {
+        let (name, version) = (sanitize(&asked.extension.name), sanitize(&resolved.bundle.version));
+        let message = format!(
+            "bundle {} is not the version that ClusterExtension {name} resolves to, which is {version} (catalog {}): what OLM \
+             installs was not checked",
+            bundle.to_text(),
+            sanitize(resolved.catalog)
+        );
+        let help = format!(
+            "add the directory of {version} in its place (gantry catalog {} {version} --bundle says how to get it), or set \
+             version of the ClusterExtension to {}",
+            sanitize(&resolved.package.name),
+            sanitize(bundle.version())
+        );
+        Violation::new(&BUNDLE_NOT_RESOLVED, ViolationSubject::Bundle(index), None, message, help, Vec::new())
+    };
+    of_package.map(report).collect()
 }
 
 fn check_bundle(

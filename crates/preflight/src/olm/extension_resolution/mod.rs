@@ -10,6 +10,7 @@ mod bundles;
 mod failure;
 mod owners;
 mod ownership;
+mod release;
 mod resolved;
 mod rules;
 
@@ -22,6 +23,7 @@ use gantry_catalog::resolve::{ExtensionRequest, ServedCatalog, UpgradeConstraint
 use gantry_catalog::{Package, crd_rule};
 
 use self::owners::BundleContent;
+use self::release::JudgedRelease;
 use super::catalogs::{self, CatalogContentSource};
 use super::{OfPlan, OlmState, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
 use crate::entry::CheckEntry;
@@ -63,7 +65,8 @@ const MISTAKES_SHOWN: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ResolutionOptions {
     constraints: UpgradeConstraints,
-    olm: OlmRelease,
+    /// The configured release; `None` for that of the cluster.
+    olm: Option<OlmRelease>,
 }
 
 /// Reads the configuration.
@@ -81,9 +84,11 @@ fn options(reader: &mut ConfigReader<'_>) -> ResolutionOptions {
     );
     let olm = reader.choice(
         "olm",
-        "The release of OLM v1. The release of OpenShift 4.16 does not install bundles with webhooks.",
-        &[("current", OlmRelease::Current), ("4.16", OlmRelease::V4_16)],
-        OlmRelease::Current,
+        "The release of OLM v1 that installs. auto: that of the cluster, if the image of operator-controller names it, else \
+            the newest, with warnings about what other releases decide differently; current: the newest. Webhooks need \
+            v1.6; up to v1.10, the ServiceAccount of the extension must exist.",
+        release::CHOICES,
+        None,
     );
     ResolutionOptions { constraints, olm }
 }
@@ -108,7 +113,7 @@ impl Check for ExtensionResolution {
     }
 
     fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a OlmState<'a>) -> LiveLookups<'a> {
-        Box::pin(live_lookups(olm))
+        Box::pin(live_lookups(self.options, olm))
     }
 }
 
@@ -136,13 +141,16 @@ fn lookups(plan: &Plan) -> Vec<CheckLookup> {
 }
 
 /// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
-async fn live_lookups(olm: &OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
+async fn live_lookups(options: ResolutionOptions, olm: &OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
     let asked = &olm.of_plan().asked;
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let known = olm.known().await?;
-    let mut found: Vec<CheckLookup> = Vec::new();
+    let mut found: Vec<CheckLookup> = match options.olm {
+        Some(_) => Vec::new(),
+        None => release::lookups(olm.target(), asked[0].change).await,
+    };
     for asked in asked {
         for known in selected(asked, known).unwrap_or_default() {
             let url = match &known.content {
@@ -174,11 +182,14 @@ fn cluster_catalogs() -> Resource {
 
 async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let of_plan = context.olm.of_plan();
+    let is_about_olm = !of_plan.asked.is_empty() || !context.plan.bundles.is_empty();
+    let configured = options.olm.or((!is_about_olm).then_some(OlmRelease::NEWEST));
+    let judged = release::determine(configured, &context).await;
     let mut found = ViolationsFound { violations: invalid(of_plan), unchecked: Vec::new() };
     let is_valid = |asked: &&RequestedExtension| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
     let asked: Vec<RequestedExtension> =
         of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
-    found.violations.extend(bundles::check(&asked, options.olm, &context));
+    found.violations.extend(bundles::check(&asked, judged.olm, &context));
     found.violations.extend(owners::of_bundles(&asked, &context).await);
     if asked.is_empty() {
         return Ok(found.into());
@@ -214,7 +225,7 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
         }
         // Available or not: see `CheckCatalogsExist` in OLM's clusterextension_reconcile_steps.go.
         let has_catalog = matching(asked, known).is_ok_and(|matching| !matching.is_empty());
-        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, options, &context, &mut found));
+        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, judged, &context, &mut found).await);
         for selected in &selected {
             if let Some(package) = selected.package
                 && reported.insert((&selected.known.name, &package.name))
@@ -224,7 +235,7 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
         }
     }
     note_unchecked(&bundle_contents, &context);
-    found.extend(owners::check(&asked, &bundle_contents, options.olm, &context).await);
+    found.extend(owners::check(&asked, &bundle_contents, judged.olm, &context).await);
     if changes_catalogs(context.plan) {
         found.violations.iter_mut().for_each(|violation| attribute_to_object(violation, context.plan));
     }
@@ -287,11 +298,11 @@ fn catalog_mistakes(asked: &RequestedExtension, catalog: &str, package: &Package
 }
 
 /// Resolves one extension. Returns what its bundle contains, if it resolves to one.
-fn resolve_one(
+async fn resolve_one(
     asked: &RequestedExtension,
     selected: &[Selected<'_>],
     has_catalog: bool,
-    options: ResolutionOptions,
+    judged: JudgedRelease,
     context: &Context<'_>,
     found: &mut ViolationsFound,
 ) -> Option<BundleContent> {
@@ -312,8 +323,12 @@ fn resolve_one(
     }
     let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
     match resolve(wanted, installed, &sources) {
-        Ok(resolved) => Some(resolved::report_resolution(asked, &resolved, &sources, options, context, found)),
+        Ok(resolved) => {
+            found.violations.extend(release::differences(judged, asked, Some(&resolved), context).await);
+            Some(resolved::report_resolution(asked, &resolved, &sources, judged.olm, context, found))
+        }
         Err(failure) => {
+            found.violations.extend(release::differences(judged, asked, None, context).await);
             failure::report_failure(asked, &failure, selected, has_catalog, context, found);
             None
         }

@@ -91,17 +91,17 @@ fn installed_twice(asked: &[RequestedExtension], others: &[(String, String)]) ->
 }
 
 /// An object that a ClusterExtension names and that OLM v1 does not create.
-struct ExtensionPrerequisite<'a> {
+pub struct ExtensionPrerequisite<'a> {
     asked: &'a RequestedExtension,
-    resource: Resource,
-    object: ObjectRef,
+    pub resource: Resource,
+    pub object: ObjectRef,
     doc: &'static RuleDoc,
     at: Vec<Step>,
     help: String,
 }
 
 impl<'a> ExtensionPrerequisite<'a> {
-    fn namespace(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
+    pub fn namespace(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
         let name = Some(&asked.extension.namespace).filter(|name| !name.is_empty())?.clone();
         let help = format!("add it to the manifests, or: kubectl create namespace {}", sanitize(&name));
         let (resource, at) =
@@ -110,8 +110,8 @@ impl<'a> ExtensionPrerequisite<'a> {
         Some(ExtensionPrerequisite { asked, resource, object, doc: &INSTALL_NAMESPACE_MISSING, at, help })
     }
 
-    /// Only OLM v1 of OpenShift 4.16 uses this account. Later releases have rights of their own.
-    fn service_account(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
+    /// OLM v1 uses this account up to v1.10. Later releases have rights of their own.
+    pub fn service_account(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
         let extension = &asked.extension;
         let named = |name: &&String| !name.is_empty();
         let (name, namespace) =
@@ -151,7 +151,8 @@ async fn missing(asked: &[RequestedExtension], olm: OlmRelease, context: &Contex
         let mut objects = context.plan.changes.iter().map(|change| &change.desired.object);
         objects.any(|known| known.identity() == object.identity())
     };
-    let accounts = asked.iter().filter(|_| olm == OlmRelease::V4_16).filter_map(ExtensionPrerequisite::service_account);
+    let accounts =
+        asked.iter().filter(|_| olm.needs_service_account()).filter_map(ExtensionPrerequisite::service_account);
     let needed = asked.iter().filter_map(ExtensionPrerequisite::namespace).chain(accounts);
     let needed: Vec<ExtensionPrerequisite<'_>> = needed.filter(|needed| !is_of_plan(&needed.object)).collect();
     let wanted = |needed: &ExtensionPrerequisite<'_>| ObjectToRead {

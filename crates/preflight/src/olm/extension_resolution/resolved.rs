@@ -15,7 +15,7 @@ use super::rules::{
     AUTOMATIC_UPGRADE, DEPRECATED, DOWNGRADE, FORCED_UPGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, TIED_BUNDLES,
     UNSUPPORTED_BUNDLE,
 };
-use super::{RequestedExtension, ResolutionOptions, ViolationsFound, bundles, entry, violation};
+use super::{RequestedExtension, ViolationsFound, bundles, entry, violation};
 use crate::{Context, Violation};
 use gantry_core::finding::{ExtensionEntry, ResolvedBundle};
 use gantry_core::text::sanitize;
@@ -27,7 +27,7 @@ pub fn report_resolution(
     asked: &RequestedExtension,
     resolved: &ResolvedCatalogBundle<'_>,
     sources: &[ServedCatalog<'_>],
-    options: ResolutionOptions,
+    olm: OlmRelease,
     context: &Context<'_>,
     found: &mut ViolationsFound,
 ) -> BundleContent {
@@ -36,15 +36,20 @@ pub fn report_resolution(
     found.violations.extend(resolution.deprecated());
     found.violations.extend(resolution.tie_violation());
     // A bundle among the manifests is checked by `bundles`.
-    let support = match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
+    let planned = bundles::find(context, &resolved.package.name, &resolved.bundle.version);
+    if planned.is_none() {
+        found.violations.extend(bundles::report_other_versions(asked, resolved, context));
+    }
+    let support = match planned {
         Some(_) => Support::default(),
-        None => resolution.support(options.olm),
+        None => resolution.support(olm),
     };
     found.violations.extend(resolution.unsupported(&support));
     let steps = resolution.steps(sources);
     let leaves_alone = context.plan.changes[asked.change].action.leaves_alone();
     found.violations.extend(resolution.automatic(&steps, leaves_alone));
-    context.notices.add_resolution(resolution.entry(steps));
+    let directory = planned.map(|bundle| bundle.directory.as_str());
+    context.notices.add_resolution(resolution.entry(steps, directory));
     BundleContent {
         change: asked.change,
         bundle: resolved.bundle.name.clone(),
@@ -236,7 +241,7 @@ impl Resolution<'_> {
         self.asked.installed.as_ref().map_or(String::new(), |installed| sanitize(&installed.version).into_owned())
     }
 
-    fn entry(&self, path: Vec<String>) -> ExtensionEntry {
+    fn entry(&self, path: Vec<String>, directory: Option<&str>) -> ExtensionEntry {
         let ResolvedCatalogBundle { catalog, package, bundle, .. } = self.resolved;
         ExtensionEntry {
             resolved: Some(ResolvedBundle {
@@ -244,6 +249,8 @@ impl Resolution<'_> {
                 version: bundle.version.clone(),
                 catalog: (*catalog).to_owned(),
                 channels: channels_of(package, bundle, &self.asked.extension.wanted.channels),
+                image: Some(bundle.image.clone()).filter(|image| !image.is_empty()),
+                directory: directory.map(str::to_owned),
             }),
             ..entry(self.asked, Ok(()), path)
         }

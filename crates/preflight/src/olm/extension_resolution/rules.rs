@@ -5,6 +5,7 @@ use crate::rule::rule_docs;
 rule_docs! {
     AMBIGUOUS_CATALOGS = "AmbiguousCatalogs",
     AUTOMATIC_UPGRADE = "AutomaticUpgrade",
+    BUNDLE_NOT_RESOLVED = "BundleNotResolved",
     CATALOG_INVALID = "CatalogInvalid",
     DEPRECATED = "Deprecated",
     DOWNGRADE = "Downgrade",
@@ -14,6 +15,7 @@ rule_docs! {
     MAJOR_UPGRADE = "MajorUpgrade",
     MAJOR_ZERO_UPGRADE = "MajorZeroUpgrade",
     NO_BUNDLE_FOUND = "NoBundleFound",
+    OLM_RELEASE_UNKNOWN = "OlmReleaseUnknown",
     OWNED_BY_ANOTHER = "OwnedByAnother",
     OWNED_VERSION_MISMATCH = "OwnedVersionMismatch",
     PACKAGE_INSTALLED_TWICE = "PackageInstalledTwice",

@@ -10,10 +10,12 @@
 //! nodes after  ─┘   shared (CRDs with several owners)  ─►
 //! ```
 
+mod foretold;
 mod nodes;
 mod requirements;
 mod rules;
 mod shared;
+mod subscriptions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +35,7 @@ use gantry_cluster::Gvk;
 use gantry_core::crd::Crd;
 use gantry_core::resource::Resource;
 use gantry_deploy::plan::Plan;
-use gantry_olm::cluster_extension;
+use gantry_olm::{cluster_extension, subscription};
 
 pub(crate) const NAME: &str = "OperatorDependencies";
 
@@ -84,6 +86,10 @@ fn lookups(plan: &Plan) -> Vec<CheckLookup> {
         CheckLookup::list(0, classic("ClusterServiceVersion", "clusterserviceversions")),
         CheckLookup::list(0, classic("Subscription", "subscriptions")),
     ];
+    if plan.changes.iter().any(|change| subscription::is_one(&change.desired.object)) {
+        found.push(CheckLookup::list(0, classic("CatalogSource", "catalogsources")));
+        found.push(CheckLookup::list(0, of("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true)));
+    }
     found.extend(is_asked.then(|| CheckLookup::list(0, cluster_extension::resource("v1"))));
     found
 }
@@ -95,6 +101,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
         violations: std::mem::take(&mut nodes.unresolved),
         unchecked: std::mem::take(&mut nodes.unchecked),
     };
+    found.extend(subscriptions::check(&nodes.planned, &nodes.before, &nodes.subscriptions, &context).await);
     if nodes.after.is_empty() {
         return Ok(found.into());
     }

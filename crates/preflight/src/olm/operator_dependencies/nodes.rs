@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use gantry_catalog::bundle::{ApiDescription, ClusterServiceVersion};
 use gantry_catalog::dependency::{Api, BundleRequirement, provided};
 use gantry_catalog::resolve::{InstalledBundle, ServedCatalog, resolve};
-use gantry_catalog::{PACKAGE, Package, PackageBundle, Property, SemanticVersion, VersionRelease, classic};
+use gantry_catalog::{PACKAGE, Package, PackageBundle, Property, SemanticVersion, VersionRelease};
 use gantry_yaml::explain_json;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::foretold::SubscriptionError;
 use super::rules::SUBSCRIPTION_NOT_RESOLVED;
+use super::subscriptions::PlannedSubscription;
 use super::violation;
 use crate::olm::catalogs::Contents;
 use crate::olm::{Selected, contents_of, selected};
@@ -21,10 +23,11 @@ use gantry_core::resource::ObjectRef;
 use gantry_core::text::sanitize;
 use gantry_deploy::plan::bundles;
 use gantry_olm::cluster_extension::{self, LiveExtension};
+use gantry_olm::subscription::SubscriptionObject;
 
 /// The group of classic OLM.
 const CLASSIC: &str = "operators.coreos.com";
-const CSV: &str = "ClusterServiceVersion";
+pub const CSV: &str = "ClusterServiceVersion";
 const SUBSCRIPTION: &str = "Subscription";
 /// The label of OLM's copies of a ClusterServiceVersion in the namespaces that it watches.
 const COPIED: &str = "olm.copiedFrom";
@@ -164,6 +167,10 @@ pub struct OperatorChanges {
     pub removed: Vec<(OperatorNode, ObjectRef)>,
     /// The Subscriptions that OLM cannot resolve.
     pub unresolved: Vec<Violation>,
+    /// The Subscriptions of the manifests that OLM can resolve, each on its own.
+    pub planned: Vec<PlannedSubscription>,
+    /// The live Subscriptions.
+    pub subscriptions: Vec<Value>,
     /// What could not be determined about some operators.
     pub unchecked: Vec<CouldNotCheck>,
 }
@@ -191,11 +198,30 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Opera
             deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node }));
         }
         if object.group() == CLASSIC && object.kind == SUBSCRIPTION {
-            let after = context.olm.object_after(change);
-            match live.subscription(object, &after, &nodes.before, &mut problems) {
-                Ok(node) => deployed.extend(node.map(|node| OperatorNode { subject: Some(index.into()), ..node })),
+            let mut after = context.olm.object_after(change);
+            if let Some(namespace) = &object.namespace {
+                after["metadata"]["namespace"] = namespace.as_str().into();
+            }
+            let Some(parsed) = SubscriptionObject::parse(&after) else { continue };
+            match live.subscription(&parsed, &nodes.before, &mut problems) {
+                Ok(resolved) => {
+                    context.notices.add_subscription(resolved.entry);
+                    nodes.unresolved.extend(
+                        resolved
+                            .stuck
+                            .into_iter()
+                            .map(|stuck| Violation { subject: ViolationSubject::Change(index), ..stuck }),
+                    );
+                    deployed
+                        .extend(resolved.node.clone().map(|node| OperatorNode { subject: Some(index.into()), ..node }));
+                    let (bundle, modes) = (resolved.node, resolved.modes);
+                    nodes.planned.push(PlannedSubscription { change: index, object: parsed, bundle, modes });
+                }
                 Err(SubscriptionError::Unknown(error)) => nodes.unchecked.push(error),
-                Err(SubscriptionError::Unresolved { package, why }) => {
+                Err(SubscriptionError::Unresolved { package, why, entry }) => {
+                    context.notices.add_subscription(*entry);
+                    let (bundle, modes) = (None, None);
+                    nodes.planned.push(PlannedSubscription { change: index, object: parsed, bundle, modes });
                     let help = format!(
                         "until this is fixed, OLM installs and updates no operator in the namespace; see gantry catalog {}",
                         sanitize(&package)
@@ -234,6 +260,7 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Opera
     problems.sort();
     problems.dedup();
     nodes.unchecked.extend(problems.into_iter().map(unreadable));
+    nodes.subscriptions = live.subscriptions;
     Ok(nodes)
 }
 
@@ -275,18 +302,10 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
     (cluster_extension::KIND.to_owned(), None, name.to_owned())
 }
 
-/// Why it is unknown what OLM would install for a Subscription.
-enum SubscriptionError {
-    /// OLM cannot resolve it, with OLM's text.
-    Unresolved { package: String, why: String },
-    /// Something is missing here that OLM has.
-    Unknown(CouldNotCheck),
-}
-
 /// The data that describes live operators.
-struct LiveOperators<'a> {
-    subscriptions: Vec<Value>,
-    contents: &'a Contents,
+pub struct LiveOperators<'a> {
+    pub subscriptions: Vec<Value>,
+    pub contents: &'a Contents,
 }
 
 impl LiveOperators<'_> {
@@ -361,68 +380,6 @@ impl LiveOperators<'_> {
             },
         };
         Some(OperatorNode { object: of_extension(&live.extension.name), ..node })
-    }
-
-    /// What classic OLM would install for a Subscription.
-    fn subscription(
-        &self,
-        object: &ObjectRef,
-        desired: &Value,
-        before: &[OperatorNode],
-        problems: &mut Vec<String>,
-    ) -> Result<Option<OperatorNode>, SubscriptionError> {
-        let spec = &desired["spec"];
-        let text = |key: &str| spec[key].as_str().unwrap_or_default();
-        let (package, source) = (text("name"), text("source"));
-        let shown = format!("Subscription {}", sanitize(&object.name));
-        if package.is_empty() || source.is_empty() {
-            let message = format!("{shown} has no spec.name or no spec.source: these name the package and its catalog");
-            return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: None }));
-        }
-        let catalog = match self.contents.get(source) {
-            Some(Ok(catalog)) => catalog,
-            _ => {
-                let message = format!("{shown}: the content of its catalog {} is unknown", sanitize(source));
-                let help = format!("provide it: --catalog {}=PATH", sanitize(source));
-                return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: Some(help) }));
-            }
-        };
-        if let Some(why) = catalog.packages.get(package).and_then(|of| of.broken.as_deref()) {
-            let message = format!(
-                "{shown}: package {} of catalog {} cannot be read: {}",
-                sanitize(package),
-                sanitize(source),
-                sanitize(why)
-            );
-            return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: None }));
-        }
-        let live = self.subscriptions.iter().find(|live| {
-            live["metadata"]["name"] == object.name.as_str()
-                && live["metadata"]["namespace"].as_str() == object.namespace.as_deref()
-        });
-        let installed = live.and_then(|live| live["status"]["installedCSV"].as_str());
-        // OLM ignores the status if there is no such ClusterServiceVersion (`Resolve` in
-        // `pkg/controller/registry/resolver/resolver.go`).
-        let mut csvs = before.iter().filter(|node| node.object.0 == CSV && node.object.1 == object.namespace);
-        let csv = installed.and_then(|name| csvs.find(|node| node.name == name));
-        let current = csv.map(|csv| classic::Current { name: &csv.name, version: csv.version.as_ref() });
-        let subscription = classic::Subscription {
-            name: &object.name,
-            package,
-            channel: text("channel"),
-            starting_csv: text("startingCSV"),
-            source,
-            source_namespace: text("sourceNamespace"),
-        };
-        let next = classic::next(catalog, &subscription, current)
-            .map_err(|why| SubscriptionError::Unresolved { package: package.to_owned(), why: why.into() })?;
-        let next = next.or(current.map(|current| current.name));
-        let Some((of, bundle)) = catalog.packages.get(package).and_then(|of| Some((of, of.bundles.get(next?)?))) else {
-            return Ok(None);
-        };
-        let node = OperatorNode::of_bundle(of, bundle, problems);
-        let object = (SUBSCRIPTION.to_owned(), object.namespace.clone(), object.name.clone());
-        Ok(Some(OperatorNode { object, ..node }))
     }
 }
 

@@ -9,13 +9,15 @@ use gantry_catalog::{Package, PackageBundle};
 
 use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::{
-    API_OWNED_TWICE, DEPENDENT_BROKEN, REQUIRED_API_MISSING, REQUIRED_PACKAGE_MISSING, UPDATE_TOGETHER,
+    API_OWNED_TWICE, DEPENDENCY_INSTALLED, DEPENDENT_BROKEN, REQUIRED_API_MISSING, REQUIRED_PACKAGE_MISSING,
+    UPDATE_TOGETHER,
 };
 use super::{ServedApis, violation};
 use crate::olm::catalogs::Contents;
 use crate::{CouldNotCheck, ViolationSubject, ViolationsFound};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text::sanitize;
+use gantry_olm::subscription;
 
 /// The maximum number of bundles that a message names.
 const NAMES_SHOWN: usize = 3;
@@ -210,19 +212,30 @@ impl<'a> RequirementComparison<'a> {
                 if with_them.as_ref().is_some_and(|installed| installed.holds(requirement)) {
                     continue;
                 }
+                let (is_provided, help) = self.providers(requirement);
+                // Classic OLM installs what a Subscription requires, if a catalog has it.
+                if is_provided && node.object.0 == subscription::KIND {
+                    let message = format!(
+                        "bundle {} requires an operator {}: OLM installs one that provides it",
+                        sanitize(&node.name),
+                        sanitize(&requirement.to_string())
+                    );
+                    found.violations.push(violation(&DEPENDENCY_INSTALLED, subject.clone(), message, help));
+                    continue;
+                }
                 let doc = if requirement.is_of_package() { &REQUIRED_PACKAGE_MISSING } else { &REQUIRED_API_MISSING };
                 let message = format!(
                     "bundle {} requires an operator {}",
                     sanitize(&node.name),
                     sanitize(&requirement.to_string())
                 );
-                found.violations.push(violation(doc, subject.clone(), message, self.providers(requirement)));
+                found.violations.push(violation(doc, subject.clone(), message, help));
             }
         }
     }
 
-    /// A help text that names bundles of the catalogs which meet the requirement.
-    fn providers(&self, requirement: &BundleRequirement) -> String {
+    /// Whether bundles of the catalogs meet the requirement, and a help text that names them.
+    fn providers(&self, requirement: &BundleRequirement) -> (bool, String) {
         let fitting: Vec<String> = match requirement {
             BundleRequirement::Package { name, versions, .. } => {
                 let packages = self.contents.iter().filter_map(|(catalog, read)| {
@@ -250,7 +263,7 @@ impl<'a> RequirementComparison<'a> {
                 fitting.collect()
             }
         };
-        match fitting.len() {
+        let help = match fitting.len() {
             0 => "no bundle of the available catalogs provides it; install an operator that does, in the same deploy"
                 .to_owned(),
             count => {
@@ -258,7 +271,8 @@ impl<'a> RequirementComparison<'a> {
                     if count > NAMES_SHOWN { format!(" and {} more", count - NAMES_SHOWN) } else { String::new() };
                 format!("deploy it with one that provides it: {}{more}", fitting[..count.min(NAMES_SHOWN)].join(", "))
             }
-        }
+        };
+        (!fitting.is_empty(), help)
     }
 
     /// Reports APIs that two operators provide after the deploy, if the deploy installs at least one of them.
