@@ -235,14 +235,6 @@ pub fn without_structure(schema: &Value) -> Value {
     Value::Object(entries.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
 }
 
-/// A schema that checks only the types of an object's fields, as far as they are present.
-pub fn types_of_fields(schema: &Value) -> Value {
-    let typed = properties(schema).into_iter().flatten().filter(|(_, field)| has_type(field));
-    let types: Map<String, Value> =
-        typed.map(|(name, kid)| (name.clone(), Value::Object(type_keywords(kid)))).collect();
-    json!({"properties": types})
-}
-
 /// The number of JSON values in the schema.
 pub fn size(schema: &Value) -> usize {
     match schema {

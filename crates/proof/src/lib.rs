@@ -18,6 +18,7 @@ mod cel;
 mod constraints;
 mod formats;
 mod keywords;
+mod names;
 mod nodes;
 mod numbers;
 mod product;
@@ -145,6 +146,9 @@ pub struct ProofWitness {
     pub message: String,
     /// Whether the object's status has to be written through the status subresource, after the object is created.
     pub via_status: bool,
+    /// Whether only a stored object shows the difference, when it is read: the other side refuses to write it, for
+    /// another reason.
+    pub is_read_only: bool,
     /// For a refused object that is stored already: which of its updates are refused, too.
     pub refused_updates: Option<RatchetingRefusals>,
     /// Whether another change drops what this one would refuse. Such a witness is not shown.
@@ -236,6 +240,11 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
     if is_same && live.status_subresource == desired.status_subresource {
         return Proof { verdict: SchemaRelation::Equal, is_complete: true, ..undecided(String::new()) };
     }
+    let named = names::with_names(live, desired);
+    let (live, desired) = match &named {
+        Some([old, new]) => (&VersionSchema { schema: old, ..*live }, &VersionSchema { schema: new, ..*desired }),
+        None => (live, desired),
+    };
     // Building a state of a pattern's automaton takes about as long as a step.
     let patterns = Patterns::with_limit(limits.steps.min(MAX_PATTERNS_WEIGHT));
     let compiled = |version: &VersionSchema| {

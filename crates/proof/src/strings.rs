@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+pub(crate) use super::automaton::samples_of;
 use super::automaton::{self, SearchBudget, StringQuery};
 use super::formats;
 use super::text::shorten;

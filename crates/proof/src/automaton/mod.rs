@@ -9,12 +9,14 @@
 
 mod alphabet;
 mod machine;
+mod samples;
 mod search;
 
 use regex_syntax::hir::Hir;
 
 use gantry_k8s_cel::{re2, re2::Patterns};
 
+pub use samples::samples_of;
 pub use search::find;
 
 /// Describes the strings to look for.

@@ -196,12 +196,6 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() {
             return;
         }
-        // If the target accepts no such object at all, another change breaks these objects.
-        constraints.holds.push(SharedSchema::owned(kw::types_of_fields(target)));
-        if self.solver.solve(&constraints, None, 1).is_nothing() {
-            return;
-        }
-        constraints.holds.pop();
         // An object that the target refuses for another reason shows nothing about the default: prefer a value that the
         // target accepts.
         constraints.holds.push(SharedSchema::owned(kw::without_structure(target)));

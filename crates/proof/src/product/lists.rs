@@ -174,7 +174,9 @@ impl<'s> ProductWalk<'_, 's> {
         old.difference(new).find_map(|key| {
             let mut second = item.clone();
             second.holds.push(SharedSchema::owned(json!({"required": required, "properties": same})));
-            let taken = first.get(*key)?;
+            // A key that is not written has its default.
+            let default = || kw::get(structure, "items").and_then(|item| kw::property(item, key)).and_then(kw::default_of);
+            let taken = first.get(*key).or_else(default)?;
             second.fails.push(SharedSchema::owned(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
             let second = self.solver.solve(&second, None, 1).values.into_iter().next()?;
             Some(json!([first, second]))

@@ -301,11 +301,19 @@ impl<'s> ProductWalk<'_, 's> {
         if answer.is_nothing() && unnamed.is_none() {
             return true;
         }
+        // Rules above may ask for a string of a certain form.
+        let mut values = match place.value_path.as_deref() {
+            Some(value_path) if !answer.values.is_empty() => {
+                self.solver.hinted_by(&constraints, &rules_above(value_path, place.path.rsplit('.').next()))
+            }
+            _ => Vec::new(),
+        };
+        values.extend(answer.values);
         self.obligation(
             place,
             reason(),
             ExpectedEffect::Refused,
-            to_counterexamples(answer.values),
+            to_counterexamples(values),
             answer.open.or(unnamed),
         );
         if let Some(obligation) = self.walked.obligations.last_mut() {
@@ -435,6 +443,18 @@ impl<'s> ProductWalk<'_, 's> {
         self.solver.with_means(|means| cel::implied(live, alone, means)) == Implied::Yes
             && self.solver.with_means(|means| cel::too_costly(live, alone, &added, means)).is_none()
     }
+}
+
+/// The rules of all nodes above that name the field.
+fn rules_above<'s>(value_path: &ValuePath<'s>, field: Option<&str>) -> Vec<&'s str> {
+    let levels = std::iter::successors(Some(value_path), |level| level.above.as_deref());
+    let structures = levels.filter_map(|level| match level.constraints.holds.first() {
+        Some(SharedSchema::Ref(structure)) => Some(*structure),
+        _ => None,
+    });
+    let rules = structures.flat_map(|structure| kw::list(structure, RULES));
+    let texts = rules.filter_map(|rule| rule.get("rule").and_then(Value::as_str));
+    texts.filter(|text| field.is_none_or(|field| field == "items" || text.contains(field))).collect()
 }
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";

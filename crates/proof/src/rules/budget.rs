@@ -22,8 +22,10 @@ pub struct RuleBudget {
     pub max_completed_candidates: usize,
     /// The maximum number of candidates that are repaired because live's rules refuse them.
     pub max_repaired_candidates: usize,
-    /// The maximum number of repairs of a candidate, one after the other.
+    /// The maximum number of values whose rules are repaired for one candidate.
     pub max_repairs: usize,
+    /// The maximum number of changes of one of these values that are pursued.
+    pub max_changes_per_repair: usize,
     /// The maximum number of variants of one place of a candidate that is repaired.
     pub max_variants: usize,
     /// The cost of one rule run.
@@ -52,7 +54,8 @@ pub const BUDGET: RuleBudget = RuleBudget {
     max_counterexamples: 3,
     max_completed_candidates: 100,
     max_repaired_candidates: 6,
-    max_repairs: 16,
+    max_repairs: 48,
+    max_changes_per_repair: 8,
     max_variants: 300,
     steps_per_run: 8,
     steps_per_completion: 50,

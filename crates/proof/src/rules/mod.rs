@@ -12,6 +12,7 @@
 mod alike;
 mod budget;
 pub mod cost;
+pub mod examples;
 mod fill;
 mod footprint;
 mod logic;
@@ -37,7 +38,7 @@ use gantry_k8s_cel::re2::Patterns;
 use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
 use gantry_schema::Schema;
 use logic::LiveLogic;
-use repair::{RepairInvariant, Repairs};
+use repair::{RepairInvariant, Repairs, overlaid};
 use values::RepresentativeBuilder;
 use view::Footprint;
 pub use view::{RuleView, ViewStep};
@@ -118,7 +119,9 @@ fn resource(set: &RuleSet<'_>, value: &Value) -> Value {
     if !set.is_root {
         object["value"] = value.clone();
     } else if let (Some(object), Some(fields)) = (object.as_object_mut(), value.as_object()) {
-        object.extend(fields.iter().filter(|(name, _)| *name != "metadata").map(|(k, v)| (k.clone(), v.clone())));
+        let is_named = |metadata: &Value| metadata.get("name").is_some_and(Value::is_string);
+        let fields = fields.iter().filter(|(name, value)| *name != "metadata" || is_named(value));
+        object.extend(fields.map(|(k, v)| (k.clone(), v.clone())));
     }
     object
 }
@@ -429,22 +432,29 @@ impl CounterexampleSearch<'_, '_, '_> {
         let accepts = |new: &Value, old: Option<&Value>| self.question.node.accepts.validate(new, old).is_accepted();
         // An update shows something only if both sides accept the old object.
         let old = match old {
-            Some(old) if !self.question.node.is_taken(&old) => match self.repair_old_object(&new, old) {
-                Some(old) => Some(old),
-                None => {
-                    self.open.get_or_insert_with(|| "the objects tried are refused before they are updated".to_owned());
-                    return;
+            Some(old) if !self.question.node.is_taken(&old) => {
+                let as_written = |object: &Value| unwrapped(live, object.clone());
+                match self.repair_old_object(&new, old.clone()) {
+                    Some(old) => Some(old),
+                    None => match self.repaired_update(&as_written(&new), &as_written(&old)) {
+                        Some(shown) => return self.found.push(shown),
+                        None => {
+                            let why = || "the objects tried are refused before they are updated".to_owned();
+                            self.open.get_or_insert_with(why);
+                            return;
+                        }
+                    },
                 }
-            },
+            }
             old => old,
         };
         let accepted = accepts(&new, old.as_ref()) && old.as_ref().is_none_or(|old| accepts(old, None));
-        let shown = if accepted {
-            Some(Counterexample { value: unwrapped(live, new), old: old.map(|old| unwrapped(live, old)) })
-        } else if old.is_none() {
-            self.repaired(&unwrapped(live, new)).map(|value| Counterexample { value, old: None })
-        } else {
-            None
+        let shown = match old {
+            old if accepted => {
+                Some(Counterexample { value: unwrapped(live, new), old: old.map(|old| unwrapped(live, old)) })
+            }
+            None => self.repaired(&unwrapped(live, new)).map(|value| Counterexample { value, old: None }),
+            Some(old) => self.repaired_update(&unwrapped(live, new), &unwrapped(live, old)),
         };
         match shown {
             Some(shown) if self.fails(&shown.value, shown.old.as_ref()) => self.found.push(shown),
@@ -463,6 +473,34 @@ impl CounterexampleSearch<'_, '_, '_> {
         let kept = RepairInvariant { pinned: None, serves: &|old: &Value| self.fails(&new, Some(old)) };
         let old = repairs.run(desired.schema, desired.is_root, &unwrapped(live, old), &kept, self.means.spend)?;
         Some(resource(live, &old)).filter(|old| self.question.node.is_taken(old))
+    }
+
+    /// The update from `old` to `new` within values that both sides accept: both are changed in the same way, except
+    /// for what the rule looks at.
+    fn repaired_update(&mut self, new: &Value, old: &Value) -> Option<Counterexample> {
+        self.repaired = self.repaired.checked_sub(1)?;
+        let RuleNode { live, desired, repairs, accepts, .. } = self.question.node;
+        let view = &self.question.footprint.view;
+        let updated = |old: &Value| overlaid(old, new, view, None);
+        let is_refused = |old: &Value| updated(old).is_some_and(|new| self.fails(&new, Some(old)));
+        let kept = RepairInvariant { pinned: None, serves: &is_refused };
+        let mut old = old.clone();
+        // Repairs for one side's rules can break the other side's.
+        for side in [live, desired, live] {
+            old = repairs.run(side.schema, side.is_root, &old, &kept, self.means.spend)?;
+        }
+        let still_fails = |new: &Value| self.fails(new, Some(&old));
+        let kept = RepairInvariant { pinned: None, serves: &still_fails };
+        let new = repairs.run(live.schema, live.is_root, &updated(&old)?, &kept, self.means.spend)?;
+        let whole = |value: &Value| {
+            let mut object = resource(live, value);
+            accepts.prepare(&mut object).is_ok_and(|(pruned, _)| pruned.is_empty()).then_some(object)
+        };
+        let (before, after) = (whole(&old)?, whole(&new)?);
+        let is_taken = accepts.validate(&before, None).is_accepted()
+            && accepts.validate(&after, Some(&before)).is_accepted()
+            && self.question.node.is_taken(&before);
+        (is_taken && self.fails(&new, Some(&old))).then_some(Counterexample { value: new, old: Some(old) })
     }
 
     /// Whether the desired rule refuses the value.

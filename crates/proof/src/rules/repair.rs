@@ -1,10 +1,13 @@
 //! Repairs values until they satisfy the rules of a schema: the fields around a given part are changed.
 //!
 //! The footprint of a failing rule is computed, and the value at its place is varied only in what the rule looks at,
-//! with the smallest change first. The result is only a candidate; the validator decides whether it is a witness.
+//! with the smallest change first. What is repaired for one rule can break another, so several changes are kept, and the
+//! search goes on where the fewest rules fail. The result is only a candidate; the validator decides whether it is a
+//! witness.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -36,6 +39,8 @@ type RulePlace = (*const Value, usize);
 /// Possible values at the place of a rule, as far as the rule looks at them.
 struct Variants {
     view: RuleView,
+    /// The places that the rule compares with each other.
+    pairs: Vec<(Vec<ViewStep>, Vec<ViewStep>)>,
     values: Vec<Value>,
 }
 
@@ -75,17 +80,34 @@ impl<'s> Repairs<'s> {
         kept: &RepairInvariant<'_>,
         spend: &dyn Fn(u64) -> bool,
     ) -> Option<Value> {
-        let mut value = value.clone();
+        let first = self.all_failing(schema, is_root, value, spend);
+        // The values to try next: those in which the fewest rules fail, and of these the earliest one.
+        let mut open = BinaryHeap::from([Reverse((first.len(), 0))]);
+        let mut tried = vec![(value.clone(), first)];
+        let mut seen = HashSet::from([value.to_string()]);
         for _ in 0..BUDGET.max_repairs {
-            let failing = self.all_failing(schema, is_root, &value, spend);
+            let Reverse((_, at)) = open.pop()?;
+            let (mut value, failing) = (tried[at].0.take(), std::mem::take(&mut tried[at].1));
             let Some(first) = failing.first() else { return Some(value) };
             if value.pointer(&first.pointer).is_none() {
                 // The rule fails in a default.
                 value = defaulted(&value, schema);
             }
-            value = self.changed((schema, is_root), first, &value, kept, spend)?;
+            for (value, failing) in self.changed((schema, is_root), first, &value, kept, spend) {
+                if seen.insert(value.to_string()) {
+                    open.push(Reverse((failing.len(), tried.len())));
+                    tried.push((value, failing));
+                }
+            }
         }
         None
+    }
+
+    /// Whether all rules of this node itself hold for the value after defaulting.
+    pub fn is_passed_by(&self, schema: &'s Value, is_root: bool, value: &Value, spend: &dyn Fn(u64) -> bool) -> bool {
+        let rules = self.rules_of(schema, is_root);
+        let full = defaulted(value, schema);
+        rules.iter().all(|rule| spend(BUDGET.steps_per_run) && !fails(rule, &full))
     }
 
     /// The places at which rules fail after defaulting, inner ones first.
@@ -187,14 +209,14 @@ impl<'s> Repairs<'s> {
             let mut values = maker.values(failing.schema, &footprint.view);
             spend(BUDGET.max_automaton_steps_per_repair.saturating_sub(steps.left()) / 20);
             values.truncate(BUDGET.max_variants);
-            Rc::new(Variants { view: footprint.view, values })
+            Rc::new(Variants { view: footprint.view, pairs: footprint.pairs, values })
         });
         self.variants.borrow_mut().insert(key, made.clone());
         made
     }
 
-    /// The value, of the node `schema`, with a change after which the failing rule holds. Of all such changes, this is
-    /// the one after which the fewest rules fail anywhere in the value.
+    /// The value, of the node `schema`, with changes after which the failing rule holds, and the rules that fail then.
+    /// Of all such changes, these are the ones after which the fewest rules fail anywhere in the value.
     fn changed(
         &self,
         (schema, is_root): (&'s Value, bool),
@@ -202,11 +224,11 @@ impl<'s> Repairs<'s> {
         value: &Value,
         kept: &RepairInvariant<'_>,
         spend: &dyn Fn(u64) -> bool,
-    ) -> Option<Value> {
+    ) -> Vec<(Value, Vec<RuleFailurePlace<'s>>)> {
         let is_here_root = is_root && failing.path.is_empty();
-        let variants = self.variants_of(failing, is_here_root, spend)?;
+        let Some(variants) = self.variants_of(failing, is_here_root, spend) else { return Vec::new() };
         let rules = self.rules_of(failing.schema, is_here_root);
-        let here = value.pointer(&failing.pointer)?;
+        let Some(here) = value.pointer(&failing.pointer) else { return Vec::new() };
         // The pinned part is below this place only if all items on the path are first ones.
         let is_first = !failing.pointer.split('/').any(|step| step.parse::<usize>().is_ok_and(|index| index > 0));
         let pinned = kept.pinned.filter(|_| is_first).and_then(|path| path.strip_prefix(&failing.path[..]));
@@ -218,8 +240,14 @@ impl<'s> Repairs<'s> {
                 options.push((distance(here, &laid), laid));
             }
         }
+        let swapped = variants.pairs.iter().flat_map(|(left, right)| [(left, right), (right, left)]);
+        for (from, to) in swapped.filter(|(_, to)| pinned.is_none_or(|pinned| !pinned.starts_with(to))) {
+            if let Some(laid) = with_copied(here, from, to) {
+                options.push((distance(here, &laid), laid));
+            }
+        }
         options.sort_by_key(|(distance, _)| *distance);
-        let mut best: Option<(usize, Value)> = None;
+        let mut found: Vec<(Value, Vec<RuleFailurePlace<'s>>)> = Vec::new();
         for (_, option) in options {
             if !spend(BUDGET.steps_per_run) {
                 break;
@@ -228,21 +256,38 @@ impl<'s> Repairs<'s> {
                 continue;
             }
             let mut whole = value.clone();
-            *whole.pointer_mut(&failing.pointer)? = option;
+            let Some(place) = whole.pointer_mut(&failing.pointer) else { break };
+            *place = option;
             fill(&mut whole, schema);
-            let others = self.all_failing(schema, is_root, &whole, spend).len();
-            if best.as_ref().is_some_and(|(fewest, _)| *fewest <= others) {
+            if !spend(kw::weight(&whole) / BUDGET.defaulted_bytes_per_step) || !(kept.serves)(&whole) {
                 continue;
             }
-            if (kept.serves)(&whole) {
-                best = Some((others, whole));
-            }
-            if others == 0 && best.as_ref().is_some_and(|(fewest, _)| *fewest == 0) {
+            let others = self.all_failing(schema, is_root, &whole, spend);
+            let is_whole = others.is_empty();
+            found.push((whole, others));
+            if is_whole {
                 break;
             }
         }
-        best.map(|(_, whole)| whole)
+        found.sort_by_key(|(_, failing)| failing.len());
+        found.truncate(BUDGET.max_changes_per_repair);
+        found
     }
+}
+
+/// `value` with the part at `to` taken from the part at `from`. None if there is no such part, or if a step is not a
+/// field.
+fn with_copied(value: &Value, from: &[ViewStep], to: &[ViewStep]) -> Option<Value> {
+    let field = |step: &ViewStep| match step {
+        ViewStep::Field(name) => Some(name.clone()),
+        _ => None,
+    };
+    let part = from.iter().try_fold(value, |value, step| value.get(field(step)?))?.clone();
+    let (last, around) = to.split_last()?;
+    let mut changed = value.clone();
+    let around = around.iter().try_fold(&mut changed, |value, step| value.get_mut(field(step)?))?;
+    around.as_object_mut()?.insert(field(last)?, part);
+    Some(changed)
 }
 
 fn fails(rule: &CompiledRule, value: &Value) -> bool {
@@ -250,7 +295,7 @@ fn fails(rule: &CompiledRule, value: &Value) -> bool {
 }
 
 /// `value` with the parts that `view` looks at taken from `variant`; the pinned part stays. None if that is impossible.
-fn overlaid(value: &Value, variant: &Value, view: &RuleView, pinned: Option<&[ViewStep]>) -> Option<Value> {
+pub fn overlaid(value: &Value, variant: &Value, view: &RuleView, pinned: Option<&[ViewStep]>) -> Option<Value> {
     if pinned.is_some_and(<[ViewStep]>::is_empty) {
         return Some(value.clone());
     }

@@ -86,7 +86,38 @@ fn sums_over_conditions_are_decided() {
     assert_eq!(decided(&fields, &[one], at_most), "holds");
     assert_eq!(decided(&fields, &[at_most], one), "fails");
     assert_eq!(decided(&fields, &[one], "has(self.a) || has(self.b) || has(self.c)"), "holds");
-    assert_eq!(decided(&fields, &[one], most_one), "unknown");
+    assert_eq!(decided(&fields, &[one], most_one), "holds");
+    let one_in_list = "[has(self.a), has(self.b), has(self.c)].filter(x, x == true).size() == 1";
+    assert_eq!(decided(&fields, &[one_in_list], one), "holds");
+    assert_eq!(decided(&fields, &[one_in_list], "[has(self.a), has(self.b)].exists_one(x, x)"), "fails");
+    assert_eq!(decided(&fields, &[at_most], "[has(self.a) ? 1 : 0, has(self.b) ? 1 : 0].sum() < 2"), "holds");
+    assert_eq!(decided(&fields, &[one], "[has(self.a), has(self.b), has(self.c)].map(x, x ? 1 : 0).sum() == 1"), "holds");
+    assert_eq!(decided(&fields, &[one], "size([self.?a, self.?b].map(x, x)) == 2"), "holds");
+}
+
+/// What a list literal in a macro mentions must not become a variable of a macro inside.
+#[test]
+fn list_literals_are_unrolled_only_where_their_items_mean_the_same() {
+    let item = object(json!({"a": text(), "b": text()}));
+    let fields = object(json!({"l": {"type": "array", "maxItems": 3, "items": item}, "a": text()}));
+    let one = "self.l.all(x, [has(x.a), has(x.b)].filter(y, y).size() == 1)";
+    assert_eq!(decided(&fields, &[one], "self.l.all(x, has(x.a) != has(x.b))"), "holds");
+    assert_eq!(decided(&fields, &[one], "self.l.all(x, has(x.a))"), "fails");
+    let captured = "self.l.all(x, [has(x.a)].all(y, self.l.all(x, has(x.b) || y)))";
+    assert_ne!(decided(&fields, &[captured], "self.l.all(x, has(x.b) || has(x.a))"), "holds");
+}
+
+#[test]
+fn tuples_in_a_list_are_alternatives_of_equations() {
+    let pair = json!({"type": "object", "required": ["g", "k"], "properties": {"g": text(), "k": text()}});
+    let few = "[self.g, self.k] in [['a', 'b'], ['c', 'd']]";
+    let more = "[self.g, self.k] in [['a', 'b'], ['c', 'd'], ['e', 'f']]";
+    assert_eq!(decided(&pair, &[few], more), "holds");
+    assert_eq!(decided(&pair, &[more], few), "fails");
+    assert_eq!(decided(&pair, &[few], "self.g != 'a' || self.k == 'b'"), "holds");
+    assert_eq!(decided(&pair, &[few], "self.g != 'a' || self.k == 'd'"), "fails");
+    assert_eq!(decided(&pair, &["[self.g, self.k] == ['a', 'b']"], "self.g == 'a'"), "holds");
+    assert_eq!(decided(&pair, &["self.g == 'a'"], "[self.g, self.k] != ['c', 'd']"), "holds");
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct Footprint {
     pub unsupported: BTreeSet<String>,
     /// String literals of the rule, for guesses if something is unsupported.
     pub texts: BTreeSet<String>,
+    /// The names of the functions that the rule calls.
+    pub functions: BTreeSet<String>,
     /// Whether every part of a list passes if the whole list does. If `is_paired`, that holds only if each item passes
     /// alone.
     pub is_hereditary: bool,

@@ -9,10 +9,11 @@ use crate::constraints::{Disjunct, SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, TEXT};
 use gantry_schema::object_meta;
 
-/// The maximum number of fields, or of items that have to be solved one by one, that are added to reach a bound.
+/// The maximum number of items that have to be solved one by one to reach a bound.
 const MADE_UP: i64 = 64;
-/// The maximum number of items that are equal or differ only in a number.
-const ITEMS: i64 = 10_001;
+/// The maximum number of items that are equal or differ only in a number, and of entries that differ in their keys.
+/// Their weight has a limit of its own.
+const ITEMS: i64 = 100_001;
 /// The reason for a value that is not built.
 const TOO_LARGE: &str = "a value too large to build";
 /// The number of bytes that are copied in one step.
@@ -89,12 +90,13 @@ impl<'s> Solver<'s> {
             match list_type {
                 "set" if !items.is_empty() => fails.push(SharedSchema::owned(json!({"enum": items.clone()}))),
                 "map" if !items.is_empty() => {
-                    if let Some(key) = keys.first() {
-                        let taken: Vec<&Value> = items.iter().filter_map(|item| item.get(key)).collect();
-                        fails.push(SharedSchema::owned(
-                            json!({"required": [key], "properties": {*key: {"enum": taken}}}),
-                        ));
-                    }
+                    fails.extend(items.iter().map(|item| {
+                        let own = |key: &&&str| item.get(**key).is_some();
+                        let present: Vec<&str> = keys.iter().filter(own).copied().collect();
+                        let same = present.iter().map(|key| ((*key).to_owned(), json!({"enum": [item[*key]]})));
+                        let same: Map<String, Value> = same.collect();
+                        SharedSchema::owned(json!({"required": present, "properties": same}))
+                    }));
                 }
                 _ => {}
             }
@@ -113,9 +115,15 @@ impl<'s> Solver<'s> {
                 self.solve(&ValueConstraints { holds: each.clone(), fails, null, is_resource: false }, None, 1);
             match answer.values.into_iter().next() {
                 Some(item) => {
+                    let item = match is_plain {
+                        true => self.ruled_item(structure, &each, item),
+                        false => item,
+                    };
                     plain = plain.or_else(|| is_plain.then(|| item.clone()));
                     if bad.is_none() && list_type != "atomic" {
-                        numbered = Some(NumberedItems { like: item.clone(), key: keys.first().copied(), next: 1 });
+                        let field = ValueConstraints { holds: each.clone(), ..ValueConstraints::default() };
+                        let like = self.defaulted(&field, &item);
+                        numbered = Some(NumberedItems { like, keys: keys.clone(), next: 1, way: None });
                     }
                     weight += kw::weight(&item);
                     if weight > MAX_WEIGHT {
@@ -258,7 +266,7 @@ impl<'s> Solver<'s> {
         if disjunct.max.is_some_and(|max| present(&map) > max) {
             return SearchResult::default();
         }
-        if disjunct.min > MADE_UP {
+        if disjunct.min > ITEMS {
             return SearchResult::open("an object with too many fields to build");
         }
         let mut open = None;
@@ -270,16 +278,14 @@ impl<'s> Solver<'s> {
         {
             map.entry("metadata").or_insert_with(|| json!({"name": "x"}));
         }
-        let made_up = (1..=MADE_UP).map(|n| format!("k{n}"));
-        let extra = properties.into_iter().flat_map(|p| p.keys()).cloned().chain(made_up);
-        for name in extra {
+        for name in properties.into_iter().flat_map(|p| p.keys()) {
             if present(&map) >= disjunct.min {
                 break;
             }
-            if map.contains_key(&name) || disjunct.absent.contains(&name) || filled.contains(name.as_str()) {
+            if map.contains_key(name) || disjunct.absent.contains(name) || filled.contains(name.as_str()) {
                 continue;
             }
-            let Some(field) = self.field_constraints(disjunct, structure, &name) else { continue };
+            let Some(field) = self.field_constraints(disjunct, structure, name) else { continue };
             let answer = self.solve(&field, None, 1);
             match answer.values.into_iter().next() {
                 Some(value) => {
@@ -287,15 +293,59 @@ impl<'s> Solver<'s> {
                     if weight > MAX_WEIGHT {
                         return SearchResult::open(TOO_LARGE);
                     }
-                    map.insert(name, value);
+                    map.insert(name.clone(), value);
                 }
                 None => open = open.or(answer.open),
+            }
+        }
+        let missing = disjunct.min - present(&map);
+        if missing > 0 {
+            if let Err(why) = self.add_entries(disjunct, structure, missing, &mut map) {
+                open = open.or(why);
             }
         }
         if present(&map) < disjunct.min {
             return SearchResult { values: Vec::new(), open };
         }
         SearchResult::single(Value::Object(map))
+    }
+
+    /// Adds `missing` entries under made-up keys, all with the same value, or as many as there can be. An error says why
+    /// there are fewer; `None` if the object has no room for such entries.
+    fn add_entries(
+        &self,
+        disjunct: &Disjunct<'s>,
+        structure: &SharedSchema<'s>,
+        missing: i64,
+        map: &mut Map<String, Value>,
+    ) -> Result<(), Option<String>> {
+        let is_mentioned = |name: &String| {
+            disjunct.absent.contains(name)
+                || disjunct.fields.contains_key(name)
+                || kw::property(structure, name).is_some()
+        };
+        let free: Vec<String> = {
+            let names = self.entry_names(structure).filter(|name| !map.contains_key(name) && !is_mentioned(name));
+            names.take(usize::try_from(missing).unwrap_or(0)).collect()
+        };
+        let Some(entry) = free.first().and_then(|name| self.field_constraints(disjunct, structure, name)) else {
+            return Err(None);
+        };
+        let answer = self.solve(&entry, None, 1);
+        let Some(value) = answer.values.into_iter().next() else { return Err(answer.open) };
+        let longest = free.iter().map(String::len).max().unwrap_or(0) as u64;
+        let weight = (kw::weight(&value) + longest).saturating_mul(missing as u64);
+        if weight > MAX_WEIGHT || !self.spend(weight / WEIGHED) {
+            return Err(Some(TOO_LARGE.to_owned()));
+        }
+        map.extend(free.into_iter().map(|name| (name, value.clone())));
+        Ok(())
+    }
+
+    /// Names for made-up entries: `k1`, `k2`, …, after what the rules of a map ask of its keys, if that is known.
+    fn entry_names(&self, structure: &SharedSchema<'s>) -> impl Iterator<Item = String> + use<'s> {
+        let like = self.key_like(structure).unwrap_or_else(|| "k".to_owned());
+        (1..).map(move |n: u64| format!("{like}{n}"))
     }
 
     /// The constraints on the field `name`. None: the object cannot have such a field.
@@ -319,32 +369,79 @@ impl<'s> Solver<'s> {
 /// Generates items of a set or of a list of type `map` that differ only in a number.
 struct NumberedItems<'k> {
     like: Value,
-    /// The key that identifies the items of a list of type `map`; None for a set.
-    key: Option<&'k str>,
-    next: u32,
+    /// The keys that identify the items of a list of type `map`; empty for a set.
+    keys: Vec<&'k str>,
+    next: u64,
+    /// The key that varies, by its index, and how a string is varied: the first ones that were accepted.
+    way: Option<(usize, NumberPlace)>,
+}
+
+/// Where a string gets a number.
+#[derive(Clone, Copy)]
+enum NumberPlace {
+    After,
+    /// In place of this many of the last characters, in this alphabet.
+    Instead(usize, &'static [u8]),
+}
+
+impl NumberPlace {
+    /// All places, those with room for many numbers first.
+    fn all() -> impl Iterator<Item = Self> {
+        const ALPHABETS: [&[u8]; 3] = [b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"0123456789abcdef"];
+        let instead = |width| ALPHABETS.into_iter().map(move |alphabet| Self::Instead(width, alphabet));
+        std::iter::once(Self::After).chain((1..=4).rev().flat_map(instead))
+    }
+
+    /// The text with the number; different numbers give different texts.
+    fn varied(self, text: &str, mut number: u64) -> Option<String> {
+        let Self::Instead(width, alphabet) = self else { return Some(format!("{text}{number}")) };
+        let mut bytes = text.as_bytes().to_vec();
+        let from = bytes.len().checked_sub(width)?;
+        for byte in bytes[from..].iter_mut().rev() {
+            if !byte.is_ascii_alphanumeric() {
+                return None;
+            }
+            let base = alphabet.len() as u64;
+            *byte = alphabet[usize::try_from(number % base).ok()?];
+            number /= base;
+        }
+        (number == 0).then(|| String::from_utf8(bytes).ok()).flatten()
+    }
 }
 
 impl NumberedItems<'_> {
     /// The next item, if it is accepted and differs from the items in `before` that were not generated here.
     fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
+        let number = self.next;
+        self.next += 1;
+        let keys = 0..self.keys.len().max(1);
+        let every = || keys.clone().flat_map(|key| NumberPlace::all().map(move |place| (key, place)));
+        let ways: Vec<_> = self.way.map_or_else(|| every().collect(), |way| vec![way]);
+        ways.into_iter().find_map(|way| {
+            let item = self.varied(way, number).filter(|item| self.is_new(item, before) && is_taken(item))?;
+            self.way = Some(way);
+            Some(item)
+        })
+    }
+
+    fn varied(&self, (key, place): (usize, NumberPlace), number: u64) -> Option<Value> {
         let varied = |value: &Value| match value {
-            Value::String(text) => Some(json!(format!("{text}{}", self.next))),
-            Value::Number(number) => number.as_i64()?.checked_add(self.next.into()).map(Value::from),
+            Value::String(text) => place.varied(text, number).map(Value::String),
+            Value::Number(known) => known.as_i64()?.checked_add(i64::try_from(number).ok()?).map(Value::from),
             _ => None,
         };
-        let item = match self.key {
-            Some(key) => {
-                let mut item = self.like.clone();
-                *item.get_mut(key)? = varied(self.like.get(key)?)?;
-                item
-            }
-            None => varied(&self.like)?,
+        let Some(key) = self.keys.get(key) else { return varied(&self.like) };
+        let mut item = self.like.clone();
+        *item.get_mut(*key)? = varied(self.like.get(*key)?)?;
+        Some(item)
+    }
+
+    fn is_new(&self, item: &Value, before: &[Value]) -> bool {
+        let is_same = |other: &&Value| match self.keys.is_empty() {
+            true => *other == item,
+            false => self.keys.iter().all(|key| other.get(*key) == item.get(*key)),
         };
-        self.next += 1;
-        let identity =
-            |item: &Value| self.key.map_or_else(|| item.clone(), |key| item.get(key).cloned().unwrap_or_default());
-        let is_new = !before.iter().take(MADE_UP as usize).any(|other| identity(other) == identity(&item));
-        (is_new && is_taken(&item)).then_some(item)
+        !before.iter().take(MADE_UP as usize).any(|other| is_same(&other))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod embedded;
+mod ruled;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use super::constraints::{Disjunct, SharedSchema, ValueConstraints, disjuncts};
 use super::keywords::{self as kw, JsonTypeSet};
 use super::numbers;
 use super::rules::RuleProofResources;
+use super::rules::repair::Repairs;
 use super::strings::{self, StringSet, Subset, subset_within};
 use gantry_k8s_cel::re2::Patterns;
 use gantry_schema::Schema;
@@ -97,6 +99,8 @@ pub struct Solver<'s> {
     misfits: RefCell<HashMap<*const Value, Rc<[String]>>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
+    /// Changes values so that the rules of their own node hold.
+    repairs: Repairs<'s>,
     /// Makes `'s` invariant: the caches use addresses of schemas as keys, so all schemas must live as long as the
     /// solver.
     schemas: PhantomData<Cell<&'s Value>>,
@@ -126,6 +130,7 @@ impl<'s> Solver<'s> {
             misfits: RefCell::default(),
             subsets: RefCell::default(),
             patterns: patterns.clone(),
+            repairs: Repairs::new(patterns),
             schemas: PhantomData,
         }
     }
@@ -236,7 +241,10 @@ impl<'s> Solver<'s> {
         if let Some(known) = memo.as_ref().and_then(|key| self.simplest.borrow().get(key).cloned()) {
             return known;
         }
-        let answer = self.by_kind(constraints, pin, want);
+        let mut answer = self.by_kind(constraints, pin, want);
+        if pin.is_none() {
+            self.prefer_ruled(constraints, &mut answer);
+        }
         if let Some(key) = memo
             && self.remember(answer.values.iter().map(kw::weight).sum())
         {
@@ -486,7 +494,9 @@ impl<'s> Solver<'s> {
                 && disjunct.text.contains_by(text, &self.patterns) == Ok(true)
                 && disjunct.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
-        match pool.into_iter().find(is_outside) {
+        let found = pool.into_iter().find(is_outside);
+        let guessed = || ruled::guesses(&disjunct.text).into_iter().find(is_outside);
+        match found.or_else(guessed) {
             Some(text) => SearchResult::single(Value::String(text)),
             None => SearchResult::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),
         }

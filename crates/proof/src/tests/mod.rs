@@ -291,23 +291,25 @@ fn rules_with_any_functions_are_weakened() {
     assert_ne!(after(wider("c", json!({"type": "string", "default": "x"}))), Widening);
 }
 
+/// A name is a DNS subdomain, and every object has one.
 #[test]
-fn rules_about_names_are_never_proven() {
+fn rules_about_names_are_decided() {
     let plain = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
-    for rule in [
-        "size(self.metadata.name) <= 8",
-        "self.metadata.name.startsWith('x')",
-        "!has(self.metadata.generateName)",
-        "has(self.metadata.name) ? size(self.metadata.name) < 5 : true",
+    for (rule, expected) in [
+        ("size(self.metadata.name) <= 8", Narrowing),
+        ("size(self.metadata.name) <= 253", Equal),
+        ("self.metadata.name.startsWith('x')", Narrowing),
+        ("self.metadata.name == 'default'", Narrowing),
+        ("!self.metadata.name.contains('_') && self.metadata.name != ''", Equal),
+        ("!has(self.metadata.generateName)", Narrowing),
+        ("has(self.metadata.name)", Equal),
+        ("has(self.metadata.name) ? size(self.metadata.name) < 5 : true", Narrowing),
     ] {
         let mut ruled = plain.clone();
         ruled["x-kubernetes-validations"] = json!([{"rule": rule}]);
         let proof = proof_of(&plain, &ruled);
-        assert_eq!(proof.verdict, Undecided, "{rule}: {proof:#?}");
+        assert_eq!(proof.verdict, expected, "{rule}: {proof:#?}");
     }
-    let mut ruled = plain.clone();
-    ruled["x-kubernetes-validations"] = json!([{"rule": "self.metadata.name == 'default'"}]);
-    assert_eq!(proof_of(&plain, &ruled).verdict, Narrowing);
 }
 
 /// A create drops the status, and with it the default, before it validates.

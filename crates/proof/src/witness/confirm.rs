@@ -9,8 +9,11 @@ use crate::{Difference, ProofWitness, VersionSchema, keywords as kw};
 use gantry_schema::Step;
 use gantry_schema::ratchet::{self, RatchetingRefusals};
 use gantry_schema::typed::{self, Duplicates};
-use gantry_schema::{Processed, Schema};
+use gantry_schema::{Defaulted, Processed, Schema};
 
+/// The maximum size of a witness as JSON. By default etcd takes requests of 1.5 MiB, and with the object it stores which
+/// manager owns which field.
+const MAX_STORED: u64 = 1 << 20;
 /// The number of bytes of an object that cost one step: it is copied and traversed several times.
 const WEIGHED: u64 = 256;
 
@@ -19,7 +22,7 @@ pub struct ComparedVersion<'v> {
     pub version: &'v VersionSchema<'v>,
     pub schema: Schema,
     /// Whether the version has rules, which the solver ignores.
-    has_rules: bool,
+    pub(super) has_rules: bool,
 }
 
 impl<'v> ComparedVersion<'v> {
@@ -85,6 +88,9 @@ impl CompiledSides<'_> {
         }
         // Defaults can add far more than is written.
         let filled = [&self.source, &self.target].map(|side| side.schema.filled_weight(object)).into_iter().max();
+        if filled.is_some_and(|weight| weight > MAX_STORED) && json_size(object) > MAX_STORED {
+            return Err(Unconfirmed::TooLarge);
+        }
         if filled.is_some_and(|weight| weight > 4 * MAX_WEIGHT || !solver.spend(weight / WEIGHED)) {
             return Err(Unconfirmed::TooLarge);
         }
@@ -123,7 +129,7 @@ impl CompiledSides<'_> {
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = processed.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
-        } else if let Some((message, at)) = default_in_question(route, [&here, &there], [&taken, &processed]) {
+        } else if let Some((message, at)) = default_in_question(route, [&here, &there], [&taken.defaulted, &processed.defaulted]) {
             (Difference::Defaulted, message, Some(at))
         } else if let Some(first) = processed.pruned.first() {
             let pruned = processed.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
@@ -143,10 +149,37 @@ impl CompiledSides<'_> {
             desired,
             message,
             via_status,
+            is_read_only: false,
             refused_updates: None,
             is_lost_to_another_change: false,
         };
         Ok(Confirmed { witness, at, is_there })
+    }
+
+    /// The witness that `refused`, which the target refuses for another reason, is as a stored object: when it is read,
+    /// the field whose default is in question is filled in differently. None if both sides read the same there.
+    pub(super) fn confirm_read(
+        &self,
+        solver: &Solver,
+        refused: &Confirmed,
+        route: &Route<'_>,
+    ) -> Option<ProofWitness> {
+        let ProofWitness { object, message, .. } = &refused.witness;
+        if !solver.spend(20 + kw::weight(object) / WEIGHED) {
+            return None;
+        }
+        let read = |side: &ComparedVersion| {
+            let mut object = object.clone();
+            side.schema.prepare_stored(&mut object).ok().map(|(_, defaulted)| (object, defaulted))
+        };
+        let ((here, live), (there, desired)) = (read(&self.source)?, read(&self.target)?);
+        let (words, _) = default_in_question(route, [&here, &there], [&live, &desired])?;
+        Some(ProofWitness {
+            desired: Difference::Defaulted,
+            message: format!("{words} when a stored object is read; writing it is refused: {message}"),
+            is_read_only: true,
+            ..refused.witness.clone()
+        })
     }
 
     /// Which updates the target refuses of a stored object like the witness.
@@ -187,9 +220,9 @@ impl CompiledSides<'_> {
 fn default_in_question(
     route: &Route<'_>,
     [here, there]: [&Value; 2],
-    [live, desired]: [&Processed; 2],
+    [live, desired]: [&[Defaulted]; 2],
 ) -> Option<(String, Vec<Step>)> {
-    let mut defaulted = live.defaulted.iter().chain(&desired.defaulted);
+    let mut defaulted = live.iter().chain(desired);
     let known = defaulted.find(|known| {
         let [before, after] = [here, there].map(|object| value_at(object, &known.at));
         let is_same = before.zip(after).map_or(before == after, |(before, after)| kw::same_value(before, after));
@@ -201,6 +234,25 @@ fn default_in_question(
         _ => "is filled in differently",
     };
     Some((format!("{} {words}", known.path), known.at.clone()))
+}
+
+/// The number of bytes of the value as JSON.
+fn json_size(value: &Value) -> u64 {
+    struct CountedBytes(u64);
+    impl std::io::Write for CountedBytes {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = CountedBytes(0);
+    match serde_json::to_writer(&mut counted, value) {
+        Ok(()) => counted.0,
+        Err(_) => u64::MAX,
+    }
 }
 
 fn value_at<'v>(object: &'v Value, at: &[Step]) -> Option<&'v Value> {
@@ -240,9 +292,9 @@ impl Unconfirmed {
     pub fn words(self) -> String {
         match self {
             Self::Limit => "the step limit was reached".to_owned(),
-            Self::TooLarge => "the objects tried are too large after defaulting".to_owned(),
-            Self::Refused => "the objects tried are already refused today".to_owned(),
-            Self::RefusedByRules(error) => format!("the objects tried are already refused by today's rules: {error}"),
+            Self::TooLarge => "the objects tried are too large to be stored".to_owned(),
+            Self::Refused => "live refuses the objects tried".to_owned(),
+            Self::RefusedByRules(error) => format!("live's rules refuse the objects tried: {error}"),
             Self::Undecided(reason) => reason,
             Self::Taken => "the objects tried are still accepted".to_owned(),
         }

@@ -4,6 +4,8 @@
 //! as the API server does, has run the whole object through both sides and confirmed the difference.
 
 mod confirm;
+mod excluded;
+mod long_lists;
 mod route;
 mod shrink;
 
@@ -19,6 +21,7 @@ use super::{Difference, ProofWitness, keywords as kw};
 pub use confirm::ComparedVersion;
 use confirm::{Confirmed, Unconfirmed};
 use gantry_schema::Schema;
+use long_lists::LongLists;
 use route::Route;
 
 /// Both sides, compiled to validate whole objects.
@@ -144,6 +147,9 @@ impl<'v> CompiledSides<'v> {
             open = open.or(answer.open);
             level = value_path.above.as_deref();
         }
+        if self.is_excluded_by_rules(solver, obligation) {
+            return Settled::Unreachable;
+        }
         Settled::Open(open.unwrap_or_else(|| "no whole object was found that shows it".to_owned()))
     }
 
@@ -182,9 +188,11 @@ impl<'v> CompiledSides<'v> {
         {
             found = self.confirm_any(solver, obligation, &route, object, None)?;
         }
-        // If every object is refused elsewhere, that refusal still serves as a witness, but not for a default.
+        // If every object is refused elsewhere, that refusal still serves as a witness. The default is different: it is
+        // read from a stored object, whether or not the object could still be written.
         if is_else(&found) && obligation.effect == ExpectedEffect::Defaulted {
-            return Err("the objects tried are refused for another reason".to_owned());
+            let stored = self.confirm_read(solver, &found, &route);
+            return stored.map(Some).ok_or_else(|| "the objects tried are refused for another reason".to_owned());
         }
         // A different default does not show that anything is refused or dropped.
         if found.witness.desired == Difference::Defaulted && obligation.effect != ExpectedEffect::Defaulted {
@@ -303,11 +311,21 @@ impl<'v> CompiledSides<'v> {
             Err(why) => why,
         };
         // If a rule of the source refuses the object, other values around the candidate may satisfy the rule.
-        if old.is_none()
-            && matches!(why, Unconfirmed::RefusedByRules(_))
-            && let Some(object) = self.repaired(solver, obligation, route, &object, &self.source)
+        if old.is_some() || !matches!(why, Unconfirmed::RefusedByRules(_)) {
+            return Err(why.words());
+        }
+        if let Some(repaired) = self.repaired(solver, obligation, route, &object, &self.source) {
+            return self.confirm(solver, &repaired, None, via_status, route).map_err(Unconfirmed::words);
+        }
+        // Rules about the items of a long list are repaired for one item.
+        let long = LongLists::of(object);
+        let anything = RepairInvariant { pinned: None, serves: &|_: &Value| true };
+        if !long.is_empty()
+            && let Some(short) =
+                self.repairs.run(self.source.version.schema, true, &long.short, &anything, &|steps| solver.spend(steps))
         {
-            return self.confirm(solver, &object, None, via_status, route).map_err(Unconfirmed::words);
+            let whole = long.lengthened(short);
+            return self.confirm(solver, &whole, None, via_status, route).map_err(Unconfirmed::words);
         }
         Err(why.words())
     }
@@ -341,10 +359,10 @@ impl<'v> CompiledSides<'v> {
         self.repairs.run(side.version.schema, true, object, &kept, &|steps| solver.spend(steps))
     }
 
-    /// Whether the value is in a status that is written only through the status subresource.
+    /// Whether the value is in a status that the source lets nobody write except through the status subresource. The
+    /// target may have no such subresource: then it treats the stored status as a part of the object.
     fn is_via_status(&self, object: &Value, obligation: &Obligation) -> bool {
-        let both = self.source.version.status_subresource && self.target.version.status_subresource;
-        both && object.get("status").is_some()
+        self.source.version.status_subresource && object.get("status").is_some()
             && (obligation.path == "^.status"
                 || obligation.path.starts_with("^.status.")
                 || obligation.path.starts_with("^.status["))

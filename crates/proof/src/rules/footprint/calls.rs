@@ -1,6 +1,7 @@
 //! The footprint of function calls, and of lookups in map literals.
 
 use super::place::kind;
+use crate::rules::examples;
 use super::{Case, FootprintPlace, FootprintReader, Term};
 use gantry_k8s_cel::ast::{Expr, FunctionCall, Literal, MacroKind, SelectionStep};
 
@@ -56,7 +57,8 @@ impl<'a> FootprintReader<'a, '_> {
         if terms.iter().all(|term| matches!(term, Term::Constant(_) | Term::Decided)) {
             return Term::Decided;
         }
-        self.footprint.texts.extend(examples(&call.function).iter().map(|text| (*text).to_owned()));
+        self.footprint.functions.insert(call.function.clone());
+        self.footprint.texts.extend(examples::texts(&call.function).iter().map(|text| (*text).to_owned()));
         let argument = text(call.args.get(1));
         let mut terms = terms.into_iter();
         match (call.function.as_str(), terms.next(), argument) {
@@ -139,21 +141,5 @@ impl<'a> FootprintReader<'a, '_> {
             let pattern = around(&text.chars().map(either).collect::<String>());
             self.view(place).patterns.insert(pattern);
         }
-    }
-}
-
-/// Strings for which a function has different results, for guesses.
-fn examples(function: &str) -> &'static [&'static str] {
-    match function {
-        "isIP" | "ip" | "ip.isCanonical" => &["127.0.0.1", "::1", "::0001"],
-        "isCIDR" | "cidr" => &["10.0.0.0/8", "10.0.0.1/8", "2001:db8::/32"],
-        "isURL" | "url" => &["http://a.b/c?d=e", "ftp://a:1", "/a"],
-        "isQuantity" | "quantity" => &["0", "1", "-1", "500m", "1Gi"],
-        "isSemver" | "semver" => &["1.2.3", "v1.2.3", "1.2.3-a"],
-        "duration" => &["0s", "1s", "-1s", "1h"],
-        "timestamp" => &["2001-02-03T04:05:06Z"],
-        "int" | "uint" | "double" => &["0", "1", "-1", "1.5"],
-        "bool" => &["true", "false"],
-        _ => &[],
     }
 }

@@ -8,6 +8,7 @@ mod variables;
 
 use serde_json::Value;
 
+use super::examples;
 use super::view::{Footprint, RuleView, ViewStep};
 use crate::keywords as kw;
 use gantry_k8s_cel::ast::{BinaryOperator, Expr, Literal, Macro, MacroKind, SelectionStep};
@@ -42,6 +43,16 @@ fn is_scalar(term: &Term<'_>) -> bool {
             matches!(kind(place.schema), "string" | "integer" | "number" | "boolean" | "int-or-string")
         }
         _ => true,
+    }
+}
+
+/// A value that is always the same, as a literal. None for lists, objects and null.
+fn constant(value: &Value) -> Option<Literal> {
+    match value {
+        Value::String(text) => Some(Literal::String(text.clone())),
+        Value::Bool(value) => Some(Literal::Bool(*value)),
+        Value::Number(number) => number.as_i64().map(Literal::Int).or_else(|| number.as_f64().map(Literal::Double)),
+        _ => None,
     }
 }
 
@@ -88,9 +99,18 @@ pub fn footprint(rule: &str, live: &Value, desired: &Value, keeps: bool, is_root
     let is_paired = is_paired(&expr);
     footprint.is_paired = is_paired;
     footprint.is_hereditary = is_paired || is_of_each(&expr);
-    let root = FootprintPlace { path: Vec::new(), schema: live, desired: Some(desired), keeps };
+    let root = FootprintPlace { path: Vec::new(), schema: live, desired: Some(desired), keeps, filled: None };
     let mut reader = FootprintReader { root, is_root, is_paired, footprint: &mut footprint, scope: Vec::new() };
     reader.record_condition(&normal(expr));
+    if !footprint.functions.is_empty() {
+        let functions: Vec<&str> = footprint.functions.iter().map(String::as_str).collect();
+        let words = examples::words(&[rule]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let numbers: Vec<i64> =
+            rule.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+        let built = examples::built(&functions, &words, &numbers);
+        footprint.texts.extend(built);
+    }
     if is_paired {
         // If a list fails it, two of its items fail it.
         footprint.view.kept = 2;
@@ -134,7 +154,10 @@ impl<'a> FootprintReader<'a, '_> {
                 Some(place) if is_absent(&place) => Term::Absent,
                 Some(place) => {
                     self.view(&place);
-                    Term::Place(place)
+                    match place.filled {
+                        Some(value) => constant(value).map_or(Term::Decided, Term::Constant),
+                        None => Term::Place(place),
+                    }
                 }
                 None => {
                     self.add_unsupported("a selection that is not supported");
@@ -396,6 +419,14 @@ impl<'a> FootprintReader<'a, '_> {
         let value = self.term(value);
         match (value, self.place(list)) {
             (_, Some(place)) if is_absent(&place) => {}
+            (value, Some(FootprintPlace { filled: Some(Value::Array(items)), .. })) => match value {
+                Term::Place(place) => {
+                    let constants: Vec<Literal> = items.iter().filter_map(constant).collect();
+                    constants.iter().for_each(|constant| self.record_constant(&place, constant, false));
+                }
+                Term::Constant(_) | Term::Decided | Term::Absent => {}
+                _ => self.add_unsupported(LOOKED_FOR),
+            },
             (Term::Absent, Some(_)) => {}
             (Term::Constant(constant), Some(place)) if kind(place.schema) == "array" => {
                 self.view(&place).kept += 1;
@@ -423,6 +454,26 @@ impl<'a> FootprintReader<'a, '_> {
         Term::Decided
     }
 
+    /// Records a macro over a list that desired fills in: its condition on each of the items.
+    fn run_over_filled(&mut self, of: &Macro, target: &FootprintPlace<'a>, filled: &'a Value) -> Term<'a> {
+        let (Value::Array(items), [variable]) = (filled, &of.variables[..]) else {
+            self.add_unsupported("a macro over something other than a list or map of the object");
+            return Term::Unknown;
+        };
+        self.view(target);
+        for item in items {
+            let element = FootprintPlace { filled: Some(item), desired: None, ..target.clone() };
+            self.scope.push((variable.clone(), element));
+            of.filter.iter().for_each(|filter| self.record_condition(filter));
+            self.record_condition(&of.body);
+            self.scope.pop();
+        }
+        match of.kind {
+            MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Term::Decided,
+            _ => Term::Unknown,
+        }
+    }
+
     /// Records a macro over a list or map. `is_counted`: only the number of items that pass it matters.
     fn run_over(&mut self, of: &Macro, is_counted: bool) -> Term<'a> {
         let target = self.place(&of.target);
@@ -445,6 +496,9 @@ impl<'a> FootprintReader<'a, '_> {
         if is_absent(&target) {
             return Term::Absent;
         }
+        if let Some(filled) = target.filled {
+            return self.run_over_filled(of, &target, filled);
+        }
         self.view(&target).kept += kept;
         let element = match kind(target.schema) {
             "array" => item(target.clone()),
@@ -453,6 +507,7 @@ impl<'a> FootprintReader<'a, '_> {
                 schema: &kw::TEXT,
                 desired: None,
                 keeps: false,
+                filled: None,
             }),
         };
         let Some(element) = element else {

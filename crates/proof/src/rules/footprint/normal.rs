@@ -5,11 +5,13 @@
 //! and macros over list literals are unrolled. The result has the same footprint as the rule; it is analysed, never
 //! evaluated.
 
-use super::variables::replaced;
+use super::variables::{binds_any_of, replaced};
 use gantry_k8s_cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
 
 /// The maximum number of conditionals and items that are expanded; the rest stay unchanged.
 const SPREAD: usize = 64;
+/// The maximum number of comparisons that a membership in a list of tuples becomes.
+const MAX_TUPLE_COMPARISONS: usize = 2_000;
 
 /// The rule in normal form.
 pub(super) fn normal(expr: Expr) -> Expr {
@@ -44,6 +46,9 @@ impl Normal {
                 otherwise: Box::new(self.normalize(*otherwise)),
             },
             Expr::Binary { first, rest } => {
+                if let Some(equations) = equations_of_tuples(&first, &rest) {
+                    return self.normalize(equations);
+                }
                 let (operators, mut operands): (Vec<_>, Vec<Expr>) = rest.into_iter().unzip();
                 operands.insert(0, *first);
                 self.expand_operands(operands, &|operands| {
@@ -65,6 +70,16 @@ impl Normal {
                 }
                 [Expr::Macro(of)] if call.function == "size" && self.is_of_constants(of) => {
                     self.normalize_exists_one(of)
+                }
+                [Expr::Macro(of)] if of.kind == MacroKind::List && self.is_unrollable(of) => {
+                    let items = self.unrolled(of).into_iter().map(|item| (item, false)).collect();
+                    self.normalize(Expr::Call(FunctionCall { args: vec![Expr::List(items)], ..call.clone() }))
+                }
+                [Expr::List(items)] if call.function == "sum" && items.iter().all(|(_, optional)| !optional) => {
+                    let mut items = items.iter().map(|(item, _)| item.clone());
+                    let zero = || Expr::Literal(Literal::Int(0));
+                    let first = Box::new(items.next().unwrap_or_else(zero));
+                    self.normalize(Expr::Binary { first, rest: items.map(|item| (BinaryOperator::Add, item)).collect() })
                 }
                 [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
                     Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
@@ -113,24 +128,33 @@ impl Normal {
         }
     }
 
+    /// Whether the macro runs over a list literal whose items mean the same in its body, so that it can be written as
+    /// one expression for each item.
+    fn is_unrollable(&self, of: &Macro) -> bool {
+        let Expr::List(items) = &of.target else { return false };
+        let is_movable = |(item, optional): &(Expr, bool)| !optional && !binds_any_of(&of.body, item);
+        of.variables.len() == 1 && of.filter.is_none() && items.len() <= self.left && items.iter().all(is_movable)
+    }
+
+    /// The body of a macro that [`Self::is_unrollable`], for each item.
+    fn unrolled(&mut self, of: &Macro) -> Vec<Expr> {
+        let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else { return Vec::new() };
+        self.left -= items.len();
+        items.iter().map(|(item, _)| replaced(&of.body, variable, item)).collect()
+    }
+
     /// Whether the macro counts the items of a list literal that satisfy a condition.
     fn is_of_constants(&self, of: &Macro) -> bool {
-        matches!(&of.target, Expr::List(items) if items.iter().all(|(item, optional)| !optional && is_movable(item)) && items.len() <= self.left)
-            && matches!(of.kind, MacroKind::ExistsOne | MacroKind::Filter)
-            && of.variables.len() == 1
-            && of.filter.is_none()
+        matches!(of.kind, MacroKind::ExistsOne | MacroKind::Filter) && self.is_unrollable(of)
     }
 
     /// An expression with the same footprint as a macro that [`Self::is_of_constants`]: the conditions on all items
     /// decide it together.
     fn normalize_exists_one(&mut self, of: &Macro) -> Expr {
-        let (Expr::List(items), [variable]) = (&of.target, &of.variables[..]) else {
-            return Expr::Macro(Box::new(of.clone()));
-        };
-        self.left -= items.len();
-        let each =
-            items.iter().map(|(item, _)| Expr::Not(Box::new(self.normalize(replaced(&of.body, variable, item)))));
-        let each: Vec<_> = each.map(|condition| (BinaryOperator::Equal, condition)).collect();
+        let each = self.unrolled(of).into_iter();
+        let each: Vec<_> = each
+            .map(|condition| (BinaryOperator::Equal, Expr::Not(Box::new(self.normalize(condition)))))
+            .collect();
         Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
     }
 
@@ -142,18 +166,15 @@ impl Normal {
         if matches!(target, Expr::Conditional { .. }) {
             return self.expand_conditional(target, &|target| Expr::Macro(Box::new(Macro { target, ..of.clone() })));
         }
-        if let (Expr::List(items), MacroKind::All | MacroKind::Exists, [variable], None) =
-            (&target, of.kind, &of.variables[..], &of.filter)
-            && items.iter().all(|(item, optional)| !optional && is_movable(item))
-            && items.len() <= self.left
-        {
-            self.left -= items.len();
-            let each = items.iter().map(|(item, _)| self.normalize(replaced(&of.body, variable, item))).collect();
+        let of = Macro { target, ..of };
+        if matches!(of.kind, MacroKind::All | MacroKind::Exists) && self.is_unrollable(&of) {
+            let each = self.unrolled(&of);
+            let each = self.all(each);
             return if of.kind == MacroKind::All { Expr::And(each) } else { Expr::Or(each) };
         }
         let filter = of.filter.as_ref().map(|filter| self.normalize(filter.clone()));
         let body = self.normalize(of.body.clone());
-        Expr::Macro(Box::new(Macro { target, filter, body, ..of }))
+        Expr::Macro(Box::new(Macro { filter, body, ..of }))
     }
 }
 
@@ -185,17 +206,33 @@ fn without_optional_steps(expr: &Expr) -> Expr {
     Expr::Path { root: root.clone(), steps: steps.iter().map(taken).collect() }
 }
 
-/// Whether the expression means the same everywhere: no macro can bind its variables.
-fn is_movable(expr: &Expr) -> bool {
-    let is_fixed = |step: &SelectionStep| match step {
-        SelectionStep::Field { .. } => true,
-        SelectionStep::Index { index, .. } => matches!(index, Expr::Literal(_)),
+/// `[a, b] in [['x', 'y'], …]` as a disjunction of `a == 'x' && b == 'y'`, and a comparison of two list literals
+/// likewise. None for any other comparison.
+fn equations_of_tuples(first: &Expr, rest: &[(BinaryOperator, Expr)]) -> Option<Expr> {
+    let elements = |expr: &'_ Expr| -> Option<Vec<Expr>> {
+        let Expr::List(items) = expr else { return None };
+        items.iter().all(|(_, optional)| !optional).then(|| items.iter().map(|(item, _)| item.clone()).collect())
     };
-    match expr {
-        Expr::Literal(_) => true,
-        Expr::Variable(name) => name == "self" || name == "oldSelf",
-        Expr::Path { root, steps } => is_movable(root) && steps.iter().all(is_fixed),
-        Expr::List(items) => items.iter().all(|(item, optional)| !optional && is_movable(item)),
-        _ => false,
+    let [(operator, second)] = rest else { return None };
+    let (own, others) = (elements(first)?, elements(second)?);
+    let equal = |others: Vec<Expr>| match others.len() == own.len() {
+        true => {
+            let each = own.iter().cloned().zip(others);
+            let equation = |(own, other)| Expr::Binary { first: Box::new(own), rest: vec![(BinaryOperator::Equal, other)] };
+            Expr::And(each.map(equation).collect())
+        }
+        false => Expr::Literal(Literal::Bool(false)),
+    };
+    if own.len().saturating_mul(others.len()) > MAX_TUPLE_COMPARISONS {
+        return None;
+    }
+    match operator {
+        BinaryOperator::In => {
+            let tuples: Option<Vec<Vec<Expr>>> = others.iter().map(elements).collect();
+            Some(Expr::Or(tuples?.into_iter().map(equal).collect()))
+        }
+        BinaryOperator::Equal => Some(equal(others)),
+        BinaryOperator::NotEqual => Some(Expr::Not(Box::new(equal(others)))),
+        _ => None,
     }
 }

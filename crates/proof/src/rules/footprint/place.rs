@@ -20,6 +20,9 @@ pub(super) struct FootprintPlace<'a> {
     pub desired: Option<&'a Value>,
     /// Whether fields that live does not describe are kept here.
     pub keeps: bool,
+    /// The value here in every object, because no object of live has the field, and desired fills it in. The path is
+    /// that of the object that gets it.
+    pub filled: Option<&'a Value>,
 }
 
 impl<'a> FootprintReader<'a, '_> {
@@ -46,6 +49,10 @@ impl<'a> FootprintReader<'a, '_> {
         for step in steps {
             if is_absent(&place) {
                 return Some(place);
+            }
+            if let Some(filled) = place.filled {
+                place = follow_filled(place, filled, step)?;
+                continue;
             }
             place = match step {
                 SelectionStep::Field { name, optional: false } => self.field(place, &unescape(name)?)?,
@@ -75,7 +82,9 @@ impl<'a> FootprintReader<'a, '_> {
 
     fn field(&mut self, place: FootprintPlace<'a>, name: &str) -> Option<FootprintPlace<'a>> {
         let is_resource = place.path.is_empty() && self.is_root || kw::embedded(place.schema);
-        if place.path.is_empty() && self.is_root && name == "metadata" {
+        let is_metadata = place.path.is_empty() && self.is_root && name == "metadata";
+        let is_named = || kw::property(place.schema, "metadata").is_some_and(|own| kw::property(own, "name").is_some());
+        if is_metadata && !is_named() {
             // Rules are run on objects of one name only.
             self.add_unsupported("the name of the object");
             return Some(FootprintPlace {
@@ -83,13 +92,14 @@ impl<'a> FootprintReader<'a, '_> {
                 schema: metadata(),
                 desired: None,
                 keeps: false,
+                filled: None,
             });
         }
         let desired = place.desired.and_then(|desired| kw::property(desired, name));
         if let Some(schema) = kw::property(place.schema, name) {
             let mut path = place.path;
             path.push(ViewStep::Field(name.to_owned()));
-            return Some(FootprintPlace { path, schema, desired, keeps: false });
+            return Some(FootprintPlace { path, schema, desired, keeps: false, filled: None });
         }
         // Live drops a field that it does not describe, so no object has it, unless desired defaults it.
         let is_dropped = kw::additional(place.schema).is_none()
@@ -97,8 +107,11 @@ impl<'a> FootprintReader<'a, '_> {
             && !place.keeps
             && !is_resource
             && kind(place.schema) == "object";
-        if is_dropped && desired.is_some_and(|desired| kw::default_of(desired).is_none()) {
-            return Some(absent_place(place));
+        if let (true, Some(desired)) = (is_dropped, desired) {
+            return Some(match kw::default_of(desired) {
+                None => absent_place(place),
+                Some(value) => FootprintPlace { desired: Some(desired), filled: Some(value), ..place },
+            });
         }
         self.entry(place, name)
     }
@@ -114,6 +127,31 @@ impl<'a> FootprintReader<'a, '_> {
         map.keys.get_or_insert_default().words.insert(key.to_owned());
         // What the rule checks on this value is recorded for the values of all keys, which does no harm.
         Some(value)
+    }
+}
+
+/// The place that a step leads to from one that desired fills in with `filled`. None if that is not certain.
+fn follow_filled<'a>(
+    place: FootprintPlace<'a>,
+    filled: &'a Value,
+    step: &SelectionStep,
+) -> Option<FootprintPlace<'a>> {
+    match step {
+        SelectionStep::Field { name, optional: false } => {
+            let name = unescape(name)?;
+            let desired = place.desired.and_then(|desired| kw::property(desired, &name));
+            // Defaults inside of a default are filled in, too.
+            match filled.get(&name).or_else(|| desired.and_then(kw::default_of)) {
+                Some(value) => Some(FootprintPlace { desired, filled: Some(value), ..place }),
+                None => Some(absent_place(place)),
+            }
+        }
+        SelectionStep::Index { index: Expr::Literal(Literal::Int(index)), optional: false } => {
+            let item = filled.get(usize::try_from(*index).ok()?)?;
+            let desired = place.desired.and_then(|desired| kw::get(desired, "items"));
+            Some(FootprintPlace { desired, filled: Some(item), ..place })
+        }
+        _ => None,
     }
 }
 
@@ -170,7 +208,7 @@ pub(super) fn constraining_keywords(schema: &Value) -> BTreeMap<&str, &Value> {
 static ABSENT: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Null);
 
 fn absent_place(place: FootprintPlace<'_>) -> FootprintPlace<'_> {
-    FootprintPlace { schema: &ABSENT, desired: None, ..place }
+    FootprintPlace { schema: &ABSENT, desired: None, filled: None, ..place }
 }
 
 pub(super) fn is_absent(place: &FootprintPlace<'_>) -> bool {
@@ -183,7 +221,7 @@ pub(super) fn item(place: FootprintPlace<'_>) -> Option<FootprintPlace<'_>> {
     let keeps = place.keeps || kw::preserves(place.schema);
     let mut path = place.path;
     path.push(ViewStep::Item);
-    Some(FootprintPlace { path, schema, desired, keeps })
+    Some(FootprintPlace { path, schema, desired, keeps, filled: None })
 }
 
 pub(super) fn value(place: FootprintPlace<'_>) -> Option<FootprintPlace<'_>> {
@@ -191,5 +229,5 @@ pub(super) fn value(place: FootprintPlace<'_>) -> Option<FootprintPlace<'_>> {
     let desired = place.desired.and_then(|desired| desired.get("additionalProperties"));
     let mut path = place.path;
     path.push(ViewStep::Value);
-    Some(FootprintPlace { path, schema, desired, keeps: false })
+    Some(FootprintPlace { path, schema, desired, keeps: false, filled: None })
 }

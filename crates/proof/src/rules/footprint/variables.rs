@@ -57,6 +57,15 @@ pub(super) fn mentions(expr: &Expr, name: &str) -> bool {
     }
 }
 
+/// Whether a macro in `expr` binds a variable that `value` mentions, so that `value` would mean something else there.
+pub(super) fn binds_any_of(expr: &Expr, value: &Expr) -> bool {
+    let is_bound = match expr {
+        Expr::Macro(of) => of.variables.iter().any(|variable| mentions(value, variable)),
+        _ => false,
+    };
+    is_bound || parts(expr).into_iter().any(|part| binds_any_of(part, value))
+}
+
 /// `expr` with `value` in place of the variable.
 pub(super) fn replaced(expr: &Expr, variable: &str, value: &Expr) -> Expr {
     let again = |expr: &Expr| replaced(expr, variable, value);
