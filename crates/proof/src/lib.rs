@@ -39,7 +39,6 @@ use gantry_schema::Schema;
 use gantry_schema::ratchet::RatchetingRefusals;
 use nodes::NodeStates;
 pub use product::ChangeOrigin;
-use rules::repair::Repairs;
 use solve::Solver;
 use witness::{ComparedVersion, CompiledSides};
 
@@ -255,16 +254,16 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
         (Err(error), _) => return undecided(format!("the live schema: {error}")),
         (_, Err(error)) => return undecided(format!("the desired schema: {error}")),
     };
-    let forward = CompiledSides {
-        source: ComparedVersion::new(live, live_schema.clone()),
-        target: ComparedVersion::new(desired, desired_schema.clone()),
-        repairs: Repairs::new(&patterns),
-    };
-    let backward = CompiledSides {
-        source: ComparedVersion::new(desired, desired_schema),
-        target: ComparedVersion::new(live, live_schema),
-        repairs: Repairs::new(&patterns),
-    };
+    let forward = CompiledSides::new(
+        ComparedVersion::new(live, live_schema.clone()),
+        ComparedVersion::new(desired, desired_schema.clone()),
+        &patterns,
+    );
+    let backward = CompiledSides::new(
+        ComparedVersion::new(desired, desired_schema),
+        ComparedVersion::new(live, live_schema),
+        &patterns,
+    );
     let created = status::without_default(live, desired);
     let (live, desired) = match &created {
         Some([old, new]) => (&VersionSchema { schema: old, ..*live }, &VersionSchema { schema: new, ..*desired }),

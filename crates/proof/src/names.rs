@@ -60,8 +60,7 @@ fn impose(schema: &mut Map<String, Value>, name: &str, imposed: Value) {
 }
 
 fn asks_of_names(schema: &Value) -> bool {
-    let of_metadata =
-        |name: &str| kw::property(schema, "metadata").is_some_and(|metadata| constrains(metadata, name));
+    let of_metadata = |name: &str| kw::property(schema, "metadata").is_some_and(|metadata| constrains(metadata, name));
     let rules = kw::list(schema, "x-kubernetes-validations");
     let reads = |rule: &Value| rule.get("rule").and_then(Value::as_str).is_some_and(|rule| rule.contains("metadata"));
     of_metadata("name") || of_metadata("generateName") || rules.iter().any(reads)

@@ -70,7 +70,9 @@ mod tests {
 
     #[test]
     fn samples_match_the_pattern_they_are_of() {
-        for pattern in [r"^[a-z]{3,9}(:[0-9]+)?$", r"^\p{L}{1,10}$", "^(a|b|cd)+$", "", "x{0}", r"^([^/]{1,1000}/)?[a-z]$"] {
+        for pattern in
+            [r"^[a-z]{3,9}(:[0-9]+)?$", r"^\p{L}{1,10}$", "^(a|b|cd)+$", "", "x{0}", r"^([^/]{1,1000}/)?[a-z]$"]
+        {
             let compiled = re2::compile(pattern).expect("a pattern");
             let samples = samples_of(pattern);
             assert!(!samples.is_empty(), "{pattern}");

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, EMPTY, TEXT};
+use crate::solve::SearchResult;
 use crate::text::shown_value;
 
 /// The number of schemas in which a field is looked up in one step.
@@ -58,6 +59,7 @@ impl<'s> ProductWalk<'_, 's> {
         let given = |name: &str| -> &'static Value { if name == "metadata" { &METADATA } else { &TEXT } };
         // The server validates metadata itself; a schema can constrain only its name.
         let is_metadata = |name: &str| name == "metadata" && is_resource(structure) && is_resource(target);
+        let mut defaults = Vec::new();
         for (name, own) in kw::properties(structure).into_iter().flatten() {
             let other = kw::property(target, name);
             // Only metadata keeps unknown fields regardless of its schema, and both sides do so in the same way.
@@ -78,7 +80,7 @@ impl<'s> ProductWalk<'_, 's> {
                 _ if target_keeps => self.node(&field, &ANY, &at),
                 _ => self.record_removed(&field, &at),
             }
-            self.default(source, Some(own), other, name, target, place);
+            defaults.extend(changed_default(name, Some(own), other));
         }
         for (name, other) in kw::properties(target).into_iter().flatten() {
             if kw::property(structure, name).is_some() {
@@ -97,8 +99,9 @@ impl<'s> ProductWalk<'_, 's> {
                 let field = self.field_constraints(&beside, own, name);
                 self.node(&field, other, &at);
             }
-            self.default(source, None, Some(other), name, target, place);
+            defaults.extend(changed_default(name, None, Some(other)));
         }
+        self.compare_defaults(source, &defaults, target, place);
         let key = fresh_key(structure, target);
         // Values that the source does not describe have no node of their own.
         let is_described = structure.get("additionalProperties").is_some_and(Value::is_object);
@@ -170,45 +173,60 @@ impl<'s> ProductWalk<'_, 's> {
         }
     }
 
-    /// Compares the defaults of the field `name`.
-    fn default(
+    /// Adds an obligation for each field whose default changes.
+    fn compare_defaults(
         &mut self,
         source: &ValueConstraints<'s>,
-        own: Option<&'s Value>,
-        other: Option<&'s Value>,
-        name: &str,
+        changes: &[ChangedDefault<'s>],
         target: &'s Value,
         place: &WalkPosition<'s>,
     ) {
-        let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
-        let reason = match (before, after) {
-            (None, None) => return,
-            (Some(before), Some(after)) if kw::same_value(before, after) => return,
-            (None, Some(after)) => format!("default: {} added", shown_value(after)),
-            (Some(before), None) => format!("default: {} removed", shown_value(before)),
-            (Some(before), Some(after)) => format!("default: {} → {}", shown_value(before), shown_value(after)),
-        };
+        // If there are many, one object that lacks all of the fields shows all changes.
+        let together = (changes.len() > MAX_SINGLE_DEFAULTS).then(|| self.objects_without(source, changes, target));
+        let together = together.filter(|answer| !answer.values.is_empty());
+        for change in changes {
+            let answer = match &together {
+                Some(answer) => answer.clone(),
+                None => self.objects_without(source, std::slice::from_ref(change), target),
+            };
+            if answer.is_nothing() {
+                continue;
+            }
+            let is_below_its_path = is_open(source);
+            let path = if is_below_its_path { place.path.clone() } else { format!("{}.{}", place.path, change.name) };
+            let at = WalkPosition { path, is_below_its_path, ..place.clone() };
+            let known = self.walked.obligations.len();
+            let values = to_counterexamples(answer.values);
+            self.obligation(&at, change.reason.clone(), ExpectedEffect::Defaulted, values, answer.open);
+            self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
+        }
+    }
+
+    /// Objects that the source accepts without these fields; first those that the target accepts as well.
+    fn objects_without(
+        &self,
+        source: &ValueConstraints<'s>,
+        changes: &[ChangedDefault<'s>],
+        target: &Value,
+    ) -> SearchResult {
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
-        if before.is_none() {
-            constraints.fails.push(SharedSchema::owned(json!({"type": "object", "required": [name]})));
+        // A field that the source fills in is never missing to the solver.
+        let unfilled = changes.iter().filter(|change| !change.is_filled_before);
+        let required: Vec<Value> = unfilled.map(|change| json!({"required": [change.name]})).collect();
+        if !required.is_empty() {
+            constraints.fails.push(SharedSchema::owned(json!({"type": "object", "anyOf": required})));
         }
         let mut answer = self.solver.solve(&constraints, None, 1);
         if answer.is_nothing() {
-            return;
+            return answer;
         }
-        // An object that the target refuses for another reason shows nothing about the default: prefer a value that the
-        // target accepts.
+        // An object that the target refuses for another reason shows the default only when it is read.
         constraints.holds.push(SharedSchema::owned(kw::without_structure(target)));
         answer.values.splice(0..0, self.solver.solve(&constraints, None, 1).values);
-        for value in &mut answer.values {
-            value.as_object_mut().map(|map| map.shift_remove(name));
+        for map in answer.values.iter_mut().filter_map(Value::as_object_mut) {
+            changes.iter().for_each(|change| drop(map.shift_remove(change.name)));
         }
-        let is_below_its_path = is_open(source);
-        let path = if is_below_its_path { place.path.clone() } else { format!("{}.{name}", place.path) };
-        let at = WalkPosition { path, is_below_its_path, ..place.clone() };
-        let known = self.walked.obligations.len();
-        self.obligation(&at, reason, ExpectedEffect::Defaulted, to_counterexamples(answer.values), answer.open);
-        self.attribute(known, &at, ChangeOrigin::Keywords(vec!["default".to_owned()]));
+        answer
     }
 
     pub(super) fn item_constraints(
@@ -256,6 +274,28 @@ impl<'s> ProductWalk<'_, 's> {
         }
         self.node(&item, other, &at);
     }
+}
+
+/// A field whose default changes.
+struct ChangedDefault<'s> {
+    name: &'s str,
+    is_filled_before: bool,
+    reason: String,
+}
+
+/// Up to this many changed defaults of an object have an example each.
+const MAX_SINGLE_DEFAULTS: usize = 16;
+
+fn changed_default<'s>(name: &'s str, own: Option<&Value>, other: Option<&Value>) -> Option<ChangedDefault<'s>> {
+    let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
+    let reason = match (before, after) {
+        (None, None) => return None,
+        (Some(before), Some(after)) if kw::same_value(before, after) => return None,
+        (None, Some(after)) => format!("default: {} added", shown_value(after)),
+        (Some(before), None) => format!("default: {} removed", shown_value(before)),
+        (Some(before), Some(after)) => format!("default: {} → {}", shown_value(before), shown_value(after)),
+    };
+    Some(ChangedDefault { name, is_filled_before: before.is_some(), reason })
 }
 
 /// Whether the source accepts anything here.

@@ -8,6 +8,7 @@ use super::{
     ChangeOrigin, ComparedNode, ExpectedEffect, PRESERVE, ProductWalk, WalkPosition, changed_keywords,
     to_counterexamples,
 };
+use crate::cel::{self, Implied, RuleSet};
 use crate::constraints::{SharedSchema, ValueConstraints};
 use crate::keywords as kw;
 use crate::text::shown_value;
@@ -36,7 +37,7 @@ impl<'s> ProductWalk<'_, 's> {
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
         constraints.fails.push(SharedSchema::owned(json!({"type": "array", "maxItems": 1})));
         let mut answer = self.solver.solve(&constraints, None, 1);
-        if answer.is_nothing() {
+        if answer.is_nothing() || self.is_free_of_duplicates(node, after, &new_keys) {
             return;
         }
         if before == "map"
@@ -52,6 +53,33 @@ impl<'s> ProductWalk<'_, 's> {
         let known = self.walked.obligations.len();
         self.obligation(place, reason, ExpectedEffect::Refused, to_counterexamples(answer.values), open);
         self.attribute(known, place, changed_keywords(differing, &[KEYWORD, "x-kubernetes-list-map-keys"]));
+    }
+
+    /// Whether the source's rules of the list already refuse items that are equal, or whose keys are equal.
+    fn is_free_of_duplicates(&self, node: ComparedNode<'_, 's>, list_type: &str, keys: &BTreeSet<&str>) -> bool {
+        let ComparedNode { structure, target, place, .. } = node;
+        let rules = kw::list(structure, "x-kubernetes-validations");
+        let other = kw::get(target, "items");
+        let Some(item) = kw::get(structure, "items").filter(|_| !rules.is_empty()) else { return false };
+        let equal = match list_type {
+            "set" if kw::has_type(item) && !kw::flag(item, "nullable") => Some("a == b".to_owned()),
+            "map" => {
+                let key = |key: &&str| {
+                    let own = kw::property(item, key)?;
+                    let is_same = cel::same_default(Some(own), other.and_then(|other| kw::property(other, key)));
+                    let is_set = is_same && (kw::is_to_be_written(item, key) || kw::default_of(own).is_some());
+                    let name = gantry_k8s_cel::escape(key).filter(|_| is_set && !kw::flag(own, "nullable"))?;
+                    Some(format!("a.{name} == b.{name}"))
+                };
+                keys.iter().map(key).collect::<Option<Vec<String>>>().map(|equal| equal.join(" && "))
+            }
+            _ => None,
+        };
+        let Some(equal) = equal.filter(|equal| !equal.is_empty()) else { return false };
+        let asked = [json!({"rule": format!("self.all(a, self.exists_one(b, {equal}))")})];
+        let live = RuleSet { schema: structure, rules, is_root: false, keeps: place.source_keeps };
+        let desired = RuleSet { rules: &asked, ..live };
+        self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
     }
 
     /// Adds obligations for items that differ under live but are duplicates when desired's defaults are filled in: one
@@ -175,7 +203,8 @@ impl<'s> ProductWalk<'_, 's> {
             let mut second = item.clone();
             second.holds.push(SharedSchema::owned(json!({"required": required, "properties": same})));
             // A key that is not written has its default.
-            let default = || kw::get(structure, "items").and_then(|item| kw::property(item, key)).and_then(kw::default_of);
+            let default =
+                || kw::get(structure, "items").and_then(|item| kw::property(item, key)).and_then(kw::default_of);
             let taken = first.get(*key).or_else(default)?;
             second.fails.push(SharedSchema::owned(json!({"required": [key], "properties": {*key: {"enum": [taken]}}})));
             let second = self.solver.solve(&second, None, 1).values.into_iter().next()?;

@@ -309,13 +309,7 @@ impl<'s> ProductWalk<'_, 's> {
             _ => Vec::new(),
         };
         values.extend(answer.values);
-        self.obligation(
-            place,
-            reason(),
-            ExpectedEffect::Refused,
-            to_counterexamples(values),
-            answer.open.or(unnamed),
-        );
+        self.obligation(place, reason(), ExpectedEffect::Refused, to_counterexamples(values), answer.open.or(unnamed));
         if let Some(obligation) = self.walked.obligations.last_mut() {
             obligation.refused = Some((*refused).clone());
         }

@@ -104,9 +104,8 @@ pub fn built(functions: &[&str], words: &[&str], numbers: &[i64]) -> Vec<String>
         let schemes: Vec<&str> = ["https", "http"].into_iter().chain(words.iter().filter(is_scheme).copied()).collect();
         let is_path = |word: &&&str| word.starts_with('/') && !word.starts_with("//");
         let paths: Vec<&str> = ["", "/a"].into_iter().chain(words.iter().filter(is_path).copied()).collect();
-        let is_host = |word: &&&str| {
-            !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || b".-:".contains(&c))
-        };
+        let is_host =
+            |word: &&&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || b".-:".contains(&c));
         let hosts: Vec<String> = ["a.bc".to_owned()]
             .into_iter()
             .chain(words.iter().filter(is_host).map(|word| match word.starts_with('.') {
@@ -179,9 +178,9 @@ mod tests {
             ("!format.dns1123Label().validate(self).hasValue()", "aa"),
             ("!format.dns1123Subdomain().validate(self).hasValue()", "a.b"),
         ] {
-            let is_of_one = patterns(&[rule]).iter().any(|pattern| {
-                gantry_k8s_cel::re2::compile(pattern).expect("a pattern").is_match(text)
-            });
+            let is_of_one = patterns(&[rule])
+                .iter()
+                .any(|pattern| gantry_k8s_cel::re2::compile(pattern).expect("a pattern").is_match(text));
             assert!(is_of_one, "{rule}: {text}");
             let rules = compile_rules(&schema, &[json!({"rule": rule})], false);
             let result = rules[0].evaluate(&json!(text), None, &mut CelBudget::default());

@@ -91,7 +91,10 @@ fn sums_over_conditions_are_decided() {
     assert_eq!(decided(&fields, &[one_in_list], one), "holds");
     assert_eq!(decided(&fields, &[one_in_list], "[has(self.a), has(self.b)].exists_one(x, x)"), "fails");
     assert_eq!(decided(&fields, &[at_most], "[has(self.a) ? 1 : 0, has(self.b) ? 1 : 0].sum() < 2"), "holds");
-    assert_eq!(decided(&fields, &[one], "[has(self.a), has(self.b), has(self.c)].map(x, x ? 1 : 0).sum() == 1"), "holds");
+    assert_eq!(
+        decided(&fields, &[one], "[has(self.a), has(self.b), has(self.c)].map(x, x ? 1 : 0).sum() == 1"),
+        "holds"
+    );
     assert_eq!(decided(&fields, &[one], "size([self.?a, self.?b].map(x, x)) == 2"), "holds");
 }
 

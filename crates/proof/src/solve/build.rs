@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::numbered::NumberedItems;
 use super::{MAX_WEIGHT, PinnedPart, SearchResult, Solver};
 use crate::constraints::{Disjunct, SharedSchema, ValueConstraints};
 use crate::keywords::{self as kw, ANY, TEXT};
@@ -17,7 +18,7 @@ const ITEMS: i64 = 100_001;
 /// The reason for a value that is not built.
 const TOO_LARGE: &str = "a value too large to build";
 /// The number of bytes that are copied in one step.
-const WEIGHED: u64 = 512;
+const WEIGHED: u64 = 256;
 
 impl<'s> Solver<'s> {
     pub(super) fn array(
@@ -123,7 +124,7 @@ impl<'s> Solver<'s> {
                     if bad.is_none() && list_type != "atomic" {
                         let field = ValueConstraints { holds: each.clone(), ..ValueConstraints::default() };
                         let like = self.defaulted(&field, &item);
-                        numbered = Some(NumberedItems { like, keys: keys.clone(), next: 1, way: None });
+                        numbered = Some(NumberedItems::new(like, keys.clone()));
                     }
                     weight += kw::weight(&item);
                     if weight > MAX_WEIGHT {
@@ -363,85 +364,6 @@ impl<'s> Solver<'s> {
         let null = kw::flag(&own, "nullable") || kw::is_unknown(&own);
         let (holds, fails) = disjunct.fields.get(name).cloned().unwrap_or_default();
         Some(ValueConstraints { holds: [own].into_iter().chain(holds).collect(), fails, null, is_resource: false })
-    }
-}
-
-/// Generates items of a set or of a list of type `map` that differ only in a number.
-struct NumberedItems<'k> {
-    like: Value,
-    /// The keys that identify the items of a list of type `map`; empty for a set.
-    keys: Vec<&'k str>,
-    next: u64,
-    /// The key that varies, by its index, and how a string is varied: the first ones that were accepted.
-    way: Option<(usize, NumberPlace)>,
-}
-
-/// Where a string gets a number.
-#[derive(Clone, Copy)]
-enum NumberPlace {
-    After,
-    /// In place of this many of the last characters, in this alphabet.
-    Instead(usize, &'static [u8]),
-}
-
-impl NumberPlace {
-    /// All places, those with room for many numbers first.
-    fn all() -> impl Iterator<Item = Self> {
-        const ALPHABETS: [&[u8]; 3] = [b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"0123456789abcdef"];
-        let instead = |width| ALPHABETS.into_iter().map(move |alphabet| Self::Instead(width, alphabet));
-        std::iter::once(Self::After).chain((1..=4).rev().flat_map(instead))
-    }
-
-    /// The text with the number; different numbers give different texts.
-    fn varied(self, text: &str, mut number: u64) -> Option<String> {
-        let Self::Instead(width, alphabet) = self else { return Some(format!("{text}{number}")) };
-        let mut bytes = text.as_bytes().to_vec();
-        let from = bytes.len().checked_sub(width)?;
-        for byte in bytes[from..].iter_mut().rev() {
-            if !byte.is_ascii_alphanumeric() {
-                return None;
-            }
-            let base = alphabet.len() as u64;
-            *byte = alphabet[usize::try_from(number % base).ok()?];
-            number /= base;
-        }
-        (number == 0).then(|| String::from_utf8(bytes).ok()).flatten()
-    }
-}
-
-impl NumberedItems<'_> {
-    /// The next item, if it is accepted and differs from the items in `before` that were not generated here.
-    fn next(&mut self, before: &[Value], is_taken: impl Fn(&Value) -> bool) -> Option<Value> {
-        let number = self.next;
-        self.next += 1;
-        let keys = 0..self.keys.len().max(1);
-        let every = || keys.clone().flat_map(|key| NumberPlace::all().map(move |place| (key, place)));
-        let ways: Vec<_> = self.way.map_or_else(|| every().collect(), |way| vec![way]);
-        ways.into_iter().find_map(|way| {
-            let item = self.varied(way, number).filter(|item| self.is_new(item, before) && is_taken(item))?;
-            self.way = Some(way);
-            Some(item)
-        })
-    }
-
-    fn varied(&self, (key, place): (usize, NumberPlace), number: u64) -> Option<Value> {
-        let varied = |value: &Value| match value {
-            Value::String(text) => place.varied(text, number).map(Value::String),
-            Value::Number(known) => known.as_i64()?.checked_add(i64::try_from(number).ok()?).map(Value::from),
-            _ => None,
-        };
-        let Some(key) = self.keys.get(key) else { return varied(&self.like) };
-        let mut item = self.like.clone();
-        *item.get_mut(*key)? = varied(self.like.get(*key)?)?;
-        Some(item)
-    }
-
-    fn is_new(&self, item: &Value, before: &[Value]) -> bool {
-        let is_same = |other: &&Value| match self.keys.is_empty() {
-            true => *other == item,
-            false => self.keys.iter().all(|key| other.get(*key) == item.get(*key)),
-        };
-        !before.iter().take(MADE_UP as usize).any(|other| is_same(&other))
     }
 }
 

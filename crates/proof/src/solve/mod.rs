@@ -2,6 +2,7 @@
 
 mod build;
 mod embedded;
+mod numbered;
 mod ruled;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,8 @@ const DEPTH: usize = 64;
 pub const MAX_WEIGHT: u64 = 4 << 20;
 /// The maximum weight of cached values and compiled schemas; past that they are computed again.
 const REMEMBERED: u64 = 32 << 20;
+/// The number of bytes of a value that are copied in one step.
+const COPIED: u64 = 256;
 /// The number of candidate numbers that cost one step.
 const NUMBERS: u64 = 4;
 /// The number of sets that a text is checked against in one step.
@@ -239,7 +242,10 @@ impl<'s> Solver<'s> {
             _ => None,
         };
         if let Some(known) = memo.as_ref().and_then(|key| self.simplest.borrow().get(key).cloned()) {
-            return known;
+            return match self.spend(known.values.iter().map(kw::weight).sum::<u64>() / COPIED) {
+                true => known,
+                false => SearchResult::open("the step limit was reached"),
+            };
         }
         let mut answer = self.by_kind(constraints, pin, want);
         if pin.is_none() {
@@ -379,6 +385,10 @@ impl<'s> Solver<'s> {
             }
             for value in found.values {
                 // The value was built along the structure; everything else is checked again.
+                if !self.spend(kw::weight(&value) / COPIED) {
+                    found.open = Some("the step limit was reached".to_owned());
+                    continue;
+                }
                 let full = self.defaulted(constraints, &value);
                 match self.fits(constraints, &full, usize::from(kind != JsonTypeSet::STRING)) {
                     Some(true) => answer.values.push(value),

@@ -190,3 +190,39 @@ fn the_limit_of_a_crd_depends_on_the_number_of_crds_and_versions() {
     // All versions of a CRD together get no more than its share.
     assert!(steps(1, 1_000) * 1_000 <= steps(1, 3) * 3);
 }
+
+/// Changes of many fields of one object share the object and its validation.
+#[test]
+fn defaults_of_many_fields_take_steps_in_proportion_to_the_fields() {
+    let steps = |count: usize, default: [Option<&str>; 2]| {
+        let [live, desired] = default.map(|default| {
+            let field = default.map_or_else(|| json!({"type": "string"}), |x| json!({"type": "string", "default": x}));
+            let fields: Map<String, Value> = (0..count).map(|n| (format!("f{n}"), field.clone())).collect();
+            whole(&json!({"type": "object", "properties": fields}))
+        });
+        let proof = proof_of(&live, &desired);
+        assert_eq!((proof.verdict, proof.nodes.len()), (Narrowing, count));
+        assert!(proof.nodes.iter().all(|node| node.verdict == Narrowing), "{count}");
+        proof.steps
+    };
+    for default in [[None, Some("x")], [Some("x"), None], [Some("x"), Some("y")]] {
+        let (few, many) = (steps(100, default), steps(800, default));
+        assert!(many < 10 * few, "{few} and {many} steps");
+    }
+}
+
+/// The smallest value of nested lists doubles with each level.
+#[test]
+fn a_value_of_nested_lists_is_built_a_few_times_only() {
+    let nested = |levels: usize, leaf: Value| {
+        (0..levels).fold(leaf, |items, _| json!({"type": "array", "minItems": 2, "items": items}))
+    };
+    let proof = |levels: usize| {
+        let (live, desired) = (nested(levels, json!({"type": "string"})), nested(levels, text(3)));
+        proof_of(&whole(&live), &whole(&desired))
+    };
+    let (small, large) = (proof(8), proof(12));
+    assert_eq!((small.verdict, large.verdict), (Narrowing, Narrowing));
+    assert!(large.steps < 30 * small.steps, "{} and {} steps", small.steps, large.steps);
+    assert_eq!(proof(20).verdict, Undecided);
+}

@@ -240,3 +240,39 @@ fn the_witness_of_a_node_is_refused_by_that_node_and_not_by_one_below_it() {
         assert!(node.witnesses[0].message.contains(message), "{path}: {:?}", node.witnesses);
     }
 }
+
+/// A default is read from a stored object, whatever else makes desired refuse to write it.
+#[test]
+fn a_default_is_read_from_stored_objects_that_desired_refuses() {
+    let spec = |fields: Value, required: &[&str]| json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields, "required": required}}});
+    let text = || json!({"type": "string"});
+    let filled = || json!({"type": "string", "default": "x"});
+    for (live, desired) in [
+        // `z` becomes required, gets another type, or a value that it must have.
+        (
+            spec(json!({"p": text(), "z": text()}), &["z"]),
+            spec(json!({"p": filled(), "z": {"type": "integer"}}), &["z"]),
+        ),
+        (
+            spec(json!({"p": {"type": "object", "properties": {"p": text()}}}), &[]),
+            spec(json!({"p": {"type": "object", "required": ["r"], "properties": {"p": filled(), "r": text()}}}), &[]),
+        ),
+        (
+            spec(json!({"p": text(), "z": {"type": "string", "maxLength": 3}}), &["z"]),
+            spec(json!({"p": filled(), "z": {"type": "string", "minLength": 4}}), &["z"]),
+        ),
+    ] {
+        let proof = proof_of(&live, &desired);
+        let node = proof.nodes.iter().find(|node| node.reason.starts_with("default: ")).expect("a node");
+        assert_eq!((node.verdict, &node.breaks[..]), (Narrowing, &[AffectedParty::Behaviour][..]), "{proof:#?}");
+        let witness = &node.witnesses[0];
+        assert!(witness.is_read_only && witness.desired == Difference::Defaulted, "{witness:?}");
+        assert!(witness.message.contains(" when a stored object is read; writing it is refused: "), "{witness:?}");
+    }
+    // If desired accepts an object without the field, that one is the witness.
+    let (live, desired) =
+        (spec(json!({"p": text(), "z": text()}), &[]), spec(json!({"p": filled(), "z": text()}), &["z"]));
+    let proof = proof_of(&live, &desired);
+    let node = proof.nodes.iter().find(|node| node.path == "^.spec.p").expect("a node");
+    assert!(!node.witnesses[0].is_read_only, "{node:#?}");
+}

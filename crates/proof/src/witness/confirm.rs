@@ -1,5 +1,7 @@
 //! Validates whole objects against both sides.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use super::CompiledSides;
@@ -41,6 +43,22 @@ fn has_rules(schema: &Value) -> bool {
     }
 }
 
+/// What both sides do with an object.
+pub struct ObjectRun {
+    object: Value,
+    via_status: bool,
+    here: Value,
+    taken: Processed,
+    there: Value,
+    /// Only if the source accepts the object.
+    processed: Processed,
+}
+
+/// The number of runs that are kept.
+const KNOWN_RUNS: usize = 3;
+/// An error consists of paths and words, which take a multiple of a step.
+const STEPS_PER_ERROR: u64 = 2;
+
 /// A witness, and where the difference is.
 pub(super) struct Confirmed {
     pub witness: ProofWitness,
@@ -73,18 +91,19 @@ impl CompiledSides<'_> {
         processed
     }
 
-    /// Validates a candidate against both sides. If there are several errors, the one of the node at the end of `route`
-    /// counts.
-    pub(super) fn confirm(
+    /// What both sides do with the object. The last runs are known: many changes of one object have the same witness.
+    fn run_of(
         &self,
         solver: &Solver,
         object: &Value,
         old: Option<&Value>,
         via_status: bool,
-        route: &Route<'_>,
-    ) -> Result<Confirmed, Unconfirmed> {
-        if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
-            return Err(Unconfirmed::Limit);
+    ) -> Result<Rc<ObjectRun>, Unconfirmed> {
+        let is_known = |run: &&Rc<ObjectRun>| run.via_status == via_status && run.object == *object;
+        if old.is_none()
+            && let Some(run) = self.runs.borrow().iter().find(is_known)
+        {
+            return Ok(Rc::clone(run));
         }
         // Defaults can add far more than is written.
         let filled = [&self.source, &self.target].map(|side| side.schema.filled_weight(object)).into_iter().max();
@@ -103,8 +122,37 @@ impl CompiledSides<'_> {
                 return Err(Unconfirmed::Refused);
             }
         }
-        let mut here = object.clone();
+        let (mut here, mut there) = (object.clone(), object.clone());
         let taken = self.process(solver, &self.source, &mut here, old, via_status);
+        let processed = match taken.outcome.errors.is_empty() {
+            true => self.process(solver, &self.target, &mut there, old, via_status),
+            false => Processed::default(),
+        };
+        solver.spend((taken.outcome.errors.len() + processed.outcome.errors.len()) as u64 * STEPS_PER_ERROR);
+        let run = Rc::new(ObjectRun { object: object.clone(), via_status, here, taken, there, processed });
+        if old.is_none() {
+            let mut runs = self.runs.borrow_mut();
+            runs.truncate(KNOWN_RUNS - 1);
+            runs.insert(0, Rc::clone(&run));
+        }
+        Ok(run)
+    }
+
+    /// Validates a candidate against both sides. If there are several errors, the one of the node at the end of `route`
+    /// counts.
+    pub(super) fn confirm(
+        &self,
+        solver: &Solver,
+        object: &Value,
+        old: Option<&Value>,
+        via_status: bool,
+        route: &Route<'_>,
+    ) -> Result<Confirmed, Unconfirmed> {
+        if !solver.spend(if self.source.has_rules || self.target.has_rules { 200 } else { 20 }) {
+            return Err(Unconfirmed::Limit);
+        }
+        let run = self.run_of(solver, object, old, via_status)?;
+        let ObjectRun { here, taken, there, processed, .. } = &*run;
         if let Some(error) = taken.outcome.errors.first() {
             let by_rules = self.source.has_rules;
             return Err(if by_rules { Unconfirmed::RefusedByRules(error.to_string()) } else { Unconfirmed::Refused });
@@ -116,11 +164,9 @@ impl CompiledSides<'_> {
             return Err(Unconfirmed::Refused);
         }
         // If a null was dropped, the source does not keep the object as it is.
-        if !kw::contains_all(&here, object) {
+        if !kw::contains_all(here, object) {
             return Err(Unconfirmed::Refused);
         }
-        let mut there = object.clone();
-        let processed = self.process(solver, &self.target, &mut there, old, via_status);
         let errors = &processed.outcome.errors;
         let mut is_there = true;
         let (desired, message, at) = if let Some(first) = errors.first() {
@@ -129,15 +175,17 @@ impl CompiledSides<'_> {
             (Difference::Refused, error.to_string(), Some(error.at.clone()))
         } else if let Some(undecided) = processed.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
-        } else if let Some((message, at)) = default_in_question(route, [&here, &there], [&taken.defaulted, &processed.defaulted]) {
+        } else if let Some((message, at)) =
+            default_in_question(route, [here, there], [&taken.defaulted, &processed.defaulted])
+        {
             (Difference::Defaulted, message, Some(at))
         } else if let Some(first) = processed.pruned.first() {
             let pruned = processed.pruned.iter().find(|pruned| route.leads_to(&pruned.at)).unwrap_or(first);
             (Difference::Pruned, format!("{} is dropped", pruned.path), Some(pruned.at.clone()))
-        } else if !kw::contains_all(&there, object) {
+        } else if !kw::contains_all(there, object) {
             (Difference::Pruned, "a value is dropped".to_owned(), None)
-        } else if !kw::same_value(&here, &there) {
-            let (message, at) = defaulted(&taken, &processed);
+        } else if !kw::same_value(here, there) {
+            let (message, at) = defaulted(taken, processed);
             (Difference::Defaulted, message, at)
         } else {
             return Err(Unconfirmed::Taken);
@@ -158,12 +206,7 @@ impl CompiledSides<'_> {
 
     /// The witness that `refused`, which the target refuses for another reason, is as a stored object: when it is read,
     /// the field whose default is in question is filled in differently. None if both sides read the same there.
-    pub(super) fn confirm_read(
-        &self,
-        solver: &Solver,
-        refused: &Confirmed,
-        route: &Route<'_>,
-    ) -> Option<ProofWitness> {
+    pub(super) fn confirm_read(&self, solver: &Solver, refused: &Confirmed, route: &Route<'_>) -> Option<ProofWitness> {
         let ProofWitness { object, message, .. } = &refused.witness;
         if !solver.spend(20 + kw::weight(object) / WEIGHED) {
             return None;
@@ -222,11 +265,11 @@ fn default_in_question(
     [here, there]: [&Value; 2],
     [live, desired]: [&[Defaulted]; 2],
 ) -> Option<(String, Vec<Step>)> {
-    let mut defaulted = live.iter().chain(desired);
+    let mut defaulted = live.iter().chain(desired).filter(|known| route.leads_to_default(&known.at) == Some(true));
     let known = defaulted.find(|known| {
         let [before, after] = [here, there].map(|object| value_at(object, &known.at));
         let is_same = before.zip(after).map_or(before == after, |(before, after)| kw::same_value(before, after));
-        !is_same && route.leads_to_default(&known.at) == Some(true)
+        !is_same
     })?;
     let words = match (value_at(here, &known.at), value_at(there, &known.at)) {
         (None, _) => "is filled in",

@@ -20,39 +20,64 @@ impl CompiledSides<'_> {
         }
         let mut steps: Vec<&ValueStep> = Vec::new();
         let mut level = obligation.value_path.as_deref();
+        let own = match level {
+            None => Some(self.source.version.schema),
+            Some(above) => match above.constraints.holds.first() {
+                Some(SharedSchema::Ref(around)) => described(around, &[&above.step]),
+                _ => None,
+            },
+        };
+        if let Some(own) = own
+            && self.excludes(solver, obligation, (own, &[]), level.is_none())
+        {
+            return true;
+        }
         while let Some(value_path) = level {
             steps.insert(0, &value_path.step);
             level = value_path.above.as_deref();
             let Some(SharedSchema::Ref(around)) = value_path.constraints.holds.first() else { return false };
-            let rules = kw::list(around, "x-kubernetes-validations");
-            let names = |step: &&&ValueStep| match step {
-                ValueStep::Field(name) => rules.iter().any(|rule| rule.to_string().contains(name.as_str())),
-                ValueStep::Entry(_) | ValueStep::Item => true,
-            };
-            if rules.is_empty() || !steps.iter().all(|step| names(&step)) {
-                continue;
-            }
-            let Some((_, end)) = described(around, &steps) else { continue };
-            let is_root = value_path.above.is_none();
-            let accepted = obligation.refused.as_ref().and_then(|refused| acceptance(refused, end));
-            for last in accepted.as_deref().into_iter().chain(["false"]) {
-                let Some(rule) = absence("self", &steps, last, 0) else { break };
-                let asked = [json!({"rule": rule})];
-                let live = RuleSet { schema: around, rules, is_root, keeps: false };
-                let desired = RuleSet { rules: &asked, ..live };
-                if solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes {
-                    return true;
-                }
+            if self.excludes(solver, obligation, (around, &steps), value_path.above.is_none()) {
+                return true;
             }
         }
         false
     }
+
+    /// Whether the rules of `around` refuse every value in question at the end of `steps`.
+    fn excludes<'s>(
+        &self,
+        solver: &Solver<'s>,
+        obligation: &Obligation<'s>,
+        (around, steps): (&Value, &[&ValueStep]),
+        is_root: bool,
+    ) -> bool {
+        let rules = kw::list(around, "x-kubernetes-validations");
+        let is_named = |step: &&ValueStep| match step {
+            ValueStep::Field(name) => rules.iter().any(|rule| rule.to_string().contains(name.as_str())),
+            ValueStep::Entry(_) | ValueStep::Item => true,
+        };
+        if rules.is_empty() || !steps.first().is_none_or(is_named) {
+            return false;
+        }
+        let Some(end) = described(around, steps) else { return false };
+        let accepted = obligation.refused.as_ref().and_then(|refused| acceptance(refused, end));
+        let whole = accepted.iter().filter_map(|last| absence("self", steps, last, 0));
+        // Without what is above it, there is no value either.
+        let named = steps.iter().take_while(|step| is_named(step)).count();
+        let parts = (1..=named).rev().filter_map(|length| absence("self", &steps[..length], "false", 0));
+        whole.chain(parts).any(|rule| {
+            let asked = [json!({"rule": rule})];
+            let live = RuleSet { schema: around, rules, is_root, keeps: false };
+            let desired = RuleSet { rules: &asked, ..live };
+            solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
+        })
+    }
 }
 
-/// The schemas on the way and at its end. None if one is not described, or if the value can be null, for which the
+/// The schema at the end of the path. None if one is not described, or if the value can be null, for which the
 /// server evaluates no rule.
-fn described<'v>(around: &'v Value, steps: &[&ValueStep]) -> Option<(&'v Value, &'v Value)> {
-    let (mut above, mut schema) = (around, around);
+fn described<'v>(around: &'v Value, steps: &[&ValueStep]) -> Option<&'v Value> {
+    let mut schema = around;
     for step in steps {
         let below = match step {
             ValueStep::Field(name) => kw::property(schema, name),
@@ -62,9 +87,9 @@ fn described<'v>(around: &'v Value, steps: &[&ValueStep]) -> Option<(&'v Value, 
         if kw::flag(below, "nullable") || !kw::has_type(below) {
             return None;
         }
-        (above, schema) = (schema, below);
+        schema = below;
     }
-    Some((above, schema))
+    Some(schema)
 }
 
 /// A rule that says that every value at the end of the path satisfies `last`, about the value `at`. None if a step
@@ -111,6 +136,11 @@ fn acceptance(refused: &Value, schema: &Value) -> Option<String> {
             let options: Option<Vec<String>> = options.collect();
             Some(format!("{VALUE} in [{}]", options?.join(", ")))
         }
+        ("required", "object") => {
+            let names = value.as_array()?.iter().map(|name| gantry_k8s_cel::escape(name.as_str()?));
+            let present = names.map(|name| Some(format!("has({VALUE}.{})", name?)));
+            Some(present.collect::<Option<Vec<String>>>()?.join(" && "))
+        }
         ("minimum", "integer") => value.as_i64().map(|bound| format!("{VALUE} >= {bound}")),
         ("maximum", "integer") => value.as_i64().map(|bound| format!("{VALUE} <= {bound}")),
         _ => None,
@@ -145,7 +175,10 @@ mod tests {
         assert_eq!(rule.as_deref(), Some(expected));
         let text = json!({"type": "string"});
         let written = |refused: Value| acceptance(&refused, &text);
-        assert_eq!(written(json!({"type": "string", "pattern": "^'\\d$"})).as_deref(), Some(r"VALUE.matches('^\'\\d$')"));
+        assert_eq!(
+            written(json!({"type": "string", "pattern": "^'\\d$"})).as_deref(),
+            Some(r"VALUE.matches('^\'\\d$')")
+        );
         assert_eq!(written(json!({"enum": ["a", "b"]})).as_deref(), Some("VALUE in ['a', 'b']"));
         assert_eq!(written(json!({"maxLength": 3, "minLength": 1})), None);
         assert_eq!(written(json!({"maximum": 3})), None);

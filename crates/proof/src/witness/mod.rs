@@ -9,7 +9,9 @@ mod long_lists;
 mod route;
 mod shrink;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
@@ -19,7 +21,8 @@ use super::rules::repair::{RepairInvariant, Repairs};
 use super::solve::{PinnedPart, Solver};
 use super::{Difference, ProofWitness, keywords as kw};
 pub use confirm::ComparedVersion;
-use confirm::{Confirmed, Unconfirmed};
+use confirm::{Confirmed, ObjectRun, Unconfirmed};
+use gantry_k8s_cel::re2::Patterns;
 use gantry_schema::Schema;
 use long_lists::LongLists;
 use route::Route;
@@ -28,7 +31,17 @@ use route::Route;
 pub struct CompiledSides<'v> {
     pub source: ComparedVersion<'v>,
     pub target: ComparedVersion<'v>,
-    pub repairs: Repairs<'v>,
+    repairs: Repairs<'v>,
+    /// The last objects that were validated.
+    runs: RefCell<Vec<Rc<ObjectRun>>>,
+    /// An object and what was left of it when it was made smaller.
+    shrunk: RefCell<Option<(Value, Value)>>,
+}
+
+impl<'v> CompiledSides<'v> {
+    pub fn new(source: ComparedVersion<'v>, target: ComparedVersion<'v>, patterns: &Patterns) -> Self {
+        Self { source, target, repairs: Repairs::new(patterns), runs: RefCell::default(), shrunk: RefCell::default() }
+    }
 }
 
 /// Which sides must accept what surrounds a value.
@@ -362,7 +375,8 @@ impl<'v> CompiledSides<'v> {
     /// Whether the value is in a status that the source lets nobody write except through the status subresource. The
     /// target may have no such subresource: then it treats the stored status as a part of the object.
     fn is_via_status(&self, object: &Value, obligation: &Obligation) -> bool {
-        self.source.version.status_subresource && object.get("status").is_some()
+        self.source.version.status_subresource
+            && object.get("status").is_some()
             && (obligation.path == "^.status"
                 || obligation.path.starts_with("^.status.")
                 || obligation.path.starts_with("^.status["))

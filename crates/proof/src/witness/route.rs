@@ -28,8 +28,9 @@ impl<'d> Route<'d> {
 
     /// Whether a place is in the field whose default is in question, or `None` if none is.
     pub fn leads_to_default(&self, place: &[Step]) -> Option<bool> {
-        let field = Step::from(self.defaulted?);
-        Some(self.rest_after(place).is_some_and(|rest| rest.first() == Some(&field)))
+        let field = self.defaulted?;
+        let is_field = |rest: &[Step]| matches!(rest.first(), Some(Step::Key(key)) if key.as_str() == field);
+        Some(self.rest_after(place).is_some_and(is_field))
     }
 
     /// The same path for the repair of rules.

@@ -12,6 +12,10 @@ use gantry_schema::Step;
 
 /// The maximum number of attempts to make a witness smaller.
 const SHRINKS: usize = 40;
+/// The maximum weight of all attempts together: each of them reads the whole witness.
+const MAX_SHRUNK_WEIGHT: u64 = 8 << 20;
+/// The number of bytes that are read in one step.
+const WEIGHED: u64 = 4096;
 /// Longer lists are long for a reason; they are kept or removed as a whole.
 const LONGEST: usize = 64;
 
@@ -21,9 +25,21 @@ impl CompiledSides<'_> {
         if found.witness.old_object.is_some() {
             return found.witness;
         }
-        let mut tries = SHRINKS;
+        let original = found.witness.object.clone();
+        // Many changes of one object have the same witness.
+        let known =
+            self.shrunk.borrow().as_ref().filter(|(known, _)| *known == original).map(|(_, small)| small.clone());
+        if let Some(small) = known
+            && let Ok(less) = self.confirm(solver, &small, None, found.witness.via_status, route)
+            && less.witness.desired == found.witness.desired
+            && less.witness.message == found.witness.message
+        {
+            return less.witness;
+        }
+        let weight = kw::weight(&original).max(1);
+        let mut tries = SHRINKS.min(usize::try_from(MAX_SHRUNK_WEIGHT / weight).unwrap_or(SHRINKS));
         let mut next = 0;
-        while tries > 0 {
+        while tries > 0 && solver.spend(weight / WEIGHED) {
             let mut parts = Vec::new();
             RemovalWalk { at: found.at.as_deref(), parts: &mut parts }.collect_below(
                 &found.witness.object,
@@ -43,6 +59,7 @@ impl CompiledSides<'_> {
                 _ => next += 1,
             }
         }
+        *self.shrunk.borrow_mut() = Some((original, found.witness.object.clone()));
         found.witness
     }
 }

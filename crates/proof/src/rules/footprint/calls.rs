@@ -1,8 +1,8 @@
 //! The footprint of function calls, and of lookups in map literals.
 
 use super::place::kind;
-use crate::rules::examples;
 use super::{Case, FootprintPlace, FootprintReader, Term};
+use crate::rules::examples;
 use gantry_k8s_cel::ast::{Expr, FunctionCall, Literal, MacroKind, SelectionStep};
 
 impl<'a> FootprintReader<'a, '_> {

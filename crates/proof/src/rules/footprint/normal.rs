@@ -79,7 +79,10 @@ impl Normal {
                     let mut items = items.iter().map(|(item, _)| item.clone());
                     let zero = || Expr::Literal(Literal::Int(0));
                     let first = Box::new(items.next().unwrap_or_else(zero));
-                    self.normalize(Expr::Binary { first, rest: items.map(|item| (BinaryOperator::Add, item)).collect() })
+                    self.normalize(Expr::Binary {
+                        first,
+                        rest: items.map(|item| (BinaryOperator::Add, item)).collect(),
+                    })
                 }
                 [Expr::List(items)] if call.function == "size" && items.iter().all(|(_, optional)| !optional) => {
                     Expr::Literal(Literal::Int(i64::try_from(items.len()).unwrap_or(i64::MAX)))
@@ -152,9 +155,8 @@ impl Normal {
     /// decide it together.
     fn normalize_exists_one(&mut self, of: &Macro) -> Expr {
         let each = self.unrolled(of).into_iter();
-        let each: Vec<_> = each
-            .map(|condition| (BinaryOperator::Equal, Expr::Not(Box::new(self.normalize(condition)))))
-            .collect();
+        let each: Vec<_> =
+            each.map(|condition| (BinaryOperator::Equal, Expr::Not(Box::new(self.normalize(condition))))).collect();
         Expr::Binary { first: Box::new(Expr::Literal(Literal::Bool(true))), rest: each }
     }
 
@@ -218,7 +220,8 @@ fn equations_of_tuples(first: &Expr, rest: &[(BinaryOperator, Expr)]) -> Option<
     let equal = |others: Vec<Expr>| match others.len() == own.len() {
         true => {
             let each = own.iter().cloned().zip(others);
-            let equation = |(own, other)| Expr::Binary { first: Box::new(own), rest: vec![(BinaryOperator::Equal, other)] };
+            let equation =
+                |(own, other)| Expr::Binary { first: Box::new(own), rest: vec![(BinaryOperator::Equal, other)] };
             Expr::And(each.map(equation).collect())
         }
         false => Expr::Literal(Literal::Bool(false)),

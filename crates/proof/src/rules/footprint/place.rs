@@ -131,11 +131,7 @@ impl<'a> FootprintReader<'a, '_> {
 }
 
 /// The place that a step leads to from one that desired fills in with `filled`. None if that is not certain.
-fn follow_filled<'a>(
-    place: FootprintPlace<'a>,
-    filled: &'a Value,
-    step: &SelectionStep,
-) -> Option<FootprintPlace<'a>> {
+fn follow_filled<'a>(place: FootprintPlace<'a>, filled: &'a Value, step: &SelectionStep) -> Option<FootprintPlace<'a>> {
     match step {
         SelectionStep::Field { name, optional: false } => {
             let name = unescape(name)?;
