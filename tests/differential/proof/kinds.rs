@@ -63,7 +63,7 @@ fn refuted(compared: ComparedRelease, group: &str, pairs: &[(usize, &str)]) -> (
         witnesses.sort_by_key(|witness| !witness.is_read_only);
         let Some(witness) = witnesses.first() else { continue };
         let served = |kind: &str, schema: &Value, side| {
-            ServedKind::create(compared.api(), group, &format!("{kind}{at}"), schema, has_status(side))
+            ServedWitnessKind::create(compared.api(), group, &format!("{kind}{at}"), schema, has_status(side))
         };
         let (there, here) = match (served("There", &live, 0), served("Here", &desired, 1)) {
             (Ok(there), Ok(here)) => (there, here),
@@ -83,7 +83,12 @@ fn refuted(compared: ComparedRelease, group: &str, pairs: &[(usize, &str)]) -> (
 }
 
 /// Why the witness does not show what it claims.
-fn refutation(there: &ServedKind, here: &ServedKind, witness: &ProofWitness, desired: &Value) -> Option<String> {
+fn refutation(
+    there: &ServedWitnessKind,
+    here: &ServedWitnessKind,
+    witness: &ProofWitness,
+    desired: &Value,
+) -> Option<String> {
     let (status, stored) = there.write(witness);
     if status > 201 || !keeps(&stored, &content(&witness.object)) {
         return Some(format!("live: {status} {stored}"));
@@ -113,14 +118,14 @@ fn content(object: &Value) -> Value {
 }
 
 /// A CRD that is served.
-struct ServedKind<'a> {
+struct ServedWitnessKind<'a> {
     api: &'a Api,
     kind: String,
     group: String,
     has_status: bool,
 }
 
-impl<'a> ServedKind<'a> {
+impl<'a> ServedWitnessKind<'a> {
     const CRDS: &'static str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
     fn create(api: &'a Api, group: &str, kind: &str, schema: &Value, has_status: bool) -> Result<Self, Value> {
@@ -130,7 +135,7 @@ impl<'a> ServedKind<'a> {
         if status != 201 {
             return Err(answer);
         }
-        let served = ServedKind { api, kind: kind.to_owned(), group: group.to_owned(), has_status };
+        let served = ServedWitnessKind { api, kind: kind.to_owned(), group: group.to_owned(), has_status };
         eventually("the CRD is served", || (api.get(&served.resource()).0 == 200).then_some(()));
         Ok(served)
     }

@@ -177,7 +177,7 @@ impl<'s> ProductWalk<'_, 's> {
     fn compare_defaults(
         &mut self,
         source: &ValueConstraints<'s>,
-        changes: &[ChangedDefault<'s>],
+        changes: &[DefaultChange<'s>],
         target: &'s Value,
         place: &WalkPosition<'s>,
     ) {
@@ -206,7 +206,7 @@ impl<'s> ProductWalk<'_, 's> {
     fn objects_without(
         &self,
         source: &ValueConstraints<'s>,
-        changes: &[ChangedDefault<'s>],
+        changes: &[DefaultChange<'s>],
         target: &Value,
     ) -> SearchResult {
         let mut constraints = ValueConstraints { null: false, ..source.clone() };
@@ -277,7 +277,7 @@ impl<'s> ProductWalk<'_, 's> {
 }
 
 /// A field whose default changes.
-struct ChangedDefault<'s> {
+struct DefaultChange<'s> {
     name: &'s str,
     is_filled_before: bool,
     reason: String,
@@ -286,7 +286,7 @@ struct ChangedDefault<'s> {
 /// Up to this many changed defaults of an object have an example each.
 const MAX_SINGLE_DEFAULTS: usize = 16;
 
-fn changed_default<'s>(name: &'s str, own: Option<&Value>, other: Option<&Value>) -> Option<ChangedDefault<'s>> {
+fn changed_default<'s>(name: &'s str, own: Option<&Value>, other: Option<&Value>) -> Option<DefaultChange<'s>> {
     let (before, after) = (own.and_then(kw::default_of), other.and_then(kw::default_of));
     let reason = match (before, after) {
         (None, None) => return None,
@@ -295,7 +295,7 @@ fn changed_default<'s>(name: &'s str, own: Option<&Value>, other: Option<&Value>
         (Some(before), None) => format!("default: {} removed", shown_value(before)),
         (Some(before), Some(after)) => format!("default: {} → {}", shown_value(before), shown_value(after)),
     };
-    Some(ChangedDefault { name, is_filled_before: before.is_some(), reason })
+    Some(DefaultChange { name, is_filled_before: before.is_some(), reason })
 }
 
 /// Whether the source accepts anything here.

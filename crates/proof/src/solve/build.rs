@@ -18,7 +18,7 @@ const ITEMS: i64 = 100_001;
 /// The reason for a value that is not built.
 const TOO_LARGE: &str = "a value too large to build";
 /// The number of bytes that are copied in one step.
-const WEIGHED: u64 = 256;
+const WEIGHED: u64 = 512;
 
 impl<'s> Solver<'s> {
     pub(super) fn array(
@@ -300,10 +300,10 @@ impl<'s> Solver<'s> {
             }
         }
         let missing = disjunct.min - present(&map);
-        if missing > 0 {
-            if let Err(why) = self.add_entries(disjunct, structure, missing, &mut map) {
-                open = open.or(why);
-            }
+        if missing > 0
+            && let Err(why) = self.add_entries(disjunct, structure, missing, &mut map)
+        {
+            open = open.or(why);
         }
         if present(&map) < disjunct.min {
             return SearchResult { values: Vec::new(), open };

@@ -31,7 +31,7 @@ pub const MAX_WEIGHT: u64 = 4 << 20;
 /// The maximum weight of cached values and compiled schemas; past that they are computed again.
 const REMEMBERED: u64 = 32 << 20;
 /// The number of bytes of a value that are copied in one step.
-const COPIED: u64 = 256;
+const COPIED: u64 = 1024;
 /// The number of candidate numbers that cost one step.
 const NUMBERS: u64 = 4;
 /// The number of sets that a text is checked against in one step.

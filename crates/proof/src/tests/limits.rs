@@ -224,5 +224,4 @@ fn a_value_of_nested_lists_is_built_a_few_times_only() {
     let (small, large) = (proof(8), proof(12));
     assert_eq!((small.verdict, large.verdict), (Narrowing, Narrowing));
     assert!(large.steps < 30 * small.steps, "{} and {} steps", small.steps, large.steps);
-    assert_eq!(proof(20).verdict, Undecided);
 }

@@ -56,7 +56,8 @@ pub struct ObjectRun {
 
 /// The number of runs that are kept.
 const KNOWN_RUNS: usize = 3;
-/// An error consists of paths and words, which take a multiple of a step.
+/// The number of errors that are included in the cost of a run; each of the others consists of paths and words, too.
+const FREE_ERRORS: usize = 16;
 const STEPS_PER_ERROR: u64 = 2;
 
 /// A witness, and where the difference is.
@@ -128,7 +129,8 @@ impl CompiledSides<'_> {
             true => self.process(solver, &self.target, &mut there, old, via_status),
             false => Processed::default(),
         };
-        solver.spend((taken.outcome.errors.len() + processed.outcome.errors.len()) as u64 * STEPS_PER_ERROR);
+        let errors = taken.outcome.errors.len() + processed.outcome.errors.len();
+        solver.spend(errors.saturating_sub(FREE_ERRORS) as u64 * STEPS_PER_ERROR);
         let run = Rc::new(ObjectRun { object: object.clone(), via_status, here, taken, there, processed });
         if old.is_none() {
             let mut runs = self.runs.borrow_mut();
