@@ -301,7 +301,7 @@ fn witnesses(
             let there = node.witnesses.iter().map(|witness| (witness, live, desired));
             let here = node.reverse.iter().map(|witness| (witness, desired, live));
             for (witness, from, to) in there.chain(here).filter(|(witness, ..)| witness.old_object.is_none()) {
-                // `kinds.rs` stores objects before the CRD changes.
+                // `kinds.rs` stores objects and then changes the CRD.
                 if witness.is_read_only {
                     continue;
                 }
