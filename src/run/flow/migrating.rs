@@ -81,7 +81,7 @@ pub async fn deploy(
     report: &mut Report,
 ) -> Result<Exit> {
     let stop = host.stop.clone();
-    let (settings, progress) = (run.settings.clone(), run.progress.clone());
+    let (settings, progress) = (run.settings.clone(), run.progress);
     // The target of the deploy is used up by it.
     let target = open(run).await?;
     let migration = MigrationRun {

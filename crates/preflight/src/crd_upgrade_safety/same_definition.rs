@@ -85,11 +85,7 @@ fn is_same_version(live: &Json<'_>, desired: &Json<'_>) -> bool {
 type SameMember<'f> = &'f dyn Fn(&str, Option<&Json<'_>>, Option<&Json<'_>>) -> bool;
 
 /// Whether `is_same` holds for every member of either map.
-fn has_same_members(
-    live: &JsonMap<'_>,
-    desired: &JsonMap<'_>,
-    is_same: SameMember<'_>,
-) -> bool {
+fn has_same_members(live: &JsonMap<'_>, desired: &JsonMap<'_>, is_same: SameMember<'_>) -> bool {
     live.iter().all(|(key, value)| is_same(key, Some(value), desired.get(key)))
         && desired.iter().filter(|(key, _)| live.get(key).is_none()).all(|(key, value)| is_same(key, None, Some(value)))
 }
