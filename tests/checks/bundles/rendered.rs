@@ -263,7 +263,9 @@ fn a_live_object_of_any_kind_with_another_owner_blocks_until_it_is_handed_over()
     let output = check();
     output.code(3);
     let findings = found(&output);
-    let [(rule, place, message)] = findings.as_slice() else { panic!("{findings:?}") };
+    // Besides, an earlier release of OLM would miss the account of the installer.
+    let errors: Vec<_> = findings.iter().filter(|(rule, ..)| rule != "OlmReleaseUnknown").collect();
+    let [(rule, place, message)] = errors.as_slice() else { panic!("{findings:?}") };
     assert_eq!((rule.as_str(), place.starts_with("example/manifests/csv.yaml:")), ("OwnedByAnother", true));
     assert!(message.starts_with(&format!("ServiceAccount 'manager' already exists in namespace '{ns}'")), "{message}");
     let help = output.report()["checks"][0]["findings"][0]["help"].as_str().unwrap_or_default().to_owned();
