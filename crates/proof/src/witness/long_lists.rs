@@ -13,9 +13,9 @@ pub(super) struct LongLists {
 }
 
 impl LongLists {
-    pub fn of(mut object: Value) -> Self {
+    pub fn shorten(mut object: Value) -> Self {
         let mut lists = Vec::new();
-        shorten(&mut object, &mut String::new(), &mut lists);
+        cut_lists(&mut object, &mut String::new(), &mut lists);
         LongLists { short: object, lists }
     }
 
@@ -35,14 +35,14 @@ impl LongLists {
     }
 }
 
-fn shorten(value: &mut Value, pointer: &mut String, lists: &mut Vec<(String, Vec<Value>)>) {
+fn cut_lists(value: &mut Value, pointer: &mut String, lists: &mut Vec<(String, Vec<Value>)>) {
     let length = pointer.len();
     match value {
         Value::Object(map) => {
             for (name, below) in map.iter_mut() {
                 pointer.push('/');
                 pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                shorten(below, pointer, lists);
+                cut_lists(below, pointer, lists);
                 pointer.truncate(length);
             }
         }
@@ -77,12 +77,12 @@ mod tests {
     #[test]
     fn the_items_of_a_lengthened_list_keep_their_differences() {
         let items: Vec<Value> = (0..20).map(|n| json!({"name": n, "a": 1})).collect();
-        let long = LongLists::of(json!({"spec": {"l/1": items, "few": [1, 2]}}));
+        let long = LongLists::shorten(json!({"spec": {"l/1": items, "few": [1, 2]}}));
         assert_eq!(long.short, json!({"spec": {"l/1": [{"name": 0, "a": 1}], "few": [1, 2]}}));
         let whole = long.lengthened(json!({"spec": {"l/1": [{"name": 0, "a": 2, "b": 3}], "few": [1]}}));
         let list = whole["spec"]["l/1"].as_array().expect("a list");
         assert_eq!((list.len(), &list[19]), (20, &json!({"name": 19, "a": 2, "b": 3})));
         assert_eq!(whole["spec"]["few"], json!([1]));
-        assert!(LongLists::of(json!({"l": [1]})).is_empty());
+        assert!(LongLists::shorten(json!({"l": [1]})).is_empty());
     }
 }

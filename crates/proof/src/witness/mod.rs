@@ -331,7 +331,7 @@ impl<'v> CompiledSides<'v> {
             return self.confirm(solver, &repaired, None, via_status, route).map_err(Unconfirmed::words);
         }
         // Rules about the items of a long list are repaired for one item.
-        let long = LongLists::of(object);
+        let long = LongLists::shorten(object);
         let anything = RepairInvariant { pinned: None, serves: &|_: &Value| true };
         if !long.is_empty()
             && let Some(short) =
