@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, until_interrupted};
 use super::prepare::{
-    complete, connection, impersonate, loader, overrides_of_kubeconfig, overrides_of_target, read_input,
+    complete, connection, impersonate, loader, open_target, overrides_of_kubeconfig, overrides_of_target, read_input,
 };
 use crate::cli::{
     AdmissionArgs, AdmissionCommand, AdmissionManifestsArgs, AdmissionServeArgs, AdmissionTestArgs, FlowArgs,
@@ -141,18 +141,13 @@ fn load(loader: &Loader, host: Option<&mut Host>) -> Result<Settings> {
     Ok(loaded.settings)
 }
 
-async fn open(settings: &Settings) -> Result<Target> {
-    let connection = connection(settings, impersonate(settings)?);
-    Target::open(&settings.target, &connection, DesiredSource::default()).await
-}
-
 /// What one configuration decides with.
 async fn policy(settings: &Settings) -> Result<AdmissionPolicy> {
     if settings.target != TargetSpec::Kube {
         let problem = Problem::new("the webhook judges with the objects of a cluster, and the target is none");
         return Err(Error::usage(problem.help("leave target out of the configuration")));
     }
-    let target = open(settings).await?;
+    let target = open_target(settings).await?;
     Ok(AdmissionPolicy { settings: settings.admission.clone(), judge: CrdJudge::new(target, settings) })
 }
 
@@ -187,7 +182,7 @@ async fn serve(args: &AdmissionServeArgs, host: &mut Host) -> Result<()> {
     let mut background = tokio::task::JoinSet::new();
     background.spawn(reload(Arc::clone(&server), loader.clone()));
     if args.self_signed {
-        let target = open(&settings).await?;
+        let target = open_target(&settings).await?;
         let namespace = settings.namespace.clone().unwrap_or_else(|| target.default_namespace().to_owned());
         let own = SelfSigned::new(&namespace, &args.tls_name);
         background.spawn(rotate(Arc::clone(&server), own, target, certificates));

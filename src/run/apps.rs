@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::app::delete_revisions;
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{connection, impersonate, loader, overrides_of_kubeconfig};
+use super::prepare::{impersonating, loader, open_target, overrides_of_kubeconfig};
 use super::{pretty, write};
 use crate::cli::{AppsArgs, ClusterArgs, InspectArgs};
 use gantry_cluster::patience::Patience;
-use gantry_cluster::{DesiredSource, IN_FLIGHT, ListError, ListRequest, Target};
+use gantry_cluster::{IN_FLIGHT, ListError, ListRequest, Target};
 use gantry_core::finding::Action;
 use gantry_core::options::{ListFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
@@ -37,19 +37,15 @@ const METADATA_PAGE: u32 = 2000;
 pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with(&key::NAMESPACE, &args.namespace)
-        .with(&key::APP_NAMESPACE, &args.of_record().map(str::to_owned))
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups);
-    let loader = Loader { overrides, ..loader(&args.config, host) };
+        .with(&key::APP_NAMESPACE, &args.of_record().map(str::to_owned));
+    let loader = Loader { overrides: impersonating(overrides, &args.identity), ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     if settings.target != TargetSpec::Kube {
         return Err(Error::usage(Problem::new("a folder or a commit cannot keep the records of apps")));
     }
-    let target =
-        Target::open(&settings.target, &connection(&settings, impersonate(&settings)?), DesiredSource::default())
-            .await?;
+    let target = open_target(&settings).await?;
     Ok((settings, target))
 }
 
@@ -187,7 +183,7 @@ async fn list_apps(target: &Target, namespace: Option<&str>) -> std::result::Res
 }
 
 fn first(error: Error) -> Problem {
-    error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"))
+    error.first_problem()
 }
 
 /// The members of an app, and whether they are ready.

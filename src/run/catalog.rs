@@ -18,7 +18,7 @@ use self::live::LiveCatalogs;
 use self::problems::{broken, named, no_channel, no_item, no_version, suggest};
 use super::host::{Exit, Host};
 use super::interrupt::until_interrupted;
-use super::prepare::{loader, overrides_of_kubeconfig};
+use super::prepare::{impersonating, loader, overrides_of_kubeconfig};
 use crate::cli::{CatalogArgs, CatalogCommand};
 use gantry_cluster::Target;
 use gantry_core::ci_log::{Guarded, OutputSyntax};
@@ -69,10 +69,8 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
     let olm = check(args)?;
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with_catalogs(&args.catalogs)
-        .with(&key::TARGET, &args.target)
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups);
-    let loader = Loader { overrides, ..loader(&args.config, host) };
+        .with(&key::TARGET, &args.target);
+    let loader = Loader { overrides: impersonating(overrides, &args.identity), ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::apps::{app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{connection, impersonate};
+use super::prepare::open_target;
 use super::pretty;
 use crate::cli::HistoryArgs;
-use gantry_cluster::{DesiredSource, ListError, Target};
+use gantry_cluster::{ListError, Target};
 use gantry_core::manifest::{Input, ManifestSource};
 use gantry_core::options::{ListFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
@@ -104,8 +104,7 @@ pub async fn read_revision(settings: &Settings, wanted: WantedRevision) -> Resul
         let problem = Problem::new("a folder or a commit keeps no apps, and so no revisions of them");
         return Err(Error::usage(problem.help("go back with git: check out the earlier commit, and deploy it")));
     }
-    let connection = connection(settings, impersonate(settings)?);
-    let target = Target::open(&settings.target, &connection, DesiredSource::default()).await?;
+    let target = open_target(settings).await?;
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), &target);
     let history = AppHistory::read(app, &target).await?;
     let revision = history.find(wanted).map_err(Error::failed)?;

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, until_interrupted};
-use super::prepare::{OptionalInput, connection, impersonate, loader, overrides_of_kubeconfig};
+use super::prepare::{OptionalInput, impersonating, loader, open_target, overrides_of_kubeconfig};
 use super::wait_log::WaitLog;
 use super::write;
 use crate::cli::MigrateArgs;
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{DesiredSource, IN_FLIGHT, ListRequest, ObjectToRead, Target};
+use gantry_cluster::{IN_FLIGHT, ListRequest, ObjectToRead, Target};
 use gantry_core::options::{ListFormat, MigrationWriterFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::Resource;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
-use gantry_deploy::config::{Loader, Settings, key};
+use gantry_deploy::config::{Loader, Settings};
 use gantry_migration::{MigrationEnd, MigrationProof, MigrationProver, MigrationWriter, ServerMigrator, StoredKind};
 
 /// The number of CRDs on one page of a list.
@@ -47,9 +47,7 @@ pub async fn run(args: &MigrateArgs, host: &mut Host) -> Exit {
 
 async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     let stop = host.stop.clone();
-    let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups);
+    let overrides = impersonating(overrides_of_kubeconfig(&args.kubeconfig, &args.config), &args.identity);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let (input, settings) = OptionalInput::open(&args.files, &loader, host).await?;
     let named = named_crds(args, input)?;
@@ -261,7 +259,7 @@ async fn open(settings: &Settings) -> Result<Target> {
     if settings.target != TargetSpec::Kube {
         return Err(only_servers());
     }
-    Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default()).await
+    open_target(settings).await
 }
 
 /// The CRDs to migrate. All of them: those whose objects may be stored at another version.

@@ -356,7 +356,7 @@ fn namespaces_of(plan: &Plan) -> String {
 
 /// The rights to take over an app of kapp: to find its members, to write or delete them, and to delete its record.
 async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::Result<Vec<Need>, Problem> {
-    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let first = |error: Error| error.first_problem();
     let Some(record) = kapp::KappAppRecord::read(name, &app.namespace, target).await.map_err(first)? else {
         let problem = Problem::new(format!("there is no app {name} of kapp in namespace {}", app.namespace));
         return Err(problem.help("kapp ls -A lists the existing ones"));

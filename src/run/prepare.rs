@@ -10,7 +10,7 @@ use futures::{FutureExt, try_join};
 use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted};
-use crate::cli::{AppFlags, ConfigFlags, InputArgs, KubeconfigArgs, TargetArgs};
+use crate::cli::{AppFlags, ConfigFlags, IdentityArgs, InputArgs, KubeconfigArgs, TargetArgs};
 use gantry_cluster::{Connection, DesiredSource, Impersonate, Target};
 use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, shown_text};
 use gantry_core::options::TargetSpec;
@@ -109,6 +109,11 @@ pub fn overrides_of_kubeconfig(kubeconfig: &KubeconfigArgs, config: &ConfigFlags
         .with(&key::ALLOW_EXEC, &config.allow_exec)
 }
 
+/// These settings, and the flags that name the user of the requests.
+pub fn impersonating(overrides: Overrides, identity: &IdentityArgs) -> Overrides {
+    overrides.with(&key::AS_USER, &identity.user).with(&key::AS_GROUPS, &identity.groups)
+}
+
 /// The sources of the configuration, without the flags of single commands.
 pub fn loader(flags: &ConfigFlags, host: &Host) -> Loader {
     Loader {
@@ -159,6 +164,11 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
         timeout: Some(settings.timeouts.request),
         credentials_timeout: Some(settings.timeouts.credentials),
     }
+}
+
+/// Opens the target of these settings, without manifests to compare it with.
+pub async fn open_target(settings: &Settings) -> Result<Target> {
+    Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default()).await
 }
 
 /// What is needed to compare an app with its last deploy.

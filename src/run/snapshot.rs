@@ -9,7 +9,7 @@ use futures::{StreamExt, stream};
 
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{OptionalInput, connection, impersonate, loader, overrides_of_target};
+use super::prepare::{OptionalInput, connection, impersonate, impersonating, loader, overrides_of_target};
 use crate::cli::SnapshotArgs;
 use gantry_cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
 use gantry_cluster::{self as cluster, DesiredSource, ListError, ListRequest, ObjectToRead, Target};
@@ -19,7 +19,7 @@ use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{LiveObject, RawObject, Resource};
 use gantry_core::text;
 use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
-use gantry_deploy::config::{Loader, Settings, key};
+use gantry_deploy::config::{Loader, Settings};
 use gantry_deploy::plan::owner::TakeoverPatterns;
 use gantry_deploy::plan::{self, Plan, PlanOptions, Prefetch, kinds};
 
@@ -30,9 +30,7 @@ const AT_ONCE: usize = 4;
 
 /// What was written, as text.
 pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
-    let overrides = overrides_of_target(&args.target, &args.config)
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups);
+    let overrides = impersonating(overrides_of_target(&args.target, &args.config), &args.identity);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let (input, settings) = OptionalInput::open(&args.files, &loader, host).await?;
     let manifests = input.read()?;

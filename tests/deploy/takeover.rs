@@ -439,8 +439,8 @@ fn the_objects_of_a_helm_release_stay_when_its_records_are_deleted() {
     }
 }
 
-/// A CRD as older generators write it: with a value that the server drops, so that it is in conflict with whoever applied
-/// it, although it is the same.
+/// A CRD as older generators write it: with a value that the server drops, so that it is in conflict with the manager
+/// that applied it, although it is the same.
 fn generated_crd(bed: &Bed, maximum: u32) -> Value {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": maximum}}}}});

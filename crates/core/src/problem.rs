@@ -114,6 +114,11 @@ impl Error {
         }
     }
 
+    /// The first problem, where one has to stand for all.
+    pub fn first_problem(&self) -> Problem {
+        self.problems().first().cloned().unwrap_or_else(|| Problem::new(self.to_string()))
+    }
+
     /// The same for a command that deploys nothing: there is nothing to block.
     #[must_use]
     pub fn without_block(self) -> Self {

@@ -197,10 +197,7 @@ impl StoredKind {
     /// It cannot be read, or it is another one, or its spec has changed.
     pub(crate) async fn read_again(&self, server: &KubeTarget) -> Result<Self, Problem> {
         let name = text::sanitize(self.name());
-        let read = server.read(&[ObjectToRead::crd(self.name())], &|_, _| ()).await;
-        let read =
-            read.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new(error.to_string())))?;
-        let Some(live) = read.into_iter().next().transpose()?.flatten() else {
+        let Some(live) = server.read_one(ObjectToRead::crd(self.name())).await? else {
             return Err(Problem::new(format!("the CRD {name} was deleted meanwhile")));
         };
         let now = Self { distrusts_status: self.distrusts_status, ..Self::read(live)? };

@@ -53,8 +53,7 @@ impl<'a> ServerMigrator<'a> {
     pub async fn find(server: &'a KubeTarget, field_manager: &'a str) -> Result<Self, Problem> {
         let kinds = VERSIONS.map(|version| Gvk { group: GROUP.into(), version: version.into(), kind: KIND.into() });
         let found = server.discover(&kinds.iter().cloned().collect::<BTreeSet<_>>()).await;
-        let mut found = found
-            .map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new(error.to_string())))?;
+        let mut found = found.map_err(|error| error.first_problem())?;
         match kinds.iter().find_map(|kind| found.served.remove(kind)) {
             Some(resource) => Ok(Self { server, field_manager, resource }),
             None => Err(Problem::new(format!("the server has no migrator of its own: {KIND} ({GROUP}) is not served"))
@@ -151,10 +150,7 @@ impl<'a> ServerMigrator<'a> {
 
     async fn read(&self, object: &ObjectRef) -> Result<Option<LiveObject>, Problem> {
         let wanted = ObjectToRead { resource: self.resource.clone().into(), object: object.clone().into() };
-        let read = self.server.read(&[wanted], &|_, _| ()).await;
-        let read =
-            read.map_err(|error| error.problems().first().cloned().unwrap_or_else(|| Problem::new(error.to_string())))?;
-        Ok(read.into_iter().next().transpose()?.flatten())
+        self.server.read_one(wanted).await
     }
 
     /// What it was for is over, so it does no harm if it stays.

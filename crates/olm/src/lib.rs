@@ -29,7 +29,7 @@ pub async fn gather<T: Default>(
     look: impl Fn(&mut T, &str),
 ) -> Result<Option<T>, Problem> {
     let at = |version: &&str| Gvk { group: group.into(), version: (*version).into(), kind: kind.into() };
-    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+    let first = |error: Error| error.first_problem();
     let found = target.discover(&versions.iter().map(at).collect()).await.map_err(first)?;
     let served: BTreeMap<&str, &Resource> =
         found.served.iter().map(|(kind, resource)| (kind.version.as_str(), resource)).collect();

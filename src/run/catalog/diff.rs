@@ -7,13 +7,13 @@ use gantry_catalog::{Blob, Catalog, KeptCatalogParts, diff};
 
 use super::super::host::{Exit, Host};
 use super::super::interrupt::until_interrupted;
-use super::super::prepare::{OptionalInput, connection, impersonate, loader, overrides_of_target};
+use super::super::prepare::{OptionalInput, impersonating, loader, open_target, overrides_of_target};
 use crate::cli::CatalogDiffArgs;
-use gantry_cluster::{DesiredSource, Target};
+use gantry_cluster::Target;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::options::CatalogDiffFormat;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
-use gantry_deploy::config::{Loader, Settings, key};
+use gantry_deploy::config::{Loader, Settings};
 use gantry_olm::affected::{CatalogReleases, affected_extensions, affected_subscriptions};
 use gantry_olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL};
 use gantry_olm::cluster_extension::{self, Extension, LiveExtension, installed};
@@ -70,9 +70,7 @@ impl ComparedSource {
 }
 
 async fn compare(args: &CatalogDiffArgs, host: &mut Host) -> Result<(CatalogComparison, Vec<Problem>)> {
-    let overrides = overrides_of_target(&args.target, &args.config)
-        .with(&key::AS_USER, &args.identity.user)
-        .with(&key::AS_GROUPS, &args.identity.groups);
+    let overrides = impersonating(overrides_of_target(&args.target, &args.config), &args.identity);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let (input, settings) = OptionalInput::open(&args.files, &loader, host).await?;
     let manifests = input.read()?;
@@ -154,10 +152,6 @@ async fn compare(args: &CatalogDiffArgs, host: &mut Host) -> Result<(CatalogComp
         considered: extensions.len() + subscriptions.len(),
     };
     Ok((comparison, problems))
-}
-
-async fn open_target(settings: &Settings) -> Result<Target> {
-    Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default()).await
 }
 
 fn configured(source: &ComparedSource) -> Option<&CatalogSource> {

@@ -1,7 +1,7 @@
 //! The catalogs of a cluster for `gantry catalog`.
 
-use crate::run::prepare::{connection, impersonate};
-use gantry_cluster::{DesiredSource, Target};
+use crate::run::prepare::open_target;
+use gantry_cluster::Target;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_deploy::config::Settings;
 use gantry_olm::cluster_catalog::{self, ClusterCatalog};
@@ -24,9 +24,7 @@ const NAME_ONE: &str = "name one with --catalog NAME=PATH, or with catalogs in g
 pub async fn find(settings: &Settings) -> Result<LiveCatalogs> {
     let none = || Problem::new("there is no catalog to read").help(NAME_ONE);
     let found = async {
-        let target =
-            Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default())
-                .await?;
+        let target = open_target(settings).await?;
         let catalogs = cluster_catalog::list(&target).await?;
         Ok((target, catalogs))
     };

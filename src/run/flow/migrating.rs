@@ -14,9 +14,9 @@ use crate::run::interrupt::until_interrupted;
 use crate::run::migrate::rights::{MigrationRight, rights_for};
 use crate::run::migrate::{Migration, MigrationRun, printed};
 use crate::run::output::Output;
-use crate::run::prepare::{connection, impersonate};
+use crate::run::prepare::open_target;
 use crate::run::write;
-use gantry_cluster::{DesiredSource, IN_FLIGHT, ObjectToRead, Target};
+use gantry_cluster::{IN_FLIGHT, ObjectToRead, Target};
 use gantry_core::crd::{Crd, CrdVersion};
 use gantry_core::manifest::{LoadedManifests, Manifest};
 use gantry_core::options::TargetSpec;
@@ -81,15 +81,11 @@ pub async fn deploy(
     report: &mut Report,
 ) -> Result<Exit> {
     let stop = host.stop.clone();
-    let (settings, progress) = (run.settings.clone(), run.progress);
+    let (field_manager, progress) = (run.settings.field_manager.clone(), run.progress);
     // The target of the deploy is used up by it.
-    let target = open(run).await?;
-    let migration = MigrationRun {
-        target: &target,
-        field_manager: &settings.field_manager,
-        parallel: IN_FLIGHT,
-        progress: &progress,
-    };
+    let target = open_target(&run.settings).await?;
+    let migration =
+        MigrationRun { target: &target, field_manager: &field_manager, parallel: IN_FLIGHT, progress: &progress };
     let proving = async {
         let (before, after) = find(&loaded.manifests, &target).await?;
         let (migrations, _) = migration.prove(before, false).await?;
@@ -128,7 +124,7 @@ pub async fn deploy(
         let migrating = MigratingCrds { before: BTreeSet::new(), ..migrating };
         // The CRDs have changed.
         OpenedTarget {
-            target: open(run).await?,
+            target: open_target(&run.settings).await?,
             ahead: Prefetch::none(),
             before: None,
             baseline,
@@ -229,11 +225,6 @@ fn blockers(migrations: &[Migration]) -> Vec<Problem> {
         format!("gantry migrate {} --prune-stored-versions --accept-loss", text::sanitize(proof.kind.name()))
     };
     printed::blockers(migrations, &[], &accepting)
-}
-
-async fn open(run: &ConfiguredRun<'_>) -> Result<Target> {
-    let connection = connection(&run.settings, impersonate(&run.settings)?);
-    Target::open(&run.settings.target, &connection, DesiredSource::default()).await
 }
 
 fn crd_names(manifests: &[Manifest]) -> BTreeSet<String> {

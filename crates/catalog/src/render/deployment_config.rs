@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::deployments::list;
+use super::go::list;
 use super::{WrongType, go};
 
 /// The configuration, as Go reads it. A field that is not set is null.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::deployment_config::DeploymentConfig;
+use super::go::list;
 use super::{ParsedCsv, ParsedDeployment, RenamedField, RenderOptions, RenderedObject, WrongType, go, names, object};
 use crate::bundle::CsvStep;
 
@@ -84,8 +85,4 @@ fn mount_certificate(pod: &mut Value, secret: &str) {
 
 fn containers(pod: &Value) -> &[Value] {
     list(pod, "containers")
-}
-
-pub fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
-    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -149,6 +149,11 @@ fn read_struct(name: &str, fields: &Map<String, Value>) -> Result<Value, WrongTy
     Ok(Value::Object(read))
 }
 
+/// The items of a list; none if there is no such list.
+pub fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// Whether `omitempty` leaves a value out.
 pub fn is_empty(value: &Value) -> bool {
     match value {

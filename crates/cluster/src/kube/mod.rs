@@ -164,6 +164,15 @@ impl KubeTarget {
         read::read(&self.transport, &self.default_namespace, wanted, on_read).await
     }
 
+    /// Reads one object; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn read_one(&self, wanted: ObjectToRead) -> ReadResult {
+        let read = self.read(&[wanted], &|_, _| ()).await.map_err(|error| error.first_problem())?;
+        read.into_iter().next().unwrap_or(Ok(None))
+    }
+
     /// The pages of a list. Each page is fetched while the caller processes the previous one.
     pub fn list(&self, request: &ListRequest<'_>) -> KubePages {
         KubePages::new(&self.transport, request)

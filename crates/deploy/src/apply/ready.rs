@@ -300,7 +300,7 @@ impl<'a> ReadyWaitLimits<'a> {
             unseen.iter().map(|number| object_to_read(left[*number].awaited.change)).collect();
         // If the server does not answer, the next read may succeed.
         let read = self.target.read_each(&wanted, &|_, _| ()).await.unwrap_or_else(|error| {
-            let problem = || error.problems().first().cloned().unwrap_or_else(|| Problem::new("no answer"));
+            let problem = || error.first_problem();
             wanted.iter().map(|_| Err(problem())).collect()
         });
         for (number, read) in unseen.iter().zip(read) {

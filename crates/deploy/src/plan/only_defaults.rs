@@ -75,7 +75,7 @@ pub async fn mark_each(
 }
 
 /// Whether the server drops the value of this field of a CRD, and the live object has none. Many manifests have
-/// `preserveUnknownFields: false`, and whoever applied one of them owns the field.
+/// `preserveUnknownFields: false`, and the manager that applied one of them owns the field.
 fn is_dropped(change: &super::Change, field: &str) -> bool {
     const FIELD: &str = "preserveUnknownFields";
     let is_it = change.desired.object.is_crd() && field.strip_prefix(".spec.") == Some(FIELD);

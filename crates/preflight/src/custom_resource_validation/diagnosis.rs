@@ -237,12 +237,12 @@ fn diagnose(
 /// The next step for objects that may be stored at a version that is removed.
 fn write_again(version: &str, crd: &About<'_>) -> String {
     let first = kept_unserved(version, crd);
-    match managed::remaining(crd.live, crd.desired) {
-        Some(_) => format!(
+    match managed::has_common_version(crd.live, crd.desired) {
+        true => format!(
             "{first}, write every object again, and move its entries in managedFields; then {version} can be removed:\n{}",
             migration::write_all(crd.live)
         ),
-        None => format!("{first} beside a version that stays, and run again"),
+        false => format!("{first} beside a version that stays, and run again"),
     }
 }
 
@@ -255,12 +255,12 @@ fn kept_unserved(version: &str, crd: &About<'_>) -> String {
 /// The next step for entries in managedFields at a version that is removed.
 fn move_entries(version: &str, manager: &str, crd: &About<'_>) -> String {
     let first = format!("{}, make sure that {manager} writes at another version", kept_unserved(version, crd));
-    match managed::remaining(crd.live, crd.desired) {
-        Some(_) => format!(
+    match managed::has_common_version(crd.live, crd.desired) {
+        true => format!(
             "{first}, and then move the entries; then {version} can be removed:\n{}",
             migration::write_all(crd.live)
         ),
-        None => format!("{first}, which the CRD must also have, and run again"),
+        false => format!("{first}, which the CRD must also have, and run again"),
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) async fn known(
     after: impl Fn(&Change) -> Value,
 ) -> Result<AllKnown, Problem> {
     let live = cluster_catalog::list(target).await.map_err(|error| {
-        let problem = error.problems().first().cloned().unwrap_or_else(|| Problem::new("no reason given"));
+        let problem = error.first_problem();
         Problem { message: format!("the ClusterCatalogs cannot be listed: {}", problem.message), ..problem }
     })?;
     let mut of_objects: BTreeMap<String, (ClusterCatalog, Option<&'static str>)> =

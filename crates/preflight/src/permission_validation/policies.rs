@@ -38,7 +38,7 @@ struct Params {
 /// # Errors
 /// The target cannot be asked which policies and kinds it has.
 pub async fn parameter_needs(plan: &Plan, target: &Target, occasion: RightsOccasion) -> Result<Vec<Need>, Problem> {
-    let first = |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("it does not answer"));
+    let first = |error: Error| error.first_problem();
     let mut params = Vec::new();
     let mut bindings = Vec::new();
     for (index, change) in plan.changes.iter().enumerate() {

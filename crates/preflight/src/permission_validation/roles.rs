@@ -195,8 +195,7 @@ pub async fn look_up(
         .map(|role| ObjectToRead { resource: role.resource().into(), object: role.object().into() })
         .collect();
     let mut granted = BTreeMap::new();
-    let first =
-        |error: Error| error.problems().first().cloned().unwrap_or_else(|| Problem::new("roles cannot be read"));
+    let first = |error: Error| error.first_problem();
     let read = target.read_each(&asked, &|_, _| ()).await.map_err(first)?;
     for (role, read) in live.into_iter().zip(read) {
         let grants = read.map(|live| {

@@ -17,7 +17,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 "make sure that every object was written since {name} was last the storage version: CustomResourceValidation \
                  reports objects whose managedFields name it"
             );
-            let command = managed::remaining(live, desired).map(|_| migration::write_all(live));
+            let command = managed::has_common_version(live, desired).then(|| migration::write_all(live));
             let help =
                 if command.is_some() { format!("{first}; this command proves that nothing is lost, and writes all of them again:") } else { first };
             let diagnosis = ViolationText {
