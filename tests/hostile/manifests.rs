@@ -198,12 +198,13 @@ fn long_lines_are_read() {
     assert_eq!(found.location.line, 100_004);
 }
 
-/// Runs the built binary on these manifests from standard input, with this many MiB of address space.
+/// Runs the built binary on these manifests from standard input, with this many MiB for its data: what it allocates and
+/// the stacks of its threads.
 #[cfg(unix)]
 fn check_within(mebibytes: usize, manifests: impl Fn(&mut dyn Write) -> io::Result<()>) -> (Option<i32>, String) {
     let cluster = tempfile::tempdir().unwrap();
     let mut child = Command::new("sh")
-        .args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", mebibytes * 1024), env!("CARGO_BIN_EXE_gantry")])
+        .args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", mebibytes * 1024), env!("CARGO_BIN_EXE_gantry")])
         .args(["check", "-f", "-", "--target"])
         .arg(format!("dir:{}", cluster.path().display()))
         .env_clear()
@@ -250,7 +251,7 @@ fn more_documents_than_a_cluster_holds_are_refused() {
 fn very_many_objects_need_little_more_memory_than_their_text() {
     let value = "x".repeat(60);
     let data: String = (0..12).map(|key| format!("  key{key}: {value}\n")).collect();
-    let (code, said) = check_within(256, |out| {
+    let (code, said) = check_within(200, |out| {
         (0..42_000).try_for_each(|number| {
             write!(out, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: config-{number}\ndata:\n{data}")
         })
