@@ -165,6 +165,13 @@ fn a_version_is_dropped() {
     has_kept(&session, "v2", &backups());
 }
 
+#[test]
+fn a_version_that_a_webhook_converts_is_dropped() {
+    let session = run("Drop a version that a webhook converts");
+    let spec = |schedule: &str, retention: u8| json!({"schedule": schedule, "retention": retention});
+    has_kept(&session, "v2", &[("nightly", spec(NIGHT, 30)), ("weekly", spec(WEEK, 90))]);
+}
+
 /// What the users wrote in the examples with several versions.
 fn backups() -> [(&'static str, Value); 2] {
     let spec = |schedule: &str, keep: u16| json!({"schedule": schedule, "keep": keep});

@@ -18,8 +18,15 @@ use crate::support::{Webhook, control_plane};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Commands that are run once.
-const WRITES: [&str; 6] =
-    ["gantry deploy", "gantry migrate", "kubectl apply", "kubectl patch", "kubectl label", "kubectl delete"];
+const WRITES: [&str; 7] = [
+    "gantry deploy",
+    "gantry migrate",
+    "kubectl apply",
+    "kubectl replace",
+    "kubectl patch",
+    "kubectl label",
+    "kubectl delete",
+];
 
 /// The plural and singular names in a command of kubectl. Other groups of the server have the same names.
 static RESOURCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r" (backups?) ").expect("a pattern"));

@@ -40,12 +40,21 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
     } else if !lost.is_empty() {
         steps.push(format!("deploy this CRD with these fields and with {} kept as it is", words::listed(&removed)));
     }
+    // Only a request at a version shows what the webhook makes of an object that is stored at it.
+    let is_hidden = |name: &&str| live.converts_by_webhook() && live.served(name).is_none();
+    let hidden: Vec<&str> = removed.iter().copied().filter(is_hidden).collect();
+    if !hidden.is_empty() {
+        let hidden = words::listed(&hidden);
+        steps.push(format!(
+            "deploy the CRD with {hidden} at served: true, so that gantry can read what the webhook makes of the objects"
+        ));
+    }
     steps.push(format!(
         "prove that no object loses a value, write each one at {stays_at}, and take {} out of status.storedVersions: gantry \
          migrate {name} --to {stays_at} --prune-stored-versions",
         words::listed(&removed)
     ));
-    let is_served = |name: &&str| live.served(name).is_some();
+    let is_served = |name: &&str| live.served(name).is_some() || is_hidden(name);
     let served: Vec<&str> = removed.iter().copied().filter(is_served).collect();
     if !served.is_empty() {
         let served = words::listed(&served);
@@ -66,6 +75,13 @@ pub fn plan(pair: &CrdPair) -> Vec<String> {
 /// entries of `managedFields` at versions that are not served.
 pub fn write_all(live: &Crd) -> String {
     format!("gantry migrate {} --every-object", live.name)
+}
+
+/// The command that writes the objects that are not stored at the storage version yet, and shortens
+/// `status.storedVersions`. While a version that a webhook converts is not served, it refuses: it cannot read what the
+/// webhook makes of the objects.
+pub fn write_stored(live: &Crd) -> String {
+    format!("gantry migrate {} --prune-stored-versions", live.name)
 }
 
 /// The version to read and write objects at: the storage version, if it is served.

@@ -1,5 +1,6 @@
 //! The conversion between versions changes.
 
+use crate::crd_upgrade_safety::migration;
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use gantry_core::crd::{ConversionClientConfig, Crd, CrdPair, ServiceReference, steps};
 
@@ -11,24 +12,29 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     if pair.desired.strategy().is_none() && pair.converts_by_webhook() {
         return Vec::new();
     }
+    // A CRD with a single version has nothing to convert.
+    let converts = |crd: &Crd| crd.versions.len() > 1;
     let (message, help, label) = match (config(&pair.live), config(&pair.desired)) {
-        (None, Some(_)) => (
+        (None, Some(_)) if converts(&pair.desired) => (
             "a conversion webhook is added",
             "make sure that the webhook answers before you deploy this: until it does, versions other than the stored \
-                one cannot be read or written",
+                one cannot be read or written"
+                .to_owned(),
             "no conversion webhook in the live CRD",
         ),
-        (Some(_), None) => (
+        (Some(_), None) if converts(&pair.live) => (
             "the conversion webhook is removed",
-            "make sure that all served versions have the same schema, and write each object once at the storage \
-                version before you deploy this",
+            format!("make sure that all served versions have the same schema{}", migrated_first(&pair.live)),
             "the live CRD converts with a webhook",
         ),
-        (Some(was), Some(now)) if !is_same_webhook(&was, &now) => (
-            "the conversion webhook changes",
-            "make sure that the new webhook answers, and that it can read everything that the old one wrote",
-            "the live CRD has a different webhook",
-        ),
+        (Some(was), Some(now)) if (converts(&pair.live) || converts(&pair.desired)) && !is_same_webhook(&was, &now) => {
+            (
+                "the conversion webhook changes",
+                "make sure that the new webhook answers, and that it can read everything that the old one wrote"
+                    .to_owned(),
+                "the live CRD has a different webhook",
+            )
+        }
         _ => return Vec::new(),
     };
     // The desired CRD may have no `conversion` to point at.
@@ -37,6 +43,16 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         ViolationText { message: message.into(), help: help.into(), at: steps::spec(at), ..ViolationText::default() }
             .label(label.into());
     vec![CrdRuleViolation { version: None, diagnosis }]
+}
+
+/// What to do with objects that only the webhook can read at the storage version.
+fn migrated_first(live: &Crd) -> String {
+    let is_stored_elsewhere =
+        live.storage().is_some_and(|storage| live.stored_versions().iter().any(|v| *v != &*storage.name));
+    if !is_stored_elsewhere {
+        return String::new();
+    }
+    format!(", and migrate the objects as long as the webhook converts them: {}", migration::write_stored(live))
 }
 
 /// Whether both are the same webhook. The CA bundle is often injected by another tool, and the server defaults the

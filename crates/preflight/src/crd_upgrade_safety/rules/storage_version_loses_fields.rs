@@ -1,5 +1,6 @@
 //! A new storage version lacks fields of another version.
 
+use crate::crd_upgrade_safety::migration;
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use gantry_core::crd::lost_fields;
@@ -16,11 +17,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         let listed = words::listed(&fields);
         let diagnosis = ViolationText {
             message: format!("objects of {} lose {listed} once they are stored at {}", version.name, now.name).into(),
-            help: format!(
-                "add these fields to {}, or convert with a webhook, before you change the storage version",
-                now.name
-            )
-            .into(),
+            help: next_step(pair, version, now).into(),
             at: steps::of_version(now.index, "storage"),
             ..ViolationText::default()
         }
@@ -28,6 +25,25 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
         found.push(CrdRuleViolation { version: Some(version.name.to_string()), diagnosis });
     }
     found
+}
+
+fn next_step(pair: &CrdPair, version: &CrdVersion, now: &CrdVersion) -> String {
+    let is_webhook_removed =
+        pair.live.converts_by_webhook() && pair.live.storage().is_some_and(|was| was.name == now.name);
+    if !is_webhook_removed {
+        return format!(
+            "add these fields to {}, or convert with a webhook, before you change the storage version",
+            now.name
+        );
+    }
+    if pair.desired.served(&version.name).is_some() {
+        return format!("keep the webhook as long as {} is served", version.name);
+    }
+    format!(
+        "keep the webhook until the objects are migrated, which it converts as long as {} is served: {}",
+        version.name,
+        migration::write_stored(&pair.live)
+    )
 }
 
 /// What objects of a live version lose because the storage version or the conversion changes.

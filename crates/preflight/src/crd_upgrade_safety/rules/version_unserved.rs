@@ -1,7 +1,8 @@
 //! A version that is no longer served.
 
+use crate::crd_upgrade_safety::migration;
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
-use gantry_core::crd::{CrdPair, steps};
+use gantry_core::crd::{Crd, CrdPair, steps};
 
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let served = pair.live.served_versions();
@@ -11,7 +12,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             let desired = pair.desired.version(name).filter(|desired| !desired.served)?;
             let diagnosis = ViolationText {
                 message: format!("version {name} is no longer served").into(),
-                help: format!("make sure that no client uses {name} any more; served: true brings it back").into(),
+                help: next_step(&pair.live, name).into(),
                 at: steps::of_version(desired.index, "served"),
                 ..ViolationText::default()
             }
@@ -19,4 +20,19 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
             Some(CrdRuleViolation { version: Some(name.to_string()), diagnosis })
         })
         .collect()
+}
+
+fn next_step(live: &Crd, name: &str) -> String {
+    let clients = format!("make sure that no client uses {name} any more; served: true brings it back");
+    if !live.converts_by_webhook() || !live.is_stored(name) {
+        return clients;
+    }
+    let is_storage = live.storage().is_some_and(|storage| &*storage.name == name);
+    let first = if is_storage { "store at another version and " } else { "" };
+    // Only a request at a version shows what the webhook makes of an object that is stored at it.
+    format!(
+        "{clients}. Before that, as long as {name} is served, {first}migrate the objects: afterwards nobody can \
+         compare what the webhook makes of them: {}",
+        migration::write_stored(live)
+    )
 }
