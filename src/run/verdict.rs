@@ -6,7 +6,9 @@
 use super::host::Exit;
 use gantry_cluster::FieldConflict;
 use gantry_core::finding::{CheckReport, CheckStatus, Finding, Severity, Source};
+use gantry_core::options::FailOn;
 use gantry_core::problem::{Error, Location, Problem};
+use gantry_core::text;
 use gantry_deploy::apply::Applied;
 use gantry_deploy::apply::delete::DeletionResults;
 use gantry_deploy::plan::conflicts::{self, ChangeConflicts};
@@ -35,6 +37,7 @@ pub struct Terms {
     /// A deploy, and no dry run.
     pub writes: bool,
     pub force_conflicts: bool,
+    pub fail_on: FailOn,
     pub redact: bool,
 }
 
@@ -70,6 +73,14 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &DeployFore
         foreseen.not_honoured.iter().chain(&foreseen.owned).chain(&foreseen.too_many).map(ErrorEntry::from).peekable();
     if has(CheckStatus::Blocked) || blocks.peek().is_some() {
         return ends(Outcome::Blocked, Exit::Blocked, blocks.collect());
+    }
+    if terms.fail_on == FailOn::Warning && has(CheckStatus::Warned) {
+        let findings = checks.iter().flat_map(|check| &check.findings);
+        let number = findings.filter(|finding| finding.severity == Severity::Warning).count();
+        let verb = if number == 1 { "blocks" } else { "block" };
+        let problem = Problem::new(format!("{} {verb}, because --fail-on is warning", text::count(number, "warning")))
+            .help("fix what is reported, or accept it with a waiver");
+        return ends(Outcome::Blocked, Exit::Blocked, vec![ErrorEntry::from(&problem)]);
     }
     // The preset of another tool may call it a warning; the server would still refuse the request.
     let refused = foretold_refusals(checks);

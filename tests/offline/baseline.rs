@@ -42,6 +42,25 @@ fn count(report: &Value, severity: &str, state: &str) -> usize {
 }
 
 #[test]
+fn a_warning_blocks_if_asked() {
+    let repository = repository();
+    let warned = ["check", "-f", "breaking", "--target", "dir:live", "--warn-only"];
+    let strict = |arguments: &[&str]| run(&repository, &[&warned[..], arguments].concat());
+    let (code, report, told) = strict(&[]);
+    assert_eq!((code, report["outcome"].as_str()), (Some(0), Some("planned")), "{told}");
+    let (code, report, told) = strict(&["--fail-on", "warning"]);
+    assert_eq!((code, report["outcome"].as_str()), (Some(3), Some("blocked")), "{told}");
+    assert!(told.contains("13 warnings block, because --fail-on is warning"), "{told}");
+    // A known finding is none that counts.
+    gantry(&repository, &[&warned[..], &["-o", "json=base.json"]].concat());
+    let (code, _, told) = strict(&["--fail-on", "warning", "--baseline", "base.json"]);
+    assert_eq!(code, Some(0), "{told}");
+    let (code, _, told) = strict(&["--fail-on", "warnings"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("did you mean \"warning\"?"), "{told}");
+}
+
+#[test]
 fn a_finding_of_the_baseline_does_not_count_at_any_line() {
     let repository = with_baseline(&BREAKING);
     edit(&repository, "breaking/bakery.yaml", "apiVersion", "# a\n# line\napiVersion");

@@ -85,6 +85,15 @@ pub enum PresetFlag {
     Crdify,
 }
 
+/// Which findings block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]
+pub enum FailOn {
+    #[default]
+    Error,
+    Warning,
+}
+
 /// The output formats of commands without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]

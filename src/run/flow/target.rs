@@ -116,8 +116,12 @@ pub async fn on_target(
     }
     output.print_warnings(host, &report.warnings);
 
-    let terms =
-        Terms { writes, force_conflicts: settings.is_on(&key::FORCE_CONFLICTS), redact: settings.is_on(&key::REDACT) };
+    let terms = Terms {
+        writes,
+        force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
+        fail_on: settings.fail_on,
+        redact: settings.is_on(&key::REDACT),
+    };
     let verdict = verdict::before_writing(&report.checks, &plan, &foreseen, terms);
     output.print_notices(host, &verdict.notices);
     report.outcome = verdict.outcome;

@@ -77,8 +77,9 @@ fn refusal() -> DeployForecast {
     }
 }
 
-const CHECK: Terms = Terms { writes: false, force_conflicts: false, redact: false };
+const CHECK: Terms = Terms { writes: false, force_conflicts: false, fail_on: FailOn::Error, redact: false };
 const DEPLOY: Terms = Terms { writes: true, ..CHECK };
+const STRICT: Terms = Terms { fail_on: FailOn::Warning, ..DEPLOY };
 const FORCE: Terms = Terms { force_conflicts: true, ..DEPLOY };
 
 /// A case: its input, and the expected outcome, exit code, numbers of errors and notices, and whether the deploy
@@ -101,6 +102,8 @@ fn the_outcome_before_writing_follows_from_the_checks_and_the_plan() {
         ("nor where nothing changes", &[Passed], plan(Action::Unchanged), none(), CHECK, planned),
         ("a deploy goes on", &[Passed], update(), none(), DEPLOY, goes_on),
         ("over warnings and skips", &[Warned, Skipped], update(), none(), DEPLOY, goes_on),
+        ("unless a warning blocks", &[Warned, Skipped], update(), none(), STRICT, refused(1)),
+        ("and none is there", &[Passed, Skipped], update(), none(), STRICT, goes_on),
         ("unless nothing changes", &[Passed], plan(Action::Unchanged), none(), DEPLOY, unchanged),
         ("or there is nothing", &[], Plan::default(), none(), DEPLOY, unchanged),
         ("a block ends it", &[Passed, Blocked], update(), none(), DEPLOY, blocked(0)),

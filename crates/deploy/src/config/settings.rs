@@ -16,7 +16,7 @@ use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use gantry_core::options::{
-    AdmissionMode, ColorChoice, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
+    AdmissionMode, ColorChoice, FailOn, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
 };
 use gantry_core::problem::Problem;
 use gantry_core::render::Render;
@@ -66,6 +66,8 @@ pub struct Settings {
     pub prune_max: Option<PruneMax>,
     /// How many revisions of the app are kept.
     pub history: u32,
+    /// Which findings block.
+    pub fail_on: FailOn,
     /// What a deploy waits for.
     pub wait: WaitPolicy,
     /// The program that renders the manifests.
@@ -148,6 +150,7 @@ impl Settings {
                 Some(history) => keys::count(&history).map_err(|why| values.invalid_value(&table::HISTORY, &why))?,
                 None => 0,
             },
+            fail_on: values.required(&table::FAIL_ON, keys::word)?,
             wait: match values.value(&table::WAIT) {
                 Some(wait) => keys::wait(&wait).map_err(|why| values.invalid_value(&table::WAIT, &why))?,
                 None => by_default,

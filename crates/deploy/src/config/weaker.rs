@@ -7,6 +7,7 @@ use super::located::LocatedValue;
 use super::settings::Settings;
 use super::waivers::Waiver;
 use gantry_core::finding::Mode;
+use gantry_core::options::FailOn;
 use gantry_core::problem::{Location, Problem};
 
 /// What `now` lets pass and `before` did not, each at its place in `now`.
@@ -23,6 +24,9 @@ pub fn weaker(before: &Settings, now: &Settings) -> Vec<Problem> {
     let rules = place(RULES);
     if now.is_on(&table::WARN_ONLY) && !before.is_on(&table::WARN_ONLY) {
         report(place(table::WARN_ONLY.path), "no finding is an error any more".to_owned());
+    }
+    if now.fail_on == FailOn::Error && before.fail_on == FailOn::Warning {
+        report(place(table::FAIL_ON.path), "warnings do not block any more".to_owned());
     }
     let value = |settings: &Settings, key: &str| settings.tree.at(key).map(LocatedValue::to_value);
     for (key, what) in KEYS.iter().filter_map(|key| Some((key.path, key.weakens?))) {

@@ -13,8 +13,8 @@ use super::ConfigKey;
 use crate::app;
 use crate::config::{duration, located, raw};
 use gantry_core::options::{
-    AdmissionMode, ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec, UnjudgedChange,
-    WaitPolicy, names_of,
+    AdmissionMode, ColorChoice, FailOn, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec,
+    UnjudgedChange, WaitPolicy, names_of,
 };
 use gantry_core::problem::not_one_of;
 use gantry_core::render::Render;
@@ -61,6 +61,8 @@ pub enum SettingKind {
     PruneMax,
     /// The preset of CRDUpgradeSafety.
     Preset,
+    /// Which findings block.
+    FailOn,
     /// What the admission webhook does with errors.
     AdmissionMode,
     /// What the admission webhook does with a change that it could not judge.
@@ -149,6 +151,7 @@ impl SettingKind {
             SettingKind::Color => words::<ColorChoice>(),
             SettingKind::Prune => words::<Prune>(),
             SettingKind::Preset => words::<PresetFlag>(),
+            SettingKind::FailOn => words::<FailOn>(),
             SettingKind::AdmissionMode => words::<AdmissionMode>(),
             SettingKind::UnjudgedChange => words::<UnjudgedChange>(),
             SettingKind::Releases => json!({
@@ -182,7 +185,8 @@ impl SettingKind {
             SettingKind::Command => check_syntax::<Render>(text),
             SettingKind::Namespace => check_namespace(text),
             SettingKind::App => Ok(app::check_name(text)?),
-            SettingKind::Preset => check_preset(text),
+            SettingKind::Preset => word::<PresetFlag>(text).map(drop),
+            SettingKind::FailOn => word::<FailOn>(text).map(drop),
             SettingKind::AdmissionMode => word::<AdmissionMode>(text).map(drop),
             SettingKind::UnjudgedChange => word::<UnjudgedChange>(text).map(drop),
             SettingKind::Prune => prune(text).map(drop),
@@ -228,15 +232,6 @@ pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
 pub(in crate::config) fn word<E: ValueEnum>(text: &str) -> Result<E, String> {
     let names = names_of::<E>();
     E::from_str(text, false).map_err(|_| not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>()))
-}
-
-/// Checks the name of a preset.
-fn check_preset(text: &str) -> Result<(), String> {
-    let names = names_of::<PresetFlag>();
-    match names.iter().any(|name| name == text) {
-        true => Ok(()),
-        false => Err(not_one_of(text, &names.iter().map(String::as_str).collect::<Vec<_>>())),
-    }
 }
 
 /// Parses a number: as a file writes it, or as the text of a flag.

@@ -3,9 +3,9 @@
 use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
-    AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FieldManager, File, Groups, Labels,
-    Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle, UnjudgedChange, User,
-    Wait, Waivers,
+    AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FailOn, FieldManager, File, Groups,
+    Labels, Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle,
+    UnjudgedChange, User, Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -53,6 +53,8 @@ config_keys! {
     PRESET = key("preset", Preset, Files).flag("--preset");
     /// Report every finding of the run as a warning. "Could not check" is still an error.
     WARN_ONLY = key("warnOnly", Bool, Files).default("false").makes_flag("--warn-only", "", "Turn every finding into a warning (\"could not check\" stays an error)");
+    /// Which findings block: only errors, or warnings, too.
+    FAIL_ON = key("failOn", FailOn, Files).default("error").makes_flag("--fail-on", "error|warning", "Which findings block: error, or warning for both [default: error]");
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
     /// against: git:REV[:PATH], the manifests of a commit.
     TARGET = key("target", Target, Files).default("kube").flag("--target");
