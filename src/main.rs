@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::{CommandFactory, FromArgMatches};
 use gantry::cli::{Cli, correct};
-use gantry::run::{Host, WriteProgress, run};
+use gantry::run::{COMPLETION_VARIABLE, Host, WriteProgress, answer_shell, run};
 use gantry_core::ci_log::{self, OutputSyntax};
 use gantry_core::date::Date;
 use gantry_core::parallel::{STACK, processors};
@@ -18,7 +18,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 fn main() -> ExitCode {
-    let cli = parse();
+    // The script of a shell wants to know how a command line goes on.
+    let is_completion = std::env::var_os(COMPLETION_VARIABLE).is_some_and(|shell| !shell.is_empty());
+    let cli = (!is_completion).then(parse);
     let runtime = match enough_files().and_then(|()| start()) {
         Ok(runtime) => runtime,
         Err(error) => return ExitCode::from(cannot_start(&error) as u8),
@@ -62,11 +64,14 @@ fn main() -> ExitCode {
             stop,
             writes,
         };
-        run(cli, &mut host).await
+        match cli {
+            Some(cli) => run(cli, &mut host).await as u8,
+            None => u8::from(answer_shell(std::env::args_os().collect(), &mut host).await.is_err()),
+        }
     });
     // A plugin or a request that still hangs must not keep the process alive.
     runtime.shutdown_background();
-    ExitCode::from(code as u8)
+    ExitCode::from(code)
 }
 
 /// Parses the command line. As a kubectl plugin, the program shows the name that the user typed: `kubectl gantry`.

@@ -7,7 +7,7 @@ mod baseline;
 mod before;
 #[cfg(feature = "olm")]
 mod catalog;
-mod command_line;
+mod completion;
 mod diffs;
 mod file;
 mod fleet;
@@ -16,6 +16,7 @@ mod from_kapp;
 mod history;
 mod host;
 mod interrupt;
+mod manual_pages;
 mod merge;
 mod migrate;
 mod output;
@@ -35,6 +36,7 @@ use std::io::Write;
 use self::apps::Consent;
 use self::prepare::loader;
 use crate::cli::{AppsCommand, Cli, Command, ConfigCommand, ConfigFlags, ReportCommand, RulesArgs};
+pub use completion::{VARIABLE as COMPLETION_VARIABLE, answer_shell};
 use gantry_core::manifest;
 use gantry_core::options::ListFormat;
 use gantry_core::problem::{Error, Result};
@@ -75,9 +77,9 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Report(args) => match &args.command {
             ReportCommand::Merge(args) => return merge::run(args, host),
         },
-        Command::Completions { shell } => Ok(command_line::completions(*shell)),
-        Command::Man { folder } => command_line::man(folder, host),
-        Command::CompleteWords { words } => Ok(command_line::words(words)),
+        Command::Completions { shell } => Ok(completion::script(*shell)),
+        Command::Man { folder } => manual_pages::man(folder, host),
+        Command::CompleteWords { words } => Ok(Box::pin(completion::words(words, host)).await),
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

@@ -126,6 +126,10 @@ pub struct AppsArgs {
     #[command(flatten)]
     pub cluster: ClusterArgs,
 
+    /// The apps of all namespaces, also if the configuration names one
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "app_namespace"])]
+    pub all_namespaces: bool,
+
     /// The output format [default: human]
     #[arg(short = 'o', long = "output", value_name = "human|json")]
     pub output: Option<ListFormat>,

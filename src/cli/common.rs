@@ -22,7 +22,7 @@ pub struct TargetArgs {
 }
 
 /// The cluster, as kubectl names it.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct KubeconfigArgs {
     /// The kubeconfig context
     #[arg(long, value_name = "NAME")]
@@ -53,7 +53,7 @@ pub struct OutputArgs {
 }
 
 /// The user and groups to impersonate.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct IdentityArgs {
     /// Make every request as this user or service account (system:serviceaccount:NAMESPACE:NAME)
     #[arg(long = "as", value_name = "USER")]
@@ -64,7 +64,7 @@ pub struct IdentityArgs {
     pub groups: Vec<String>,
 }
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ConfigFlags {
     /// A configuration file, which overrides the project's gantry.yaml; can be repeated, later ones win
     #[arg(short = 'c', long = "config", value_name = "FILE")]

@@ -165,6 +165,11 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
         _ => return error,
     };
     let known = table.iter().find(|(names, _)| names.contains(&&*name));
+    if known.is_none() && is_path(&error) {
+        let tip = format!("name manifests with -f: -f {}", name);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+        return error;
+    }
     let is_fit = |suggested: &str| {
         let suggested = suggested.trim_start_matches('-');
         let is_hidden = root.find_subcommand(suggested).is_some_and(Command::is_hide_set);
@@ -194,6 +199,15 @@ pub fn correct(mut error: Error, mut root: Command, arguments: impl IntoIterator
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*tip)]));
     }
     error
+}
+
+/// Whether the argument is a path where only flags are expected: `gantry check manifests/`.
+fn is_path(error: &Error) -> bool {
+    let Some(ContextValue::String(text)) = error.get(ContextKind::InvalidArg) else { return false };
+    error.kind() == ErrorKind::UnknownArgument
+        && !text.starts_with('-')
+        && !text.contains(char::is_control)
+        && (text.contains('/') || text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json"))
 }
 
 /// Whether a word is a slip of the keyboard for another: at most one edit in a short word and two in a longer one. A
@@ -256,6 +270,8 @@ mod tests {
             ("install shop", "gantry deploy"),
             ("plan -f a", "gantry check"),
             ("template a", "--render"),
+            ("check manifests/", "-f manifests/"),
+            ("deploy crd.yaml", "-f crd.yaml"),
             ("deploy -f a --values b", "helm template"),
             ("deploy -f a --set b=c", "helm template"),
             ("deploy -f a --server-side", "server-side apply"),

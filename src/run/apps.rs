@@ -24,7 +24,7 @@ use gantry_deploy::app::children::{self, Children};
 use gantry_deploy::app::members::{self, AppObject, LiveMetadata};
 use gantry_deploy::app::{App, Parent, check_name, config_maps, parent};
 use gantry_deploy::apply::delete;
-use gantry_deploy::config::{Loader, Settings, key};
+use gantry_deploy::config::{LoadedSettings, Loader, Settings, key};
 use gantry_deploy::plan::graph::ApplyStep;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::readiness::Readiness;
@@ -33,13 +33,18 @@ use gantry_preflight::registry;
 const PAGE: u32 = 500;
 const METADATA_PAGE: u32 = 2000;
 
-/// The cluster that the flags name.
-pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
+/// The settings of a command for apps.
+pub(super) fn load(args: &ClusterArgs, host: &Host) -> Result<LoadedSettings> {
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with(&key::NAMESPACE, &args.namespace)
         .with(&key::APP_NAMESPACE, &args.of_record().map(str::to_owned));
     let loader = Loader { overrides: impersonating(overrides, &args.identity), ..loader(&args.config, host) };
-    let loaded = loader.load([], &registry::known())?;
+    loader.load([], &registry::known())
+}
+
+/// The cluster that the flags name.
+pub(super) async fn open(args: &ClusterArgs, host: &mut Host) -> Result<(Settings, Target)> {
+    let loaded = load(args, host)?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;
     if settings.target != TargetSpec::Kube {
@@ -86,7 +91,8 @@ async fn parent_of(name: &str, settings: &Settings, target: &Target) -> Result<P
 pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
-    let namespace = args.cluster.app_namespace.clone().or_else(|| settings.namespace.clone());
+    let named = args.cluster.app_namespace.clone().or_else(|| settings.namespace.clone());
+    let namespace = named.filter(|_| !args.all_namespaces);
     let found = until_interrupted(&stop, async { Ok(list_apps(&target, namespace.as_deref()).await) })
         .await?
         .map_err(Error::failed)?;
@@ -106,7 +112,7 @@ pub async fn list(args: &AppsArgs, host: &mut Host) -> Result<String> {
     Err(Error::Failed(problems))
 }
 
-type ListedApp = (App, std::result::Result<Parent, Problem>);
+pub(super) type ListedApp = (App, std::result::Result<Parent, Problem>);
 
 fn listed(found: &[ListedApp]) -> String {
     let mut rows = vec![["NAMESPACE", "NAME", "OBJECTS", "LAST DEPLOY", "OUTCOME", "BY"].map(str::to_owned)];
@@ -153,7 +159,10 @@ fn entry((app, parent): &ListedApp) -> Value {
 ///
 /// Records are listed by their label. One that has lost it is found by its name: the server cannot select names by
 /// their end, so the metadata of all ConfigMaps is listed.
-async fn list_apps(target: &Target, namespace: Option<&str>) -> std::result::Result<Vec<ListedApp>, Problem> {
+pub(super) async fn list_apps(
+    target: &Target,
+    namespace: Option<&str>,
+) -> std::result::Result<Vec<ListedApp>, Problem> {
     let config_maps = config_maps();
     let labelled =
         ListRequest { namespace, label_selector: Some(parent::ID_LABEL), ..ListRequest::new(&config_maps, PAGE) };

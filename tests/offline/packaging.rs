@@ -62,25 +62,62 @@ fn run(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Output {
     bash.envs(variables.iter().copied()).output().expect("bash")
 }
 
-#[test]
-fn bash_completes_commands_and_flags() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = folder.path().join("gantry.bash");
+/// What bash offers for the last of these words.
+fn completed_by_bash(words: &str, folder: &Path, variables: &[(&str, &str)]) -> String {
+    let script = folder.join("gantry.bash");
     fs::write(&script, gantry(&["completions", "bash"])).unwrap();
-    for (words, expected) in [("gantry snap", "snapshot"), ("gantry check --redac", "--redact")] {
-        let count = words.split(' ').count() - 1;
-        let last = words.rsplit(' ').next().unwrap();
-        let complete = format!(
-            "set -e; source '{}'; complete -p gantry >/dev/null; COMP_WORDS=({words}); COMP_CWORD={count}; \
-             _gantry gantry '{last}' '' || true; echo \"${{COMPREPLY[@]}}\"",
-            script.display()
-        );
-        let output = run(&complete, folder.path(), &[]);
-        assert_eq!(text(&output).trim(), expected, "{}", String::from_utf8_lossy(&output.stderr));
+    let count = words.split(' ').count() - 1;
+    let last = words.rsplit(' ').next().unwrap();
+    let complete = format!(
+        "set -e; source '{}'; complete -p gantry >/dev/null; COMP_WORDS=({words}); COMP_CWORD={count}; \
+         _clap_complete_gantry gantry '{last}' '' || true; echo \"${{COMPREPLY[@]}}\"",
+        script.display()
+    );
+    let output = run(&complete, folder, variables);
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    text(&output).trim().to_owned()
+}
+
+#[test]
+fn bash_completes_commands_flags_and_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("config");
+    let contexts = "contexts: [{name: prod-east, context: {cluster: a, user: a}}, {name: prod-west, context: {cluster: a, user: a}}]";
+    fs::write(&kubeconfig, format!("apiVersion: v1\nkind: Config\n{contexts}\n")).unwrap();
+    let variables = [("KUBECONFIG", kubeconfig.to_str().unwrap())];
+    for (words, expected) in [
+        ("gantry snap", "snapshot"),
+        ("gantry check --redac", "--redact"),
+        ("gantry check --preflight CRDU", "CRDUpgradeSafety"),
+        ("gantry check --preflight APIAvailability,CRDI", "APIAvailability,CRDInvalid"),
+        ("gantry check --preset ev", "evidence"),
+        ("gantry rules NoScope", "NoScopeChange"),
+        ("gantry check --context prod", "prod-east prod-west"),
+        ("gantry check --context prod-east,prod-w", "prod-east,prod-west"),
+        // The cluster cannot be reached, and nothing is said about that.
+        ("gantry check -n te", ""),
+    ] {
+        assert_eq!(completed_by_bash(words, folder.path(), &variables), expected, "{words}");
     }
     for shell in ["zsh", "fish", "powershell", "elvish"] {
-        assert!(gantry(&["completions", shell]).contains("snapshot"), "{shell}");
+        assert!(gantry(&["completions", shell]).contains("_GANTRY_COMPLETE"), "{shell}");
     }
+}
+
+#[test]
+fn a_plugin_of_kubectl_completes_words() {
+    let completed = |line: &str| -> Vec<String> {
+        let words: Vec<&str> = ["complete-words"].into_iter().chain(line.split(' ')).collect();
+        gantry(&words).lines().map(str::to_owned).collect()
+    };
+    assert_eq!(completed("che"), ["check", ":4"]);
+    assert_eq!(completed("check --targ"), ["--target", ":4"]);
+    assert_eq!(completed("check -f x --color "), ["always", "auto", "never", ":4"]);
+    assert_eq!(completed("check --preflight=CRDI"), ["--preflight=CRDInvalid", ":4"]);
+    assert_eq!(completed("config s"), ["schema", "show", ":4"]);
+    assert_eq!(completed("completions z"), ["zsh", ":4"]);
+    assert_eq!(completed("check -f ma"), [":0"]);
+    assert!(!completed("").contains(&"complete-words".to_owned()));
 }
 
 #[test]

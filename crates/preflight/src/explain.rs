@@ -37,6 +37,17 @@ pub fn list(own: &[CustomCheck]) -> String {
     text
 }
 
+/// All checks, each with a summary.
+pub fn checks(own: &[CustomCheck]) -> Vec<(String, String)> {
+    let of_gantry = CHECKS.iter().map(|check| (check.name.to_owned(), check.summary.to_string()));
+    of_gantry.chain(own.iter().map(|check| (check.name.clone(), String::new()))).collect()
+}
+
+/// All rules of the built-in checks, each with a summary.
+pub fn rules() -> Vec<(String, String)> {
+    all_rules().map(|(_, rule)| (rule.name.to_owned(), rule.summary().to_owned())).collect()
+}
+
 /// The explanation of a built-in check or rule; `None` if the name is neither.
 pub fn explain(name: &str) -> Option<String> {
     if let Some(check) = registry::find(name) {

@@ -16,6 +16,11 @@ fn an_app_is_listed_inspected_forgotten_and_deleted() {
     shop.deploy(&[]).code(0);
     shop.delete("b");
     run(&["apps"]).code(0).stdout_contains("shop").stdout_contains("applied");
+    let all = shop.bed.gantry(admin(), &["apps", "-A"]).run();
+    all.code(0).stdout_contains(&namespace);
+    let completed = |words: &[&str]| shop.bed.gantry(admin(), &[&["complete-words"], words].concat()).run();
+    completed(&["inspect", "-n", &namespace, "-a", "sh"]).code(0).stdout_contains("shop\n:4\n");
+    completed(&["check", "-n", &namespace]).code(0).stdout_contains(&format!("{namespace}\n"));
     let apps: Value = serde_json::from_str(&run(&["apps", "-o", "json"]).stdout).expect("JSON");
     assert_eq!((&apps["apps"][0]["name"], &apps["apps"][0]["objects"]), (&json!("shop"), &json!(2)));
     let output = run(&["inspect", "-a", "shop"]);
