@@ -17,6 +17,7 @@ mod history;
 mod host;
 mod interrupt;
 mod manual_pages;
+mod mcp;
 mod merge;
 mod migrate;
 mod output;
@@ -80,6 +81,7 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Completions { shell } => Ok(completion::script(*shell)),
         Command::Man { folder } => manual_pages::man(folder, host),
         Command::CompleteWords { words } => Ok(Box::pin(completion::words(words, host)).await),
+        Command::Mcp => mcp::serve(host).await,
         Command::Rules(args) => rules(args, host),
         Command::Config(args) => match &args.command {
             ConfigCommand::Schema => Ok(pretty(&config::schema(&registry::known()))),

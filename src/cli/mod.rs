@@ -76,6 +76,8 @@ pub enum Command {
     Rules(RulesArgs),
     /// Show the merged configuration, or its JSON Schema
     Config(ConfigArgs),
+    /// Serve the commands that only read as tools of the Model Context Protocol, for editors and agents
+    Mcp,
     /// Print the script that completes this command line in a shell
     Completions {
         /// The shell

@@ -22,6 +22,7 @@ mod git;
 mod kube_version;
 mod links;
 mod log_commands;
+mod mcp;
 mod messages;
 #[cfg(feature = "olm")]
 mod olm;
