@@ -44,7 +44,7 @@ impl ClusterArgs {
                 preflight: Vec::new(),
                 preset: None,
                 render: None,
-                target: TargetArgs { target: None, kubeconfig, namespace },
+                target: TargetArgs { target: Vec::new(), kubeconfig, namespace },
                 catalogs: Vec::new(),
             },
             many: ManyArgs::default(),

@@ -10,8 +10,10 @@ use gantry_core::options::{ColorChoice, OutputSpec, TargetSpec};
 #[derive(Debug, Clone, Args)]
 pub struct TargetArgs {
     /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit (read-only)
+    ///
+    /// check and diff compare with several commits in one run: git:REV,REV[:PATH], or the flag repeated.
     #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
-    pub target: Option<TargetSpec>,
+    pub target: Vec<TargetSpec>,
 
     #[command(flatten)]
     pub kubeconfig: KubeconfigArgs,

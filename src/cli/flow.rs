@@ -16,7 +16,8 @@ const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern l
 /// The input and target of every command that reads manifests.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Manifests: a file, a directory (read recursively) or - for standard input; can be repeated
+    /// Manifests: a file, a directory (read recursively), - for standard input, or git:REV[:PATH] for those of a commit;
+    /// can be repeated
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     pub files: Vec<String>,
 

@@ -124,7 +124,7 @@ impl CatalogDiffArgs {
     pub fn names_target(&self) -> bool {
         let IdentityArgs { user, groups } = &self.identity;
         let TargetArgs { target, kubeconfig: KubeconfigArgs { context, file }, .. } = &self.target;
-        target.is_some() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
+        !target.is_empty() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
             assert_eq!((input.files.len(), input.preflight.len(), input.config.config_files.len()), (2, 1, 1));
             let TargetArgs { target, kubeconfig, namespace } = input.target;
             assert_eq!((kubeconfig.context.as_deref(), namespace.as_deref()), (Some("y"), Some("n")));
-            assert_eq!(target, Some(TargetSpec::Dir("x".into())));
+            assert_eq!(target, [TargetSpec::Dir("x".into())]);
             assert_eq!(kubeconfig.file, Some("z".into()));
         }
     }

@@ -175,7 +175,7 @@ impl Output {
     pub fn refuse_to_overwrite(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
         let live = match target {
             TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
-            TargetSpec::Kube | TargetSpec::Git(_) => None,
+            TargetSpec::Kube | TargetSpec::Git(_) | TargetSpec::Commits(_) => None,
         };
         let mut problems = Vec::new();
         self.specs.retain(|spec| {
@@ -355,7 +355,7 @@ impl Output {
         write: impl Fn(&FormatWriter, ReportContext<'_>, &mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         let places = ReportPaths::new(&host.working_directory, root_of(&host.working_directory))
-            .rendered(self.sources.rendered_from());
+            .shown_at(self.sources.shown_at());
         let around = ReportContext {
             rules: &OfGantry,
             places: &places,

@@ -9,10 +9,10 @@ use futures::{FutureExt, try_join};
 
 use super::before::{self, RecordedApp};
 use super::host::Host;
-use super::interrupt::{interrupt, interrupted};
+use super::interrupt::{interrupt, interrupted, until_interrupted};
 use crate::cli::{AppFlags, ConfigFlags, IdentityArgs, InputArgs, KubeconfigArgs, TargetArgs};
-use gantry_cluster::{Connection, DesiredSource, Impersonate, Target};
-use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, shown_text};
+use gantry_cluster::{Connection, DesiredSource, Impersonate, Target, git};
+use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, PreparedSources, shown_text};
 use gantry_core::options::TargetSpec;
 use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::{Error, Problem, Result};
@@ -23,11 +23,25 @@ use gantry_deploy::plan::{Prefetch, graph};
 use gantry_preflight::registry;
 
 /// Reads the texts of the manifests, or renders them with the program that the configuration names.
-pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
-    let Some(render) = loader.render() else { return read_files_of(files, host).await };
-    let mut sources = Vec::new();
+pub async fn read_input(arguments: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
+    let render = loader.render();
+    let mut prepared = PreparedSources::default();
+    let mut files = Vec::new();
     let mut problems = Vec::new();
-    for file in files {
+    for file in arguments {
+        if let Some(spec) = file.strip_prefix("git:") {
+            let spec =
+                spec.parse().map_err(|why| Error::usage(Problem::new(format!("-f {}: {why}", shown_text(file)))))?;
+            let reading = Box::pin(git::read_manifests(&spec, render.as_ref()));
+            let read = until_interrupted(&host.stop.clone(), reading).await?;
+            prepared.sources.extend(read.sources);
+            prepared.notices.extend(read.notices);
+            continue;
+        }
+        let Some(render) = &render else {
+            files.push(file.clone());
+            continue;
+        };
         if file == "-" {
             let problem = Problem::new("standard input cannot be rendered: a program renders folders");
             return Err(Error::usage(problem.help("render it first: kustomize build DIR | gantry check -f -")));
@@ -39,11 +53,15 @@ pub async fn read_input(files: &[String], loader: &Loader, host: &mut Host) -> R
             () = interrupt(&host.stop) => return Err(interrupted()),
         };
         match made {
-            Ok(source) => sources.push(Arc::new(source)),
+            Ok(source) => prepared.sources.push(Arc::new(source)),
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(Input::rendered(files, sources)) } else { Err(Error::Failed(problems)) }
+    if problems.is_empty() {
+        read_files_of(arguments, files, prepared, host).await
+    } else {
+        Err(Error::Failed(problems))
+    }
 }
 
 /// The manifests of a command that can do without.
@@ -73,9 +91,15 @@ impl OptionalInput {
 }
 
 /// Reads the texts of the manifests on a separate thread: standard input may be a pipe that nobody writes to.
-async fn read_files_of(files: &[String], host: &mut Host) -> Result<Input> {
-    let (files, mut stdin) = (files.to_vec(), host.stdin.take());
-    let reading = tokio::task::spawn_blocking(move || (Input::open(&files, &mut stdin), stdin));
+async fn read_files_of(
+    arguments: &[String],
+    files: Vec<String>,
+    prepared: PreparedSources,
+    host: &mut Host,
+) -> Result<Input> {
+    let (arguments, mut stdin) = (arguments.to_vec(), host.stdin.take());
+    let reading =
+        tokio::task::spawn_blocking(move || (Input::open_with(&arguments, &files, &mut stdin, prepared), stdin));
     let read = tokio::select! {
         read = reading => read,
         () = interrupt(&host.stop) => return Err(interrupted()),

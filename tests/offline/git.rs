@@ -1,6 +1,7 @@
 //! Commits in place of the live state: `--target git:REV[:PATH]`, in repositories that each test creates with the real
 //! git.
 
+mod desired;
 mod gate;
 mod moved;
 mod rendered;

@@ -198,6 +198,12 @@ impl Target {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
             TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, desired).await?),
+            TargetSpec::Commits(_) => {
+                let problem = Problem::new("the target is several commits, but this command reads only one");
+                return Err(gantry_core::problem::Error::usage(
+                    problem.help("name one; gantry check and gantry diff accept several"),
+                ));
+            }
         })
     }
 

@@ -44,6 +44,8 @@ pub enum TargetSpec {
     Dir(PathBuf),
     /// `git:REVISION`: the files of a commit.
     Git(GitSpec),
+    /// `git:REVISION,REVISION…`: each of these commits by itself; at least two.
+    Commits(Vec<GitSpec>),
 }
 
 /// The formats of a report.
@@ -182,6 +184,53 @@ impl FromStr for OutputSpec {
     }
 }
 
+impl TargetSpec {
+    fn of_commits(mut specs: Vec<GitSpec>) -> Self {
+        match (specs.len(), specs.pop()) {
+            (1, Some(spec)) => TargetSpec::Git(spec),
+            (_, last) => TargetSpec::Commits(specs.into_iter().chain(last).collect()),
+        }
+    }
+
+    /// The target that several values name together.
+    ///
+    /// # Errors
+    /// There are several, and not all of them are commits.
+    pub fn unite(targets: Vec<TargetSpec>) -> Result<TargetSpec, InvalidOption> {
+        let several = targets.len() > 1;
+        let mut specs: Vec<GitSpec> = Vec::new();
+        for target in targets {
+            let of_target = match target {
+                TargetSpec::Git(spec) => vec![spec],
+                TargetSpec::Commits(of_target) => of_target,
+                TargetSpec::Kube | TargetSpec::Dir(_) if several => {
+                    return Err("only commits can be several targets: git:REV".into());
+                }
+                target => return Ok(target),
+            };
+            for spec in of_target {
+                if !specs.contains(&spec) {
+                    specs.push(spec);
+                }
+            }
+        }
+        match specs.is_empty() {
+            true => Err("no target is named".into()),
+            false => Ok(TargetSpec::of_commits(specs)),
+        }
+    }
+
+    /// The target as its flag names it: one text for each commit. `None` if a path is not UTF-8.
+    pub fn texts(&self) -> Option<Vec<String>> {
+        match self {
+            TargetSpec::Kube => Some(vec!["kube".to_owned()]),
+            TargetSpec::Dir(path) => path.to_str().map(|path| vec![format!("dir:{path}")]),
+            TargetSpec::Git(spec) => Some(vec![spec.to_string()]),
+            TargetSpec::Commits(specs) => Some(specs.iter().map(ToString::to_string).collect()),
+        }
+    }
+}
+
 impl FromStr for TargetSpec {
     type Err = InvalidOption;
 
@@ -190,8 +239,8 @@ impl FromStr for TargetSpec {
             None if text == "kube" => Ok(TargetSpec::Kube),
             Some(("dir", "")) => Err("a path is missing after dir:".into()),
             Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
-            Some(("git", spec)) => Ok(TargetSpec::Git(spec.parse()?)),
-            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV[:PATH]").into()),
+            Some(("git", specs)) => Ok(TargetSpec::of_commits(GitSpec::parse_several(specs)?)),
+            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV,…[:PATH]").into()),
         }
     }
 }
@@ -208,6 +257,11 @@ mod tests {
         assert!("json=".parse::<OutputSpec>().is_err());
         assert_eq!("dir:a:b".parse(), Ok(TargetSpec::Dir("a:b".into())));
         assert!("git".parse::<TargetSpec>().is_err());
+        let target = |text: &str| text.parse::<TargetSpec>().unwrap();
+        assert!(matches!(target("git:a,a"), TargetSpec::Git(_)));
+        let united = TargetSpec::unite(vec![target("git:a,b:x"), target("git:c"), target("git:c")]).unwrap();
+        assert_eq!(united.texts().unwrap(), ["git:a:x", "git:b:x", "git:c"]);
+        assert!(TargetSpec::unite(vec![target("kube"), target("git:c")]).is_err());
         assert!("dir:".parse::<TargetSpec>().is_err());
     }
 }

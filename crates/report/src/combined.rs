@@ -17,7 +17,7 @@ impl ReportList {
     pub fn combined(&self) -> Report {
         let mut report = Report {
             outcome: self.outcome,
-            target: text::count(self.clusters.len(), "cluster"),
+            target: text::count(self.clusters.len(), self.noun()),
             errors: self.errors.clone(),
             ..Report::default()
         };

@@ -141,6 +141,12 @@ pub struct LiveGroup {
 }
 
 impl ReportList {
+    /// The word for what was checked.
+    pub fn noun(&self) -> &'static str {
+        let are_commits = !self.clusters.is_empty() && self.clusters.iter().all(ClusterReport::is_commit);
+        if are_commits { "commit" } else { "cluster" }
+    }
+
     /// The list of these clusters, in their order.
     pub fn new(clusters: Vec<ClusterReport>) -> Self {
         // Blocked takes precedence over failed, as in a run on one cluster.
@@ -201,6 +207,11 @@ type Section<'r> = (
 );
 
 impl ClusterReport {
+    /// Whether a commit stands for the cluster.
+    pub fn is_commit(&self) -> bool {
+        self.report.target.starts_with("git: ")
+    }
+
     fn section(&self) -> Section<'_> {
         let Report { outcome, changes, checks, errors, warnings, extensions, subscriptions, waits, .. } = &self.report;
         (outcome, changes, checks, errors, warnings, extensions, subscriptions, waits)

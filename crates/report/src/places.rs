@@ -17,8 +17,18 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct ReportPaths {
     working_directory: PathBuf,
     root: PathBuf,
-    /// For rendered texts, by name: what they were rendered from.
-    rendered_from: BTreeMap<String, PathBuf>,
+    /// For texts that are in no file of this name, by name.
+    shown_at: BTreeMap<String, ShownPlace>,
+}
+
+/// The file that a text is shown at: what it was rendered from, or the file of the working tree that has the path of a
+/// file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownPlace {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether the lines of the text are those of the file.
+    pub has_lines: bool,
 }
 
 /// A file and a place in it, as code hosts name them.
@@ -38,18 +48,18 @@ impl ReportPaths {
         ReportPaths {
             working_directory: working_directory.to_owned(),
             root: root.to_owned(),
-            rendered_from: BTreeMap::new(),
+            shown_at: BTreeMap::new(),
         }
     }
 
-    /// Adds rendered texts, each with what it was rendered from.
-    pub fn rendered(self, rendered_from: BTreeMap<String, PathBuf>) -> Self {
-        ReportPaths { rendered_from, ..self }
+    /// Adds texts that are in no file of their name.
+    pub fn shown_at(self, shown_at: BTreeMap<String, ShownPlace>) -> Self {
+        ReportPaths { shown_at, ..self }
     }
 
     /// A place in a file. For a rendered text, it is the whole source that it was rendered from.
     pub fn position_of(&self, source: &Source) -> CodePosition {
-        if self.rendered_from.contains_key(&*source.file) {
+        if self.shown_at.get(&*source.file).is_some_and(|place| !place.has_lines) {
             return CodePosition { path: self.path(&source.file), line: None, column: None };
         }
         let line = (source.line > 0).then_some(source.line);
@@ -81,7 +91,7 @@ impl ReportPaths {
         if file == "-" {
             return "stdin".to_owned();
         }
-        let file = self.rendered_from.get(file).map_or(Path::new(file), PathBuf::as_path);
+        let file = self.shown_at.get(file).map_or(Path::new(file), |place| place.path.as_path());
         let whole = normal(&self.working_directory.join(file));
         let shown = whole.strip_prefix(&self.root).unwrap_or(&whole).to_string_lossy();
         let shown = if cfg!(windows) { shown.replace('\\', "/") } else { shown.into_owned() };
@@ -145,8 +155,14 @@ mod tests {
 
     #[test]
     fn findings_in_rendered_manifests_are_shown_at_their_kustomization() {
-        let rendered = BTreeMap::from([("prod (rendered)".to_owned(), PathBuf::from("./prod/kustomization.yaml"))]);
-        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref()).rendered(rendered);
+        let place = |path: &str, has_lines| ShownPlace { path: path.into(), has_lines };
+        let shown_at = BTreeMap::from([
+            ("prod (rendered)".to_owned(), place("./prod/kustomization.yaml", false)),
+            ("v1:prod/a.yaml".to_owned(), place("/repo/prod/a.yaml", true)),
+        ]);
+        let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref()).shown_at(shown_at);
+        let committed = places.position_of(&samples::source("v1:prod/a.yaml", 3, 4));
+        assert_eq!((committed.path.as_str(), committed.line), ("prod/a.yaml", Some(3)));
         let whole = CodePosition { path: "deploy/prod/kustomization.yaml".into(), line: None, column: None };
         assert_eq!(places.position_of(&samples::source("prod (rendered)", 3, 4)), whole);
         assert_eq!(places.position_of(&samples::source("prod", 3, 4)).line, Some(3));

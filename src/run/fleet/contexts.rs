@@ -11,7 +11,7 @@ use crate::run::prepare::connection;
 use gantry_cluster::kube::{self, ReadKubeconfig};
 use gantry_core::bounded;
 use gantry_core::manifest;
-use gantry_core::options::TargetSpec;
+use gantry_core::options::{GitSpec, TargetSpec};
 use gantry_core::problem::{Error, Location, Problem, Result, did_you_mean};
 use gantry_k8s_cel::KubernetesRelease;
 
@@ -24,6 +24,8 @@ pub enum FleetMembers {
     Contexts { kubeconfig: ReadKubeconfig, names: Vec<String> },
     /// One folder or commit as a cluster of each of these releases of Kubernetes.
     Releases(Vec<KubernetesRelease>),
+    /// Each of these commits as a cluster.
+    Commits(Vec<GitSpec>),
 }
 
 /// A context or a pattern for contexts, and where it was written.
@@ -49,13 +51,16 @@ fn may_be_several(args: &FlowArgs) -> bool {
 }
 
 /// The members, if the flags name several contexts or a pattern, even one that only one context matches; or several
-/// releases for a target that has none of its own.
+/// releases for a target that has none of its own; or several commits.
 ///
 /// # Errors
 /// Names and patterns that match no context of the kubeconfig, and flags for several clusters if there is one.
 pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<Option<FleetMembers>> {
     let ConfiguredRun { args, settings, .. } = run;
     if !may_be_several(args) {
+        if let TargetSpec::Commits(specs) = &settings.target {
+            return commits(run, specs).map(Some);
+        }
         only_one(run)?;
         return releases(run);
     }
@@ -77,6 +82,19 @@ pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<O
         names.retain(|_| index.next().is_some_and(|index| shard.has(index)));
     }
     Ok(Some(FleetMembers::Contexts { kubeconfig, names }))
+}
+
+/// The commits of a target that names several.
+fn commits(run: &ConfiguredRun<'_>, specs: &[GitSpec]) -> Result<FleetMembers> {
+    if run.settings.kube_versions.len() > 1 {
+        let problem = Problem::new("several commits are named, and several releases of Kubernetes");
+        return Err(Error::usage(problem.help("name one release: --kube-version 1.30; or one commit")));
+    }
+    if run.args.many.shard.is_some() {
+        let problem = Problem::new("--shard divides contexts, but the targets are commits");
+        return Err(Error::usage(problem.help("leave out --shard")));
+    }
+    Ok(FleetMembers::Commits(specs.to_vec()))
 }
 
 /// The releases, if the run names several and its target is no server, which would have its own.

@@ -28,7 +28,7 @@ pub use contexts::find;
 use gantry_cluster::{Connection, DesiredSource, Target};
 use gantry_core::hash::fnv128;
 use gantry_core::manifest::{Input, LoadedManifests};
-use gantry_core::options::{TargetSpec, Waves};
+use gantry_core::options::{GitSpec, TargetSpec, Waves};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
@@ -66,12 +66,18 @@ struct Fleet<'a> {
     arguments: Vec<String>,
     connection: Connection,
     names: Vec<String>,
-    /// Of the members, if they are one target as a cluster of several releases; otherwise empty.
-    releases: Vec<KubernetesRelease>,
+    /// What each of them is, if they are no contexts; otherwise empty.
+    targets: Vec<MemberTarget>,
     /// The number of clusters in each wave.
     waves: Option<Vec<usize>>,
     /// The progress of the whole run; single clusters show none.
     progress: ProgressDisplay,
+}
+
+/// A member that stands for a cluster: a folder or a commit, and the release of Kubernetes that it is judged as.
+struct MemberTarget {
+    spec: TargetSpec,
+    release: Option<KubernetesRelease>,
 }
 
 /// Runs on all clusters. The errors of one cluster are part of its report.
@@ -86,12 +92,27 @@ pub async fn run(
     output: &mut Output,
 ) -> Result<FleetOutcome> {
     let mut connection = connection(&run.settings, impersonate(&run.settings)?);
-    let (names, releases) = match members {
+    let (names, targets) = match members {
         FleetMembers::Contexts { kubeconfig, names } => {
             connection.read = Some(kubeconfig);
             (names, Vec::new())
         }
-        FleetMembers::Releases(releases) => (releases.iter().map(|it| format!("Kubernetes {it}")).collect(), releases),
+        FleetMembers::Releases(releases) => {
+            let member = |release: KubernetesRelease| {
+                let spec = run.settings.target.clone();
+                (format!("Kubernetes {release}"), MemberTarget { spec, release: Some(release) })
+            };
+            releases.into_iter().map(member).unzip()
+        }
+        FleetMembers::Commits(specs) => {
+            let release = run.settings.kube_versions.first().copied();
+            let member = |spec: GitSpec| {
+                let name = spec.to_string();
+                let name = name.strip_prefix("git:").unwrap_or(&name).to_owned();
+                (name, MemberTarget { spec: TargetSpec::Git(spec), release })
+            };
+            specs.into_iter().map(member).unzip()
+        }
     };
     let waves = sizes(run.waves(), run.writes, names.len())?;
     let arguments = input.arguments().to_vec();
@@ -101,7 +122,7 @@ pub async fn run(
     let progress = std::mem::replace(&mut run.progress, ProgressDisplay::Hidden);
     let writes = std::mem::replace(&mut run.writes, false);
 
-    let mut fleet = Fleet { run, loaded, arguments, connection, names, releases, waves, progress };
+    let mut fleet = Fleet { run, loaded, arguments, connection, names, targets, waves, progress };
     let all: Vec<usize> = (0..fleet.names.len()).collect();
     let mut state = FleetState::default();
     if let (true, Some(shard)) = (all.is_empty(), fleet.run.args.many.shard) {
@@ -283,14 +304,14 @@ impl Fleet<'_> {
     }
 
     async fn open(&self, index: usize) -> Result<Target> {
-        let Some(release) = self.releases.get(index) else {
+        let Some(MemberTarget { spec, release }) = self.targets.get(index) else {
             let connection = Connection { context: Some(self.names[index].clone()), ..self.connection.clone() };
             return Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await;
         };
         let settings = &self.run.settings;
         let desired =
             DesiredSource { files: &self.arguments, render: settings.render.as_ref(), loaded: Some(&self.loaded) };
-        Ok(Target::open(&settings.target, &self.connection, desired).await?.with_release(Some(*release)))
+        Ok(Target::open(spec, &self.connection, desired).await?.with_release(*release))
     }
 
     async fn steps(
@@ -317,7 +338,7 @@ impl Fleet<'_> {
         let (target, before) = until_interrupted(&stop, opening).await?;
         cluster.server = target.address().map(str::to_owned);
         let baseline = self.run.baselines.as_ref().map(|all| all.for_cluster(&cluster.name));
-        let context = self.releases.is_empty().then(|| self.names[index].as_str());
+        let context = self.targets.is_empty().then(|| self.names[index].as_str());
         let (ahead, migrating) = (Prefetch::none(), MigratingCrds::default());
         let at = OpenedTarget { target, ahead, before, baseline: baseline.as_ref(), migrating, context };
         let ClusterReport { live_crds, report, .. } = cluster;
@@ -327,9 +348,11 @@ impl Fleet<'_> {
 
     /// A member before it was opened.
     fn describe(&self, index: usize) -> String {
-        match self.releases.is_empty() {
-            true => format!("kube: {}", self.names[index]),
-            false => self.names[index].clone(),
+        let name = &self.names[index];
+        match self.targets.get(index) {
+            None => format!("kube: {name}"),
+            Some(MemberTarget { spec: TargetSpec::Git(_), .. }) => format!("git: {name}"),
+            Some(_) => name.clone(),
         }
     }
 

@@ -183,7 +183,7 @@ fn configure(
         output.add_source(source.clone());
     }
     output.add_notices(host, &loaded.notices, report);
-    if let (TargetSpec::Git(_), true) = (&settings.target, writes) {
+    if let (TargetSpec::Git(_) | TargetSpec::Commits(_), true) = (&settings.target, writes) {
         let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
         let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";
         return Err(Error::usage(problem.help(help)));

@@ -6,6 +6,7 @@
 mod blobs;
 mod checkout;
 mod command;
+mod desired;
 mod moved;
 mod paths;
 mod repository;
@@ -15,14 +16,17 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use self::blobs::{BlobRequest, Blobs, GitObjectContent, MAX_BYTES_IN_ALL};
+use self::paths::RepositoryPath;
 use self::repository::{Commit, Repository};
-use self::tree::{Depth, Gathering};
+use self::tree::{Depth, Gathering, Side};
 use super::DesiredSource;
-use super::dir::{FolderState, snapshot};
+use super::dir::{CommitFile, FolderState, snapshot};
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_k8s_cel::KubernetesRelease;
+
+pub use desired::read_manifests;
 
 /// The files of a commit.
 pub struct GitTarget {
@@ -42,63 +46,10 @@ impl GitTarget {
         let repository = Repository::find().await.map_err(Error::failed)?;
         let wanted = paths::requested_paths(spec, desired.files, repository.work_tree.as_deref())?;
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
-        // A program that renders manifests can read any file.
-        let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
-        let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
-        let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
-        let root = checkout.as_ref().map(|checkout| checkout.path().to_owned());
-        let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
-        let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
-        let mut gathering = Gathering::new(&commit, &repository);
-        let (mut present, mut markers) = (Vec::new(), Vec::new());
-        let (gathered, to_render, snapshots) = (&mut gathering, &mut present, &mut markers);
-        let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
-            Box::pin(async move {
-                // Files that are written for a renderer are not kept, and have a limit of their own.
-                let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
-                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
-                let Some(root) = root else {
-                    let is_wanted = |path: &[u8]| wanted.iter().any(|wanted| tree::is_within(path, &wanted.path));
-                    let of_snapshots =
-                        entries.iter().filter(|entry| snapshot::is_marker(&entry.path) && is_wanted(&entry.path));
-                    let requests: Vec<_> = of_snapshots.map(|entry| BlobRequest::Hash(entry.hash.clone())).collect();
-                    let keep = |_, content| {
-                        if let GitObjectContent::File(marker) = content {
-                            snapshots.push(marker);
-                        }
-                    };
-                    blobs.read(&requests, keep).await?;
-                    gathered.gather(&wanted, &entries, &mut blobs).await?;
-                    return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
-                };
-                *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
-                if !to_render.is_empty() {
-                    gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);
-                }
-                Ok(())
-            })
-        });
-        read.await.map_err(|failed| Error::failed(failed.problem()))?;
-        if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
-            // Other relative paths in the command lead to the same files, as of the commit.
-            let from = checkout.path().join(repository.prefix());
-            std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
-            for path in present {
-                let folder = checkout.path().join(command::os(&path));
-                match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
-                    Ok(source) => gathering.add_rendered(&path, source),
-                    Err(problem) => gathering.problems.push(problem),
-                }
-            }
-        }
-        let Gathering { files, mut problems, notices, .. } = gathering;
-        if !problems.is_empty() {
-            problems.sort();
-            return Err(Error::Failed(problems));
-        }
+        let ReadCommit { files, notices, markers } =
+            ReadCommit::read(&commit, &repository, wanted, Side::Live, desired).await?;
         let mut state = FolderState::of_commit(files)?;
         state.release = snapshot::release_in_markers(markers);
-        let notices = commit.notices.iter().cloned().chain(notices).collect();
         Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
 
@@ -154,6 +105,82 @@ impl GitTarget {
     /// Stands for this release.
     pub(crate) fn set_release(&mut self, release: KubernetesRelease) {
         self.state.release = Some(release);
+    }
+}
+
+/// What was read from a commit.
+struct ReadCommit {
+    files: Vec<CommitFile>,
+    notices: Vec<Problem>,
+    /// The texts of the files that mark snapshots.
+    markers: Vec<Vec<u8>>,
+}
+
+impl ReadCommit {
+    /// Reads the manifests below these paths, or renders them.
+    async fn read(
+        commit: &Commit,
+        repository: &Repository,
+        wanted: Vec<RepositoryPath>,
+        side: Side,
+        desired: DesiredSource<'_>,
+    ) -> Result<Self> {
+        // A program that renders manifests can read any file.
+        let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
+        let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
+        let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
+        let root = checkout.as_ref().map(|checkout| checkout.path().to_owned());
+        let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
+        let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
+        let mut gathering = Gathering::new(commit, repository, side);
+        let (mut present, mut markers) = (Vec::new(), Vec::new());
+        let (gathered, to_render, snapshots) = (&mut gathering, &mut present, &mut markers);
+        let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
+            Box::pin(async move {
+                // Files that are written for a renderer are not kept, and have a limit of their own.
+                let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
+                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
+                let Some(root) = root else {
+                    let is_wanted = |path: &[u8]| wanted.iter().any(|wanted| tree::is_within(path, &wanted.path));
+                    let of_snapshots =
+                        entries.iter().filter(|entry| snapshot::is_marker(&entry.path) && is_wanted(&entry.path));
+                    let requests: Vec<_> = of_snapshots.map(|entry| BlobRequest::Hash(entry.hash.clone())).collect();
+                    let keep = |_, content| {
+                        if let GitObjectContent::File(marker) = content {
+                            snapshots.push(marker);
+                        }
+                    };
+                    blobs.read(&requests, keep).await?;
+                    gathered.gather(&wanted, &entries, &mut blobs).await?;
+                    return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
+                };
+                *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
+                if !to_render.is_empty() {
+                    gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);
+                }
+                Ok(())
+            })
+        });
+        read.await.map_err(|failed| Error::failed(failed.problem()))?;
+        if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
+            // Other relative paths in the command lead to the same files, as of the commit.
+            let from = checkout.path().join(repository.prefix());
+            std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
+            for path in present {
+                let folder = checkout.path().join(command::os(&path));
+                match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
+                    Ok(source) => gathering.add_rendered(&path, source, checkout.path()),
+                    Err(problem) => gathering.problems.push(problem),
+                }
+            }
+        }
+        let Gathering { files, mut problems, notices, .. } = gathering;
+        if !problems.is_empty() {
+            problems.sort();
+            return Err(Error::Failed(problems));
+        }
+        let notices = commit.notices.iter().cloned().chain(notices).collect();
+        Ok(ReadCommit { files, notices, markers })
     }
 }
 

@@ -74,7 +74,8 @@ impl Gathering<'_> {
     ) -> Result<(), ProgramError> {
         let mut sought: Vec<Sought> = Vec::new();
         for path in std::mem::take(&mut self.absent) {
-            let objects = self.on_disk(&path).into_iter().map(|object| (identity(&object), object)).collect();
+            let objects = self.desired_below(&path, loaded);
+            let objects = objects.into_iter().map(|object| (identity(&object), object)).collect();
             sought.push(Sought { path, lacks: Lacks::All, objects });
         }
         if sought.is_empty() && loaded.is_none() {
@@ -88,7 +89,7 @@ impl Gathering<'_> {
             sought.objects.retain(|identity, _| !live.contains(identity));
         }
         self.add_missing(wanted, loaded, &live, &mut sought);
-        let found = self.find_in_other_files(&sought, blobs).await?;
+        let found = self.find_in_other_files(&sought, commit_of(loaded), blobs).await?;
         for sought in &sought {
             self.use_as_live(sought, &found);
         }
@@ -111,9 +112,13 @@ impl Gathering<'_> {
             if live.contains(&identity) || sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
                 continue;
             }
-            let name: &str = &manifest.origin.source.name;
-            let wanted = *paths.entry(name).or_insert_with(|| {
-                let path = paths::path_in_repository(name, self.repository.work_tree.as_deref()).unwrap_or_default();
+            let source = &manifest.origin.source;
+            let wanted = *paths.entry(&*source.name).or_insert_with(|| {
+                let path = match &source.committed {
+                    Some(file) => file.path.clone(),
+                    None => paths::path_in_repository(&source.name, self.repository.work_tree.as_deref())
+                        .unwrap_or_default(),
+                };
                 let path = command::bytes(path.as_os_str());
                 wanted.iter().find(|wanted| is_within(&path, &wanted.path)).unwrap_or(first)
             });
@@ -129,6 +134,19 @@ impl Gathering<'_> {
         }
     }
 
+    /// The objects of the desired side below a path: on disk, or of the manifests if these are of a commit.
+    fn desired_below(&self, path: &[u8], loaded: Option<&LoadedManifests>) -> Vec<Arc<ObjectRef>> {
+        if commit_of(loaded).is_none() {
+            return self.on_disk(path);
+        }
+        let is_below = |manifest: &&Manifest| {
+            let file = manifest.origin.source.committed.as_ref();
+            file.is_some_and(|file| is_within(&command::bytes(file.path.as_os_str()), path))
+        };
+        let below = loaded.into_iter().flat_map(LoadedManifests::all).filter(is_below);
+        below.map(|manifest| manifest.object.clone()).collect()
+    }
+
     /// The objects below a path on disk. Errors in these files are reported when the manifests are loaded.
     fn on_disk(&self, path: &[u8]) -> Vec<Arc<ObjectRef>> {
         let Some(root) = &self.repository.work_tree else { return Vec::new() };
@@ -141,6 +159,7 @@ impl Gathering<'_> {
     async fn find_in_other_files(
         &mut self,
         sought: &[Sought],
+        desired_commit: Option<&str>,
         blobs: &mut Blobs,
     ) -> Result<BTreeMap<CommitObjectKey, Vec<MovedObject>>, ProgramError> {
         let mut found: BTreeMap<CommitObjectKey, Vec<MovedObject>> = BTreeMap::new();
@@ -189,8 +208,11 @@ impl Gathering<'_> {
                 if !sought.iter().any(|sought| sought.objects.contains_key(&identity)) {
                     continue;
                 }
-                let left = left
-                    .get_or_insert_with(|| self.on_disk(path).iter().map(|object| self::identity(object)).collect());
+                let left = left.get_or_insert_with(|| match desired_commit {
+                    // Looked up below.
+                    Some(_) => Vec::new(),
+                    None => self.on_disk(path).iter().map(|object| self::identity(object)).collect(),
+                });
                 let stays = left.contains(&identity);
                 let (path, source, object) = (path.clone(), source.clone(), manifest.object);
                 found.entry(identity).or_default().push(MovedObject { path, source, object, stays });
@@ -199,6 +221,9 @@ impl Gathering<'_> {
         blobs.read(&requests, take).await?;
         if is_too_much {
             self.problems.push(too_much());
+        }
+        if let Some(commit) = desired_commit {
+            mark_what_stays(&mut found, commit, blobs).await?;
         }
         Ok(found)
     }
@@ -295,6 +320,38 @@ impl Gathering<'_> {
             }
         }
     }
+}
+
+/// The commit that the manifests are from, if they are from one.
+fn commit_of(loaded: Option<&LoadedManifests>) -> Option<&str> {
+    let mut files = loaded?.all().filter_map(|manifest| manifest.origin.source.committed.as_ref());
+    files.next().map(|file| file.commit.as_str())
+}
+
+/// Marks the objects that are still in the same file at the commit of the desired side.
+async fn mark_what_stays(
+    found: &mut BTreeMap<CommitObjectKey, Vec<MovedObject>>,
+    commit: &str,
+    blobs: &mut Blobs,
+) -> Result<(), ProgramError> {
+    let paths: BTreeSet<Vec<u8>> = found.values().flatten().map(|object| object.path.clone()).collect();
+    let paths: Vec<Vec<u8>> = paths.into_iter().filter(|path| !path.contains(&b'\n')).collect();
+    let request = |path: &Vec<u8>| BlobRequest::Path { commit: commit.to_owned(), path: path.clone() };
+    let requests: Vec<BlobRequest> = paths.iter().map(request).collect();
+    let mut left: BTreeSet<(Vec<u8>, CommitObjectKey)> = BTreeSet::new();
+    let take = |index: usize, content| {
+        let GitObjectContent::File(bytes) = content else { return };
+        let Ok(text) = manifest::text("", bytes) else { return };
+        let objects = objects_of(&Arc::new(ManifestSource::new("", text)));
+        left.extend(objects.iter().map(|manifest| (paths[index].clone(), identity(&manifest.object))));
+    };
+    blobs.read(&requests, take).await?;
+    for (identity, objects) in found {
+        for object in objects {
+            object.stays = left.contains(&(object.path.clone(), identity.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// The words that a file must contain to define one of the objects. This avoids parsing most files as YAML.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::command;
+use super::desired::path_of_argument;
 use gantry_core::manifest::shown_text;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
@@ -44,6 +45,9 @@ pub fn requested_paths(spec: &GitSpec, manifests: &[String], work_tree: Option<&
 pub(super) fn path_in_repository(argument: &str, work_tree: Option<&Path>) -> std::result::Result<PathBuf, String> {
     if argument == "-" {
         return Err("standard input has no path at a commit".to_owned());
+    }
+    if let Some(path) = path_of_argument(argument) {
+        return Ok(path);
     }
     let Some(work_tree) = work_tree else {
         return Err(format!(

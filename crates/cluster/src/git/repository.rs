@@ -7,6 +7,9 @@ use gantry_core::manifest::shown_text;
 use gantry_core::options::GitRevision;
 use gantry_core::problem::{Problem, did_you_mean};
 
+/// The most tags that an error names.
+const NAMED_TAGS: usize = 5;
+
 /// The properties of the repository that are needed here.
 #[derive(Debug)]
 pub struct Repository {
@@ -132,7 +135,12 @@ impl Repository {
             ),
             (false, ..) => match similar_revision(revision).await {
                 Some(name) => problem.help(format!("did you mean {name:?}?")),
-                None => problem.help("git branch --all and git tag list the available names"),
+                None => match newest_tags().await.as_str() {
+                    "" => problem.help("git branch --all and git tag list the available names"),
+                    tags => problem.help(format!(
+                        "the newest tags are {tags}; git branch --all and git tag list the available names"
+                    )),
+                },
             },
         }
     }
@@ -213,6 +221,22 @@ async fn similar_revision(revision: &str) -> Option<String> {
     let names = command::run(&["for-each-ref", "--format=%(refname:short)"]).await.ok()?;
     let names = String::from_utf8_lossy(&names).into_owned();
     did_you_mean(revision, names.lines()).map(shown_text)
+}
+
+/// The names of the newest tags, separated by commas; empty if there are none.
+async fn newest_tags() -> String {
+    let count = format!("--count={NAMED_TAGS}");
+    let arguments = [
+        "for-each-ref",
+        "--format=%(refname:short)",
+        "--sort=-version:refname",
+        "--sort=-creatordate",
+        &count,
+        "refs/tags",
+    ];
+    let names = command::run(&arguments).await.unwrap_or_default();
+    let names = String::from_utf8_lossy(&names).into_owned();
+    names.lines().map(shown_text).collect::<Vec<_>>().join(", ")
 }
 
 fn is_hash(text: &str) -> bool {

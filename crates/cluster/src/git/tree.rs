@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::blobs::{BlobRequest, Blobs, GitObjectContent, MAX_BYTES_IN_ALL};
@@ -13,7 +13,9 @@ use super::command;
 use super::paths::RepositoryPath;
 use super::repository::{Commit, Repository};
 use crate::dir::{CommitFile, unfollowed};
-use gantry_core::manifest::{ANNOTATIONS, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown_text, text};
+use gantry_core::manifest::{
+    ANNOTATIONS, CommittedFile, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown_text, text,
+};
 use gantry_core::problem::{Location, Problem, did_you_mean};
 use gantry_core::program::ProgramError;
 
@@ -80,10 +82,30 @@ pub async fn list(tree: &str, paths: &[&[u8]], depth: Depth, prefix: &[u8]) -> R
         .ok_or_else(|| Problem::new("cannot parse the list of files that git printed"))
 }
 
+/// What the manifests of a commit stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The live objects: what is not there does not exist yet.
+    Live,
+    /// The manifests that `-f` names: what is not there is an error, as it is for files.
+    Desired,
+}
+
+impl Side {
+    /// The flag that named the commit.
+    pub(super) fn flag(self) -> &'static str {
+        match self {
+            Side::Live => "--target",
+            Side::Desired => "-f",
+        }
+    }
+}
+
 /// Collects the manifests of a commit.
 pub struct Gathering<'a> {
     pub(super) commit: &'a Commit,
     pub(super) repository: &'a Repository,
+    side: Side,
     /// Paths on disk that the commit does not have.
     pub(super) absent: Vec<Vec<u8>>,
     /// The files to read, by path.
@@ -96,9 +118,9 @@ pub struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub fn new(commit: &'a Commit, repository: &'a Repository) -> Self {
+    pub fn new(commit: &'a Commit, repository: &'a Repository, side: Side) -> Self {
         let (absent, requests, links, files, problems, notices) = Default::default();
-        Gathering { commit, repository, absent, requests, links, files, problems, notices }
+        Gathering { commit, repository, side, absent, requests, links, files, problems, notices }
     }
 
     /// Finds and reads the manifests; `entries` are the files below the paths.
@@ -148,8 +170,16 @@ impl<'a> Gathering<'a> {
         Ok(present)
     }
 
-    /// Adds a text that was rendered from the files at a path.
-    pub fn add_rendered(&mut self, path: &[u8], source: ManifestSource) {
+    /// The file of the working tree with this path.
+    fn on_disk_path(&self, path: &Path) -> PathBuf {
+        self.repository.work_tree.as_ref().map_or_else(|| path.to_owned(), |root| root.join(path))
+    }
+
+    /// Adds a text that was rendered from the files at a path, which were written below `checkout`.
+    pub fn add_rendered(&mut self, path: &[u8], mut source: ManifestSource, checkout: &Path) {
+        let from = source.rendered_from.take();
+        let from = from.map(|from| from.strip_prefix(checkout).map(Path::to_owned).unwrap_or(from));
+        source.rendered_from = from.map(|from| self.on_disk_path(&from));
         self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
     }
 
@@ -231,9 +261,22 @@ impl<'a> Gathering<'a> {
             };
             self.requests.insert(path.clone(), request);
         }
+        if let (Side::Desired, Some(bundle)) = (self.side, bundles.first()) {
+            let problem = Problem::new("a bundle is not read from a commit").at(self.at(bundle));
+            let help = format!("check it out: git worktree add DIR {}; then -f DIR/PATH", self.commit.name);
+            self.problems.push(problem.help(help));
+        }
         if self.requests.len() == before {
-            let notice = Problem::new("no .yaml, .yml or .json file; nothing in it counts as live");
-            self.notices.push(notice.at(self.at(folder)));
+            let (rest, problems) = match self.side {
+                Side::Live => ("; nothing in it counts as live", &mut self.notices),
+                Side::Desired => (" at this commit", &mut self.problems),
+            };
+            let at = Location {
+                file: shown_text(&format!("{}:{}", self.commit.name, String::from_utf8_lossy(folder))),
+                line: 0,
+                column: 0,
+            };
+            problems.push(Problem::new(format!("no .yaml, .yml or .json file{rest}")).at(at));
         }
         Ok(())
     }
@@ -259,11 +302,11 @@ impl<'a> Gathering<'a> {
             None => false,
         };
         let head = BlobRequest::Path { commit: "HEAD".into(), path: path.clone() };
-        if is_on_disk || !wanted.is_written_out {
+        if self.side == Side::Live && (is_on_disk || !wanted.is_written_out) {
             self.absent.push(path.clone());
             return Ok(());
         }
-        if !matches!(read_blob(blobs, head).await?, GitObjectContent::Nothing) {
+        if self.side == Side::Live && !matches!(read_blob(blobs, head).await?, GitObjectContent::Nothing) {
             self.notices.push(self.not_there(path));
             return Ok(());
         }
@@ -275,7 +318,11 @@ impl<'a> Gathering<'a> {
         let rest = path.get(parent.len()..).unwrap_or_default();
         let step =
             String::from_utf8_lossy(rest).trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
-        let problem = Problem::new("does not exist at this commit, nor at HEAD").at(self.at(path));
+        let message = match self.side {
+            Side::Live => "does not exist at this commit, nor at HEAD",
+            Side::Desired => "does not exist at this commit",
+        };
+        let problem = Problem::new(message).at(self.at(path));
         self.problems.push(match did_you_mean(&step, names.iter().map(String::as_str)) {
             Some(name) => {
                 let path = join(parent, name.as_bytes());
@@ -315,7 +362,7 @@ impl<'a> Gathering<'a> {
     }
 
     fn link_to_folder(&self, path: &[u8]) -> Problem {
-        unfollowed(self.name(path)).help("name the path that it leads to: --target git:REV:PATH")
+        unfollowed(self.name(path)).help(format!("name the path that it leads to: {} git:REV:PATH", self.side.flag()))
     }
 
     fn take(&mut self, path: &[u8], content: GitObjectContent) {
@@ -337,13 +384,17 @@ impl<'a> Gathering<'a> {
             GitObjectContent::Folder(_) => {
                 return self.notices.push(self.link_to_folder(path));
             }
+            GitObjectContent::Nothing if self.side == Side::Desired => {
+                let help = "remove the link, or restore what it links to";
+                return self.problems.push(problem("broken symbolic link at this commit".into()).help(help));
+            }
             GitObjectContent::Nothing => {
                 return self.notices.push(problem("a dangling link at this commit is not read".into()));
             }
             GitObjectContent::Outside(to) => {
                 let message =
                     format!("a link out of the repository, to {}, which the commit does not contain", shown_text(&to));
-                let help = "name a path without the link: --target git:REV:PATH";
+                let help = format!("name a path without the link: {} git:REV:PATH", self.side.flag());
                 return self.problems.push(problem(message).help(help));
             }
             GitObjectContent::Missing => {
@@ -353,13 +404,17 @@ impl<'a> Gathering<'a> {
             }
         };
         if is_lfs_pointer(&bytes) {
-            let help = "git has no content for it; check out the commit with Git LFS, and name that folder: \
-                --target dir:PATH";
+            let folder = if self.side == Side::Live { "--target dir:PATH" } else { "-f PATH" };
+            let help =
+                format!("git has no content for it; check out the commit with Git LFS, and name that folder: {folder}");
             return self.problems.push(problem("a Git LFS pointer instead of the file".into()).help(help));
         }
         match text(&name, bytes) {
             Ok(text) => {
-                let source = Arc::new(ManifestSource::new(name, text));
+                let at = PathBuf::from(command::os(path));
+                let on_disk = self.on_disk_path(&at);
+                let file = CommittedFile { commit: self.commit.hash.clone(), path: at, on_disk };
+                let source = Arc::new(ManifestSource::committed(name, text, file));
                 self.files.push(CommitFile::new(command::os(path).into(), source, None));
             }
             Err(problem) => self.problems.push(problem),

@@ -56,6 +56,15 @@ impl From<ManifestInputError> for Error {
     }
 }
 
+/// Texts that were read or rendered before the files are read.
+#[derive(Debug, Default)]
+pub struct PreparedSources {
+    /// The texts.
+    pub sources: Vec<Arc<ManifestSource>>,
+    /// What to know about how they were read.
+    pub notices: Vec<Problem>,
+}
+
 impl Input {
     /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns the
     /// problems together with its own.
@@ -63,9 +72,23 @@ impl Input {
         Self::from_sources(arguments, files::gather(arguments, stdin, MAX_SOURCE_BYTES))
     }
 
-    /// Texts that a program rendered from the arguments.
+    /// Texts that are in memory.
     pub fn rendered(arguments: &[String], sources: Vec<Arc<ManifestSource>>) -> Input {
         Self::from_sources(arguments, GatheredSources::from_sources(sources))
+    }
+
+    /// The same as [`Input::open`] for the `files` among the arguments. The others are `prepared`.
+    pub fn open_with(
+        arguments: &[String],
+        files: &[String],
+        stdin: &mut Option<impl Read>,
+        prepared: PreparedSources,
+    ) -> Input {
+        let mut gathered = files::gather(files, stdin, MAX_SOURCE_BYTES);
+        gathered.texts.extend(prepared.sources.iter().map(|source| source.shared_text().clone()));
+        gathered.sources.extend(prepared.sources);
+        gathered.notices.extend(prepared.notices);
+        Self::from_sources(arguments, gathered)
     }
 
     fn from_sources(arguments: &[String], mut gathered: GatheredSources) -> Input {

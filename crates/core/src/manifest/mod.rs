@@ -32,8 +32,8 @@ use gantry_schema::scan;
 
 pub use bundles::{ANNOTATIONS, MANIFESTS, ManifestBundle, says_bundle};
 pub use files::{MAX_SOURCE_BYTES, is_manifest_file, text_of as text};
-pub use input::{Input, ManifestInputError};
-pub use source::ManifestSource;
+pub use input::{Input, ManifestInputError, PreparedSources};
+pub use source::{CommittedFile, ManifestSource};
 pub use spans::{Spans, ValueLocation};
 
 /// The starts of escape sequences with which YAML and JSON can write a plain character.

@@ -20,10 +20,24 @@ pub struct ManifestSource {
     pub name: Arc<str>,
     /// The path that a program rendered the text from, relative to the working directory. Such a text is not in a file.
     pub rendered_from: Option<PathBuf>,
+    /// The file of a commit that the text was read from.
+    pub committed: Option<CommittedFile>,
     /// Empty until the text is needed again, if it is not kept.
     text: OnceLock<Arc<String>>,
     /// Where a text that is not kept is.
     file: Option<InFile>,
+}
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedFile {
+    /// The hash of the commit.
+    pub commit: String,
+    /// Relative to the root of the repository.
+    pub path: PathBuf,
+    /// The path of the same file in the working tree, whether it is there or not; relative to the root of the
+    /// repository if it has no working tree.
+    pub on_disk: PathBuf,
 }
 
 /// A text in a regular file.
@@ -41,7 +55,13 @@ impl ManifestSource {
     }
 
     pub(super) fn shared(name: impl Into<Arc<str>>, text: Arc<String>) -> Self {
-        ManifestSource { name: name.into(), rendered_from: None, text: OnceLock::from(text), file: None }
+        ManifestSource {
+            name: name.into(),
+            rendered_from: None,
+            committed: None,
+            text: OnceLock::from(text),
+            file: None,
+        }
     }
 
     /// A text that a program rendered from the file at this path.
@@ -49,10 +69,21 @@ impl ManifestSource {
         ManifestSource { rendered_from: Some(from), ..ManifestSource::new(name, text) }
     }
 
+    /// A text that was read from a file of a commit.
+    pub fn committed(name: impl Into<Arc<str>>, text: String, file: CommittedFile) -> Self {
+        ManifestSource { committed: Some(file), ..ManifestSource::new(name, text) }
+    }
+
     /// The text of the regular file at `path`, which is read again when it is needed.
     pub(super) fn in_file(name: impl Into<Arc<str>>, path: PathBuf, text: &str) -> Self {
         let file = InFile { path, length: text.len(), hash: hash(text) };
-        ManifestSource { name: name.into(), rendered_from: None, text: OnceLock::new(), file: Some(file) }
+        ManifestSource {
+            name: name.into(),
+            rendered_from: None,
+            committed: None,
+            text: OnceLock::new(),
+            file: Some(file),
+        }
     }
 
     /// The text. It is empty if it is not kept and the file has changed in the meantime; then places and excerpts are

@@ -46,6 +46,34 @@ impl fmt::Display for GitSpec {
     }
 }
 
+impl GitSpec {
+    /// `REV,REV…[:PATH]`: the same path of several commits, each once.
+    ///
+    /// # Errors
+    /// One of them is no revision.
+    pub fn parse_several(text: &str) -> Result<Vec<GitSpec>, InvalidOption> {
+        let end = end_of_revision(text).unwrap_or(text.len());
+        let (revisions, path) = text.split_at(end);
+        let mut specs = Vec::new();
+        let mut depth = 0_usize;
+        let is_between = |character: char| {
+            match character {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            character == ',' && depth == 0
+        };
+        for revision in revisions.split(is_between) {
+            let spec: GitSpec = format!("{}{path}", revision.trim()).parse()?;
+            if !specs.contains(&spec) {
+                specs.push(spec);
+            }
+        }
+        Ok(specs)
+    }
+}
+
 impl FromStr for GitSpec {
     type Err = InvalidOption;
 
@@ -116,6 +144,16 @@ fn git_path(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_commits_share_a_path() {
+        let texts = |text: &str| -> Vec<String> {
+            GitSpec::parse_several(text).unwrap().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(texts("v1,v2, v1:a,b.yaml"), ["git:v1:a,b.yaml", "git:v2:a,b.yaml"]);
+        assert_eq!(texts("main@{1,2},v1..."), ["git:main@{1,2}", "git:v1..."]);
+        assert!(GitSpec::parse_several("v1,").is_err() && GitSpec::parse_several("v1,-x").is_err());
+    }
 
     #[test]
     fn a_commit_is_named_by_a_revision_and_a_path() {

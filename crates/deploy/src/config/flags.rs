@@ -152,12 +152,23 @@ impl FlagValue for Vec<OutputSpec> {
 
 impl FlagValue for TargetSpec {
     fn given_value(&self) -> Option<Option<Value>> {
-        Some(match self {
-            TargetSpec::Kube => Some("kube".into()),
-            TargetSpec::Dir(path) => path.to_str().map(|path| format!("dir:{path}").into()),
-            TargetSpec::Git(spec) => Some(spec.to_string().into()),
-        })
+        Some(self.texts().map(one_or_list))
     }
+}
+
+impl FlagValue for Vec<TargetSpec> {
+    fn given_value(&self) -> Option<Option<Value>> {
+        if self.is_empty() {
+            return None;
+        }
+        let texts: Option<Vec<Vec<String>>> = self.iter().map(TargetSpec::texts).collect();
+        Some(texts.map(|texts| one_or_list(texts.concat())))
+    }
+}
+
+/// One text as it is, and several as a list.
+fn one_or_list(mut texts: Vec<String>) -> Value {
+    if texts.len() == 1 { texts.remove(0).into() } else { texts.into() }
 }
 
 impl FlagValue for PruneMax {

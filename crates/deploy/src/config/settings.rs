@@ -128,7 +128,10 @@ impl Settings {
             rules,
             catalogs,
             without_crd_safety: None,
-            target: values.required(&table::TARGET, |text| Ok(text.parse::<TargetSpec>()?))?,
+            target: match values.value(&table::TARGET) {
+                Some(value) => keys::target(&value).map_err(|why| values.invalid_value(&table::TARGET, &why))?,
+                None => TargetSpec::Kube,
+            },
             kube_versions: match values.value(&table::KUBE_VERSION) {
                 Some(value) => {
                     keys::releases(&value).map_err(|why| values.invalid_value(&table::KUBE_VERSION, &why))?

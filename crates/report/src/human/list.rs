@@ -65,7 +65,12 @@ fn heading(clusters: &[&ClusterReport], pen: &mut Pen<'_>) -> io::Result<()> {
         [one] => vec![cluster_label(one)],
         many => many.iter().map(|cluster| shown_name(&cluster.name)).collect(),
     };
-    let word = if clusters.len() == 1 { "Cluster" } else { "Clusters" };
+    let word = match (clusters.len(), clusters.iter().all(|cluster| cluster.is_commit())) {
+        (1, true) => "Commit",
+        (1, false) => "Cluster",
+        (_, true) => "Commits",
+        (_, false) => "Clusters",
+    };
     let word = pen.paint.text(TextRole::Heading, &text::pad(word, INDENT));
     pen.listed(&word, INDENT, &items)
 }
@@ -84,7 +89,7 @@ pub fn write_overview(list: &ReportList, options: &HumanOptions, out: &mut dyn i
     }
     let pen = &mut Pen::new(options, out);
     let heading = pen.paint.text(TextRole::Heading, &text::pad("Overview", INDENT));
-    pen.line(&format!("{heading}{}", text::count(list.clusters.len(), "cluster")))?;
+    pen.line(&format!("{heading}{}", text::count(list.clusters.len(), list.noun())))?;
     let rows = overview_rows(list);
     let columns = rows.iter().map(|row| text::width(&row.what)).max().unwrap_or(0);
     for OverviewRow { what, role, clusters } in &rows {
@@ -147,7 +152,7 @@ fn live(list: &ReportList, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Res
     }
     let same = match first.clusters.len() {
         1 => format!("the CRDs of {} differ from those of:", shown_name(&first.clusters[0])),
-        number => format!("{number} clusters have the same CRDs; these differ:"),
+        number => format!("{number} {}s have the same CRDs; these differ:", list.noun()),
     };
     let heading = pen.paint.text(TextRole::Heading, &text::pad("Live", INDENT));
     pen.line(&format!("{heading}{same}"))?;

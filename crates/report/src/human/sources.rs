@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::Excerpts;
+use crate::places::ShownPlace;
 use gantry_core::manifest::ManifestSource;
 
 /// The maximum size of a file that is read to show a line of it.
@@ -39,9 +40,16 @@ impl Sources {
         }
     }
 
-    /// For rendered texts: what they were rendered from, by name.
-    pub fn rendered_from(&self) -> BTreeMap<String, PathBuf> {
-        let of = |(name, file): (&String, &IndexedSource)| Some((name.clone(), file.source.rendered_from.clone()?));
+    /// Where texts that are in no file of their name are shown, by name.
+    pub fn shown_at(&self) -> BTreeMap<String, ShownPlace> {
+        let of = |(name, file): (&String, &IndexedSource)| {
+            let place = match (&file.source.rendered_from, &file.source.committed) {
+                (Some(path), _) => ShownPlace { path: path.clone(), has_lines: false },
+                (None, Some(file)) => ShownPlace { path: file.on_disk.clone(), has_lines: file.on_disk.is_file() },
+                (None, None) => return None,
+            };
+            Some((name.clone(), place))
+        };
         self.files.iter().filter_map(of).collect()
     }
 

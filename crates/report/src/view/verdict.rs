@@ -157,7 +157,7 @@ pub fn verdict_of_list(list: &ReportList, purpose: ReportPurpose) -> String {
 pub fn summarize_clusters(list: &ReportList, purpose: ReportPurpose) -> (String, String) {
     let overview = &list.overview;
     let counts = &overview.counts;
-    let all = text::count(counts.clusters, "cluster");
+    let all = text::count(counts.clusters, list.noun());
     let written = list.clusters.iter().any(ClusterReport::is_begun);
     let changed = list.clusters.iter().filter(|cluster| cluster.has_changes() && !cluster.is_unchecked()).count();
     let warned = list.clusters.iter().any(|cluster| cluster.report.summary.warnings > 0);

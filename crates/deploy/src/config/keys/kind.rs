@@ -41,7 +41,7 @@ pub enum SettingKind {
     Namespace,
     /// A file; in a config file, relative to that file's folder.
     File,
-    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]) or `git:REV[:PATH]`.
+    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]) or `git:REV,…[:PATH]`; or a list of the latter.
     Target,
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
@@ -108,6 +108,7 @@ impl SettingKind {
             SettingKind::Count => count(value).map(drop),
             SettingKind::Wait => wait(value).map(drop),
             SettingKind::Releases => releases(value).map(drop),
+            SettingKind::Target => target(value).map(drop),
             SettingKind::Rules
             | SettingKind::Waivers
             | SettingKind::Catalogs
@@ -145,7 +146,12 @@ impl SettingKind {
             SettingKind::Command => text(json!({})),
             SettingKind::Namespace => text(json!({"maxLength": 63, "pattern": DNS_LABEL})),
             SettingKind::App => text(json!({"minLength": 1, "maxLength": 246})),
-            SettingKind::Target => text(json!({"pattern": "^(kube|dir:.+|git:.+)$"})),
+            SettingKind::Target => json!({
+                "type": ["string", "array", "null"],
+                "pattern": "^(kube|dir:.+|git:.+)$",
+                "items": {"type": "string", "pattern": "^git:.+$"},
+                "minItems": 1,
+            }),
             SettingKind::PruneMax => text(json!({"pattern": "^([0-9]+|0*([0-9]{1,2}|100)%)$"})),
             SettingKind::Duration => text(json!({"pattern": DURATION})),
             SettingKind::Color => words::<ColorChoice>(),
@@ -180,7 +186,6 @@ impl SettingKind {
         match self {
             SettingKind::Duration => duration(text).map(drop),
             SettingKind::Color => color(text).map(drop),
-            SettingKind::Target => check_syntax::<TargetSpec>(text),
             SettingKind::User => check_identity(text),
             SettingKind::Command => check_syntax::<Render>(text),
             SettingKind::Namespace => check_namespace(text),
@@ -215,6 +220,21 @@ impl SettingKind {
             },
             _ => text.to_owned(),
         }
+    }
+}
+
+/// The target that a text or a list of texts names.
+pub(in crate::config) fn target(value: &Value) -> Result<TargetSpec, String> {
+    let parse = |value: &Value| {
+        let text = value.as_str().ok_or_else(|| located::not_a_string(value))?;
+        if text.is_empty() { Err("the value is empty".to_owned()) } else { Ok(text.parse::<TargetSpec>()?) }
+    };
+    match value.as_array() {
+        None => parse(value),
+        Some(list) if !list.iter().all(|item| item.as_str().is_some_and(|text| text.starts_with("git:"))) => {
+            Err("several targets are commits, each git:REV[:PATH]".to_owned())
+        }
+        Some(list) => Ok(TargetSpec::unite(list.iter().map(parse).collect::<Result<_, _>>()?)?),
     }
 }
 
