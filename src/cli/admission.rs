@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::common::{ConfigFlags, KubeconfigArgs, TargetArgs};
+use super::flow::ChartArgs;
 use gantry_core::options::{AdmissionMode, ListFormat, PresetFlag};
 
 #[derive(Debug, Args)]
@@ -68,6 +69,9 @@ pub struct AdmissionTestArgs {
     /// Manifests: a file, a directory (read recursively) or - for standard input; can be repeated
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     pub files: Vec<String>,
+
+    #[command(flatten)]
+    pub chart: ChartArgs,
 
     /// Whose verdict about the upgrade of a CRD counts, whatever the configuration says [default: evidence]
     #[arg(long, value_name = "NAME")]

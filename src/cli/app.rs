@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::common::{ConfigFlags, IdentityArgs, KubeconfigArgs, OutputArgs, TargetArgs};
-use super::flow::{AppFlags, DeployArgs, FlowArgs, InputArgs, ManyArgs};
+use super::flow::{AppFlags, ChartArgs, DeployArgs, FlowArgs, InputArgs, ManyArgs};
 use gantry_core::options::{ListFormat, PruneFlag, PruneMax};
 use gantry_deploy::config::{SettingFlags, key};
 
@@ -40,6 +40,8 @@ impl ClusterArgs {
         FlowArgs {
             input: InputArgs {
                 files: Vec::new(),
+                kustomizations: Vec::new(),
+                chart: ChartArgs::default(),
                 config,
                 preflight: Vec::new(),
                 preset: None,

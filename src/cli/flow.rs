@@ -8,6 +8,7 @@ use clap::Args;
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
 use gantry_core::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves};
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render;
 use gantry_deploy::config::SettingFlags;
 use gantry_deploy::plan::filter::Filter;
 
@@ -16,10 +17,14 @@ const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern l
 /// The input and target of every command that reads manifests.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Manifests: a file, a directory (read recursively), - for standard input, or git:REV[:PATH] for those of a commit;
-    /// can be repeated
-    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    /// Manifests: a file, a directory (read recursively), - for standard input, git:REV[:PATH] for those of a commit, or
+    /// a Helm chart (a folder, a .tgz file or oci://REGISTRY/CHART[:VERSION]); can be repeated
+    #[arg(short = 'f', long = "file", value_name = "PATH", required_unless_present = "kustomizations")]
     pub files: Vec<String>,
+
+    /// A folder with a kustomization, which kustomize build renders, or kubectl kustomize; can be repeated
+    #[arg(id = "kustomizations", short = 'k', long = "kustomize", value_name = "DIR")]
+    pub kustomizations: Vec<String>,
 
     #[command(flatten)]
     pub config: ConfigFlags,
@@ -39,12 +44,56 @@ pub struct InputArgs {
     pub render: Option<String>,
 
     #[command(flatten)]
+    pub chart: ChartArgs,
+
+    #[command(flatten)]
     pub target: TargetArgs,
 
     /// A catalog that ClusterExtensions are resolved from: a file, a folder or a URL with file-based catalogs; can be
     /// repeated, in addition to those of the configuration
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
+}
+
+impl InputArgs {
+    /// What `-f` and `-k` name.
+    pub fn arguments(&self) -> Vec<String> {
+        let kustomizations = self.kustomizations.iter().map(|folder| render::kustomization_argument(folder));
+        self.files.iter().cloned().chain(kustomizations).collect()
+    }
+}
+
+/// How the Helm charts of `-f` are rendered.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ChartArgs {
+    /// A file with values for the Helm charts of -f, as in helm template; can be repeated, later ones win
+    #[arg(long, value_name = "FILE")]
+    pub values: Vec<String>,
+
+    /// A value for the Helm charts of -f, as in helm template; can be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// The name of the release that the charts are rendered as [default: the name of the chart]
+    #[arg(long, value_name = "NAME")]
+    pub release: Option<String>,
+
+    /// The version of a chart of oci:// [default: the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub chart_version: Option<String>,
+}
+
+impl ChartArgs {
+    /// The first of the flags that was given.
+    pub fn first_flag(&self) -> Option<&'static str> {
+        let given = [
+            ("--values", !self.values.is_empty()),
+            ("--set", !self.set.is_empty()),
+            ("--release", self.release.is_some()),
+            ("--chart-version", self.chart_version.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
 }
 
 /// The flags that `deploy`, `check` and `diff` share.
@@ -219,18 +268,18 @@ pub struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("files", |arg| arg.required(false).required_unless_present("revision")))]
+#[command(mut_arg("files", |arg| arg.required(false).required_unless_present_any(["revision", "kustomizations"])))]
 pub struct DiffArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
 
     /// Instead of -f: what a rollback of the app to this revision would change; gantry history lists the revisions
-    #[arg(id = "revision", long = "to", value_name = "REVISION", conflicts_with_all = ["files", "contexts_file", "shard"])]
+    #[arg(id = "revision", long = "to", value_name = "REVISION", conflicts_with_all = ["files", "kustomizations", "contexts_file", "shard"])]
     pub to: Option<u32>,
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("files", |arg| arg.required(false).required_unless_present("purpose")))]
+#[command(mut_arg("files", |arg| arg.required(false).required_unless_present_any(["purpose", "kustomizations"])))]
 pub struct PermissionsArgs {
     #[command(flatten)]
     pub input: InputArgs,

@@ -31,7 +31,7 @@ const NEVER: [&str; 17] = [
 ];
 
 /// Flags of kapp by name, and what gantry has instead.
-const FLAGS: [(&[&str], &str); 44] = [
+const FLAGS: [(&[&str], &str); 45] = [
     (&["allow-all-ns", "allow-cluster", "allow-ns"], "a Role limits where a deploy may write: see gantry permissions"),
     (&["allow-check"], "choose the checks with --preflight, or in the configuration"),
     (&["app-changes-max-to-keep"], "it is --history: how many deploys of an app gantry rollback can go back to"),
@@ -91,15 +91,13 @@ const FLAGS: [(&[&str], &str); 44] = [
     ),
     (&["auto-approve", "approve"], "off a terminal nothing is asked; on a terminal use -y"),
     (&["cascade", "grace-period", "now"], "objects are deleted in the background, with their own grace period"),
-    (
-        &["chart", "repo", "reuse-values", "reset-values"],
-        "render the chart first: helm template CHART | gantry check -f -",
-    ),
+    (&["chart"], "name the chart with -f: a folder, a .tgz file or oci://REGISTRY/CHART"),
+    (&["repo"], "name the chart with -f oci://REGISTRY/CHART, or fetch it with helm pull, then -f CHART.tgz"),
+    (&["reuse-values", "reset-values"], "write the values to a file: helm get values NAME > FILE, then --values FILE"),
     (&["cluster", "user"], "use --context, which names both"),
     (&["create-namespace"], "put the Namespace among the manifests"),
     (&["filename", "manifests", "path"], "use --file, or -f"),
     (&["force", "replace"], "an object is replaced only if its annotation kapp.k14s.io/update-strategy says so"),
-    (&["kustomize", "k"], "use --render 'kustomize build {dir}'"),
     (&["recursive", "R"], "folders are always read recursively"),
     (&["request-timeout"], "set timeouts.request in the configuration, or GANTRY_TIMEOUTS__REQUEST"),
     (&["selector", "l", "field-selector"], "use --filter, for example --filter kind=Deployment,ns=web"),
@@ -110,8 +108,8 @@ const FLAGS: [(&[&str], &str); 44] = [
     ),
     (&["timeout"], "use --wait-timeout"),
     (
-        &["values", "set", "set-string", "set-file", "set-json", "value"],
-        "gantry reads manifests: render the chart first: helm template CHART | gantry check -f -",
+        &["set-string", "set-file", "set-json", "value"],
+        "for a chart of -f, gantry check, diff and deploy have --set KEY=VALUE and --values FILE",
     ),
     (&["warnings"], "warnings of the API server are always shown; --quiet hides the other output of a success"),
 ];
@@ -130,7 +128,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["plan", "preview", "dry-run", "whatif"], "use gantry check, or gantry diff for what changes in each object"),
     (
         &["template", "render", "kustomize"],
-        "render first and pipe the manifests to gantry check -f - or gantry deploy -f -, or use --render",
+        "gantry renders what it reads: -f CHART, -k DIR, or any other program with --render",
     ),
     (
         &["destroy", "uninstall", "undeploy", "remove", "rm", "down", "del", "un", "teardown"],
@@ -272,8 +270,8 @@ mod tests {
             ("template a", "--render"),
             ("check manifests/", "-f manifests/"),
             ("deploy crd.yaml", "-f crd.yaml"),
-            ("deploy -f a --values b", "helm template"),
-            ("deploy -f a --set b=c", "helm template"),
+            ("deploy -f a --set-string b=c", "--set KEY=VALUE"),
+            ("deploy -f a --repo b", "helm pull"),
             ("deploy -f a --server-side", "server-side apply"),
             ("deploy -f a -R", "recursively"),
             ("deploy --filename a", "--file"),

@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, until_interrupted};
 use super::prepare::{
-    complete, connection, impersonate, loader, open_target, overrides_of_kubeconfig, overrides_of_target, read_input,
+    Asking, complete, connection, impersonate, loader, open_target, overrides_of_charts, overrides_of_kubeconfig,
+    overrides_of_target, read_input,
 };
 use crate::cli::{
     AdmissionArgs, AdmissionCommand, AdmissionManifestsArgs, AdmissionServeArgs, AdmissionTestArgs, FlowArgs,
@@ -108,7 +109,8 @@ fn manifests(args: &AdmissionManifestsArgs) -> Result<String> {
 pub async fn check(args: &FlowArgs, host: &mut Host) -> Exit {
     let input = &args.input;
     let args = AdmissionTestArgs {
-        files: input.files.clone(),
+        files: input.arguments(),
+        chart: input.chart.clone(),
         preset: input.preset,
         config: input.config.clone(),
         target: input.target.clone(),
@@ -244,16 +246,17 @@ async fn test(args: &AdmissionTestArgs, host: &mut Host) -> Exit {
 /// What the webhook would answer about each CRD that changes, and whether it would deny one.
 async fn answers(args: &AdmissionTestArgs, host: &mut Host) -> Result<(String, bool)> {
     let overrides = overrides_of_target(&args.target, &args.config).with(&key::PRESET, &args.preset);
+    let overrides = overrides_of_charts(overrides, &args.chart);
     let loader = Loader { overrides, ..loader(&args.config, host) };
     let settings = load(&loader, Some(host))?;
-    let input = read_input(&args.files, &loader, host).await?;
+    let input = read_input(&args.files, &loader, Asking::Target, host).await?;
     let configs = input.configs().count();
     let mut manifests = complete(input.read()?, configs)?;
     manifests.manifests.retain(|manifest| manifest.object.is_crd());
     let stop = host.stop.clone();
     let work = async {
         let connection = connection(&settings, impersonate(&settings)?);
-        let desired = DesiredSource { files: &args.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
+        let desired = DesiredSource { files: &args.files, render: Some(&settings.renderers), loaded: Some(&manifests) };
         let target = Target::open(&settings.target, &connection, desired).await?;
         let target = target.with_release(settings.kube_versions.first().copied());
         let judge = CrdJudge::new(target, &settings);

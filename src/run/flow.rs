@@ -71,7 +71,13 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
             if !output.is_configured() {
                 // The report must not overwrite a file with an error, either.
                 let loader = loader(&args.input.config, host);
-                let files = args.input.files.iter().map(PathBuf::from).chain(loader.every_file());
+                let files = args
+                    .input
+                    .files
+                    .iter()
+                    .chain(&args.input.kustomizations)
+                    .map(PathBuf::from)
+                    .chain(loader.every_file());
                 let files: Vec<PathBuf> = files.map(|file| host.working_directory.join(file)).collect();
                 if let Err(error) = output.refuse_to_overwrite(&files, &TargetSpec::Kube, host) {
                     output.print_problems(host, error.problems());

@@ -14,7 +14,7 @@ use gantry_schema::names;
 
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{complete, connection, loader, overrides, read_input};
+use super::prepare::{Asking, complete, connection, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use gantry_core::options::PermissionPurpose;
 use gantry_core::parallel::on_cpu_thread;
@@ -48,7 +48,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     if args.purpose == Some(PermissionPurpose::Migrate) {
         return of_migration::run(args, host).await;
     }
-    if args.input.files.is_empty() {
+    if args.input.arguments().is_empty() {
         return Err(Error::usage(
             Problem::new("the rights for a deploy need its manifests").help("name them: -f PATH"),
         ));
@@ -62,7 +62,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         .with(&key::APP, &args.app)
         .with(&key::LOGS, &args.logs);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let input = read_input(&args.input.files, &loader, host).await?;
+    let input = read_input(&args.input.arguments(), &loader, Asking::Target, host).await?;
     let loaded = loader.load(input.configs(), &registry::known())?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;
@@ -73,8 +73,11 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let desired =
-            DesiredSource { files: &args.input.files, render: settings.render.as_ref(), loaded: Some(&manifests) };
+        let desired = DesiredSource {
+            files: &args.input.arguments(),
+            render: Some(&settings.renderers),
+            loaded: Some(&manifests),
+        };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let policy = super::app::deploy_policy(&settings, false);
         let taken = TakeoverPatterns::new(&settings.take_ownership);

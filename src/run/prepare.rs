@@ -1,6 +1,6 @@
 //! Prepares a run from its arguments: reads the manifests and settings, and opens the target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,58 +10,119 @@ use futures::{FutureExt, try_join};
 use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted, until_interrupted};
-use crate::cli::{AppFlags, ConfigFlags, IdentityArgs, InputArgs, KubeconfigArgs, TargetArgs};
+use crate::cli::{AppFlags, ChartArgs, ConfigFlags, IdentityArgs, InputArgs, KubeconfigArgs, TargetArgs};
 use gantry_cluster::{Connection, DesiredSource, Impersonate, Target, git};
 use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, PreparedSources, shown_text};
-use gantry_core::options::TargetSpec;
+use gantry_core::options::{GitSpec, TargetSpec};
 use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render::{self, RenderedManifests, Renderers};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::label;
 use gantry_deploy::config::{Loader, Overrides, Settings, key};
 use gantry_deploy::plan::{Prefetch, graph};
 use gantry_preflight::registry;
 
-/// Reads the texts of the manifests, or renders them with the program that the configuration names.
-pub async fn read_input(arguments: &[String], loader: &Loader, host: &mut Host) -> Result<Input> {
-    let render = loader.render();
+/// Whether the templates of a chart see what the target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// As Helm asks the cluster that it installs a chart in.
+    Target,
+    /// The target is several clusters, or none that a chart is installed in.
+    Nobody,
+}
+
+/// Reads the texts of the manifests: files, those of commits, and what programs render from charts, kustomizations and,
+/// with `--render`, any folder.
+pub async fn read_input(arguments: &[String], loader: &Loader, asking: Asking, host: &mut Host) -> Result<Input> {
+    let stop = host.stop.clone();
+    let renderers = until_interrupted(&stop, Box::pin(renderers(arguments, loader, asking, host))).await?;
     let mut prepared = PreparedSources::default();
     let mut files = Vec::new();
     let mut problems = Vec::new();
-    for file in arguments {
-        if let Some(spec) = file.strip_prefix("git:") {
-            let spec =
-                spec.parse().map_err(|why| Error::usage(Problem::new(format!("-f {}: {why}", shown_text(file)))))?;
-            let reading = Box::pin(git::read_manifests(&spec, render.as_ref()));
-            let read = until_interrupted(&host.stop.clone(), reading).await?;
+    for argument in arguments {
+        let folder = render::folder_of_kustomization(argument).unwrap_or(argument);
+        if let Some(spec) = git_argument(argument)? {
+            let reading = Box::pin(git::read_manifests(&spec, folder != argument, &renderers));
+            let read = until_interrupted(&stop, reading).await?;
             prepared.sources.extend(read.sources);
             prepared.notices.extend(read.notices);
             continue;
         }
-        let Some(render) = &render else {
-            files.push(file.clone());
+        let Some(renderer) = renderers.of_argument(argument, &host.working_directory) else {
+            files.push(argument.clone());
             continue;
         };
-        if file == "-" {
+        if folder == "-" {
             let problem = Problem::new("standard input cannot be rendered: a program renders folders");
             return Err(Error::usage(problem.help("render it first: kustomize build DIR | gantry check -f -")));
         }
-        let from = shown_text(file);
-        let running = render.run(OsStr::new(file), &host.working_directory, &from);
+        let from = shown_text(folder);
+        let running = renderer.run(OsStr::new(folder), &host.working_directory, &from);
         let made = tokio::select! {
             made = running => made,
-            () = interrupt(&host.stop) => return Err(interrupted()),
+            () = interrupt(&stop) => return Err(interrupted()),
         };
         match made {
-            Ok(source) => prepared.sources.push(Arc::new(source)),
+            Ok(RenderedManifests { source, notice }) => {
+                prepared.sources.push(Arc::new(source));
+                prepared.notices.extend(notice);
+            }
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() {
-        read_files_of(arguments, files, prepared, host).await
-    } else {
-        Err(Error::Failed(problems))
+    match problems.is_empty() {
+        true => read_files_of(arguments, files, prepared, host).await,
+        false => Err(Error::Failed(problems)),
     }
+}
+
+/// The commit of an argument that names one.
+fn git_argument(argument: &str) -> Result<Option<GitSpec>> {
+    let folder = render::folder_of_kustomization(argument).unwrap_or(argument);
+    let Some(spec) = folder.strip_prefix("git:") else { return Ok(None) };
+    let wrong = |why| Error::usage(Problem::new(format!("-f {}: {why}", shown_text(argument))));
+    spec.parse().map(Some).map_err(wrong)
+}
+
+/// The programs that render the arguments. The configuration is read for them, and the cluster is asked, only if there
+/// is a chart.
+async fn renderers(arguments: &[String], loader: &Loader, asking: Asking, host: &Host) -> Result<Renderers> {
+    let command = loader.render();
+    let mut has_chart = false;
+    for argument in arguments.iter().filter(|_| command.is_none()) {
+        has_chart |= match git_argument(argument)? {
+            Some(spec) if render::folder_of_kustomization(argument).is_none() => git::has_chart(&spec).await,
+            Some(_) => false,
+            None => render::is_chart(argument, &host.working_directory),
+        };
+    }
+    if !has_chart {
+        return Ok(Renderers { command, ..Renderers::default() });
+    }
+    let settings = loader.load([], &registry::known())?.settings;
+    let problems = settings.renderers.charts.problems_of_values(&host.working_directory);
+    if !problems.is_empty() {
+        return Err(Error::Usage(problems));
+    }
+    let mut renderers = settings.renderers.clone();
+    if settings.target == TargetSpec::Kube && asking == Asking::Target {
+        let target = open_target(&settings).await?;
+        renderers.charts.kube_version = target.release().await.map(|release| format!("{release}.0"));
+        let namespace = renderers.charts.namespace.take();
+        renderers.charts.namespace = namespace.or_else(|| Some(target.default_namespace().to_owned()));
+        let mut versions = BTreeSet::new();
+        for resource in target.served().await?.into_iter().filter(|resource| !resource.plural.contains('/')) {
+            let version = match resource.group.as_str() {
+                "" => resource.version,
+                group => format!("{group}/{}", resource.version),
+            };
+            versions.insert(format!("{version}/{}", resource.kind));
+            versions.insert(version);
+        }
+        renderers.charts.api_versions = versions.into_iter().collect();
+    }
+    Ok(renderers)
 }
 
 /// The manifests of a command that can do without.
@@ -75,7 +136,7 @@ impl OptionalInput {
     pub async fn open(files: &[String], loader: &Loader, host: &mut Host) -> Result<(Self, Settings)> {
         let input = match files {
             [] => None,
-            files => Some(read_input(files, loader, host).await?),
+            files => Some(read_input(files, loader, Asking::Target, host).await?),
         };
         let configs: Vec<_> = input.iter().flat_map(|input| input.configs()).cloned().collect();
         let loaded = loader.load(&configs, &registry::known())?;
@@ -111,11 +172,20 @@ async fn read_files_of(
 
 /// The settings from flags that all commands with manifests and a target have.
 pub fn overrides(input: &InputArgs) -> Overrides {
-    overrides_of_target(&input.target, &input.config)
+    overrides_of_charts(overrides_of_target(&input.target, &input.config), &input.chart)
         .with_checks(&input.preflight)
         .with_catalogs(&input.catalogs)
         .with(&key::PRESET, &input.preset)
         .with(&key::RENDER, &input.render)
+}
+
+/// These settings, and those of how charts are rendered.
+pub fn overrides_of_charts(overrides: Overrides, chart: &ChartArgs) -> Overrides {
+    overrides
+        .with(&key::CHART_VALUES, &chart.values)
+        .with(&key::CHART_SET, &chart.set)
+        .with(&key::CHART_RELEASE, &chart.release)
+        .with(&key::CHART_VERSION, &chart.chart_version)
 }
 
 /// The same for a command that does not require manifests.
@@ -235,7 +305,7 @@ pub async fn open(
     let arguments = input.arguments().to_vec();
     let reading = read_manifests(settings, input);
     let opening = async |loaded: Option<&LoadedManifests>| {
-        let desired = DesiredSource { files: &arguments, render: settings.render.as_ref(), loaded };
+        let desired = DesiredSource { files: &arguments, render: Some(&settings.renderers), loaded };
         let target = Target::open(&settings.target, &connection, desired).await?.with_release(release);
         let stage = progress.stage("reading live objects", None);
         if let Some(LastDeployInput { flags, input }) = &last

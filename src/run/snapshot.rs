@@ -41,7 +41,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let work = async {
         let desired =
-            DesiredSource { files: &args.files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
+            DesiredSource { files: &args.files, render: Some(&settings.renderers), loaded: manifests.as_ref() };
         let connection = connection(&settings, impersonate(&settings)?);
         let target = Target::open(&settings.target, &connection, desired).await?;
         let mut taking = Taking {

@@ -11,6 +11,7 @@ mod apps;
 mod ca_injection;
 mod causes;
 mod characters;
+mod charts;
 mod check_as_deploy;
 mod command;
 mod controllers;

@@ -13,8 +13,8 @@ use std::fs;
 
 use serde_json::json;
 
-pub(super) use repository::{Ended, Repository, check_in};
-use repository::{command, config_map, crd, crd_named, ended, git};
+pub(super) use repository::{Ended, Repository, check_in, command, config_map, crd, ended};
+use repository::{crd_named, git};
 
 const REMOVED: &str = "NoExistingFieldRemoved";
 

@@ -11,6 +11,7 @@ mod transcript;
 
 mod baseline;
 mod changed_lines;
+mod charts;
 mod config_examples;
 mod crd_rules;
 mod default_checks;

@@ -36,7 +36,7 @@ use gantry_core::manifest::LoadedManifests;
 use gantry_core::options::TargetSpec;
 use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::{Atom, PolicyRule};
-use gantry_core::render::Render;
+use gantry_core::render::Renderers;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
 pub use immutable::{immutable_help, immutable_help_for_olm};
@@ -125,8 +125,8 @@ pub struct Connection {
 pub struct DesiredSource<'a> {
     /// The arguments of `-f`; these paths are read from the commit unless the target names other paths.
     pub files: &'a [String],
-    /// The program that renders the manifests.
-    pub render: Option<&'a Render>,
+    /// The programs that render the manifests.
+    pub render: Option<&'a Renderers>,
     /// The manifests. Objects that the commit does not have at these paths are looked up in the rest of it.
     pub loaded: Option<&'a LoadedManifests>,
 }

@@ -1,7 +1,10 @@
-//! Renders manifests from a folder with a program (`--render`): `kustomize build {dir}`, `helm template {dir}`.
+//! Renders manifests with a program: the user's own command (`--render 'kustomize build {dir}'`), `helm template` for a
+//! chart, and `kustomize build` for `-k`.
 //!
-//! The command belongs to the user: it comes from the command line, the environment, the user's own configuration file
+//! The command of `--render` belongs to the user: it comes from the command line, the environment, the user's own configuration file
 //! or one of `-c`, never from files that come with the manifests. It is started directly, without a shell.
+
+mod chart;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,6 +18,8 @@ use crate::options::InvalidOption;
 use crate::problem::Problem;
 use crate::program::{self, ProgramError};
 use crate::text;
+
+pub use chart::{CHART_FILE, ChartOptions, HELM_BIN, is_chart, is_package};
 
 /// The placeholder for the folder.
 const DIR: &str = "{dir}";
@@ -48,50 +53,172 @@ impl std::str::FromStr for Render {
     }
 }
 
-impl Render {
-    /// Renders a folder. `from` is the name of the folder (or of the commit and folder) that is shown to the user.
-    pub async fn run(&self, folder: &OsStr, working_directory: &Path, from: &str) -> Result<ManifestSource, Problem> {
-        let mut words = self.words.iter().map(|word| with_folder(word, folder));
-        let program = words.next().unwrap_or_default();
-        let mut command = CommandWrap::with_new(program, |command| {
-            command.args(words).current_dir(working_directory);
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        });
-        program::as_group(&mut command);
-        let (answer, said) = program::run(command, None, TIMEOUT, MOST_BYTES).await;
-        let answer = answer.map_err(|failure| self.failed(&failure, &said, from))?;
-        let name = format!("{from} (rendered)");
-        let text = manifest::text(&name, answer)?;
-        Ok(ManifestSource::rendered(name, text, entry(folder, working_directory)))
+/// The prefix of an argument of `-f` that names a kustomization; `-k DIR` is short for it.
+const KUSTOMIZATION: &str = "kustomize:";
+
+/// The programs that render what `-f` names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renderers {
+    /// The command of `--render`, for every argument but kustomizations.
+    pub command: Option<Render>,
+    /// How charts are rendered.
+    pub charts: ChartOptions,
+}
+
+/// The program that renders one folder or chart.
+#[derive(Debug, Clone, Copy)]
+pub enum Renderer<'a> {
+    /// The command of `--render`.
+    Command(&'a Render),
+    /// `helm template`.
+    Chart(&'a ChartOptions),
+    /// `kustomize build`, or `kubectl kustomize` if there is no kustomize.
+    Kustomize,
+}
+
+/// What a renderer made.
+#[derive(Debug)]
+pub struct RenderedManifests {
+    /// The text.
+    pub source: ManifestSource,
+    /// What to know about it.
+    pub notice: Option<Problem>,
+}
+
+/// The argument of `-f` for a folder of `-k`.
+pub fn kustomization_argument(folder: &str) -> String {
+    format!("{KUSTOMIZATION}{folder}")
+}
+
+/// The folder of an argument that names a kustomization.
+pub fn folder_of_kustomization(argument: &str) -> Option<&str> {
+    argument.strip_prefix(KUSTOMIZATION)
+}
+
+impl Renderers {
+    /// The program for an argument of `-f`; `None` for manifests that are read as they are.
+    pub fn of_argument(&self, argument: &str, working_directory: &Path) -> Option<Renderer<'_>> {
+        self.choose(
+            folder_of_kustomization(argument).is_some(),
+            self.command.is_none() && chart::is_chart(argument, working_directory),
+        )
     }
 
-    fn failed(&self, failure: &ProgramError, said: &str, from: &str) -> Problem {
-        let program = format!("{:?}, which renders {from},", shown_text(self.words.first().map_or("", String::as_str)));
+    /// The program for a kustomization, a chart or neither.
+    pub fn choose(&self, is_kustomization: bool, is_chart: bool) -> Option<Renderer<'_>> {
+        match (&self.command, is_kustomization, is_chart) {
+            (_, true, _) => Some(Renderer::Kustomize),
+            (Some(command), ..) => Some(Renderer::Command(command)),
+            (None, _, true) => Some(Renderer::Chart(&self.charts)),
+            (None, _, false) => None,
+        }
+    }
+}
+
+impl Renderer<'_> {
+    /// Renders a folder or a chart. `from` is the name of it (or of the commit and folder) that is shown to the user.
+    pub async fn run(
+        &self,
+        folder: &OsStr,
+        working_directory: &Path,
+        from: &str,
+    ) -> Result<RenderedManifests, Problem> {
+        let words: Vec<OsString> = match self {
+            Renderer::Command(render) => render.words.iter().map(|word| with_folder(word, folder)).collect(),
+            Renderer::Chart(options) => options.command(folder, working_directory),
+            Renderer::Kustomize => vec!["kustomize".into(), "build".into(), with_folder(DIR, folder)],
+        };
+        let (answer, said) = execute(&words, working_directory).await;
+        let (words, answer, said) = match (self, answer) {
+            (Renderer::Kustomize, Err(failure)) if is_not_installed(&failure) => {
+                let words: Vec<OsString> = vec!["kubectl".into(), "kustomize".into(), with_folder(DIR, folder)];
+                let (answer, said) = execute(&words, working_directory).await;
+                (words, answer, said)
+            }
+            (_, answer) => (words, answer, said),
+        };
+        let answer = answer.map_err(|failure| self.failed(&failure, &words, &said, from))?;
+        let name = format!("{from} (rendered)");
+        let text = manifest::text(&name, answer)?;
+        let notice = match self {
+            Renderer::Chart(options) => chart::notice_of_crds(&text, folder, from, options.version.as_deref()),
+            Renderer::Command(_) | Renderer::Kustomize => None,
+        };
+        Ok(RenderedManifests { source: ManifestSource::rendered(name, text, entry(folder, working_directory)), notice })
+    }
+
+    fn failed(&self, failure: &ProgramError, words: &[OsString], said: &str, from: &str) -> Problem {
+        if is_not_installed(failure) {
+            let by_hand = |program: &str| format!("; or render it elsewhere: {program} | gantry check -f -");
+            match self {
+                Renderer::Command(_) => {}
+                Renderer::Chart(_) => {
+                    let helm = shown_text(&words[0].to_string_lossy());
+                    return Problem::new(format!("{from} is a Helm chart, and {helm:?} is not installed")).help(
+                        format!(
+                            "install Helm 3 or 4 (https://helm.sh), or name it in {}{}",
+                            chart::HELM_BIN,
+                            by_hand("helm template CHART --include-crds")
+                        ),
+                    );
+                }
+                Renderer::Kustomize => {
+                    let message = format!("{from} is a kustomization, and neither kustomize nor kubectl is installed");
+                    return Problem::new(message)
+                        .help(format!("install one of them{}", by_hand("kustomize build DIR")));
+                }
+            }
+        }
+        let name = words.first().map(|word| shown_text(&word.to_string_lossy())).unwrap_or_default();
+        let program = format!("{name:?}, which renders {from},");
         // The reason for a failure is usually at the end.
         let start = said.char_indices().rev().nth(SHOWN - 1).map_or(0, |(start, _)| start);
         let lines: Vec<&str> = said[start..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let said = text::sanitize(&lines.join(" | ")).into_owned();
-        let colon = if said.is_empty() { "" } else { ": " };
+        let shown = text::sanitize(&lines.join(" | ")).into_owned();
+        let colon = if shown.is_empty() { "" } else { ": " };
         let seconds = TIMEOUT.as_secs();
         let (message, help) = match failure {
             ProgramError::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                ("is not installed".to_owned(), "install it, or name its path in --render")
+                ("is not installed".to_owned(), "install it, or name its path in --render".to_owned())
             }
-            ProgramError::NotStarted(error) => (format!("cannot be started: {error}"), "check the command of --render"),
+            ProgramError::NotStarted(error) => {
+                let flag = if matches!(self, Renderer::Chart(_)) { chart::HELM_BIN } else { "--render" };
+                (format!("cannot be started: {error}"), format!("check the command of {flag}"))
+            }
             ProgramError::TimedOut => {
-                (format!("did not end within {seconds} s and was stopped{colon}{said}"), "run it manually")
+                (format!("did not end within {seconds} s and was stopped{colon}{shown}"), "run it manually".to_owned())
             }
             ProgramError::TooLong => (
                 format!("printed more than {} MiB and was stopped", MOST_BYTES >> 20),
-                "it must print manifests: run it manually",
+                "it must print manifests: run it manually".to_owned(),
             ),
             ProgramError::Ended(status) => {
-                (format!("failed ({status}){colon}{said}"), "run it manually in that folder")
+                let help = match self {
+                    Renderer::Chart(_) => text::sanitize(&chart::help_for(said, words)).into_owned(),
+                    Renderer::Command(_) | Renderer::Kustomize => "run it manually in that folder".to_owned(),
+                };
+                (format!("failed ({status}){colon}{shown}"), help)
             }
-            ProgramError::Broken(error) => (format!("cannot be read: {error}"), "run it manually"),
+            ProgramError::Broken(error) => (format!("cannot be read: {error}"), "run it manually".to_owned()),
         };
         Problem::new(format!("{program} {message}")).help(help)
     }
+}
+
+fn is_not_installed(failure: &ProgramError) -> bool {
+    matches!(failure, ProgramError::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Runs a program with its arguments to its end, with limits on time and output.
+async fn execute(words: &[OsString], working_directory: &Path) -> (Result<Vec<u8>, ProgramError>, String) {
+    let (program, arguments) =
+        words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
+    let mut command = CommandWrap::with_new(program, |command| {
+        command.args(arguments).current_dir(working_directory);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    });
+    program::as_group(&mut command);
+    program::run(command, None, TIMEOUT, MOST_BYTES).await
 }
 
 /// The main file of a rendered folder, or the folder itself if it has none. Findings point to the file, because a code

@@ -45,7 +45,7 @@ impl RequestedContext {
 }
 
 /// Whether the flags may name several contexts. The name of a single context may look the same.
-fn may_be_several(args: &FlowArgs) -> bool {
+pub fn may_be_several(args: &FlowArgs) -> bool {
     args.many.contexts_file.is_some()
         || args.input.target.kubeconfig.context.as_ref().is_some_and(|context| context.contains([',', '*', '?']))
 }

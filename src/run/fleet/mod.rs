@@ -24,7 +24,7 @@ use super::output::Output;
 use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
 use super::write;
 use contexts::FleetMembers;
-pub use contexts::find;
+pub use contexts::{find, may_be_several};
 use gantry_cluster::{Connection, DesiredSource, Target};
 use gantry_core::hash::fnv128;
 use gantry_core::manifest::{Input, LoadedManifests};
@@ -310,7 +310,7 @@ impl Fleet<'_> {
         };
         let settings = &self.run.settings;
         let desired =
-            DesiredSource { files: &self.arguments, render: settings.render.as_ref(), loaded: Some(&self.loaded) };
+            DesiredSource { files: &self.arguments, render: Some(&settings.renderers), loaded: Some(&self.loaded) };
         Ok(Target::open(spec, &self.connection, desired).await?.with_release(*release))
     }
 

@@ -1,21 +1,24 @@
 //! A run before its target is opened: its flags, its configuration and its checks.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::goal::Goal;
-use crate::cli::FlowArgs;
+use crate::cli::{ChartArgs, FlowArgs};
 use crate::run::baseline::{self, Baselines};
+use crate::run::fleet;
 use crate::run::history::{ReadRevision, read_revision};
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
 use crate::run::output::Output;
-use crate::run::prepare::{LastDeployInput, loader, overrides, read_files, read_input};
+use crate::run::prepare::{Asking, LastDeployInput, loader, overrides, read_files, read_input};
 use gantry_core::finding::Mode;
 use gantry_core::manifest::{Input, LoadedManifests};
 use gantry_core::options::{Prune, TargetSpec, Waves};
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::config::{CheckConfig, Loader, Overrides, SelectedCheck, Settings, key};
 use gantry_deploy::plan::strategy;
@@ -97,9 +100,14 @@ pub async fn prepare<'a>(
     report: &mut Report,
 ) -> Result<(ConfiguredRun<'a>, Input)> {
     let deploy = goal.deploy();
-    let render = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
+    let arguments = args.input.arguments();
     let (input, revision) = match goal.revision() {
-        None => (read_input(&args.input.files, &render, host).await?, None),
+        None => {
+            check_chart_flags(&args.input.chart, &arguments, &host.working_directory)?;
+            let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
+            let asking = if fleet::may_be_several(args) { Asking::Nobody } else { Asking::Target };
+            (read_input(&arguments, &loader, asking, host).await?, None)
+        }
         Some(wanted) => {
             let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
             let settings = loader.load([], &registry::known())?.settings;
@@ -143,6 +151,20 @@ pub async fn prepare<'a>(
         },
         input,
     ))
+}
+
+/// Refuses flags for charts if there is none.
+fn check_chart_flags(flags: &ChartArgs, arguments: &[String], working_directory: &Path) -> Result<()> {
+    let may_be = |argument: &String| argument.starts_with("git:") || render::is_chart(argument, working_directory);
+    match flags.first_flag().filter(|_| !arguments.iter().any(may_be)) {
+        None => Ok(()),
+        Some(flag) => {
+            let problem = Problem::new(format!("{flag} is for Helm charts, but -f names none"));
+            Err(Error::usage(
+                problem.help("a chart is a folder with a Chart.yaml, a .tgz file or oci://REGISTRY/CHART"),
+            ))
+        }
+    }
 }
 
 /// The settings from flags.

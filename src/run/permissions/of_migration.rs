@@ -26,7 +26,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     }
     let overrides = overrides(&args.input).with(&key::AS_USER, &args.user).with(&key::AS_GROUPS, &args.groups);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let (input, settings) = OptionalInput::open(&args.input.files, &loader, host).await?;
+    let (input, settings) = OptionalInput::open(&args.input.arguments(), &loader, host).await?;
     // Before any request.
     named_user(&settings)?;
     if settings.target != TargetSpec::Kube {

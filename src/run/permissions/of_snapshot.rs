@@ -26,14 +26,14 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     }
     let overrides = overrides(&args.input).with(&key::AS_USER, &args.user).with(&key::AS_GROUPS, &args.groups);
     let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let (input, settings) = OptionalInput::open(&args.input.files, &loader, host).await?;
+    let (input, settings) = OptionalInput::open(&args.input.arguments(), &loader, host).await?;
     // Before any request.
     named_user(&settings)?;
     let manifests = input.read()?;
     let stop = host.stop.clone();
     let work = async {
-        let files = &args.input.files;
-        let desired = DesiredSource { files, render: settings.render.as_ref(), loaded: manifests.as_ref() };
+        let files = &args.input.arguments();
+        let desired = DesiredSource { files, render: Some(&settings.renderers), loaded: manifests.as_ref() };
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let objects = if args.objects { ", and of their custom resources" } else { "" };
         let (plan, needs, what) = match manifests {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::command;
 use super::paths::RepositoryPath;
 use super::repository::Repository;
 use super::tree::Side;
@@ -9,19 +10,19 @@ use super::{DesiredSource, ReadCommit};
 use gantry_core::manifest::PreparedSources;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Location, Problem, Result};
-use gantry_core::render::Render;
+use gantry_core::render::{CHART_FILE, Renderers, is_package};
 
 /// Reads the manifests of a commit below the path, or all of its manifests without a path; or renders them from all
 /// files of the commit.
 ///
 /// # Errors
 /// The commit or the path does not exist, there is no manifest, or git cannot read one.
-pub async fn read_manifests(spec: &GitSpec, render: Option<&Render>) -> Result<PreparedSources> {
+pub async fn read_manifests(spec: &GitSpec, is_kustomization: bool, renderers: &Renderers) -> Result<PreparedSources> {
     let repository = Repository::find().await.map_err(Error::failed)?;
     let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
     let path = spec.path.clone().unwrap_or_default().into_bytes();
-    let wanted = vec![RepositoryPath { path, is_written_out: true }];
-    let desired = DesiredSource { render, ..DesiredSource::default() };
+    let wanted = vec![RepositoryPath { path, is_written_out: true, is_kustomization }];
+    let desired = DesiredSource { render: Some(renderers), ..DesiredSource::default() };
     let ReadCommit { files, notices, .. } =
         ReadCommit::read(&commit, &repository, wanted, Side::Desired, desired).await?;
     // What is left of a copy that broke off. With --prune, its objects would be deleted.
@@ -37,6 +38,18 @@ pub async fn read_manifests(spec: &GitSpec, render: Option<&Render>) -> Result<P
         return Err(Error::Failed(problems));
     }
     Ok(PreparedSources { sources: files.into_iter().map(|file| file.source).collect(), notices })
+}
+
+/// Whether the path at the commit is a chart. Errors are reported when it is read.
+pub async fn has_chart(spec: &GitSpec) -> bool {
+    let path = spec.path.clone().unwrap_or_default();
+    if is_package(&path) {
+        return true;
+    }
+    let Ok(repository) = Repository::find().await else { return false };
+    let Ok(commit) = repository.commit(&spec.revision).await else { return false };
+    let file = if path.is_empty() { CHART_FILE.to_owned() } else { format!("{path}/{CHART_FILE}") };
+    command::run(&["cat-file", "-e", &format!("{}:{file}", commit.hash)]).await.is_ok()
 }
 
 /// The path in the repository that an argument of `-f` reads from a commit; `None` if it reads no commit.

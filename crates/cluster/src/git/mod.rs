@@ -24,9 +24,10 @@ use super::dir::{CommitFile, FolderState, snapshot};
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render::{RenderedManifests, Renderer};
 use gantry_k8s_cel::KubernetesRelease;
 
-pub use desired::read_manifests;
+pub use desired::{has_chart, read_manifests};
 
 /// The files of a commit.
 pub struct GitTarget {
@@ -125,23 +126,25 @@ impl ReadCommit {
         side: Side,
         desired: DesiredSource<'_>,
     ) -> Result<Self> {
-        // A program that renders manifests can read any file.
-        let is_whole = desired.render.is_some() || wanted.iter().any(|wanted| wanted.path.is_empty());
-        let checkout = desired.render.is_some().then(|| tempfile::Builder::new().prefix("gantry-commit.").tempdir());
-        let checkout = checkout.transpose().map_err(|error| no_folder(&error))?;
-        let root = checkout.as_ref().map(|checkout| checkout.path().to_owned());
+        let is_whole = wanted.iter().any(|wanted| wanted.path.is_empty());
         let paths: Vec<&[u8]> = wanted.iter().filter(|_| !is_whole).map(|wanted| wanted.path.as_slice()).collect();
         let entries = tree::list(&commit.hash, &paths, Depth::Files, b"").await.map_err(Error::failed)?;
         let mut gathering = Gathering::new(commit, repository, side);
-        let (mut present, mut markers) = (Vec::new(), Vec::new());
-        let (gathered, to_render, snapshots) = (&mut gathering, &mut present, &mut markers);
-        let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
-            Box::pin(async move {
-                // Files that are written for a renderer are not kept, and have a limit of their own.
-                let in_all = if root.is_some() { u64::MAX } else { MAX_BYTES_IN_ALL };
-                let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, in_all)?;
-                let Some(root) = root else {
-                    let is_wanted = |path: &[u8]| wanted.iter().any(|wanted| tree::is_within(path, &wanted.path));
+        let (mut rendered, mut plain) = (Vec::new(), Vec::new());
+        for wanted in wanted {
+            let is_chart = tree::is_chart(&entries, &wanted.path);
+            match desired.render.and_then(|renderers| renderers.choose(wanted.is_kustomization, is_chart)) {
+                Some(renderer) => rendered.push((wanted, renderer)),
+                None => plain.push(wanted),
+            }
+        }
+        let mut markers = Vec::new();
+        if !plain.is_empty() {
+            let (gathered, snapshots) = (&mut gathering, &mut markers);
+            let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
+                Box::pin(async move {
+                    let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, MAX_BYTES_IN_ALL)?;
+                    let is_wanted = |path: &[u8]| plain.iter().any(|wanted| tree::is_within(path, &wanted.path));
                     let of_snapshots =
                         entries.iter().filter(|entry| snapshot::is_marker(&entry.path) && is_wanted(&entry.path));
                     let requests: Vec<_> = of_snapshots.map(|entry| BlobRequest::Hash(entry.hash.clone())).collect();
@@ -151,28 +154,14 @@ impl ReadCommit {
                         }
                     };
                     blobs.read(&requests, keep).await?;
-                    gathered.gather(&wanted, &entries, &mut blobs).await?;
-                    return gathered.follow_moved(&wanted, desired.loaded, &mut blobs).await;
-                };
-                *to_render = gathered.present(&wanted, &entries, &mut blobs).await?;
-                if !to_render.is_empty() {
-                    gathered.problems.extend(checkout::write(&entries, &mut blobs, &root).await?);
-                }
-                Ok(())
-            })
-        });
-        read.await.map_err(|failed| Error::failed(failed.problem()))?;
-        if let (Some(render), Some(checkout), true) = (desired.render, &checkout, gathering.problems.is_empty()) {
-            // Other relative paths in the command lead to the same files, as of the commit.
-            let from = checkout.path().join(repository.prefix());
-            std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
-            for path in present {
-                let folder = checkout.path().join(command::os(&path));
-                match render.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
-                    Ok(source) => gathering.add_rendered(&path, source, checkout.path()),
-                    Err(problem) => gathering.problems.push(problem),
-                }
-            }
+                    gathered.gather(&plain, &entries, &mut blobs).await?;
+                    gathered.follow_moved(&plain, desired.loaded, &mut blobs).await
+                })
+            });
+            read.await.map_err(|failed| Error::failed(failed.problem()))?;
+        }
+        if !rendered.is_empty() {
+            render(&mut gathering, &rendered).await?;
         }
         let Gathering { files, mut problems, notices, .. } = gathering;
         if !problems.is_empty() {
@@ -182,6 +171,46 @@ impl ReadCommit {
         let notices = commit.notices.iter().cloned().chain(notices).collect();
         Ok(ReadCommit { files, notices, markers })
     }
+}
+
+/// Renders the manifests at these paths. The programs find all files of the commit, because they can read any of them.
+async fn render(gathering: &mut Gathering<'_>, wanted: &[(RepositoryPath, Renderer<'_>)]) -> Result<()> {
+    let repository = gathering.repository;
+    let entries = tree::list(&gathering.commit.hash, &[], Depth::Files, b"").await.map_err(Error::failed)?;
+    let checkout = tempfile::Builder::new().prefix("gantry-commit.").tempdir().map_err(|error| no_folder(&error))?;
+    let root = checkout.path();
+    let mut present = Vec::new();
+    let (gathered, to_render) = (&mut *gathering, &mut present);
+    let read = command::converse(&Blobs::COMMAND, |stdin, stdout| {
+        Box::pin(async move {
+            // Files that are written for a renderer are not kept, and have a limit of their own.
+            let mut blobs = Blobs::new(stdin, stdout, MAX_SOURCE_BYTES, u64::MAX)?;
+            *to_render = gathered.present(wanted, &entries, &mut blobs).await?;
+            if !to_render.is_empty() {
+                gathered.problems.extend(checkout::write(&entries, &mut blobs, root).await?);
+            }
+            Ok(())
+        })
+    });
+    read.await.map_err(|failed| Error::failed(failed.problem()))?;
+    if !gathering.problems.is_empty() {
+        return Ok(());
+    }
+    // Other relative paths in the command lead to the same files, as of the commit.
+    let from = root.join(repository.prefix());
+    std::fs::create_dir_all(&from).map_err(|error| no_folder(&error))?;
+    for (path, renderer) in present {
+        let folder = root.join(command::os(&path));
+        match renderer.run(folder.as_os_str(), &from, &gathering.name(&path)).await {
+            Ok(RenderedManifests { source, notice }) => {
+                // Only what is about to be installed.
+                gathering.notices.extend(notice.filter(|_| gathering.side == Side::Desired));
+                gathering.add_rendered(&path, source, root);
+            }
+            Err(problem) => gathering.problems.push(problem),
+        }
+    }
+    Ok(())
 }
 
 fn no_folder(error: &std::io::Error) -> Error {

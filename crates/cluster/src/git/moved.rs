@@ -113,6 +113,9 @@ impl Gathering<'_> {
                 continue;
             }
             let source = &manifest.origin.source;
+            if source.rendered_from.is_some() {
+                continue;
+            }
             let wanted = *paths.entry(&*source.name).or_insert_with(|| {
                 let path = match &source.committed {
                     Some(file) => file.path.clone(),

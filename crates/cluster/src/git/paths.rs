@@ -7,6 +7,7 @@ use super::desired::path_of_argument;
 use gantry_core::manifest::shown_text;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render::folder_of_kustomization;
 
 /// A path relative to the root of the repository; empty for the root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +15,8 @@ pub struct RepositoryPath {
     pub path: Vec<u8>,
     /// The user wrote the path, so it can be misspelled. Otherwise it comes from manifests that exist.
     pub is_written_out: bool,
+    /// An argument of `-k` named the path, or named no other.
+    pub is_kustomization: bool,
 }
 
 /// The path of the target, or else the paths of the manifests.
@@ -22,7 +25,10 @@ pub struct RepositoryPath {
 /// A manifest has no path in the repository, or nothing says what to read.
 pub fn requested_paths(spec: &GitSpec, manifests: &[String], work_tree: Option<&Path>) -> Result<Vec<RepositoryPath>> {
     if let Some(path) = &spec.path {
-        return Ok(vec![RepositoryPath { path: path.clone().into_bytes(), is_written_out: true }]);
+        // The path stands for all that `-f` names.
+        let is_kustomization =
+            !manifests.is_empty() && manifests.iter().all(|one| folder_of_kustomization(one).is_some());
+        return Ok(vec![RepositoryPath { path: path.clone().into_bytes(), is_written_out: true, is_kustomization }]);
     }
     let help = format!("name the path in the repository: --target git:{}:PATH", spec.revision);
     if manifests.is_empty() {
@@ -32,7 +38,11 @@ pub fn requested_paths(spec: &GitSpec, manifests: &[String], work_tree: Option<&
     let mut problems = Vec::new();
     for argument in manifests {
         match path_in_repository(argument, work_tree) {
-            Ok(path) => wanted.push(RepositoryPath { path: command::bytes(path.as_os_str()), is_written_out: false }),
+            Ok(path) => wanted.push(RepositoryPath {
+                path: command::bytes(path.as_os_str()),
+                is_written_out: false,
+                is_kustomization: folder_of_kustomization(argument).is_some(),
+            }),
             Err(why) => problems.push(Problem::new(why).help(help.clone())),
         }
     }
@@ -46,8 +56,12 @@ pub(super) fn path_in_repository(argument: &str, work_tree: Option<&Path>) -> st
     if argument == "-" {
         return Err("standard input has no path at a commit".to_owned());
     }
+    let argument = folder_of_kustomization(argument).unwrap_or(argument);
     if let Some(path) = path_of_argument(argument) {
         return Ok(path);
+    }
+    if argument.contains("://") {
+        return Err(format!("{} has no path at a commit", shown_text(argument)));
     }
     let Some(work_tree) = work_tree else {
         return Err(format!(

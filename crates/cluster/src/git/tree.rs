@@ -18,6 +18,7 @@ use gantry_core::manifest::{
 };
 use gantry_core::problem::{Location, Problem, did_you_mean};
 use gantry_core::program::ProgramError;
+use gantry_core::render::{CHART_FILE, Renderer, is_package};
 
 /// The type of a path in the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl Side {
 pub struct Gathering<'a> {
     pub(super) commit: &'a Commit,
     pub(super) repository: &'a Repository,
-    side: Side,
+    pub(super) side: Side,
     /// Paths on disk that the commit does not have.
     pub(super) absent: Vec<Vec<u8>>,
     /// The files to read, by path.
@@ -151,16 +152,16 @@ impl<'a> Gathering<'a> {
 
     /// The paths that exist, for a program that renders them. The missing ones count as an empty cluster, with a
     /// notice.
-    pub async fn present(
+    pub async fn present<'r>(
         &mut self,
-        wanted: &[RepositoryPath],
+        wanted: &[(RepositoryPath, Renderer<'r>)],
         entries: &[GitTreeEntry],
         blobs: &mut Blobs,
-    ) -> Result<Vec<Vec<u8>>, ProgramError> {
+    ) -> Result<Vec<(Vec<u8>, Renderer<'r>)>, ProgramError> {
         let mut present = Vec::new();
-        for wanted in wanted {
+        for (wanted, renderer) in wanted {
             match entries.iter().any(|entry| is_within(&entry.path, &wanted.path)) {
-                true => present.push(wanted.path.clone()),
+                true => present.push((wanted.path.clone(), *renderer)),
                 false => self.handle_missing_path(wanted, blobs).await?,
             }
         }
@@ -459,6 +460,13 @@ async fn bundles(entries: &[&GitTreeEntry], blobs: &mut Blobs) -> Result<BTreeSe
     };
     blobs.read(&requests, take).await?;
     Ok(bundles)
+}
+
+/// Whether a path is a chart: a folder with a `Chart.yaml`, or a packaged one.
+pub(super) fn is_chart(entries: &[GitTreeEntry], path: &[u8]) -> bool {
+    let file = join(path, CHART_FILE.as_bytes());
+    let is_file = |wanted: &[u8]| entries.iter().any(|entry| entry.mode == GitFileMode::File && entry.path == wanted);
+    is_file(&file) || is_package(&String::from_utf8_lossy(path)) && is_file(path)
 }
 
 /// Whether a path is this folder or below it.

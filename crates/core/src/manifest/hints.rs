@@ -13,7 +13,7 @@ pub(super) struct Hint {
 
 const TEMPLATE: Hint = Hint {
     message: "this is a Helm template, not a manifest",
-    help: "render it first: helm template CHART | gantry check -f -",
+    help: "name its chart, the folder with Chart.yaml: -f CHART; gantry renders it with Helm",
 };
 
 const YTT: Hint =
@@ -21,12 +21,12 @@ const YTT: Hint =
 
 const CHART: Hint = Hint {
     message: "this is part of a Helm chart, not a manifest",
-    help: "render the chart first: helm template CHART | gantry check -f -",
+    help: "name the folder with Chart.yaml alone: -f CHART; gantry renders it with Helm",
 };
 
 const KUSTOMIZATION: Hint = Hint {
     message: "this is a Kustomization, which only names manifests",
-    help: "build it first: kubectl kustomize DIR | gantry check -f -",
+    help: "name its folder with -k: gantry check -k DIR; gantry renders it with kustomize or kubectl",
 };
 
 /// A hint for a text that is not valid YAML, or an object without a name.

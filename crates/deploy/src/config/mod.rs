@@ -42,8 +42,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gantry_core::manifest::ManifestOrigin;
+use gantry_core::options::TargetSpec;
 use gantry_core::problem::{Error, Problem, Result};
-use gantry_core::render::Render;
+use gantry_core::render::{HELM_BIN, Render};
 
 pub use admission::AdmissionSettings;
 pub use check::{
@@ -134,8 +135,24 @@ impl Loader {
         let select::ConfiguredChecks { checks, own, switches, without_crd_safety, .. } = selection;
         let settings =
             Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
-        let settings = Settings { without_crd_safety, ..settings };
+        let mut settings = Settings { without_crd_safety, ..settings };
+        let charts = &mut settings.renderers.charts;
+        charts.helm = self.helm();
+        // A server has its own release.
+        let release = settings.kube_versions.first().filter(|_| settings.target != TargetSpec::Kube);
+        charts.kube_version = release.map(|release| format!("{release}.0"));
         Ok(LoadedSettings { settings, notices: reading.notices })
+    }
+
+    /// The program that `HELM_BIN` names. A relative path starts at the working directory.
+    fn helm(&self) -> Option<OsString> {
+        let unreadable = || self.unreadable_environment.get(HELM_BIN).cloned();
+        let named = self.environment.get(HELM_BIN).map(OsString::from).or_else(unreadable)?;
+        if named.is_empty() {
+            return None;
+        }
+        let has_folder = Path::new(&named).components().count() > 1;
+        Some(if has_folder { self.working_directory.join(named).into() } else { named })
     }
 
     /// The program that renders the manifests. It must be known before the manifests exist; [`Loader::load`] reports

@@ -19,7 +19,7 @@ use gantry_core::options::{
     AdmissionMode, ColorChoice, FailOn, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
 };
 use gantry_core::problem::Problem;
-use gantry_core::render::Render;
+use gantry_core::render::{ChartOptions, Render, Renderers};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::source::CatalogSource;
 
@@ -70,8 +70,8 @@ pub struct Settings {
     pub fail_on: FailOn,
     /// What a deploy waits for.
     pub wait: WaitPolicy,
-    /// The program that renders the manifests.
-    pub render: Option<Render>,
+    /// The programs that render the manifests.
+    pub renderers: Renderers,
     /// What the admission webhook does.
     pub admission: AdmissionSettings,
     /// How long gantry waits for what.
@@ -158,7 +158,17 @@ impl Settings {
                 Some(wait) => keys::wait(&wait).map_err(|why| values.invalid_value(&table::WAIT, &why))?,
                 None => by_default,
             },
-            render: values.parsed(&table::RENDER, |text| Ok(text.parse::<Render>()?))?,
+            renderers: Renderers {
+                command: values.parsed(&table::RENDER, |text| Ok(text.parse::<Render>()?))?,
+                charts: ChartOptions {
+                    values: values.texts(&table::CHART_VALUES),
+                    set: values.texts(&table::CHART_SET),
+                    release: values.text(&table::CHART_RELEASE),
+                    version: values.text(&table::CHART_VERSION),
+                    namespace: values.text(&table::NAMESPACE),
+                    ..ChartOptions::default()
+                },
+            },
             admission: AdmissionSettings {
                 mode: values.required(&table::ADMISSION_MODE, keys::word)?,
                 scopes: [

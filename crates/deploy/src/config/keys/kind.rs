@@ -46,8 +46,10 @@ pub enum SettingKind {
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
     Outputs,
-    /// A list of patterns of objects.
+    /// A list of patterns of objects, or of other texts.
     Patterns,
+    /// A list of files; in a config file, relative to that file's folder.
+    Paths,
     /// A list of names of groups, each of which is sent as a header.
     Groups,
     /// One or several releases of Kubernetes.
@@ -90,7 +92,7 @@ impl SettingKind {
             },
             SettingKind::Count => count(&text.into())?.into(),
             SettingKind::Wait => wait_value(text.parse()?),
-            SettingKind::Outputs | SettingKind::Patterns | SettingKind::Groups => {
+            SettingKind::Outputs | SettingKind::Patterns | SettingKind::Paths | SettingKind::Groups => {
                 text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>().into()
             }
             _ => text.into(),
@@ -122,7 +124,7 @@ impl SettingKind {
                 }
                 items.iter().try_for_each(|item| check_syntax::<OutputSpec>(item.as_str().ok_or_else(wrong)?))
             }
-            SettingKind::Patterns | SettingKind::Groups => {
+            SettingKind::Patterns | SettingKind::Paths | SettingKind::Groups => {
                 let wrong = || format!("{value} is not a list of names");
                 let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(wrong)?;
                 items.iter().try_for_each(|item| {
@@ -166,7 +168,9 @@ impl SettingKind {
                 "items": {"type": "string", "pattern": format!("^{RELEASE}$")},
                 "minItems": 1,
             }),
-            SettingKind::Groups | SettingKind::Patterns => list(json!({"type": "string", "minLength": 1})),
+            SettingKind::Groups | SettingKind::Patterns | SettingKind::Paths => {
+                list(json!({"type": "string", "minLength": 1}))
+            }
             SettingKind::Outputs => {
                 let pattern = format!("^({})(=.+)?$", names_of::<ReportFormat>().join("|"));
                 list(json!({"type": "string", "pattern": pattern}))
@@ -211,6 +215,8 @@ impl SettingKind {
         let join = |path: &str| folder.join(path).to_string_lossy().into_owned();
         match self {
             SettingKind::File => join(text),
+            SettingKind::Paths if text.contains("://") => text.to_owned(),
+            SettingKind::Paths => join(text),
             SettingKind::Target => {
                 text.strip_prefix("dir:").map_or_else(|| text.to_owned(), |path| format!("dir:{}", join(path)))
             }

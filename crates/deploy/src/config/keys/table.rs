@@ -4,7 +4,7 @@ use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
     AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FailOn, FieldManager, File, Groups,
-    Labels, Namespace, Outputs, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle,
+    Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle,
     UnjudgedChange, User, Wait, Waivers,
 };
 
@@ -64,6 +64,14 @@ config_keys! {
     /// A program that renders each folder of -f; {dir} stands for the folder: kustomize build {dir}. Not allowed in
     /// gantry.yaml.
     RENDER = key("render", Command, OwnFiles).flag("--render");
+    /// Files with values for the Helm charts of -f, later ones win. Not allowed in gantry.yaml.
+    CHART_VALUES = key("chart.values", Paths, OwnFiles).flag("--values");
+    /// Single values for the Helm charts of -f, as helm template --set takes them.
+    CHART_SET = key("chart.set", Patterns, Files).flag("--set");
+    /// The name of the release that the Helm charts of -f are rendered as. The default is the name of the chart.
+    CHART_RELEASE = key("chart.release", Text, Files).flag("--release");
+    /// The version of the Helm charts of -f that are in a registry.
+    CHART_VERSION = key("chart.version", Text, Files).flag("--chart-version");
     /// The kubeconfig file. A relative path is resolved against the folder of the config file. Not allowed in
     /// gantry.yaml.
     KUBECONFIG = key("kubeconfig", File, OwnFiles).flag("--kubeconfig");
