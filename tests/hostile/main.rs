@@ -14,6 +14,8 @@ mod dir_target_kill;
 mod endurance;
 mod manifests;
 #[cfg(unix)]
+mod objects;
+#[cfg(unix)]
 mod server;
 #[cfg(unix)]
 mod surroundings;

@@ -18,12 +18,15 @@ pub struct Correlated<'a> {
     old: &'a Value,
     node: &'a SchemaNode,
     /// Old items by key; built on first use.
-    items: OnceCell<HashMap<Vec<ItemKeyPart>, &'a Value>>,
+    items: OnceCell<HashMap<ItemKey, &'a Value>>,
 }
+
+/// The key of a list item.
+pub type ItemKey = Vec<ItemKeyPart>;
 
 /// One part of the key of a list item.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum ItemKeyPart {
+pub enum ItemKeyPart {
     Bool(bool),
     Int(i64),
     Float(u64),
@@ -102,7 +105,7 @@ pub fn is_equal(a: &Value, b: &Value) -> bool {
 }
 
 /// The key of a list item; `None` if a part is missing or is not a scalar.
-fn key_of(item: &Value, keys: &[String]) -> Option<Vec<ItemKeyPart>> {
+pub fn key_of(item: &Value, keys: &[String]) -> Option<ItemKey> {
     let map = item.as_object()?;
     if keys.is_empty() {
         return None;

@@ -63,7 +63,7 @@ impl FieldErrorKind {
 }
 
 /// The source of an error.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RefusedBy {
     /// A keyword, as the path from the root of the schema: `properties`, `size`, `maximum`. The path of a rule ends
     /// with its index: …, `x-kubernetes-validations`, 2.
@@ -86,7 +86,7 @@ pub fn is_path_of_rule(at: &[Step]) -> bool {
 }
 
 /// One error. Its `Display` is the server's text: `spec.x: Invalid value: "abc": spec.x in body should match '^a$'`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct FieldError {
     /// The path as the server prints it: `spec.list[0].x`, or `<nil>` for the object itself.
@@ -194,7 +194,7 @@ fn named(path: &str) -> String {
 }
 
 /// Something this validator could not decide: a pattern or rule that it cannot evaluate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Undecided {
     /// The path in the object.
     pub path: String,

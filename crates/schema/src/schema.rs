@@ -168,9 +168,13 @@ impl Schema {
         self.release
     }
 
-    #[cfg(test)]
     pub(crate) fn root(&self) -> &SchemaNode {
         &self.root
+    }
+
+    /// The number of errors about duplicates in the lists of an object.
+    pub(crate) fn count_duplicates(&self, object: &Value) -> usize {
+        listtype::check(object, &self.root).len()
     }
 
     /// Drops the fields that the schema does not describe, and returns them.

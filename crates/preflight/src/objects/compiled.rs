@@ -65,15 +65,17 @@ impl CompiledVersion {
         }
     }
 
-    /// Which updates the server refuses of an object that has `error` at this version; `objects` are its new and old
-    /// form. `unreadable` is what server-side apply cannot parse of it.
+    /// Which updates the server refuses of an object that has these errors at this version, for each of them;
+    /// `objects` are its new and old form. `unreadable` is what server-side apply cannot parse of it. `None` if the
+    /// answer takes too much work.
     pub fn refused_updates(
         &self,
-        error: &FieldError,
+        errors: &[&FieldError],
         objects: (&Value, &Value),
         unreadable: &[TypedValueError],
-    ) -> RatchetingRefusals {
-        ratchet::refused_updates(&self.schema, &self.raw, self.status_subresource, error, objects, unreadable)
+    ) -> Vec<Option<RatchetingRefusals>> {
+        let has_status = self.status_subresource;
+        ratchet::refused_updates_of_each(&self.schema, &self.raw, has_status, errors, objects, unreadable)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod object;
 pub mod pass;
 pub mod place;
 pub mod question;
+mod refused;
 pub mod survey;
 pub mod tally;
 mod today;

@@ -1,6 +1,7 @@
 //! Lists the objects of one changed CRD page by page, validates each page on all cores while the next one is fetched,
 //! and keeps only the effects.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::effect::ObjectEffect;
@@ -13,6 +14,7 @@ use super::{Upgrade, Wants, coming};
 use crate::{Context, CouldNotCheck};
 use gantry_cluster::{ListError, ListPage, ListRequest, Target};
 use gantry_core::parallel::{in_parallel, on_cpu_thread};
+use gantry_core::resource::Step;
 
 /// The number of objects that a thread validates in a row.
 const IN_A_ROW: usize = 16;
@@ -290,10 +292,19 @@ fn decide_fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) ->
             &whole
         }
     };
-    let causes =
-        effects.iter().filter_map(|effect| Some((TalliedCause::of_effect(effect)?, owners(managed, &effect.steps))));
+    // The owners are the same for all items of a list.
+    let mut known: HashMap<Vec<Step>, BTreeSet<String>> = HashMap::new();
+    let mut causes: BTreeMap<TalliedCause, BTreeSet<String>> = BTreeMap::new();
+    for effect in effects {
+        let Some(cause) = TalliedCause::of_effect(effect) else { continue };
+        let in_list = |step: &Step| if let Step::Index(_) = step { Step::Index(0) } else { step.clone() };
+        let owned =
+            known.entry(effect.steps.iter().map(in_list).collect()).or_insert_with_key(|steps| owners(managed, steps));
+        causes.entry(cause).or_default().extend(owned.iter().cloned());
+    }
     let ObjectName { namespace, name } = ObjectName::of_object(item);
-    Ok(Fates { example: ExampleObject { namespace, name, from_manifest: false }, causes: causes.collect() })
+    let example = ExampleObject { namespace, name, from_manifest: false };
+    Ok(Fates { example, causes: causes.into_iter().collect() })
 }
 
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteListReason {

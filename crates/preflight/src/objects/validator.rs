@@ -26,11 +26,8 @@ use super::today::{Today, refused_when_created, validate};
 use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_schema::ratchet::RatchetingRefusals;
-use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
+use gantry_schema::typed::{self, Duplicates};
 use gantry_schema::{Defaulted, FieldError, PrunedField, RefusedBy, Undecided};
-
-/// The maximum number of characters shown of an evaluation error.
-const LONGEST_ERROR: usize = 300;
 
 /// Validates the objects of one list.
 #[derive(Debug, Default)]
@@ -159,9 +156,10 @@ impl ObjectValidator {
         let already_today =
             live.zip(today.as_mut()).and_then(|(live, today)| live.schema.prepare_stored_with_nulls(today).ok());
         let already_today = already_today.unwrap_or_default();
+        let known: BTreeSet<&str> = already_today.0.iter().map(|known| known.path.as_str()).collect();
         let pruned: Vec<PrunedField> = pruned
             .into_iter()
-            .filter(|lost| self.keeps_unknown_fields || !already_today.0.iter().any(|known| known.path == lost.path))
+            .filter(|lost| self.keeps_unknown_fields || !known.contains(lost.path.as_str()))
             .collect();
         self.add_lost_fields(&pruned, desired, LossMoment::OnRead, effects);
         self.add_defaulted_fields(
@@ -261,12 +259,11 @@ impl ObjectValidator {
                     let mut today = self.relabelled(&item.value, &version.name);
                     live.schema.fit_with_nulls(&mut today).unwrap_or_default()
                 });
+                let known: BTreeSet<&str> =
+                    already_today.iter().flatten().map(|known: &PrunedField| known.path.as_str()).collect();
                 let pruned: Vec<PrunedField> = pruned
                     .into_iter()
-                    .filter(|lost| {
-                        let known = |known: &Vec<PrunedField>| known.iter().any(|known| known.path == lost.path);
-                        self.keeps_unknown_fields || !already_today.as_ref().is_some_and(known)
-                    })
+                    .filter(|lost| self.keeps_unknown_fields || !known.contains(lost.path.as_str()))
                     .collect();
                 let loss = if only_stored { LossMoment::IfStored } else { LossMoment::AtVersion };
                 self.add_lost_fields(&pruned, version, loss, effects);
@@ -295,29 +292,13 @@ impl ObjectValidator {
             Today { live, old, new, outcome }
         });
         let unreadable_today = today.as_ref().map(Today::unreadable).unwrap_or_default();
-        let is_new = |found: &TypedValueError| {
-            !unreadable_today.iter().any(|known| known.at == found.at && known.kind == found.kind)
-        };
+        let known: BTreeSet<_> = unreadable_today.iter().map(|known| (&known.at, known.kind)).collect();
         let mut unreadable = typed::unreadable(&version.raw, &new, Duplicates::Allowed, version.schema.release());
-        unreadable.retain(is_new);
-        for error in &outcome.errors {
-            let place = place::find_place(&error.at, &version.raw);
-            let keyword = cause::find_cause(error, &place, &version.raw);
-            let refused = version.refused_updates(error, (&new, &old), &unreadable);
-            if today.as_ref().is_some_and(|today| today.refuses_as_much(error, &keyword, &refused)) {
-                continue;
-            }
-            let mut effect = self.effect(ObjectImpact::Refused(refused), version, &place, &error.path, keyword, &new);
-            if let Some(text) = cause::evaluation_error(error).filter(|_| !self.redact) {
-                effect.value = text::cut(text, LONGEST_ERROR).into_owned();
-            }
-            effects.push(effect);
-        }
+        unreadable.retain(|found| !known.contains(&(&found.at, found.kind)));
+        self.refused(&outcome.errors, version, (&new, &old), today.as_ref(), &unreadable, effects);
         let known = today.as_ref().filter(|_| !created.is_empty()).map(Today::refused_when_created).unwrap_or_default();
-        for error in &created {
-            if known.iter().any(|known| known.at == error.at && known.kind == error.kind) {
-                continue;
-            }
+        let known: BTreeSet<_> = known.iter().map(|known| (&known.at, known.kind)).collect();
+        for error in created.iter().filter(|error| !known.contains(&(&error.at, error.kind))) {
             let place = place::find_place(&error.at, &version.raw);
             let keyword = cause::find_cause(error, &place, &version.raw);
             effects.push(self.effect(
@@ -329,9 +310,10 @@ impl ObjectValidator {
                 &new,
             ));
         }
+        let known = today.iter().flat_map(|today| &today.outcome.undecided);
+        let known: BTreeSet<_> = known.map(|known| (&known.at, &known.rule)).collect();
         for Undecided { path, at, rule, reason } in &outcome.undecided {
-            let known = |known: &Undecided| known.at == *at && known.rule == *rule;
-            if today.as_ref().is_some_and(|today| today.outcome.undecided.iter().any(known)) {
+            if known.contains(&(at, rule)) {
                 continue;
             }
             let place = place::find_place(at, &version.raw);
@@ -340,43 +322,13 @@ impl ObjectValidator {
         }
     }
 
-    /// Adds the effects of lists that server-side apply can no longer parse.
-    fn unapplied(
-        &self,
-        item: &ProjectedObject,
-        version: &CompiledVersion,
-        new: &Value,
-        converted: bool,
-        effects: &mut Vec<ObjectEffect>,
-    ) {
-        let unreadable = |version: &CompiledVersion, object: &Value| {
-            let found =
-                typed::unreadable(&version.raw, object, Duplicates::Allowed, version.schema.release()).into_iter();
-            found.filter(|found| found.kind == UnreadableKind::Element).collect::<Vec<_>>()
-        };
-        let today = self.live_today(version).map(|live| unreadable(live, &self.today(item, version, converted).1));
-        for found in unreadable(version, new) {
-            let is_known = today.iter().flatten().any(|known| known.at == found.at);
-            let place = place::find_place(&found.at, &version.raw);
-            let node = place::value_at(&version.raw, &place.schema).and_then(Value::as_object);
-            if is_known || !node.is_some_and(typed::is_set_of_structures) {
-                continue;
-            }
-            let mut at = place.schema.clone();
-            at.push("x-kubernetes-list-type".into());
-            let words = "server-side apply cannot parse a set of objects or lists".to_owned();
-            let refused = ObjectImpact::Refused(RatchetingRefusals::Applies);
-            effects.push(self.effect(refused, version, &place, &found.path, CausingKeyword { at, words }, new));
-        }
-    }
-
     /// The live schema of a version, if objects are read or written at it today.
-    fn live_today(&self, version: &CompiledVersion) -> Option<&CompiledVersion> {
+    pub(super) fn live_today(&self, version: &CompiledVersion) -> Option<&CompiledVersion> {
         self.live.at(&version.name).filter(|live| !self.new.contains(&live.name))
     }
 
     /// The object as it is read today at this version, and as it is written back.
-    fn today(&self, item: &ProjectedObject, version: &CompiledVersion, converted: bool) -> (Value, Value) {
+    pub(super) fn today(&self, item: &ProjectedObject, version: &CompiledVersion, converted: bool) -> (Value, Value) {
         let mut old = self.relabelled(&item.value, &version.name);
         let Some(live) = self.live_today(version).filter(|live| live.schema.fit(&mut old).is_ok()) else {
             return (old.clone(), old);
@@ -446,7 +398,7 @@ impl ObjectValidator {
         }
     }
 
-    fn effect(
+    pub(super) fn effect(
         &self,
         impact: ObjectImpact,
         version: &CompiledVersion,

@@ -5,11 +5,18 @@
 //! new one in its metadata only, then in one of the values around the invalid one, then in the invalid value itself.
 //! Everything that speaks about updates of invalid objects (proofs, checks) asks here.
 
-use serde_json::{Value, json};
+#[cfg(test)]
+mod tests;
+mod trials;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
 
 use crate::typed::{TypedValueError, UnreadableKind};
 use crate::{FieldError, RefusedBy, Schema, Step, is_path_of_rule, older_releases};
 use gantry_k8s_cel::KubernetesRelease;
+use trials::{Trials, TriedChange};
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +53,18 @@ pub struct FrozenAncestor {
 }
 
 impl RatchetingRefusals {
+    /// The most changes that can be refused of an object with an error that does not refuse every update: what is to be
+    /// assumed if the answer takes too much work.
+    pub fn most_of_changes(raw: &Value, error: &FieldError, new: &Value) -> Self {
+        match error.at.split_at_checked(1).filter(|(_, rest)| !rest.is_empty()) {
+            Some((outermost, _)) => {
+                let is_list = value_at(new, outermost).is_some_and(Value::is_array);
+                Self::ChangesAround(FrozenAncestor { depth: 1, field: pattern(raw, outermost), is_list })
+            }
+            None => Self::ChangesOfValue,
+        }
+    }
+
     /// Whether there are refused updates that leave the invalid value as it is.
     pub fn are_of_stored_objects(&self) -> bool {
         !matches!(self, Self::ChangesOfValue | Self::None)
@@ -65,65 +84,113 @@ pub fn refused_updates(
     raw: &Value,
     has_status: bool,
     error: &FieldError,
-    (new, old): (&Value, &Value),
+    objects: (&Value, &Value),
     unreadable: &[TypedValueError],
 ) -> RatchetingRefusals {
-    let remains_in = |schema: &Schema, new: &Value, old: &Value| {
-        let found = schema.validate_all(new, Some(old)).errors;
-        let is_it = |found: &FieldError| {
-            found.path == error.path && found.at == error.at && found.kind == error.kind && found.by == error.by
+    let refused = refused_updates_of_each(schema, raw, has_status, &[error], objects, unreadable);
+    refused.into_iter().next().flatten().unwrap_or(RatchetingRefusals::Every)
+}
+
+/// [`refused_updates`] for each of the errors of one object, which is validated a few times for each level of nesting
+/// and not for each error. `None` for an error whose answer depends on other errors and takes too much work.
+pub fn refused_updates_of_each(
+    schema: &Schema,
+    raw: &Value,
+    has_status: bool,
+    errors: &[&FieldError],
+    (new, old): (&Value, &Value),
+    unreadable: &[TypedValueError],
+) -> Vec<Option<RatchetingRefusals>> {
+    if errors.is_empty() {
+        return Vec::new();
+    }
+    let mut trials = Trials::new(schema, errors, new, labelled(old));
+    let mut refused: Vec<Option<RatchetingRefusals>> = vec![None; errors.len()];
+    let remain = trials.remain_with(schema);
+    let mut open: Vec<usize> = (0..errors.len()).collect();
+    open.retain(|number| !decide(remain[*number], RatchetingRefusals::Every, &mut refused[*number]));
+    if has_status && schema.release() < older_releases::RATCHETS_STATUS {
+        let remain = trials.remain_with(&schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN));
+        open.retain(|number| {
+            let remains = remain[*number] && is_validated_with_status(errors[*number]);
+            !decide(remains, RatchetingRefusals::OfStatus, &mut refused[*number])
+        });
+    }
+    let frozen = find_frozen(&mut trials, errors, &open);
+    let free: Vec<usize> = open.iter().copied().filter(|number| frozen[*number] == Some(None)).collect();
+    let changed = trials.remain_after(TriedChange::Value, &free);
+    let unparsed: HashSet<&[Step]> = unreadable
+        .iter()
+        .filter(|found| found.kind != UnreadableKind::Undeclared)
+        .map(|found| found.at.as_slice())
+        .collect();
+    for number in open {
+        let at = &errors[number].at;
+        let Some(outermost) = frozen[number] else { continue };
+        let is_refused = match outermost {
+            Some(_) => true,
+            None => match changed[number] {
+                Some(is_refused) => is_refused,
+                None => continue,
+            },
         };
-        found.iter().any(is_it)
-    };
-    let remains = |new: &Value, old: &Value| remains_in(schema, new, old);
-    let labelled = labelled(old);
-    if remains(new, &labelled) {
-        return RatchetingRefusals::Every;
+        let content = match at.first() {
+            Some(Step::Key(part)) if outermost == Some(1) || at.len() == 1 && is_refused => {
+                Some(part).filter(|part| is_content(raw, part))
+            }
+            _ => None,
+        };
+        refused[number] = Some(if let Some(part) = content {
+            RatchetingRefusals::ChangesOfContent(part.clone())
+        } else if !unparsed.is_empty() && (0..=at.len()).any(|depth| unparsed.contains(&at[..depth])) {
+            RatchetingRefusals::Applies
+        } else if let Some(depth) = outermost {
+            let is_list = value_at(new, &at[..depth]).is_some_and(Value::is_array);
+            RatchetingRefusals::ChangesAround(FrozenAncestor { depth, field: pattern(raw, &at[..depth]), is_list })
+        } else if is_refused {
+            RatchetingRefusals::ChangesOfValue
+        } else {
+            RatchetingRefusals::None
+        });
     }
-    if has_status && schema.release() < older_releases::RATCHETS_STATUS && is_validated_with_status(error) {
-        let without = schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN);
-        if remains_in(&without, new, &labelled) {
-            return RatchetingRefusals::OfStatus;
+    refused
+}
+
+fn decide(is_so: bool, refusals: RatchetingRefusals, decided: &mut Option<RatchetingRefusals>) -> bool {
+    if is_so {
+        *decided = Some(refusals);
+    }
+    is_so
+}
+
+/// The depth of the outermost value around each of these errors that cannot be changed; `Some(None)` if there is no
+/// such value, and `None` if that is unknown.
+fn find_frozen(trials: &mut Trials, errors: &[&FieldError], tried: &[usize]) -> Vec<Option<Option<usize>>> {
+    let mut frozen = vec![Some(None); errors.len()];
+    let most = tried.iter().map(|number| errors[*number].at.len()).max().unwrap_or_default();
+    for depth in 1..most {
+        let at_depth: Vec<usize> =
+            tried.iter().copied().filter(|number| errors[*number].at.len() == depth + 1).collect();
+        let remain = trials.remain_after(TriedChange::Around(depth), &at_depth);
+        for number in at_depth {
+            frozen[number] = remain[number].map(|remains| remains.then_some(depth));
         }
     }
-    let is_refused_around = |depth: &usize| {
-        let mut before = labelled.clone();
-        change_around(&mut before, &error.at, *depth) && remains(new, &before)
-    };
-    let is_refused_itself = || {
-        let is_empty = value_at(new, &error.at).is_some_and(is_empty);
-        let mut changed = if is_empty { new.clone() } else { labelled.clone() };
-        change_value(&mut changed, &error.at)
-            // There is only one empty list: a change adds something to it.
-            && if is_empty { remains(&changed, &labelled) } else { remains(new, &changed) }
-    };
     // A change further inside changes everything around it as well.
-    let innermost = error.at.len().checked_sub(1).filter(|depth| *depth > 0 && is_refused_around(depth));
-    let outermost = innermost.map(|innermost| (1..innermost).find(is_refused_around).unwrap_or(innermost));
-    let is_refused = outermost.is_some() || is_refused_itself();
-    if let Some(Step::Key(part)) = error.at.first()
-        && is_content(raw, part)
-        && (outermost == Some(1) || error.at.len() == 1 && is_refused)
-    {
-        return RatchetingRefusals::ChangesOfContent(part.clone());
+    let mut open: Vec<usize> = tried.to_vec();
+    for depth in 1..most {
+        open.retain(|number| frozen[*number].flatten().is_some_and(|innermost| innermost > depth));
+        let remain = trials.remain_after(TriedChange::Around(depth), &open);
+        open.retain(|number| {
+            match remain[*number] {
+                None => frozen[*number] = None,
+                Some(true) => frozen[*number] = Some(Some(depth)),
+                Some(false) => {}
+            }
+            remain[*number] == Some(false)
+        });
     }
-    let is_above =
-        |found: &TypedValueError| found.kind != UnreadableKind::Undeclared && error.at.starts_with(&found.at);
-    if unreadable.iter().any(is_above) {
-        return RatchetingRefusals::Applies;
-    }
-    match outermost {
-        Some(depth) => {
-            let is_list = value_at(new, &error.at[..depth]).is_some_and(Value::is_array);
-            RatchetingRefusals::ChangesAround(FrozenAncestor {
-                depth,
-                field: pattern(raw, &error.at[..depth]),
-                is_list,
-            })
-        }
-        None if is_refused => RatchetingRefusals::ChangesOfValue,
-        None => RatchetingRefusals::None,
-    }
+    frozen
 }
 
 /// Whether a write of the status validates what is wrong: the values in the status, and the rules of the whole object.
@@ -182,13 +249,10 @@ fn is_content(schema: &Value, part: &str) -> bool {
 }
 
 /// Changes something in the value at the first `depth` steps that is not on the way to the end of the steps. Returns
-/// whether there is such a value.
+/// whether the value differs afterwards.
 fn change_around(object: &mut Value, at: &[Step], depth: usize) -> bool {
     match value_at_mut(object, &at[..depth]) {
-        Some(Value::Object(fields)) => {
-            fields.insert(MARK.to_owned(), json!(""));
-            true
-        }
+        Some(Value::Object(fields)) => mark(fields),
         Some(Value::Array(items)) => {
             items.push(unlike_all(items));
             true
@@ -197,18 +261,23 @@ fn change_around(object: &mut Value, at: &[Step], depth: usize) -> bool {
     }
 }
 
-/// Gives the value at these steps another value of the same type. Returns whether there is one.
+fn mark(fields: &mut Map<String, Value>) -> bool {
+    fields.insert(MARK.to_owned(), json!("")).is_none_or(|before| before != "")
+}
+
+/// Gives the value at these steps another value of the same type. Returns whether it differs afterwards.
 fn change_value(object: &mut Value, at: &[Step]) -> bool {
     let Some(value) = value_at_mut(object, at) else { return false };
     match value {
         Value::Null => *value = json!(""),
         Value::Bool(flag) => *flag = !*flag,
         Value::Number(number) => {
-            *value = number.as_i64().map_or(json!(0.5), |number| json!(number.wrapping_add(1)));
+            let another = number.as_i64().map_or(json!(0.5), |number| json!(number.wrapping_add(1)));
+            return std::mem::replace(value, another) != *value;
         }
         Value::String(text) => text.push('-'),
         Value::Array(items) => items.push(unlike_all(items)),
-        Value::Object(fields) => drop(fields.insert(MARK.to_owned(), json!(""))),
+        Value::Object(fields) => return mark(fields),
     }
     true
 }
