@@ -49,7 +49,7 @@ pub(super) struct Trials<'o> {
     old: Value,
     errors: &'o [&'o FieldError],
     numbers: HashMap<ErrorIdentity<'o>, Vec<usize>>,
-    ways: Vec<Way<'o>>,
+    paths: Vec<TrialPath<'o>>,
     /// The number of duplicates in the lists of the old object. If there is any, no duplicates are reported.
     duplicates: usize,
     /// The remaining work for errors that are tried alone, and that for one validation.
@@ -59,7 +59,7 @@ pub(super) struct Trials<'o> {
 
 /// The values on the way to an invalid one, as far as they decide which errors are tried together.
 #[derive(Debug, Clone, Default)]
-struct Way<'o> {
+struct TrialPath<'o> {
     is_alone: bool,
     /// The rule, if it blames a field inside the value that it belongs to and may compare with the old value.
     rule: Option<&'o [Step]>,
@@ -111,7 +111,7 @@ impl<'o> Trials<'o> {
             new,
             errors,
             numbers,
-            ways: Vec::new(),
+            paths: Vec::new(),
             duplicates: if errors.iter().any(|error| is_of_list_type(error)) {
                 schema.count_duplicates(&old)
             } else {
@@ -122,28 +122,28 @@ impl<'o> Trials<'o> {
             weight,
             old,
         };
-        trials.ways = trials.ways();
+        trials.paths = trials.trial_paths();
         trials
     }
 
-    fn ways(&self) -> Vec<Way<'o>> {
+    fn trial_paths(&self) -> Vec<TrialPath<'o>> {
         let mut lists = HashMap::new();
         // Of two errors with the same text only the first is reported, so the second depends on the first.
         let mut texts = HashSet::new();
-        let ways = self.errors.iter().map(|error| {
-            let mut way = self.way(error, &mut lists);
+        let paths = self.errors.iter().map(|error| {
+            let mut path = self.trial_path(error, &mut lists);
             if self.schema.looks_back() {
-                way.is_alone |= !texts.insert((error.kind, &*error.path, &*error.detail));
-                way.rule = rule(error).filter(|rule| depth_of_node(rule) < error.at.len());
+                path.is_alone |= !texts.insert((error.kind, &*error.path, &*error.detail));
+                path.rule = rule(error).filter(|rule| depth_of_node(rule) < error.at.len());
             }
-            way.is_alone |= is_of_list_type(error);
-            way
+            path.is_alone |= is_of_list_type(error);
+            path
         });
-        ways.collect()
+        paths.collect()
     }
 
-    fn way(&self, error: &'o FieldError, lists: &mut HashMap<*const Value, PairedItems>) -> Way<'o> {
-        let mut way = Way::default();
+    fn trial_path(&self, error: &'o FieldError, lists: &mut HashMap<*const Value, PairedItems>) -> TrialPath<'o> {
+        let mut path = TrialPath::default();
         let paired = |node: &'o SchemaNode| node.pairing.as_deref().unwrap_or(node);
         let (mut node, mut new, mut old) = (paired(self.schema.root()), self.new, &self.old);
         let mut keys: Option<&'o [String]> = None;
@@ -151,7 +151,7 @@ impl<'o> Trials<'o> {
             let below = match step {
                 Step::Key(name) => {
                     let is_last = depth + 1 == error.at.len();
-                    way.key = keys.filter(|keys| is_last && keys.contains(name)).map(|keys| (name.as_str(), keys));
+                    path.key = keys.filter(|keys| is_last && keys.contains(name)).map(|keys| (name.as_str(), keys));
                     keys = None;
                     node.child(name).zip(new.get(name)).zip(old.get(name))
                 }
@@ -161,9 +161,9 @@ impl<'o> Trials<'o> {
                         let pairs = lists
                             .entry(std::ptr::from_ref(new))
                             .or_insert_with(|| PairedItems::new(items, before, &node.map_keys));
-                        way.is_alone |= !pairs.has_same_key.get(*index).copied().unwrap_or(true);
+                        path.is_alone |= !pairs.has_same_key.get(*index).copied().unwrap_or(true);
                         if pairs.is_shadowed.get(*index).copied().unwrap_or(false) {
-                            way.shadowed.push(depth);
+                            path.shadowed.push(depth);
                         }
                     }
                     keys = is_map.then_some(&node.map_keys);
@@ -173,7 +173,7 @@ impl<'o> Trials<'o> {
             let Some(((below, new_below), old_below)) = below else { break };
             (node, new, old) = (paired(below), new_below, old_below);
         }
-        way
+        path
     }
 
     /// Which errors an update has that changes a label only, with `schema`.
@@ -197,18 +197,18 @@ impl<'o> Trials<'o> {
     pub fn remain_after(&mut self, change: TriedChange, tried: &[usize]) -> Vec<Option<bool>> {
         let mut remain = vec![Some(false); self.errors.len()];
         let mut groups: BTreeMap<TrialGroup, Vec<usize>> = BTreeMap::new();
-        let ways = std::mem::take(&mut self.ways);
+        let paths = std::mem::take(&mut self.paths);
         for number in tried {
-            groups.entry(self.group(&ways[*number], change, *number)).or_default().push(*number);
+            groups.entry(self.group(&paths[*number], change, *number)).or_default().push(*number);
         }
         for (group, members) in groups {
-            self.try_group(&group, change, &members, &ways, &mut remain);
+            self.try_group(&group, change, &members, &paths, &mut remain);
         }
-        self.ways = ways;
+        self.paths = paths;
         remain
     }
 
-    fn group<'w>(&self, way: &'w Way<'o>, change: TriedChange, number: usize) -> TrialGroup<'w> {
+    fn group<'w>(&self, path: &'w TrialPath<'o>, change: TriedChange, number: usize) -> TrialGroup<'w> {
         let error = self.errors[number];
         let is_of_value = change == TriedChange::Value;
         // There is only one empty list: a change adds something to the new one.
@@ -221,13 +221,13 @@ impl<'o> Trials<'o> {
             };
             depth_of_node(by) != error.at.len() || error.path == "<nil>" && !error.at.iter().all(has_plain_path)
         };
-        let is_alone = way.is_alone || is_of_new && depends();
+        let is_alone = path.is_alone || is_of_new && depends();
         TrialGroup {
             depth: if let TriedChange::Around(depth) = change { depth } else { error.at.len() },
             is_of_new,
-            rule: way.rule,
-            shadowed: &way.shadowed,
-            key: way.key.filter(|_| is_of_value && !is_of_new).map(|(key, _)| key),
+            rule: path.rule,
+            shadowed: &path.shadowed,
+            key: path.key.filter(|_| is_of_value && !is_of_new).map(|(key, _)| key),
             alone: is_alone.then_some(number),
         }
     }
@@ -237,7 +237,7 @@ impl<'o> Trials<'o> {
         group: &TrialGroup,
         change: TriedChange,
         members: &[usize],
-        ways: &[Way],
+        paths: &[TrialPath],
         remain: &mut [Option<bool>],
     ) {
         let is_alone = members.len() == 1;
@@ -256,7 +256,7 @@ impl<'o> Trials<'o> {
         let mut tried = Vec::with_capacity(members.len());
         for number in members {
             let at = &self.errors[*number].at;
-            let is_changed = *changes.entry(&at[..group.depth]).or_insert_with(|| match (change, ways[*number].key) {
+            let is_changed = *changes.entry(&at[..group.depth]).or_insert_with(|| match (change, paths[*number].key) {
                 (TriedChange::Around(depth), _) => change_around(&mut changed, at, depth),
                 (TriedChange::Value, Some((_, keys))) if !is_alone && !group.is_of_new => {
                     change_key(&mut changed, at, keys)
@@ -281,16 +281,16 @@ impl<'o> Trials<'o> {
             && outcome.undecided.iter().any(|undecided| undecided.reason == EXHAUSTED);
         // Of errors with the same text only the first is reported, and maps with dots in their keys have paths with the
         // same text.
-        let paths: HashSet<_> = match group.is_of_new && !is_alone {
+        let texts: HashSet<_> = match group.is_of_new && !is_alone {
             true => outcome.errors.iter().map(|error| (error.kind, &*error.path)).collect(),
             false => HashSet::new(),
         };
         for number in tried {
             let error = self.errors[number];
-            let is_hidden = || !found[number] && error.path != "<nil>" && paths.contains(&(error.kind, &*error.path));
+            let is_hidden = || !found[number] && error.path != "<nil>" && texts.contains(&(error.kind, &*error.path));
             if is_exhausted && rule(error).is_some() || is_hidden() {
                 let alone = TrialGroup { alone: Some(number), ..group.clone() };
-                self.try_group(&alone, change, &[number], ways, remain);
+                self.try_group(&alone, change, &[number], paths, remain);
             } else {
                 remain[number] = Some(found[number]);
             }
