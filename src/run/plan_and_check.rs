@@ -108,19 +108,28 @@ pub async fn plan_and_check(
         known,
         stage: &stage,
     };
-    let Ran { mut reports, problems, notices, extensions, subscriptions, baseline } =
-        checks::run(enabled, &plan, target, options).await;
+    let reported = ReportedRefusals::of_all(enabled.iter().map(|enabled| enabled.check.reported_refusals()));
+    let foreseeing = async {
+        let mut conflicts = conflicts::foresee(&plan, target).await;
+        only_defaults::mark(&plan, &mut conflicts, target).await;
+        conflicts
+    };
+    // None of these waits for another.
+    let (ran, conflicts, autoscaled, classes, refusals_ahead) = futures::join!(
+        checks::run(enabled, &plan, target, options),
+        foreseeing,
+        autoscaled::notices(&plan, target),
+        storage_classes::notices(&plan, target),
+        refusals::look_ahead(&plan, target, reported)
+    );
+    let Ran { mut reports, problems, notices, extensions, subscriptions, baseline } = ran;
     name_commit(&mut reports, target);
     report.checks = reports;
     report.extensions = extensions;
     report.subscriptions = subscriptions;
     report.baseline = baseline;
     report.warnings = problems.iter().map(ErrorEntry::from).collect();
-    let mut conflicts = conflicts::foresee(&plan, target).await;
-    only_defaults::mark(&plan, &mut conflicts, target).await;
     let NotHonoured { blocks, notices: left_out } = not_honoured::find_not_honoured(&plan);
-    let (autoscaled, classes) =
-        futures::join!(autoscaled::notices(&plan, target), storage_classes::notices(&plan, target));
     let mut notices: Vec<Problem> = notices
         .into_iter()
         .chain(plan::terminating_notices(&plan))
@@ -147,10 +156,9 @@ pub async fn plan_and_check(
         unread_members: of_app.hindrances,
         ..DeployForecast::default()
     };
-    let reported = ReportedRefusals::of_all(enabled.iter().map(|enabled| enabled.check.reported_refusals()));
     // If the deploy is blocked, what would have stopped it later does not matter.
     if report.checks.iter().all(|check| check.status != CheckStatus::Blocked) {
-        let known = refusals::foresee(&plan, target, reported).await;
+        let known = refusals::foresee(&plan, target, reported, refusals_ahead).await;
         foreseen.refusals = known.problems;
         let is_new =
             |found: &conflicts::ChangeConflicts| !foreseen.conflicts.iter().any(|known| known.change == found.change);

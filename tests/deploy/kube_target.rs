@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     fn established(&self, crd: &Thing) -> Established {
-        self.runtime.block_on(self.kube.established(&crd.object)).unwrap()
+        self.runtime.block_on(self.kube.established(&crd.object, &[])).unwrap()
     }
 
     /// Applies a CRD and waits until it is served.

@@ -46,6 +46,7 @@ mod other_tools;
 mod owners;
 mod read_ahead;
 mod report;
+mod round_trips;
 mod server_metadata;
 mod slow_server;
 mod snapshot;

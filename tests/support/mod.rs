@@ -18,6 +18,7 @@ pub mod olm;
 mod printed;
 mod proxy;
 mod record;
+mod relay;
 #[cfg(unix)]
 mod releases;
 pub mod rights;
@@ -38,6 +39,7 @@ pub use gantry_testbed::{Api, ControlPlane, Isolated, eventually, isolated};
 pub use mock::{Mock, Reply, Request};
 pub use printed::{printed_command, printed_commands, run_printed};
 pub use proxy::{Held, Proxy, Recorded, When};
+pub use relay::Relay;
 #[cfg(unix)]
 pub use releases::chosen_releases;
 pub use samples::{FindingId, Samples, affected, finding_id, finding_ids, findings, names, text};

@@ -48,9 +48,13 @@ pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Relabel, Unmark
 pub use list::{ListError, ListPage, ListRequest, MissingRight};
 pub use pages::Pages;
 
-/// The maximum number of concurrent writes or dry runs. Enough to hide the round-trip time; few enough that an
-/// interrupt takes effect quickly.
+/// The maximum number of concurrent writes. Enough to hide the round-trip time; few enough that an interrupt takes
+/// effect quickly.
 pub const IN_FLIGHT: usize = 8;
+
+/// The maximum number of concurrent dry runs and reviews. Nothing has to wait for their end, and to a distant server
+/// each batch takes a round trip.
+pub const DRY_RUNS_IN_FLIGHT: usize = 32;
 
 /// A kind at one version, as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -470,10 +474,10 @@ impl Target {
         }
     }
 
-    /// Whether a CRD that was applied is served yet.
-    pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
+    /// Whether a CRD that was applied is served yet, likely at the `expected` versions.
+    pub async fn established(&self, crd: &ObjectRef, expected: &[&str]) -> Result<Established> {
         match self.as_server() {
-            Some(server) => server.established(crd).await,
+            Some(server) => server.established(crd, expected).await,
             None => Ok(Established::Yes),
         }
     }

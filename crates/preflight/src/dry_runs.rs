@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::stream::{self, Stream, StreamExt};
 
-use gantry_cluster::{DryRunError, IN_FLIGHT, is_undeclared};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, DryRunError, is_undeclared};
 use gantry_core::finding::ServerRefusal;
 use gantry_core::resource::RawObject;
 
@@ -34,7 +34,7 @@ where
                 (index, Some(answer))
             }
         })
-        .buffered(IN_FLIGHT)
+        .buffered(DRY_RUNS_IN_FLIGHT)
 }
 
 /// The server's complaint about an object, for comparing it with what other checks find.

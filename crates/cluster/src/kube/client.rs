@@ -1,18 +1,23 @@
 //! Builds kube's client from its parts.
 //!
 //! The default client leaves Nagle's algorithm on, which delays the first request of each connection by 40 ms until the
-//! server has acknowledged the end of the TLS handshake. It also runs a credential plugin twice. With a proxy the
-//! default client is used.
+//! server has acknowledged the end of the TLS handshake. It also runs a credential plugin twice, and has no HTTP/2. With
+//! a proxy the default client is used.
 
+use std::time::Duration;
+
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use kube::Config;
-use kube::client::{Client, ConfigExt};
+use kube::client::{Client, ConfigExt, RustlsTlsError};
+use rustls::ClientConfig;
 use tower::{BoxError, ServiceBuilder};
 use tower_http::decompression::DecompressionLayer;
 
-/// Blocks while a credential plugin runs.
-pub fn build(config: Config) -> Result<Client, kube::Error> {
+use super::connections::Connections;
+
+/// Blocks while a credential plugin runs. `timeout` is the limit for one request.
+pub fn build(config: Config, timeout: Duration) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
         return Client::try_from(config);
     }
@@ -27,13 +32,27 @@ pub fn build(config: Config) -> Result<Client, kube::Error> {
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_connect_timeout(config.connect_timeout);
-    let connector = for_tls.rustls_https_connector_with_connector(connector)?;
+    let tls = for_tls.rustls_client_config()?;
+    let name = match for_tls.tls_server_name {
+        Some(name) => Some(name.try_into().map_err(RustlsTlsError::InvalidServerName).map_err(kube::Error::RustlsTls)?),
+        None => None,
+    };
+    let https = |tls: ClientConfig| {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        match name.clone() {
+            Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
+            None => builder,
+        }
+    };
+    let single = https(tls.clone()).enable_http1().wrap_connector(connector.clone());
+    let either = https(tls).enable_all_versions().wrap_connector(connector);
+    let connections = Connections::new(either, single, timeout);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .layer(DecompressionLayer::new().gzip(!config.disable_compression))
         .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build(connector));
+        .service(connections);
     Ok(Client::new(service, config.default_namespace))
 }

@@ -81,7 +81,7 @@ pub async fn open(connection: &Connection, surroundings: ProcessEnvironment) -> 
     let credentials = credentials.map_err(Error::failed)?;
     let default_namespace = config.default_namespace.clone();
     // kube runs the command of an old auth-provider here and waits for it.
-    let client = tokio::task::spawn_blocking(move || client::build(config));
+    let client = tokio::task::spawn_blocking(move || client::build(config, timeout));
     let client = tokio::time::timeout(LOGIN_TIMEOUT, client)
         .await
         .map_err(|_| Error::failed(Problem::new("the auth-provider of the kubeconfig did not respond in time")))?

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ use gantry_core::rbac::or_default;
 use gantry_core::resource::{ObjectRef, Resource};
 
 /// The number of concurrent discovery requests.
-const CONCURRENCY: usize = 8;
+const CONCURRENCY: usize = 32;
 
 /// The discovery document of one group version.
 #[derive(Deserialize)]
@@ -182,13 +183,17 @@ pub async fn openapi(transport: &Transport, group: &str, version: &str) -> Optio
     answer.ok().map(|answer| answer.body)
 }
 
-/// Whether the CRD is served: its conditions say so, and discovery lists every served version.
-pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Established> {
+/// Whether the CRD is served: its conditions say so, and discovery lists every served version. Discovery is requested in
+/// parallel for the versions that are `expected`.
+pub async fn established(transport: &Transport, crd: &ObjectRef, expected: &[&str]) -> Result<Established> {
     let resource = Resource::crd();
     let call = ApiRequest::get(&resource, None, &crd.name);
     let fail =
         |failure: RequestError, call: &ApiRequest<'_>| Error::failed(failure.into_problem(call, transport.peer()));
-    let answer = match transport.send(&call).await {
+    let (_, of_name) = crd.name.split_once('.').unwrap_or_default();
+    let ahead = expected.iter().map(|version| served(transport, of_name, version));
+    let (answer, ahead) = futures::join!(transport.send(&call), join_all(ahead));
+    let answer = match answer {
         Ok(answer) => answer,
         Err(RequestError::Refused(status)) if status.code == 404 => {
             return Ok(Established::Never("it was deleted in the meantime".to_owned()));
@@ -208,8 +213,16 @@ pub async fn established(transport: &Transport, crd: &ObjectRef) -> Result<Estab
         return Ok(by_conditions);
     }
     // Conditions are written a moment before the handlers are in place.
-    for version in crd.served_versions() {
-        let resources = served(transport, &crd.group, &version.name).await.map_err(|unserved| match unserved {
+    let is_listed = |resources: &[DiscoveryResource]| {
+        resources.iter().any(|resource| resource.name == crd.names.plural && of_name == crd.group)
+    };
+    // An answer that lacks the CRD may be older than the conditions.
+    let known = expected.iter().zip(ahead).filter(|(_, answer)| answer.as_ref().is_ok_and(|found| is_listed(found)));
+    let known: BTreeSet<&str> = known.map(|(version, _)| *version).collect();
+    let versions: Vec<_> = crd.served_versions().filter(|version| !known.contains(&*version.name)).collect();
+    let answers = join_all(versions.iter().map(|version| served(transport, &crd.group, &version.name))).await;
+    for (version, answer) in versions.into_iter().zip(answers) {
+        let resources = answer.map_err(|unserved| match unserved {
             DiscoveryFailure::ThisOne(problem) | DiscoveryFailure::Everything(problem) => Error::failed(problem),
         })?;
         if !resources.iter().any(|resource| resource.name == crd.names.plural) {
@@ -337,9 +350,9 @@ mod tests {
                 {"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}])),
             ),
         });
-        let first = target.established(&crd_ref()).await.unwrap();
+        let first = target.established(&crd_ref(), &[]).await.unwrap();
         assert_eq!(first, Established::NotYet("version v1 is not served yet".into()));
-        assert_eq!(target.established(&crd_ref()).await.unwrap(), Established::Yes);
+        assert_eq!(target.established(&crd_ref(), &[]).await.unwrap(), Established::Yes);
     }
 
     #[tokio::test]
@@ -356,11 +369,11 @@ mod tests {
             (going, Established::Never("it is being deleted".into())),
         ] {
             let (target, _) = fake_server::target(move |_| fake_server::json(200, &crd));
-            assert_eq!(target.established(&crd_ref()).await.unwrap(), expected);
+            assert_eq!(target.established(&crd_ref(), &[]).await.unwrap(), expected);
         }
         let (target, _) = fake_server::target(|_| status(404, "NotFound", "gone", json!({})));
         assert_eq!(
-            target.established(&crd_ref()).await.unwrap(),
+            target.established(&crd_ref(), &[]).await.unwrap(),
             Established::Never("it was deleted in the meantime".into())
         );
     }

@@ -1,7 +1,7 @@
 //! A cluster, through its API server.
 //!
 //! There is one module for each step. `connect` builds a `client` from what `prepared_client` makes of `kubeconfig`,
-//! environment and `proxy`, with `credentials` (from a file or a `plugin`). `transport` sends one request, and is the
+//! environment and `proxy`, with `credentials` (from a file or a `plugin`). `connections` are those to the server. `transport` sends one request, and is the
 //! only module that does. `errors` and `refusals` describe in one line why a request failed. `read`, `list`, `discover`
 //! and `apply` are the operations of a deploy; `service` and `log` reach other servers through the API server. Objects
 //! stay JSON text throughout; `json` extracts only the few fields that a step needs.
@@ -13,6 +13,7 @@ mod apply;
 mod apply_request;
 mod client;
 mod connect;
+mod connections;
 mod credentials;
 mod delete;
 mod discover;
@@ -281,9 +282,9 @@ impl KubeTarget {
         log::read_tail(&self.transport, namespace, pod, container, lines).await
     }
 
-    /// Whether the conditions of the CRD say that it is served.
-    pub async fn established(&self, crd: &ObjectRef) -> Result<Established> {
-        discover::established(&self.transport, crd).await
+    /// Whether the conditions of the CRD and discovery say that it is served, likely at the `expected` versions.
+    pub async fn established(&self, crd: &ObjectRef, expected: &[&str]) -> Result<Established> {
+        discover::established(&self.transport, crd, expected).await
     }
 
     /// The API server's warnings since the last call (deprecated versions, unknown formats, …), without duplicates, in

@@ -123,7 +123,9 @@ impl ServedWaitLimits<'_> {
     }
 
     async fn read_established<'c>(&self, one: CrdServingProgress<'c>) -> (CrdServingProgress<'c>, Result<Established>) {
-        let answer = self.target.established(&one.change.desired.object).await;
+        let crd = one.change.crd().and_then(|sides| sides.defined());
+        let versions: Vec<&str> = crd.iter().flat_map(|crd| crd.served_versions()).map(|found| &*found.name).collect();
+        let answer = self.target.established(&one.change.desired.object, &versions).await;
         (one, answer)
     }
 

@@ -7,16 +7,14 @@ use serde_json::{Value, json};
 use super::conflicts::ChangeConflicts;
 use super::published::Published;
 use super::refusal_forecaster::RefusalForecaster;
-use super::{Change, kinds};
-use gantry_cluster::{Described, DryRunError, RefusalCause, Refuser, deploy_tool, is_immutable};
+use super::{Change, Plan, kinds};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, RefusalCause, Refuser, deploy_tool, is_immutable};
 use gantry_core::managed_fields::{ListItemKey, ManagerEntry, MergePathStep};
 use gantry_core::merge::{self, Beside, Owners};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::text;
 
-/// The maximum number of concurrent requests.
-const AT_ONCE: usize = 8;
 /// The maximum number of parts of an object that a problem names.
 const PARTS_SHOWN: usize = 5;
 
@@ -27,23 +25,27 @@ pub(super) struct Answers {
     pub conflicts: Vec<ChangeConflicts>,
 }
 
-/// Asks the server about updates that leave something beside the manifest that may be refused with it.
-pub(super) async fn ask_without_unmentioned(asking: &RefusalForecaster<'_>) -> Answers {
-    let is_update = |change: &Change| {
+/// The updates that [`ask_without_unmentioned`] looks at.
+pub(super) fn updates(plan: &Plan) -> impl Iterator<Item = (usize, &Change)> {
+    plan.changes.iter().enumerate().filter(|(_, change)| {
         change.is_written()
             && change.action.changes_live()
             && change.live.is_some()
             && kinds::is_built_in(&change.resource.group)
             && !change.desired.object.is_crd()
-    };
+    })
+}
+
+/// Asks the server about updates that leave something beside the manifest that may be refused with it.
+pub(super) async fn ask_without_unmentioned(asking: &RefusalForecaster<'_>) -> Answers {
     let changes = &asking.plan.changes;
-    let updates: Vec<usize> = (0..changes.len()).filter(|index| is_update(&changes[*index])).collect();
+    let updates: Vec<usize> = updates(asking.plan).map(|(index, _)| index).collect();
     let published = Published::read(updates.iter().map(|index| &changes[*index]), asking.target).await;
     let manager = asking.writing.field_manager;
     let found = in_parallel(&updates, |index| unmentioned_values(&changes[*index], &published, manager));
     let suspects = updates.into_iter().zip(found).filter_map(|(index, beside)| Some((index, beside?)));
     let asked = suspects.map(|(index, beside)| async move { (index, beside, asking.dry_run(&changes[index]).await) });
-    let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffered(AT_ONCE);
+    let mut answers = stream::iter(asked.collect::<Vec<_>>()).buffered(DRY_RUNS_IN_FLIGHT);
     let mut all = Answers::default();
     while let Some((change, beside, answer)) = answers.next().await {
         match answer {

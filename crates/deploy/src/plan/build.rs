@@ -43,14 +43,16 @@ pub async fn build(
     let crd = Arc::new(Resource::crd());
     // If some objects are as the last run left them, nothing was read ahead.
     let ahead = if options.as_applied.is_empty() { ahead } else { Prefetch::known(options.as_applied) };
-    let live_crds = ahead.complete(&crds, target, on_read).await?;
+    let (live_crds, kinds_ahead) =
+        futures::join!(ahead.complete(&crds, target, on_read), kinds::look_ahead(&crds, &others, target));
+    let live_crds = live_crds?;
     let tolerate = |read: Vec<ReadResult>| if options.goes_on_unread { Ok(read) } else { refuse_unread(read) };
     let live_crds = tolerate(live_crds)?;
 
     let of_crd = |(desired, read)| Change::undecided(desired, read, crd.clone());
     let mut changes: Vec<Change> = crds.into_iter().zip(live_crds).map(of_crd).collect();
     bundles::add_conversions(&mut changes, &bundles, namespace);
-    let kinds = kinds::resolve(&changes, &others, target).await?;
+    let kinds = kinds::resolve(&changes, &others, kinds_ahead?, target).await?;
 
     let kinds::PlacedManifests { manifests, kinds: of, mut unplaced } = kinds::place(others, &kinds, namespace)?;
     // What is not written needs no kind that is served.

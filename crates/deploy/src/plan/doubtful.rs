@@ -9,11 +9,8 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::{Action, Change};
-use gantry_cluster::Target;
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Target};
 use gantry_core::resource::RawObject;
-
-/// The maximum number of concurrent requests.
-const AT_ONCE: usize = 8;
 
 /// Asks the server about the doubtful updates, given by their index, and marks those that change nothing as unchanged.
 /// Without a clear answer, an update stays one.
@@ -41,7 +38,8 @@ pub async fn mark_unchanged(
             is_same.then_some(*index)
         }
     });
-    let unchanged: Vec<usize> = stream::iter(asked).buffered(AT_ONCE).filter_map(std::future::ready).collect().await;
+    let unchanged: Vec<usize> =
+        stream::iter(asked).buffered(DRY_RUNS_IN_FLIGHT).filter_map(std::future::ready).collect().await;
     for index in unchanged {
         changes[index].action = Action::Unchanged;
     }

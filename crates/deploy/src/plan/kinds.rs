@@ -57,8 +57,33 @@ fn gvk_of_resource(resource: &Resource) -> Gvk {
     Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() }
 }
 
+/// Looks up the kinds of `others` in discovery that none of the CRDs can define, so that this need not wait until the
+/// live CRDs are read. A CRD is named after its group.
+pub(super) async fn look_ahead(crds: &[Manifest], others: &[Manifest], target: &Target) -> Result<KindsAhead> {
+    let defined: BTreeSet<&str> = crds.iter().filter_map(|crd| Some(crd.object.name.split_once('.')?.1)).collect();
+    let is_elsewhere = |gvk: &Gvk| !defined.contains(gvk.group.as_str());
+    let asked: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).filter(is_elsewhere).collect();
+    let found = match asked.is_empty() {
+        true => Discovered::default(),
+        false => target.discover(&asked).await?,
+    };
+    Ok(KindsAhead { asked, found })
+}
+
+/// The kinds that were looked up ahead, and the answer.
+#[derive(Default)]
+pub(super) struct KindsAhead {
+    asked: BTreeSet<Gvk>,
+    found: Discovered,
+}
+
 /// Finds every kind of `others`.
-pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Target) -> Result<ManifestKinds> {
+pub(super) async fn resolve(
+    crds: &[Change],
+    others: &[Manifest],
+    ahead: KindsAhead,
+    target: &Target,
+) -> Result<ManifestKinds> {
     let mut needed: BTreeSet<Gvk> = others.iter().map(|manifest| gvk_of(&manifest.object)).collect();
     let mut kinds = BTreeMap::new();
     if needed.is_empty() {
@@ -87,7 +112,18 @@ pub(super) async fn resolve(crds: &[Change], others: &[Manifest], target: &Targe
             }
         }
     }
-    let Discovered { served, unanswered, unwritable } = target.discover(&needed).await?;
+    let KindsAhead { asked, found } = ahead;
+    let (known, unknown): (BTreeSet<Gvk>, BTreeSet<Gvk>) = needed.into_iter().partition(|gvk| asked.contains(gvk));
+    let Discovered { mut served, mut unanswered, mut unwritable } = found;
+    served.retain(|gvk, _| known.contains(gvk));
+    unanswered.retain(|gvk, _| known.contains(gvk));
+    unwritable.retain(|gvk, _| known.contains(gvk));
+    if !unknown.is_empty() {
+        let found = target.discover(&unknown).await?;
+        served.extend(found.served);
+        unanswered.extend(found.unanswered);
+        unwritable.extend(found.unwritable);
+    }
     for (gvk, resource) in served.into_iter().filter(|(gvk, _)| !unwritable.contains_key(gvk)) {
         let resource = Arc::new(resource);
         kinds.insert(gvk, ServedKind { read_as: Some(resource.clone()), resource });

@@ -14,10 +14,8 @@ use gantry_schema::{Sense, same_schema};
 use super::Plan;
 use super::conflicts::ChangeConflicts;
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{FieldConflict, FormerTools, Target, is_same_at};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, FieldConflict, FormerTools, Target, is_same_at};
 
-/// The maximum number of concurrent requests.
-const AT_ONCE: usize = 8;
 /// The field that holds the schemas of a CRD.
 const VERSIONS: &str = ".spec.versions";
 /// The number of objects in conflict up to which the server is asked.
@@ -43,7 +41,7 @@ pub async fn mark(plan: &Plan, foreseen: &mut Vec<ChangeConflicts>, target: &Tar
             let change = &plan.changes[found.change];
             mark_each(change, &mut found.conflicts, server, &plan.policy.field_manager).await;
         });
-        stream::iter(asking).buffer_unordered(AT_ONCE).collect::<()>().await;
+        stream::iter(asking).buffer_unordered(DRY_RUNS_IN_FLIGHT).collect::<()>().await;
         kept.extend(asked.into_iter().filter(|found| !is_settled(found)));
     }
     kept.extend(open);

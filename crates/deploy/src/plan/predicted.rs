@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::published::Published;
 use super::{Action, Change, Plan, kinds};
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{Described, DryRunError, IN_FLIGHT, Refuser, Target};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, Refuser, Target};
 use gantry_core::merge::{self, MergeSchema};
 use gantry_core::resource::{RawObject, Resource};
 use gantry_core::secret;
@@ -64,7 +64,7 @@ pub async fn predict(
                 let (change, lost) = (&plan.changes[index], &lost);
                 async move { (index, dry_run(change, server, writing, lost).await) }
             });
-            let mut answers = stream::iter(asked).buffered(IN_FLIGHT);
+            let mut answers = stream::iter(asked).buffered(DRY_RUNS_IN_FLIGHT);
             while let Some((index, answer)) = answers.next().await {
                 let change = &plan.changes[index];
                 match answer {

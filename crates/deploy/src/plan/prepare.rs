@@ -1,5 +1,9 @@
 //! Makes the plan of a deploy, from the manifests to the owners of its objects.
 
+use std::pin::pin;
+
+use futures::future::{self, Either};
+
 use super::filter::{self, Filter};
 use super::{
     Action, Change, DesiredState, Plan, PlanOptions, Prefetch, apps_of_gantry, build, conflicts, outside_commit,
@@ -27,7 +31,14 @@ pub async fn prepare(
     desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
     // A commit does not serve kinds: those that it lacks are left out below, unless a check reports them.
     let keep_unplaced = options.keep_unplaced || matches!(target, Target::Git(_));
-    let mut plan = build(desired, ahead, target, PlanOptions { keep_unplaced, ..options }, on_read).await?;
+    // Most runs need the release of the server, which waits for nothing. It is not needed if nothing has changed.
+    let is_likely_needed = target.is_server() && options.as_applied.is_empty();
+    let release = pin!(async { if is_likely_needed { target.release().await } else { None } });
+    let building = pin!(build(desired, ahead, target, PlanOptions { keep_unplaced, ..options }, on_read));
+    let (mut plan, release) = match future::select(building, release).await {
+        Either::Left((plan, release)) => (plan?, Either::Left(release)),
+        Either::Right((release, building)) => (building.await?, Either::Right(future::ready(release))),
+    };
     filter::apply(filters, &mut plan);
     if !options.keep_unplaced {
         let unknown = outside_commit::leave_out_unknown_kinds(&mut plan, target);
@@ -44,6 +55,7 @@ pub async fn prepare(
     let needs_release = plan.changes.iter().any(is_judged);
     let release = async {
         match target.is_server() {
+            true if needs_release && is_likely_needed => release.await,
             true if needs_release => target.release().await,
             true => None,
             false => Some(target.release().await.unwrap_or_default()),

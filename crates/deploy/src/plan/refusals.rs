@@ -17,7 +17,8 @@ use super::published::Published;
 use super::refusal_forecaster::RefusalForecaster;
 use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
 use gantry_cluster::{
-    self as cluster, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help, immutable_help_for_olm,
+    self as cluster, DRY_RUNS_IN_FLIGHT, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help,
+    immutable_help_for_olm,
 };
 use gantry_core::manifest::Spans;
 use gantry_core::parallel::in_parallel;
@@ -26,8 +27,6 @@ use gantry_core::resource::{LiveObject, ObjectRef, Resource, Step};
 use gantry_core::text;
 use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 
-/// The maximum number of concurrent requests.
-const AT_ONCE: usize = 8;
 /// The maximum number of objects that one problem names.
 const OBJECTS_SHOWN: usize = 5;
 /// The maximum number of problems that are named for one object.
@@ -63,14 +62,32 @@ pub struct Refusals {
     pub notices: Vec<Problem>,
 }
 
+/// What was read for [`foresee`] while the checks ran.
+#[derive(Debug, Default)]
+pub struct RefusalsAhead {
+    /// Namespaces in which nothing can be created.
+    namespaces: Vec<Problem>,
+}
+
+/// Reads what [`foresee`] needs whatever the checks find. It is needed only if they do not block the deploy.
+pub async fn look_ahead(plan: &Plan, target: &Target, reported: ReportedRefusals) -> RefusalsAhead {
+    let Some(server) = target.as_server() else { return RefusalsAhead::default() };
+    let asking = RefusalForecaster { plan, target, server, writing: plan.policy.writing() };
+    // The target keeps the schemas.
+    let needed = asked_for_unreadable(plan, reported).chain(beside::updates(plan).map(|(_, change)| change));
+    let schemas = Published::read(needed, target);
+    let (namespaces, _) = tokio::join!(asking.namespaces(), schemas);
+    RefusalsAhead { namespaces }
+}
+
 /// Why a deploy of this plan would fail. Only reads.
-pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
+pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals, ahead: RefusalsAhead) -> Refusals {
     let Some(server) = target.as_server() else {
         return Refusals { problems: invalid::problems(plan, false), ..Refusals::default() };
     };
     let asking = RefusalForecaster { plan, target, server, writing: plan.policy.writing() };
-    let (mut problems, immutable, replaced, unreadable, beside) = tokio::join!(
-        asking.namespaces(),
+    let mut problems = ahead.namespaces;
+    let (immutable, replaced, unreadable, beside) = tokio::join!(
         asking.immutable_fields(),
         asking.replacements(reported),
         unreadable(plan, target, reported),
@@ -86,15 +103,19 @@ pub async fn foresee(plan: &Plan, target: &Target, reported: ReportedRefusals) -
     Refusals { problems, conflicts: beside.conflicts, notices: unreadable.notices }
 }
 
-/// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not
-/// know. Custom resources are the subject of a check.
-async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
-    let is_asked = |change: &&Change| {
+/// The objects that [`unreadable`] looks at.
+fn asked_for_unreadable(plan: &Plan, reported: ReportedRefusals) -> impl Iterator<Item = &Change> {
+    plan.changes.iter().filter(move |change| {
         let is_built_in = kinds::is_built_in(&change.resource.group);
         let is_reported = reported.dry_runs || reported.crds && change.desired.object.is_crd();
         change.is_written() && is_built_in && !is_reported
-    };
-    let written: Vec<&Change> = plan.changes.iter().filter(is_asked).collect();
+    })
+}
+
+/// Values in objects of built-in kinds that server-side apply cannot parse, such as fields that the server does not
+/// know. Custom resources are the subject of a check.
+async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) -> Refusals {
+    let written: Vec<&Change> = asked_for_unreadable(plan, reported).collect();
     let published = Published::read(written.iter().copied(), target).await;
     let missing: Vec<String> = published.missing().collect();
     let notice = (!missing.is_empty()).then(|| {
@@ -303,7 +324,7 @@ impl RefusalForecaster<'_> {
     async fn immutable_fields(&self) -> Vec<Problem> {
         let suspects: Vec<&Change> = self.plan.changes.iter().filter(|change| is_suspect(change)).collect();
         let asked = suspects.into_iter().map(|change| async move { (change, self.dry_run(change).await) });
-        let mut answers = stream::iter(asked).buffered(AT_ONCE);
+        let mut answers = stream::iter(asked).buffered(DRY_RUNS_IN_FLIGHT);
         let mut problems = Vec::new();
         while let Some((change, answer)) = answers.next().await {
             let Err(DryRunError::Refused(refusal)) = answer else { continue };
@@ -337,7 +358,7 @@ impl RefusalForecaster<'_> {
             let request = change.request(&pin, self.writing.field_manager, self.writing.force_conflicts);
             (change, self.server.dry_run_create(&request).await)
         });
-        let mut answers = stream::iter(asked).buffered(AT_ONCE);
+        let mut answers = stream::iter(asked).buffered(DRY_RUNS_IN_FLIGHT);
         let mut problems = Vec::new();
         while let Some((change, answer)) = answers.next().await {
             let Err(DryRunError::Refused(refusal)) = answer else { continue };

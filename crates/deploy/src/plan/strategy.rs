@@ -11,7 +11,7 @@ use super::removal::Removal;
 use super::{Action, Change, Crds, Plan, directives};
 use crate::app::kapp::KAPP_APP;
 use crate::app::{members, versions};
-use gantry_cluster::{DryRunError, IN_FLIGHT, Refuser, Target};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, DryRunError, Refuser, Target};
 use gantry_core::manifest::Manifest;
 use gantry_core::problem::Problem;
 use gantry_core::resource::RawObject;
@@ -89,7 +89,7 @@ pub(crate) async fn replace(changes: &mut [Change], target: &Target, field_manag
         };
         is_replaced.then_some(index)
     };
-    let replaced = stream::iter(asked).map(is_replaced).buffered(IN_FLIGHT).filter_map(std::future::ready);
+    let replaced = stream::iter(asked).map(is_replaced).buffered(DRY_RUNS_IN_FLIGHT).filter_map(std::future::ready);
     let replaced: Vec<usize> = replaced.collect().await;
     for index in replaced {
         let change = &mut changes[index];

@@ -44,7 +44,7 @@ use gantry_core::finding::Verdict;
 use gantry_k8s_cel::KubernetesRelease;
 
 /// The number of CRDs whose objects are listed at the same time.
-pub const AT_ONCE: usize = 4;
+pub const AT_ONCE: usize = 8;
 
 /// The default number of objects on one page of a list.
 pub const PAGE_SIZE: u32 = 500;

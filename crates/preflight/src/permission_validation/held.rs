@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use gantry_cluster::{RulesReview, Target};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, RulesReview, Target};
 use gantry_core::problem::Problem;
 use gantry_core::rbac::{Atom, PolicyRule};
-
-/// How many reviews are sent at the same time.
-const AT_ONCE: usize = 8;
 
 /// A right in a namespace; `None` means all namespaces, or a cluster-scoped object.
 pub type ScopedRight = (Option<String>, Atom);
@@ -52,7 +49,10 @@ impl ReviewedRights {
     /// Reads the rules that apply everywhere, and then those of the namespaces in which a right is still missing.
     pub async fn review(target: &Target, wanted: &[ScopedRight]) -> Result<ReviewedRights, Problem> {
         let mut held = ReviewedRights::default();
-        let everywhere = rules(target, None).await?;
+        // No list shows the rights of the group `system:masters`. The review of these waits for nothing.
+        let [all, _] = Atom::everything();
+        let (everywhere, everything) = futures::join!(rules(target, None), target.access_review(None, &all));
+        let everywhere = everywhere?;
         let lacking: BTreeSet<String> = wanted
             .iter()
             .filter(|(_, atom)| !everywhere.covers(atom))
@@ -62,21 +62,25 @@ impl ReviewedRights {
             let review = rules(target, Some(&namespace)).await?;
             Ok((Some(namespace), review))
         });
-        let reviews: Vec<_> = reviews.buffer_unordered(AT_ONCE).try_collect().await?;
+        let reviews: Vec<_> = reviews.buffer_unordered(DRY_RUNS_IN_FLIGHT).try_collect().await?;
         held.reviews.extend(reviews);
         held.reviews.insert(None, everywhere);
-        held.ask(target, wanted).await?;
+        held.ask(target, wanted, everything).await?;
         Ok(held)
     }
 
-    /// Sends access reviews for rights that no list shows: first for everything, then for each right whose list may be
-    /// incomplete. The widest review comes first, as one for all namespaces and names may answer for many rights.
-    async fn ask(&mut self, target: &Target, wanted: &[ScopedRight]) -> Result<(), Problem> {
+    /// Sends access reviews for rights that no list shows, and whose list may be incomplete, unless the user may do
+    /// everything. The widest review comes first, as one for all namespaces and names may answer for many rights.
+    async fn ask(
+        &mut self,
+        target: &Target,
+        wanted: &[ScopedRight],
+        everything: Result<bool, Problem>,
+    ) -> Result<(), Problem> {
         if wanted.iter().all(|(namespace, atom)| self.has(namespace.as_deref(), atom)) {
             return Ok(());
         }
-        let [everything, _] = Atom::everything();
-        self.everything = target.access_review(None, &everything).await?;
+        self.everything = everything?;
         let mut asked = BTreeSet::new();
         type Widen = fn(&ScopedRight) -> ScopedRight;
         let widest_first: [Widen; 3] =
@@ -92,7 +96,7 @@ impl ReviewedRights {
                 let allowed = target.access_review(question.0.as_deref(), &question.1).await?;
                 Ok(allowed.then_some(question))
             });
-            let answers: Vec<Option<ScopedRight>> = answers.buffer_unordered(AT_ONCE).try_collect().await?;
+            let answers: Vec<Option<ScopedRight>> = answers.buffer_unordered(DRY_RUNS_IN_FLIGHT).try_collect().await?;
             self.granted.extend(answers.into_iter().flatten());
         }
         Ok(())

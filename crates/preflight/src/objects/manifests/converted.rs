@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{CrdWithOrigin, ManifestRefusal, ManifestRefusals, recorded};
 use crate::{Context, CouldNotCheck};
-use gantry_cluster::{DryRunError, IN_FLIGHT, Refuser};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, DryRunError, Refuser};
 use gantry_core::crd::{ConversionStrategy, Crd, CrdVersion};
 use gantry_core::problem::Problem;
 use gantry_deploy::plan::Change;
@@ -61,7 +61,7 @@ pub(super) async fn check(
         asked.push((*index, versions));
     }
     let questions: Vec<_> = asked.iter().map(|(index, _)| ask(context, &context.plan.changes[*index])).collect();
-    let answers: Vec<_> = stream::iter(questions).buffered(IN_FLIGHT).collect().await;
+    let answers: Vec<_> = stream::iter(questions).buffered(DRY_RUNS_IN_FLIGHT).collect().await;
     for ((index, versions), answer) in asked.iter().zip(answers) {
         let change = &context.plan.changes[*index];
         let at = versions.iter().map(String::as_str).collect::<Vec<_>>();
