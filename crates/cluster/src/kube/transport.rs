@@ -22,6 +22,8 @@ use gantry_core::text;
 /// s in total: enough for a server that restarts, without waiting long for a broken one.
 const RETRIES: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The maximum number of requests that are sent again at the same time: more would keep a busy server busy.
+const RETRYING: usize = 16;
 /// The maximum wait that a server can request with `Retry-After`.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The maximum size of a response. A list that would be longer is requested in smaller pages.
@@ -46,6 +48,8 @@ pub struct Transport {
     long_answer: tokio::sync::Mutex<()>,
     /// A request was refused on every attempt. Until the server accepts one again, other requests are not retried.
     gave_up: AtomicBool,
+    /// Held by the requests that are sent again.
+    retrying: tokio::sync::Semaphore,
 }
 
 impl Transport {
@@ -58,6 +62,7 @@ impl Transport {
             warnings: Warnings::default(),
             long_answer: Default::default(),
             gave_up: AtomicBool::new(false),
+            retrying: tokio::sync::Semaphore::new(RETRYING),
         }
     }
 
@@ -77,15 +82,20 @@ impl Transport {
 
     /// Sends a request, with retries while the server is too busy.
     pub async fn send(&self, call: &ApiRequest<'_>) -> Result<ApiResponse, RequestError> {
-        let mut wait = FIRST_WAIT;
+        let (mut wait, mut turn) = (FIRST_WAIT, None);
         for tries_left in (0..=RETRIES).rev() {
             let (code, headers, body) = match tokio::time::timeout(self.timeout, self.exchange(call)).await {
                 Ok(answer) => answer?,
                 Err(_) => return Err(RequestError::TimedOut(errors::timed_out(&self.peer, self.timeout))),
             };
             let is_busy = is_worth_a_retry(call, code, &headers);
-            // If the server stays busy, only one of a thousand requests waits.
-            if is_busy && tries_left > 0 && !self.gave_up.load(Ordering::Relaxed) {
+            // If the server stays busy, only a few of a thousand requests are sent again.
+            let may_retry = is_busy && tries_left > 0 && !self.gave_up.load(Ordering::Relaxed);
+            if may_retry && turn.is_none() {
+                turn = self.retrying.acquire().await.ok();
+            }
+            // Those that were first may have given up in the meantime.
+            if may_retry && !self.gave_up.load(Ordering::Relaxed) {
                 let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
                 let asked = asked.map_or(Duration::ZERO, Duration::from_secs);
                 tokio::time::sleep(wait.max(asked.min(MAX_WAIT))).await;
@@ -386,6 +396,24 @@ mod tests {
             "the API server https://10.0.0.1:6443 is overloaded (429); gave up after several attempts: later"
         );
         assert_eq!(tries, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_requests_to_a_busy_server_few_are_sent_again() {
+        let call = ApiRequest { uri: "/api/v1".into(), ..CALL };
+        let (target, seen) = fake_server::target(|_| status(429, "TooManyRequests", "later", json!({})));
+        let answers = futures::future::join_all((0..64).map(|_| target.transport.send(&call))).await;
+        assert!(answers.iter().all(Result::is_err));
+        assert_eq!(seen.lock().unwrap().len(), 64 + RETRYING * RETRIES as usize);
+
+        // All of them are, once the server has time for the first.
+        let asked = AtomicUsize::new(0);
+        let (target, _) = fake_server::target(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+            0..64 => status(429, "TooManyRequests", "later", json!({})),
+            _ => fake_server::json(200, "{}"),
+        });
+        let answers = futures::future::join_all((0..64).map(|_| target.transport.send(&call))).await;
+        assert!(answers.iter().all(Result::is_ok));
     }
 
     #[tokio::test(start_paused = true)]
