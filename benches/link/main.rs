@@ -12,6 +12,7 @@ mod generator;
 #[path = "../support/link.rs"]
 mod link;
 #[path = "../measure/mod.rs"]
+#[allow(dead_code, reason = "only times are measured")]
 mod measure;
 #[path = "../../tests/support/mod.rs"]
 mod testbed;
@@ -204,9 +205,8 @@ fn header() {
 
 fn crd(group: &str, number: usize, value: &str) -> Value {
     let (plural, kind) = (format!("things{number}"), format!("Thing{number}"));
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+    let mut schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         format!("field{value}"): {"type": "string"}, "size": {"type": "integer"}}}}});
-    let mut schema = schema;
     if value != "1" {
         schema["properties"]["spec"]["properties"]["field1"] = json!({"type": "string"});
     }

@@ -240,7 +240,7 @@ async fn all_requests_that_wait_for_a_connection_get_its_error() {
     let client = client::build(Config::new(format!("https://{address}").parse().unwrap()), TIMEOUT).unwrap();
     let send = || client.send(Request::builder().uri("/path").body(Body::empty()).unwrap());
     for answer in futures::future::join_all([send(), send(), send()]).await {
-        let error = answer.err().expect("an error");
+        let error = answer.expect_err("an error");
         let found = chain(&error).into_iter().find_map(|error| error.downcast_ref::<std::io::Error>());
         assert_eq!(found.map(std::io::Error::kind), Some(std::io::ErrorKind::ConnectionRefused), "{error:?}");
     }
