@@ -38,19 +38,19 @@ const PROBE_AFTER: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 3;
 
 type Connector = HttpsConnector<HttpConnector>;
-type Stream = <Connector as Service<Uri>>::Response;
+type ServerStream = <Connector as Service<Uri>>::Response;
 
 /// Sends requests to one server.
 #[derive(Clone)]
-pub struct Connections(Arc<State>);
+pub struct Connections(Arc<ConnectionState>);
 
-struct State {
+struct ConnectionState {
     /// Offers the server both versions of HTTP.
     connector: Connector,
     /// For HTTP/1.1.
     single: legacy::Client<FirstStream, Body>,
     /// The connection that showed that the server has only HTTP/1.1, for the first request.
-    unused: Arc<Mutex<Option<Stream>>>,
+    unused: Arc<Mutex<Option<ServerStream>>>,
     /// The last attempt to connect.
     current: Mutex<Option<Connecting>>,
     timeout: Duration,
@@ -69,10 +69,10 @@ impl Connections {
     /// `connector` offers both versions of HTTP, `single` only HTTP/1.1. A connection that does not answer within
     /// `timeout` is given up.
     pub fn new(connector: Connector, single: Connector, timeout: Duration) -> Self {
-        let unused = Arc::<Mutex<Option<Stream>>>::default();
+        let unused = Arc::<Mutex<Option<ServerStream>>>::default();
         let first = FirstStream { unused: Arc::clone(&unused), connector: single };
         let single = legacy::Client::builder(TokioExecutor::new()).build(first);
-        Connections(Arc::new(State { connector, single, unused, current: Mutex::default(), timeout }))
+        Connections(Arc::new(ConnectionState { connector, single, unused, current: Mutex::default(), timeout }))
     }
 
     async fn send(self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
@@ -139,7 +139,7 @@ impl Connections {
     }
 }
 
-async fn connect(state: &State, uri: Uri) -> Result<Protocol, BoxError> {
+async fn connect(state: &ConnectionState, uri: Uri) -> Result<Protocol, BoxError> {
     let stream = state.connector.clone().oneshot(uri).await?;
     if !stream.connected().is_negotiated_h2() {
         *lock(&state.unused) = Some(stream);
@@ -206,14 +206,14 @@ impl Service<Request<Body>> for Connections {
 /// Returns the connection that exists already, and then opens others.
 #[derive(Clone)]
 struct FirstStream {
-    unused: Arc<Mutex<Option<Stream>>>,
+    unused: Arc<Mutex<Option<ServerStream>>>,
     connector: Connector,
 }
 
 impl Service<Uri> for FirstStream {
-    type Response = Stream;
+    type Response = ServerStream;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Stream, BoxError>>;
+    type Future = BoxFuture<'static, Result<ServerStream, BoxError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.connector.poll_ready(context)
