@@ -422,7 +422,7 @@ fn a_suggestion_needs_few_requests_and_none_if_everything_is_served() {
         findings(&output)[0].2.clone()
     };
     assert!(misspelt().starts_with("change it to kind: ConfigMap if that is what you meant"));
-    assert!(proxy.requests().len() - before <= 4, "{:?}", proxy.requests());
+    assert!(proxy.requests().len() - before <= 5, "{:?}", proxy.requests());
     // If discovery as a whole is refused, there is no suggestion, but the finding remains.
     let forbidden = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"});
     proxy.answer(When::new("GET", "/apis"), 403, forbidden);

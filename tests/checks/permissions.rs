@@ -118,14 +118,15 @@ fn the_printed_rights_are_enough_and_each_rule_of_them_is_needed() {
 }
 
 #[test]
-fn an_administrator_needs_one_review_and_a_folder_none() {
+fn an_administrator_needs_two_reviews_and_a_folder_none() {
     let (cp, bed) = (control_plane(), Bed::new());
     bed.write("manifests.yaml", &everything(&bed));
     let proxy = Proxy::start(cp);
     let check = ["check", "-f", "manifests.yaml", "--preflight", "PermissionValidation"];
     bed.gantry(proxy.kubeconfig("admin"), &check).run().code(0).stdout_contains("PermissionValidation");
     let reviews = proxy.requests().iter().filter(|request| request.path.starts_with(REVIEWS)).count();
-    assert_eq!(reviews, 1);
+    // The rules, and whether everything is allowed: they are requested at the same time.
+    assert_eq!(reviews, 2);
     std::fs::create_dir(bed.folder.path().join("cluster")).unwrap();
     let run = bed.gantry(cp.kubeconfig("nobody"), &check).args(["--target", "dir:cluster", "-o", "json"]).run();
     assert_eq!(run.code(0).report()["checks"][0]["status"], "skipped");
