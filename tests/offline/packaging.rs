@@ -89,7 +89,7 @@ fn bash_completes_commands_flags_and_values() {
         ("gantry snap", "snapshot"),
         ("gantry check --redac", "--redact"),
         ("gantry check --preflight CRDU", "CRDUpgradeSafety"),
-        ("gantry check --preflight APIAvailability,CRDI", "APIAvailability,CRDInvalid"),
+        ("gantry check --preflight APIAvailability,AdmissionD", "APIAvailability,AdmissionDryRun"),
         ("gantry check --preset ev", "evidence"),
         ("gantry rules NoScope", "NoScopeChange"),
         ("gantry check --context prod", "prod-east prod-west"),
@@ -113,7 +113,7 @@ fn a_plugin_of_kubectl_completes_words() {
     assert_eq!(completed("che"), ["check", ":4"]);
     assert_eq!(completed("check --targ"), ["--target", ":4"]);
     assert_eq!(completed("check -f x --color "), ["always", "auto", "never", ":4"]);
-    assert_eq!(completed("check --preflight=CRDI"), ["--preflight=CRDInvalid", ":4"]);
+    assert_eq!(completed("check --preflight=AdmissionD"), ["--preflight=AdmissionDryRun", ":4"]);
     assert_eq!(completed("config s"), ["schema", "show", ":4"]);
     assert_eq!(completed("completions z"), ["zsh", ":4"]);
     assert_eq!(completed("check -f ma"), [":0"]);

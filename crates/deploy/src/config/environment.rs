@@ -222,6 +222,7 @@ mod tests {
     fn every_flag_reaches_its_key() {
         let made = SettingFlags::parse(&[
             "--warn-only",
+            "--fail-on=warning",
             "--force-conflicts",
             "--redact",
             "--take-ownership",
