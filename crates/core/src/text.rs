@@ -129,6 +129,11 @@ pub fn cut(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
+/// A text as one word of a shell command. One that a shell cannot have, with a NUL in it, stays as it is.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    shlex::try_quote(text).unwrap_or(Cow::Borrowed(text))
+}
+
 /// A message of a server. If it quotes something very long (a whole schema), only its start and end.
 pub fn cut_quote(text: &str) -> Cow<'_, str> {
     const SHOWN: usize = 400;

@@ -11,6 +11,7 @@ use gantry_cluster::patience::Patience;
 use gantry_core::finding::Action;
 use gantry_core::manifest::{ConfigDocument, Manifest};
 use gantry_core::problem::Problem;
+use gantry_core::text;
 use gantry_deploy::app::App;
 use gantry_deploy::app::parent::LastRun;
 use gantry_deploy::app::revisions::{
@@ -246,6 +247,5 @@ pub fn rollback_command(args: &FlowArgs, app: &App, revision: u32, context: Opti
             clap::ValueEnum::to_possible_value(&prune).as_ref().map(clap::builder::PossibleValue::get_name),
         );
     }
-    let quoted = words.iter().map(|word| shlex::try_quote(word).map_or_else(|_| word.into(), |word| word.into_owned()));
-    quoted.collect::<Vec<String>>().join(" ")
+    words.iter().map(|word| text::shell_word(word)).collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
 //! Renders Helm charts with the user's own `helm template`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::bounded;
 use crate::manifest::{self, shown_text};
@@ -21,8 +21,10 @@ const SOURCE: &str = "# Source: ";
 pub struct ChartOptions {
     /// The program; `None` for `helm` in `PATH`.
     pub helm: Option<OsString>,
-    /// The files of `--values`, relative to the working directory.
+    /// The files of `--values`, relative to [`ChartOptions::folder`].
     pub values: Vec<String>,
+    /// The working directory of the run. A chart of a commit is rendered in another folder.
+    pub folder: PathBuf,
     /// The values of `--set`.
     pub set: Vec<String>,
     /// The name of the release; `None` for the name of the chart.
@@ -122,8 +124,7 @@ impl ChartOptions {
         if file.contains("://") || working_directory.join(file).is_file() {
             return file.to_owned();
         }
-        let here = std::env::current_dir().unwrap_or_default();
-        here.join(file).to_string_lossy().into_owned()
+        self.folder.join(file).to_string_lossy().into_owned()
     }
 }
 
@@ -174,17 +175,21 @@ pub(super) fn notice_of_crds(output: &str, chart: &OsStr, from: &str, version: O
         number => format!("{number} files in crds/, which Helm installs"),
     };
     let name = chart.to_string_lossy();
-    let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned());
     // Helm owns the fields of what it has installed.
     let by_hand = match name.starts_with(OCI) || is_package(&name) {
         true => {
             let (reference, named) = if name.starts_with(OCI) { split_version(&name) } else { (&*name, None) };
-            let version =
-                version.or(named).map(|version| format!(" --version {}", quoted(version))).unwrap_or_default();
-            format!("helm show crds {}{version} | gantry deploy -f - --force-conflicts", quoted(reference))
+            let version = version
+                .or(named)
+                .map(|version| format!(" --version {}", text::shell_word(version)))
+                .unwrap_or_default();
+            format!("helm show crds {}{version} | gantry deploy -f - --force-conflicts", text::shell_word(reference))
         }
         false => {
-            format!("gantry deploy -f {} --force-conflicts", quoted(&format!("{}/crds", from.trim_end_matches('/'))))
+            format!(
+                "gantry deploy -f {} --force-conflicts",
+                text::shell_word(&format!("{}/crds", from.trim_end_matches('/')))
+            )
         }
     };
     let problem = Problem::new(format!("{from} has {number} only with the first release and never upgrades"));
@@ -206,9 +211,8 @@ fn is_in_crds(source: &str) -> bool {
 /// The next step after an error of Helm.
 pub(super) fn help_for(said: &str, words: &[OsString]) -> String {
     let chart = words.get(3).map(|chart| chart.to_string_lossy()).unwrap_or_default();
-    let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), |quoted| quoted.into_owned());
     if said.contains("missing in charts/ directory") || said.contains("helm dependency build") {
-        return format!("fetch the charts that it depends on: helm dependency build {}", quoted(&chart));
+        return format!("fetch the charts that it depends on: helm dependency build {}", text::shell_word(&chart));
     }
     // The APIs of the cluster may be thousands of words.
     let mut shown = Vec::new();
@@ -218,7 +222,7 @@ pub(super) fn help_for(said: &str, words: &[OsString]) -> String {
             rest.next();
             continue;
         }
-        shown.push(quoted(&word));
+        shown.push(text::shell_word(&word).into_owned());
     }
     format!("to see it without gantry: {}", shown.join(" "))
 }
@@ -251,6 +255,7 @@ mod tests {
         let options = ChartOptions {
             helm: Some("/opt/helm".into()),
             values: vec!["https://example.com/v.yaml".into()],
+            folder: PathBuf::new(),
             set: vec!["a=1".into(), "b={x,y}".into()],
             release: Some("shop".into()),
             namespace: Some("prod".into()),

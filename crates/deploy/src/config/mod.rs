@@ -138,6 +138,7 @@ impl Loader {
         let mut settings = Settings { without_crd_safety, ..settings };
         let charts = &mut settings.renderers.charts;
         charts.helm = self.helm();
+        charts.folder.clone_from(&self.working_directory);
         // A server has its own release.
         let release = settings.kube_versions.first().filter(|_| settings.target != TargetSpec::Kube);
         charts.kube_version = release.map(|release| format!("{release}.0"));
