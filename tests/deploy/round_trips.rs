@@ -48,6 +48,9 @@ fn a_check_and_a_deploy_open_one_connection_each() {
     assert_eq!(relay.take_connections(), 1, "of a check of all objects");
     bed.deploy(relay.kubeconfig(), &[]).run().code(0).stdout_contains("25 updated");
     assert_eq!(relay.take_connections(), 1, "of a deploy");
+    let run = check(&bed, relay.kubeconfig(), &[]).env("DISABLE_HTTP2", "true").run();
+    run.code(0);
+    assert!(relay.take_connections() > 1, "HTTP/1.1 has one connection for each concurrent request");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tower_http::decompression::DecompressionLayer;
 use super::connections::Connections;
 
 /// Blocks while a credential plugin runs. `timeout` is the limit for one request.
-pub fn build(config: Config, timeout: Duration) -> Result<Client, kube::Error> {
+pub fn build(config: Config, timeout: Duration, disable_http2: bool) -> Result<Client, kube::Error> {
     if config.proxy_url.is_some() {
         return Client::try_from(config);
     }
@@ -45,7 +45,10 @@ pub fn build(config: Config, timeout: Duration) -> Result<Client, kube::Error> {
         }
     };
     let single = https(tls.clone()).enable_http1().wrap_connector(connector.clone());
-    let either = https(tls).enable_all_versions().wrap_connector(connector);
+    let either = match disable_http2 {
+        true => single.clone(),
+        false => https(tls).enable_all_versions().wrap_connector(connector),
+    };
     let connections = Connections::new(either, single, timeout);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -76,12 +76,12 @@ pub async fn open(connection: &Connection, surroundings: ProcessEnvironment) -> 
     config.headers.push((USER_AGENT, HeaderValue::from_static(concat!("gantry/", env!("CARGO_PKG_VERSION")))));
     peer.proxy = config.proxy_url.as_ref().map(address);
 
-    let PreparedClient { mut config, peer, plugin } = prepared;
+    let PreparedClient { mut config, peer, plugin, disable_http2 } = prepared;
     let credentials = Credentials::take(&mut config.auth_info, plugin, peer.user.clone()).await;
     let credentials = credentials.map_err(Error::failed)?;
     let default_namespace = config.default_namespace.clone();
     // kube runs the command of an old auth-provider here and waits for it.
-    let client = tokio::task::spawn_blocking(move || client::build(config, timeout));
+    let client = tokio::task::spawn_blocking(move || client::build(config, timeout, disable_http2));
     let client = tokio::time::timeout(LOGIN_TIMEOUT, client)
         .await
         .map_err(|_| Error::failed(Problem::new("the auth-provider of the kubeconfig did not respond in time")))?

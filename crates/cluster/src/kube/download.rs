@@ -57,8 +57,8 @@ pub async fn download(
     // The path is part of each request.
     config.cluster_url = origin(&uri).unwrap_or_else(|| uri.clone());
     let server = address(&uri);
-    let client =
-        client::build(config, timeout).map_err(|_| Problem::new(format!("cannot set up a connection to {server}")))?;
+    let client = client::build(config, timeout, surroundings.disables_http2())
+        .map_err(|_| Problem::new(format!("cannot set up a connection to {server}")))?;
     let limit = || Problem::new(format!("no answer from {server} within {} s", timeout.as_secs_f32())).help(REACHABLE);
     for _ in 0..=REDIRECTS {
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();

@@ -44,6 +44,12 @@ impl ProcessEnvironment {
     pub fn variable(&self, name: &str) -> Option<OsString> {
         (self.variables)(name).filter(|value| !value.is_empty())
     }
+
+    /// Whether requests use HTTP/1.1, as those of kubectl do, in networks that break HTTP/2.
+    /// Source: <https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go>
+    pub fn disables_http2(&self) -> bool {
+        self.variable("DISABLE_HTTP2").is_some()
+    }
 }
 
 /// A kubeconfig that was read once, to be used for several of its contexts.

@@ -21,6 +21,8 @@ pub(super) struct PreparedClient {
     pub config: Config,
     pub peer: Peer,
     pub plugin: Option<Plugin>,
+    /// See [`ProcessEnvironment::disables_http2`].
+    pub disable_http2: bool,
 }
 
 impl PreparedClient {
@@ -46,7 +48,7 @@ impl PreparedClient {
         })?;
         config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
         let peer = peer("in-cluster".into(), &config.cluster_url, None);
-        Ok(PreparedClient { config, peer, plugin: None })
+        Ok(PreparedClient { config, peer, plugin: None, disable_http2: surroundings.disables_http2() })
     }
 
     /// From a context of the kubeconfig.
@@ -168,7 +170,7 @@ fn prepare(
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
     config.auth_info = auth;
     let peer = self::peer(peer.context, &config.cluster_url, peer.user);
-    Ok(PreparedClient { config, peer, plugin })
+    Ok(PreparedClient { config, peer, plugin, disable_http2: surroundings.disables_http2() })
 }
 
 /// Reads a file that the kubeconfig names, unless the data is inline. kube would read a pipe or `/dev/zero` forever.

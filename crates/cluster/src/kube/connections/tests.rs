@@ -52,7 +52,7 @@ impl Server {
                 tokio::spawn(serve(counted.fetch_add(1, Ordering::SeqCst), stream));
             }
         });
-        Server { client: client::build(config, TIMEOUT).unwrap(), connections }
+        Server { client: client::build(config, TIMEOUT, false).unwrap(), connections }
     }
 
     async fn send(&self, method: &str) -> Result<Response<Body>, kube::Error> {
@@ -237,7 +237,7 @@ async fn half_an_answer_is_an_error() {
 #[tokio::test]
 async fn all_requests_that_wait_for_a_connection_get_its_error() {
     let address = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
-    let client = client::build(Config::new(format!("https://{address}").parse().unwrap()), TIMEOUT).unwrap();
+    let client = client::build(Config::new(format!("https://{address}").parse().unwrap()), TIMEOUT, false).unwrap();
     let send = || client.send(Request::builder().uri("/path").body(Body::empty()).unwrap());
     for answer in futures::future::join_all([send(), send(), send()]).await {
         let error = answer.expect_err("an error");
