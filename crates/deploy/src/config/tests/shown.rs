@@ -26,6 +26,7 @@ fn shown_settings_can_be_loaded_with_the_same_meaning() {
       config:
         mode: warn                   # project file gantry.yaml:8
     warnOnly: true                   # environment GANTRY_WARN_ONLY
+    failOn: error                    # default
     target: kube                     # default
     fieldManager: gantry             # default
     forceConflicts: false            # default
