@@ -177,22 +177,18 @@ pub(super) async fn list_apps(
     let failed = |error: ListError| error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
     let (mut found, suspects) = (found.map_err(failed)?, suspects.map_err(failed)?);
     for app in suspects {
-        let live = Parent::read_by_name(&app, target).await.map_err(first)?;
+        let live = Parent::read_by_name(&app, target).await.map_err(|error| error.first_problem())?;
         found.extend(live.map(|live| ((app.namespace.clone(), app.name.clone()), (app, live))));
     }
     let whole = async |(app, live): (App, LiveObject)| {
         let parent = Parent::read_parts(&app, live, target).await;
-        let parent = parent.map_err(first);
+        let parent = parent.map_err(|error| error.first_problem());
         // It may have been deleted meanwhile.
         parent.transpose().map(|parent| (app, parent))
     };
     let found: Vec<Option<ListedApp>> =
         stream::iter(found.into_values()).map(whole).buffered(IN_FLIGHT).collect().await;
     Ok(found.into_iter().flatten().collect())
-}
-
-fn first(error: Error) -> Problem {
-    error.first_problem()
 }
 
 /// The members of an app, and whether they are ready.

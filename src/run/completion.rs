@@ -32,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 const PAGE: u32 = 500;
 
+/// The command whose argument is a check or a rule.
+const RULES: &str = "rules";
+
 /// The script that makes a shell ask gantry.
 pub fn script(shell: Shell) -> String {
     let mut script = Vec::new();
@@ -84,18 +87,24 @@ struct KnownValues {
 
 /// The command with the values that the last word can have.
 async fn with_values(words: &[String], host: &mut Host) -> Command {
-    let own = loader(&ConfigFlags::default(), host).load([], &registry::known());
-    let own = own.map(|loaded| loaded.settings.custom_checks).unwrap_or_default();
-    let checks = explain::checks(&own);
-    let checks_and_rules = checks.iter().cloned().chain(explain::rules()).collect();
-    let mut values = KnownValues { checks, checks_and_rules, ..KnownValues::default() };
+    let mut values = KnownValues::default();
     match named_flag(words) {
+        Some("preflight") => values.checks = checks(host),
         Some("context") => values.contexts = contexts(words).await,
         Some("namespace" | "app-namespace") => values.namespaces = of_cluster(words, host, Wanted::Namespaces).await,
         Some("app") => values.apps = of_cluster(words, host, Wanted::Apps).await,
+        _ if words.iter().any(|word| word == RULES) => {
+            values.checks_and_rules = checks(host).into_iter().chain(explain::rules()).collect();
+        }
         _ => {}
     }
     completing(Cli::command(), &values)
+}
+
+/// All checks, with those of the project.
+fn checks(host: &Host) -> DescribedValues {
+    let own = loader(&ConfigFlags::default(), host).load([], &registry::known());
+    explain::checks(&own.map(|loaded| loaded.settings.custom_checks).unwrap_or_default())
 }
 
 /// The flag whose value the last word is.
@@ -113,7 +122,7 @@ fn named_flag(words: &[String]) -> Option<&str> {
 
 /// Adds the values to the arguments of a command and its subcommands.
 fn completing(command: Command, values: &KnownValues) -> Command {
-    let of_rules = command.get_name() == "rules";
+    let of_rules = command.get_name() == RULES;
     let add = |arg: Arg| {
         let found = match arg.get_long() {
             Some("preflight") => &values.checks,

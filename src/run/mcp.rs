@@ -1,8 +1,8 @@
 //! `gantry mcp`: the commands that only read, as tools of the Model Context Protocol, over standard input and output.
 //! <https://modelcontextprotocol.io/specification>
 //!
-//! A tool is a command line that is made of the arguments of a call. What could write, run a program or end the run
-//! otherwise is no argument of any tool, and a value cannot become a flag: it stands behind the `=` of its own.
+//! A tool makes a command line of the arguments of a call. No tool has an argument that makes a command write, run a
+//! program or read another configuration, and a value cannot become a flag: it stands behind the `=` of its own.
 
 use std::io::{BufRead, Cursor, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -100,11 +100,13 @@ struct CatalogCall {
 struct ToolCommand {
     arguments: Vec<String>,
     stdin: Option<String>,
+    /// Whether it prints a JSON document, which stands alone in the answer.
+    is_json: bool,
 }
 
 impl ToolCommand {
     fn new(command: &str) -> Self {
-        ToolCommand { arguments: vec!["gantry".into(), command.into()], stdin: None }
+        ToolCommand { arguments: vec!["gantry".into(), command.into()], ..ToolCommand::default() }
     }
 
     /// Adds a flag with a value, in one word: a value that begins with a dash stays a value.
@@ -113,8 +115,9 @@ impl ToolCommand {
         self
     }
 
-    fn word(mut self, word: &str) -> Self {
-        self.arguments.push(word.to_owned());
+    fn printing_json(mut self) -> Self {
+        self.arguments.push("--output=json".to_owned());
+        self.is_json = true;
         self
     }
 
@@ -164,7 +167,7 @@ const TOOLS: &[ToolEntry] = &[
                 .flag("--preflight", preflight)
                 .flag("--preset", preset)
                 .flag("--kube-version", kube_version);
-            Ok(if json { command.word("--output=json") } else { command })
+            Ok(if json { command.printing_json() } else { command })
         },
     },
     ToolEntry {
@@ -285,9 +288,9 @@ impl ServerHandler for McpServer {
         let Ok(_permit) = self.calls.acquire().await else { return refused("gantry ends".into()) };
         let (interrupted, stop) = watch::channel(false);
         let (output, problems) = (CutOutput::default(), CutOutput::default());
-        let host = self.host_of_call(command.stdin, (&output, &problems), stop);
-        let running =
-            tokio::task::spawn_blocking(move || Handle::current().block_on(run_command(&command.arguments, host)));
+        let ToolCommand { arguments, stdin, is_json } = command;
+        let host = self.host_of_call(stdin, (&output, &problems), stop);
+        let running = tokio::task::spawn_blocking(move || Handle::current().block_on(run_command(&arguments, host)));
         tokio::pin!(running);
         let exit = tokio::select! {
             exit = &mut running => exit,
@@ -297,9 +300,9 @@ impl ServerHandler for McpServer {
             }
         };
         let (exit, usage) = exit.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        // JSON stands alone.
-        let is_json = exit != Exit::Usage && output.text().starts_with('{');
-        let text = if is_json { output.text() } else { output.text() + &problems.text() + &usage };
+        let printed = output.text();
+        let is_document = is_json && exit != Exit::Usage && !printed.is_empty();
+        let text = if is_document { printed } else { printed + &problems.text() + &usage };
         let mut result = match exit {
             Exit::Failed | Exit::Usage => CallToolResult::error(vec![ContentBlock::text(text)]),
             _ => CallToolResult::success(vec![ContentBlock::text(text)]),

@@ -1,8 +1,9 @@
 //! Renders manifests with a program: the user's own command (`--render 'kustomize build {dir}'`), `helm template` for a
 //! chart, and `kustomize build` for `-k`.
 //!
-//! The command of `--render` belongs to the user: it comes from the command line, the environment, the user's own configuration file
-//! or one of `-c`, never from files that come with the manifests. It is started directly, without a shell.
+//! The command of `--render` belongs to the user: it comes from the command line, the environment, the user's own
+//! configuration file or one of `-c`, never from files that come with the manifests. It is started directly, without a
+//! shell.
 
 mod chart;
 

@@ -8,9 +8,7 @@ pub mod table;
 
 use super::located::LocatedValue;
 pub use kind::SettingKind;
-pub(super) use kind::{
-    DNS_LABEL, check_namespace, color, count, duration, prune, releases, target, wait, wait_value, word,
-};
+pub(super) use kind::{DNS_LABEL, check_namespace, count, duration, releases, target, wait, wait_value, word};
 pub use table::KEYS;
 
 /// `apiVersion` of gantry's own documents.

@@ -147,7 +147,7 @@ impl Settings {
             take_ownership: values.texts(&table::TAKE_OWNERSHIP),
             app,
             app_namespace: values.text(&table::APP_NAMESPACE),
-            prune: values.parsed(&table::PRUNE, keys::prune)?,
+            prune: values.parsed(&table::PRUNE, keys::word)?,
             prune_max: values.parsed(&table::PRUNE_MAX, |text| Ok(text.parse::<PruneMax>()?))?,
             history: match values.value(&table::HISTORY) {
                 Some(history) => keys::count(&history).map_err(|why| values.invalid_value(&table::HISTORY, &why))?,
@@ -199,7 +199,7 @@ impl Settings {
                 })
                 .collect::<Result<_, _>>()?,
             output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
-            color: values.required(&table::COLOR, keys::color)?,
+            color: values.required(&table::COLOR, keys::word)?,
             switches,
             tree,
         })

@@ -189,7 +189,7 @@ impl SettingKind {
         }
         match self {
             SettingKind::Duration => duration(text).map(drop),
-            SettingKind::Color => color(text).map(drop),
+            SettingKind::Color => word::<ColorChoice>(text).map(drop),
             SettingKind::User => check_identity(text),
             SettingKind::Command => check_syntax::<Render>(text),
             SettingKind::Namespace => check_namespace(text),
@@ -198,7 +198,7 @@ impl SettingKind {
             SettingKind::FailOn => word::<FailOn>(text).map(drop),
             SettingKind::AdmissionMode => word::<AdmissionMode>(text).map(drop),
             SettingKind::UnjudgedChange => word::<UnjudgedChange>(text).map(drop),
-            SettingKind::Prune => prune(text).map(drop),
+            SettingKind::Prune => word::<Prune>(text).map(drop),
             SettingKind::PruneMax => check_syntax::<PruneMax>(text),
             SettingKind::FieldManager
                 if text.chars().count() > MAX_FIELD_MANAGER || text.chars().any(char::is_control) =>
@@ -249,11 +249,6 @@ fn check_syntax<T: FromStr<Err: Into<String>>>(text: &str) -> Result<(), String>
     text.parse::<T>().map(drop).map_err(Into::into)
 }
 
-/// When to colour.
-pub(in crate::config) fn color(text: &str) -> Result<ColorChoice, String> {
-    <ColorChoice as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["auto", "always", "never"]))
-}
-
 /// One of the words of `E`.
 pub(in crate::config) fn word<E: ValueEnum>(text: &str) -> Result<E, String> {
     let names = names_of::<E>();
@@ -269,11 +264,6 @@ pub(in crate::config) fn count(value: &Value) -> Result<u32, String> {
     let most = u64::from(MOST_COUNTED);
     let wrong = || format!("{value} is not a number from 0 to {most}");
     number.filter(|number| *number <= most).and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong)
-}
-
-/// When to prune.
-pub(in crate::config) fn prune(text: &str) -> Result<Prune, String> {
-    <Prune as clap::ValueEnum>::from_str(text, false).map_err(|_| not_one_of(text, &["ask", "yes", "no"]))
 }
 
 /// Parses the value of `wait` in a file.
