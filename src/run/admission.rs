@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, until_interrupted};
 use super::prepare::{
-    Asking, complete, connection, impersonate, loader, open_target, overrides_of_charts, overrides_of_kubeconfig,
-    overrides_of_target, read_input,
+    Asking, complete, connection, desired_source, impersonate, loader, open_target, overrides_of_charts,
+    overrides_of_kubeconfig, overrides_of_target, read_input,
 };
 use crate::cli::{
     AdmissionArgs, AdmissionCommand, AdmissionManifestsArgs, AdmissionServeArgs, AdmissionTestArgs, FlowArgs,
@@ -24,7 +24,7 @@ use gantry_admission::judge::{CHECKS, CrdJudge, is_harmless};
 use gantry_admission::review::ReviewedChange;
 use gantry_admission::self_signed::SelfSigned;
 use gantry_admission::server::{AdmissionPolicy, AdmissionServer};
-use gantry_cluster::{DesiredSource, Target};
+use gantry_cluster::Target;
 use gantry_core::ci_log::OutputSyntax;
 use gantry_core::options::{AdmissionMode, ListFormat, PresetFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
@@ -256,7 +256,7 @@ async fn answers(args: &AdmissionTestArgs, host: &mut Host) -> Result<(String, b
     let stop = host.stop.clone();
     let work = async {
         let connection = connection(&settings, impersonate(&settings)?);
-        let desired = DesiredSource { files: &args.files, render: Some(&settings.renderers), loaded: Some(&manifests) };
+        let desired = desired_source(&settings, &args.files, Some(&manifests));
         let target = Target::open(&settings.target, &connection, desired).await?;
         let target = target.with_release(settings.kube_versions.first().copied());
         let judge = CrdJudge::new(target, &settings);

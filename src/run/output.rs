@@ -175,7 +175,7 @@ impl Output {
     pub fn refuse_to_overwrite(&mut self, read: &[PathBuf], target: &TargetSpec, host: &Host) -> Result<()> {
         let live = match target {
             TargetSpec::Dir(folder) => host.working_directory.join(folder).canonicalize().ok(),
-            TargetSpec::Kube | TargetSpec::Git(_) | TargetSpec::Commits(_) => None,
+            _ => None,
         };
         let mut problems = Vec::new();
         self.specs.retain(|spec| {

@@ -14,7 +14,7 @@ use gantry_schema::names;
 
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{Asking, complete, connection, loader, overrides, read_input};
+use super::prepare::{Asking, complete, connection, desired_source, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
 use gantry_core::options::PermissionPurpose;
 use gantry_core::parallel::on_cpu_thread;
@@ -25,7 +25,7 @@ use gantry_deploy::plan::owner::TakeoverPatterns;
 use gantry_deploy::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
 use gantry_olm::cluster_extension::Extension;
 
-use gantry_cluster::{DesiredSource, Target};
+use gantry_cluster::Target;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::rbac::{self, Atom};
 use gantry_core::resource::{LiveObject, ObjectRef, Resource};
@@ -73,11 +73,8 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 
     let stop = host.stop.clone();
     let work = async {
-        let desired = DesiredSource {
-            files: &args.input.arguments(),
-            render: Some(&settings.renderers),
-            loaded: Some(&manifests),
-        };
+        let files = &args.input.arguments();
+        let desired = desired_source(&settings, files, Some(&manifests));
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let policy = super::app::deploy_policy(&settings, false);
         let taken = TakeoverPatterns::new(&settings.take_ownership);

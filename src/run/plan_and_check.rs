@@ -123,7 +123,7 @@ pub async fn plan_and_check(
         refusals::look_ahead(&plan, target, reported)
     );
     let Ran { mut reports, problems, notices, extensions, subscriptions, baseline } = ran;
-    name_commit(&mut reports, target);
+    name_target(&mut reports, target);
     report.checks = reports;
     report.extensions = extensions;
     report.subscriptions = subscriptions;
@@ -245,15 +245,15 @@ fn removed(removal: &Removal) -> ChangeEntry {
 }
 
 /// Nothing is live in a commit: the labels of findings name it instead.
-fn name_commit(reports: &mut [CheckReport], target: &Target) {
-    let Target::Git(commit) = target else { return };
+fn name_target(reports: &mut [CheckReport], target: &Target) {
+    let Some(name) = target.read_only_name() else { return };
     let labels =
         reports.iter_mut().flat_map(|report| &mut report.findings).filter_map(|found| found.body.label.as_mut());
     for label in labels {
         if let Some(rest) = label.strip_prefix("the live CRD ") {
-            *label = format!("{} {rest}", commit.name());
+            *label = format!("{} {rest}", name);
         } else if let Some(rest) = label.strip_suffix(" in the live CRD") {
-            *label = format!("{rest} in {}", commit.name());
+            *label = format!("{rest} in {}", name);
         }
     }
 }

@@ -11,12 +11,13 @@ use super::before::{self, RecordedApp};
 use super::host::Host;
 use super::interrupt::{interrupt, interrupted, until_interrupted};
 use crate::cli::{AppFlags, ChartArgs, ConfigFlags, IdentityArgs, InputArgs, KubeconfigArgs, TargetArgs};
-use gantry_cluster::{Connection, DesiredSource, Impersonate, Target, git};
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::{Connection, DesiredSource, HelmRelease, Impersonate, Target, git};
 use gantry_core::manifest::{Input, LoadedManifests, ManifestInputError, PreparedSources, shown_text};
-use gantry_core::options::{GitSpec, TargetSpec};
+use gantry_core::options::{GitSpec, HelmReleaseSpec, TargetSpec};
 use gantry_core::parallel::on_cpu_thread;
 use gantry_core::problem::{Error, Problem, Result};
-use gantry_core::render::{self, RenderedManifests, Renderers};
+use gantry_core::render::{self, ChartOptions, RenderedManifests, Renderers, UpgradedRelease};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::label;
 use gantry_deploy::config::{Loader, Overrides, Settings, key};
@@ -36,15 +37,23 @@ pub enum Asking {
 /// with `--render`, any folder.
 pub async fn read_input(arguments: &[String], loader: &Loader, asking: Asking, host: &mut Host) -> Result<Input> {
     let stop = host.stop.clone();
-    let renderers = until_interrupted(&stop, Box::pin(renderers(arguments, loader, asking, host))).await?;
+    let readers = until_interrupted(&stop, Box::pin(readers(arguments, loader, asking, host))).await?;
+    let InputReaders { renderers, settings } = &readers;
     let mut prepared = PreparedSources::default();
     let mut files = Vec::new();
     let mut problems = Vec::new();
     for argument in arguments {
         let folder = render::folder_of_kustomization(argument).unwrap_or(argument);
         if let Some(spec) = git_argument(argument)? {
-            let reading = Box::pin(git::read_manifests(&spec, folder != argument, &renderers));
+            let reading = Box::pin(git::read_manifests(&spec, folder != argument, renderers));
             let read = until_interrupted(&stop, reading).await?;
+            prepared.sources.extend(read.sources);
+            prepared.notices.extend(read.notices);
+            continue;
+        }
+        if let (Some(spec), Some(settings)) = (helm_argument(argument)?, settings) {
+            let reading = Box::pin(read_helm_release(&spec, settings));
+            let read = until_interrupted(&stop, reading).await?.to_apply().map_err(Error::failed)?;
             prepared.sources.extend(read.sources);
             prepared.notices.extend(read.notices);
             continue;
@@ -85,10 +94,33 @@ fn git_argument(argument: &str) -> Result<Option<GitSpec>> {
     spec.parse().map(Some).map_err(wrong)
 }
 
+/// The Helm release of an argument that names one.
+fn helm_argument(argument: &str) -> Result<Option<HelmReleaseSpec>> {
+    let wrong = |why| Error::usage(Problem::new(format!("-f {}: {why}", shown_text(argument))));
+    HelmReleaseSpec::of_argument(argument).transpose().map_err(wrong)
+}
+
+/// Reads a Helm release from the cluster of these settings.
+async fn read_helm_release(spec: &HelmReleaseSpec, settings: &Settings) -> Result<HelmRelease> {
+    let server = KubeTarget::open(&connection(settings, impersonate(settings)?)).await?;
+    HelmRelease::read(spec, settings.namespace.as_deref(), &server).await
+}
+
+/// What reads arguments that are no files.
+struct InputReaders {
+    renderers: Renderers,
+    /// If an argument needs them.
+    settings: Option<Settings>,
+}
+
 /// The programs that render the arguments. The configuration is read for them, and the cluster is asked, only if there
-/// is a chart.
-async fn renderers(arguments: &[String], loader: &Loader, asking: Asking, host: &Host) -> Result<Renderers> {
+/// is a chart or a release.
+async fn readers(arguments: &[String], loader: &Loader, asking: Asking, host: &Host) -> Result<InputReaders> {
     let command = loader.render();
+    let mut has_release = false;
+    for argument in arguments {
+        has_release |= helm_argument(argument)?.is_some();
+    }
     let mut has_chart = false;
     for argument in arguments.iter().filter(|_| command.is_none()) {
         has_chart |= match git_argument(argument)? {
@@ -97,32 +129,52 @@ async fn renderers(arguments: &[String], loader: &Loader, asking: Asking, host: 
             None => render::is_chart(argument, &host.working_directory),
         };
     }
-    if !has_chart {
-        return Ok(Renderers { command, ..Renderers::default() });
+    if !has_chart && !has_release {
+        return Ok(InputReaders { renderers: Renderers { command, ..Renderers::default() }, settings: None });
     }
     let settings = loader.load([], &registry::known())?.settings;
+    if !has_chart {
+        return Ok(InputReaders { renderers: settings.renderers.clone(), settings: Some(settings) });
+    }
     let problems = settings.renderers.charts.problems_of_values(&host.working_directory);
     if !problems.is_empty() {
         return Err(Error::Usage(problems));
     }
     let mut renderers = settings.renderers.clone();
-    if settings.target == TargetSpec::Kube && asking == Asking::Target {
-        let target = open_target(&settings).await?;
-        renderers.charts.kube_version = target.release().await.map(|release| format!("{release}.0"));
-        let namespace = renderers.charts.namespace.take();
-        renderers.charts.namespace = namespace.or_else(|| Some(target.default_namespace().to_owned()));
-        let mut versions = BTreeSet::new();
-        for resource in target.served().await?.into_iter().filter(|resource| !resource.plural.contains('/')) {
-            let version = match resource.group.as_str() {
-                "" => resource.version,
-                group => format!("{group}/{}", resource.version),
-            };
-            versions.insert(format!("{version}/{}", resource.kind));
-            versions.insert(version);
+    if asking == Asking::Target {
+        match &settings.target {
+            TargetSpec::Kube => see_cluster(&mut renderers.charts, &settings).await?,
+            TargetSpec::HelmRelease(spec) => {
+                see_cluster(&mut renderers.charts, &settings).await?;
+                let release = read_helm_release(spec, &settings).await?;
+                let charts = &mut renderers.charts;
+                charts.release.get_or_insert_with(|| spec.name.clone());
+                charts.upgraded = Some(UpgradedRelease { values: release.values().map(str::to_owned) });
+                charts.namespace = Some(release.namespace);
+            }
+            TargetSpec::Dir(_) | TargetSpec::Git(_) | TargetSpec::Commits(_) | TargetSpec::Chart(_) => {}
         }
-        renderers.charts.api_versions = versions.into_iter().collect();
     }
-    Ok(renderers)
+    Ok(InputReaders { renderers, settings: Some(settings) })
+}
+
+/// Lets the templates of charts see the cluster of these settings.
+async fn see_cluster(charts: &mut ChartOptions, settings: &Settings) -> Result<()> {
+    let server = KubeTarget::open(&connection(settings, impersonate(settings)?)).await?;
+    charts.kube_version = server.release().await.map(|release| format!("{release}.0"));
+    let namespace = charts.namespace.take();
+    charts.namespace = namespace.or_else(|| Some(server.default_namespace().to_owned()));
+    let mut versions = BTreeSet::new();
+    for resource in server.served().await?.into_iter().filter(|resource| !resource.plural.contains('/')) {
+        let version = match resource.group.as_str() {
+            "" => resource.version,
+            group => format!("{group}/{}", resource.version),
+        };
+        versions.insert(format!("{version}/{}", resource.kind));
+        versions.insert(version);
+    }
+    charts.api_versions = versions.into_iter().collect();
+    Ok(())
 }
 
 /// The manifests of a command that can do without.
@@ -172,7 +224,14 @@ async fn read_files_of(
 
 /// The settings from flags that all commands with manifests and a target have.
 pub fn overrides(input: &InputArgs) -> Overrides {
-    overrides_of_charts(overrides_of_target(&input.target, &input.config), &input.chart)
+    let of_target = overrides_of_target(&input.target, &input.config);
+    let of_release = || {
+        let mut named = input.files.iter().filter_map(|argument| HelmReleaseSpec::of_argument(argument)?.ok());
+        named.find_map(|spec| spec.namespace)
+    };
+    // Objects without a namespace are in that of their release.
+    let namespace = input.target.namespace.clone().or_else(of_release);
+    overrides_of_charts(of_target.with(&key::NAMESPACE, &namespace), &input.chart)
         .with_checks(&input.preflight)
         .with_catalogs(&input.catalogs)
         .with(&key::PRESET, &input.preset)
@@ -265,6 +324,15 @@ pub async fn open_target(settings: &Settings) -> Result<Target> {
     Target::open(&settings.target, &connection(settings, impersonate(settings)?), DesiredSource::default()).await
 }
 
+/// Where the manifests come from, for a target that is read in the same way.
+pub fn desired_source<'a>(
+    settings: &'a Settings,
+    files: &'a [String],
+    loaded: Option<&'a LoadedManifests>,
+) -> DesiredSource<'a> {
+    DesiredSource { files, render: Some(&settings.renderers), loaded, namespace: settings.namespace.as_deref() }
+}
+
 /// What is needed to compare an app with its last deploy.
 #[derive(Clone, Copy)]
 pub struct LastDeployInput<'a> {
@@ -305,7 +373,7 @@ pub async fn open(
     let arguments = input.arguments().to_vec();
     let reading = read_manifests(settings, input);
     let opening = async |loaded: Option<&LoadedManifests>| {
-        let desired = DesiredSource { files: &arguments, render: Some(&settings.renderers), loaded };
+        let desired = desired_source(settings, &arguments, loaded);
         let target = Target::open(&settings.target, &connection, desired).await?.with_release(release);
         let stage = progress.stage("reading live objects", None);
         if let Some(LastDeployInput { flags, input }) = &last

@@ -9,10 +9,12 @@ use futures::{StreamExt, stream};
 
 use super::host::Host;
 use super::interrupt::until_interrupted;
-use super::prepare::{OptionalInput, connection, impersonate, impersonating, loader, overrides_of_target};
+use super::prepare::{
+    OptionalInput, connection, desired_source, impersonate, impersonating, loader, overrides_of_target,
+};
 use crate::cli::SnapshotArgs;
 use gantry_cluster::dir::snapshot::{SnapshotFileCounts, SnapshotFolder};
-use gantry_cluster::{self as cluster, DesiredSource, ListError, ListRequest, ObjectToRead, Target};
+use gantry_cluster::{self as cluster, ListError, ListRequest, ObjectToRead, Target};
 use gantry_core::crd::Crd;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::problem::{Error, Problem, Result};
@@ -40,8 +42,7 @@ pub async fn run(args: &SnapshotArgs, host: &mut Host) -> Result<String> {
     let progress = ProgressDisplay::new(host.stderr_is_terminal, false);
     let stop = host.stop.clone();
     let work = async {
-        let desired =
-            DesiredSource { files: &args.files, render: Some(&settings.renderers), loaded: manifests.as_ref() };
+        let desired = desired_source(&settings, &args.files, manifests.as_ref());
         let connection = connection(&settings, impersonate(&settings)?);
         let target = Target::open(&settings.target, &connection, desired).await?;
         let mut taking = Taking {

@@ -9,9 +9,11 @@ pub mod again;
 pub mod dir;
 mod field_value;
 pub mod git;
+mod helm_release;
 mod immutable;
 pub mod kube;
 mod list;
+mod made_by_helm;
 mod managers;
 mod openapi;
 mod pages;
@@ -39,7 +41,9 @@ use gantry_core::rbac::{Atom, PolicyRule};
 use gantry_core::render::Renderers;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
+pub use helm_release::HelmRelease;
 pub use immutable::{immutable_help, immutable_help_for_olm};
+pub use made_by_helm::HelmTarget;
 pub use managers::{FieldConflict, FormerTools, ManagerOperation, deploy_tool};
 pub use openapi::{Described, OpenApi};
 pub use refusal::{DryRunError, Refusal, RefusalCause, Refuser, RewriteError, is_immutable, is_undeclared};
@@ -133,6 +137,8 @@ pub struct DesiredSource<'a> {
     pub render: Option<&'a Renderers>,
     /// The manifests. Objects that the commit does not have at these paths are looked up in the rest of it.
     pub loaded: Option<&'a LoadedManifests>,
+    /// The namespace of objects whose manifest names none, on both sides; `None` for `default`.
+    pub namespace: Option<&'a str>,
 }
 
 /// The identity to impersonate (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
@@ -193,15 +199,19 @@ pub enum Target {
     Dir(dir::DirTarget),
     /// The files of a commit; never written to.
     Git(git::GitTarget),
+    /// What Helm renders or has recorded; never written to.
+    Helm(HelmTarget),
 }
 
 impl Target {
-    /// Opens the target. Reads the kubeconfig, the folder or the commit; sends no request.
+    /// Opens the target. Reads the kubeconfig, the folder or the commit; only a Helm release is read from a server.
     pub async fn open(spec: &TargetSpec, connection: &Connection, desired: DesiredSource<'_>) -> Result<Target> {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
             TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, desired).await?),
+            TargetSpec::Chart(chart) => Target::Helm(HelmTarget::open_chart(chart, desired).await?),
+            TargetSpec::HelmRelease(spec) => Target::Helm(HelmTarget::open_release(spec, connection, desired).await?),
             TargetSpec::Commits(_) => {
                 let problem = Problem::new("the target is several commits, but this command reads only one");
                 return Err(gantry_core::problem::Error::usage(
@@ -216,6 +226,7 @@ impl Target {
         match (&mut self, release) {
             (Target::Dir(folder), Some(release)) => folder.set_release(release),
             (Target::Git(commit), Some(release)) => commit.set_release(release),
+            (Target::Helm(made), Some(release)) => made.set_release(release),
             (Target::Kube(_), _) | (_, None) => {}
         }
         self
@@ -227,6 +238,7 @@ impl Target {
             Target::Kube(target) => target.describe(),
             Target::Dir(target) => describe_as(target.describe(), target.release()),
             Target::Git(target) => describe_as(target.describe(), target.release()),
+            Target::Helm(target) => describe_as(target.describe(), target.release()),
         }
     }
 
@@ -234,7 +246,7 @@ impl Target {
     pub fn as_server(&self) -> Option<&kube::KubeTarget> {
         match self {
             Target::Kube(server) => Some(server),
-            Target::Dir(_) | Target::Git(_) => None,
+            Target::Dir(_) | Target::Git(_) | Target::Helm(_) => None,
         }
     }
 
@@ -252,23 +264,39 @@ impl Target {
     pub fn notices(&self) -> &[Problem] {
         match self {
             Target::Git(target) => target.notices(),
+            Target::Helm(target) => target.notices(),
             Target::Dir(target) => target.notices(),
             Target::Kube(_) => &[],
         }
     }
 
-    /// `cluster`, `folder` or `commit`, for messages.
+    /// `cluster`, `folder`, `commit`, `chart` or `release`, for messages.
     pub fn noun(&self) -> &'static str {
         match self {
             Target::Kube(_) => "cluster",
             Target::Dir(_) => "folder",
             Target::Git(_) => "commit",
+            Target::Helm(target) => target.noun(),
         }
     }
 
-    /// The namespace of namespaced objects whose manifest does not set one: the kubeconfig context's, else `default`.
+    /// The namespace of namespaced objects whose manifest does not set one: that of the kubeconfig's context or of the
+    /// Helm release, else `default`.
     pub fn default_namespace(&self) -> &str {
-        self.as_server().map_or("default", |server| server.default_namespace())
+        match self {
+            Target::Kube(server) => server.default_namespace(),
+            Target::Helm(made) => made.default_namespace().unwrap_or("default"),
+            Target::Dir(_) | Target::Git(_) => "default",
+        }
+    }
+
+    /// The name of a target that is read-only, for messages; `None` for others.
+    pub fn read_only_name(&self) -> Option<&str> {
+        match self {
+            Target::Git(commit) => Some(commit.name()),
+            Target::Helm(made) => Some(made.name()),
+            Target::Kube(_) | Target::Dir(_) => None,
+        }
     }
 
     /// Finds out where each kind is served.
@@ -277,6 +305,7 @@ impl Target {
             Target::Kube(target) => target.discover(kinds).await,
             Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), ..Discovered::default() }),
             Target::Git(target) => Ok(Discovered { served: target.state().discover(kinds), ..Discovered::default() }),
+            Target::Helm(target) => Ok(Discovered { served: target.state().discover(kinds), ..Discovered::default() }),
         }
     }
 
@@ -286,6 +315,7 @@ impl Target {
             Target::Kube(target) => target.served().await,
             Target::Dir(target) => Ok(target.served()),
             Target::Git(target) => Ok(target.state().resources()),
+            Target::Helm(target) => Ok(target.state().resources()),
         }
     }
 
@@ -299,6 +329,7 @@ impl Target {
             Target::Kube(target) => target.listable_at_each_version().await?,
             Target::Dir(target) => target.served(),
             Target::Git(target) => target.state().resources(),
+            Target::Helm(target) => target.state().resources(),
         };
         for resource in listable.into_iter().filter(|resource| !resource.plural.contains('/')) {
             let key = (resource.group.clone(), resource.kind.clone());
@@ -316,6 +347,7 @@ impl Target {
             Target::Kube(server) => server.release().await,
             Target::Dir(folder) => folder.release(),
             Target::Git(commit) => commit.release(),
+            Target::Helm(target) => target.release(),
         }
     }
 
@@ -338,6 +370,7 @@ impl Target {
             Target::Kube(target) => target.read(wanted, on_read).await,
             Target::Dir(target) => Ok(target.read(wanted).into_iter().map(Ok).collect()),
             Target::Git(target) => Ok(target.state().read(wanted).into_iter().map(Ok).collect()),
+            Target::Helm(target) => Ok(target.state().read(wanted).into_iter().map(Ok).collect()),
         }
     }
 
@@ -372,6 +405,7 @@ impl Target {
             Target::Kube(target) => pages::PageSource::Kube(target.list(request)),
             Target::Dir(target) => pages::PageSource::Dir(target.list(request)),
             Target::Git(target) => pages::PageSource::Dir(target.state().list(request)),
+            Target::Helm(target) => pages::PageSource::Dir(target.state().list(request)),
         })
     }
 
@@ -391,6 +425,7 @@ impl Target {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
             Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
+            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 
@@ -401,6 +436,7 @@ impl Target {
             Target::Kube(target) => target.delete(delete).await,
             Target::Dir(_) => Err(DeleteError::Refused(Problem::new("a folder has no apps"))),
             Target::Git(_) => Err(DeleteError::Refused(git::read_only())),
+            Target::Helm(target) => Err(DeleteError::Refused(target.read_only())),
         }
     }
 
@@ -411,6 +447,7 @@ impl Target {
             Target::Kube(target) => target.unmark(unmark).await,
             Target::Dir(target) => target.unmark(unmark),
             Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
+            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 
@@ -421,6 +458,7 @@ impl Target {
             Target::Kube(target) => target.relabel(relabel).await,
             Target::Dir(_) => Err(ApplyError::Refused(Problem::new("a folder has no apps"))),
             Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
+            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 

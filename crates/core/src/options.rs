@@ -2,6 +2,7 @@
 
 mod fleet;
 mod git;
+mod helm_release;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,6 +12,7 @@ use clap::ValueEnum;
 
 pub use fleet::{Shard, Waves};
 pub use git::{GitRevision, GitSpec};
+pub use helm_release::HelmReleaseSpec;
 
 /// Why a text is not the value of an option. Displays the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +48,10 @@ pub enum TargetSpec {
     Git(GitSpec),
     /// `git:REVISION,REVISION…`: each of these commits by itself; at least two.
     Commits(Vec<GitSpec>),
+    /// `chart:CHART`: what Helm renders from a chart, which is named as for `-f`.
+    Chart(String),
+    /// `helm:RELEASE`: what Helm recorded with a release.
+    HelmRelease(HelmReleaseSpec),
 }
 
 /// The formats of a report.
@@ -185,6 +191,17 @@ impl FromStr for OutputSpec {
 }
 
 impl TargetSpec {
+    /// What `--target` accepts, for messages.
+    const SYNTAX: &str = "kube, dir:PATH, git:REV,…[:PATH], chart:CHART, helm:[NAMESPACE/]RELEASE[:REVISION]";
+
+    /// Whether nothing can be written there.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            TargetSpec::Kube | TargetSpec::Dir(_) => false,
+            TargetSpec::Git(_) | TargetSpec::Commits(_) | TargetSpec::Chart(_) | TargetSpec::HelmRelease(_) => true,
+        }
+    }
+
     fn of_commits(mut specs: Vec<GitSpec>) -> Self {
         match (specs.len(), specs.pop()) {
             (1, Some(spec)) => TargetSpec::Git(spec),
@@ -203,7 +220,7 @@ impl TargetSpec {
             let of_target = match target {
                 TargetSpec::Git(spec) => vec![spec],
                 TargetSpec::Commits(of_target) => of_target,
-                TargetSpec::Kube | TargetSpec::Dir(_) if several => {
+                _ if several => {
                     return Err("only commits can be several targets: git:REV".into());
                 }
                 target => return Ok(target),
@@ -227,6 +244,8 @@ impl TargetSpec {
             TargetSpec::Dir(path) => path.to_str().map(|path| vec![format!("dir:{path}")]),
             TargetSpec::Git(spec) => Some(vec![spec.to_string()]),
             TargetSpec::Commits(specs) => Some(specs.iter().map(ToString::to_string).collect()),
+            TargetSpec::Chart(chart) => Some(vec![format!("chart:{chart}")]),
+            TargetSpec::HelmRelease(spec) => Some(vec![spec.to_string()]),
         }
     }
 }
@@ -240,7 +259,10 @@ impl FromStr for TargetSpec {
             Some(("dir", "")) => Err("a path is missing after dir:".into()),
             Some(("dir", path)) => Ok(TargetSpec::Dir(PathBuf::from(path))),
             Some(("git", specs)) => Ok(TargetSpec::of_commits(GitSpec::parse_several(specs)?)),
-            _ => Err(format!("unknown target {text:?}; known: kube, dir:PATH, git:REV,…[:PATH]").into()),
+            Some(("chart", "")) => Err("a chart is missing after chart:".into()),
+            Some(("chart", chart)) => Ok(TargetSpec::Chart(chart.to_owned())),
+            Some(("helm", release)) => Ok(TargetSpec::HelmRelease(release.parse()?)),
+            _ => Err(format!("unknown target {text:?}; known: {}", TargetSpec::SYNTAX).into()),
         }
     }
 }

@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use process_wrap::tokio::CommandWrap;
+use tokio::io::AsyncWriteExt;
 
 use crate::manifest::{self, ManifestSource, shown_text};
 use crate::options::InvalidOption;
@@ -20,7 +21,7 @@ use crate::problem::Problem;
 use crate::program::{self, ProgramError};
 use crate::text;
 
-pub use chart::{CHART_FILE, ChartOptions, HELM_BIN, is_chart, is_package};
+pub use chart::{CHART_FILE, CHART_HELP, ChartOptions, HELM_BIN, UpgradedRelease, is_chart, is_package};
 
 /// The placeholder for the folder.
 const DIR: &str = "{dir}";
@@ -129,11 +130,15 @@ impl Renderer<'_> {
             Renderer::Chart(options) => options.command(folder, working_directory),
             Renderer::Kustomize => vec!["kustomize".into(), "build".into(), with_folder(DIR, folder)],
         };
-        let (answer, said) = execute(&words, working_directory).await;
+        let input = match self {
+            Renderer::Chart(options) => options.values_of_release(),
+            Renderer::Command(_) | Renderer::Kustomize => None,
+        };
+        let (answer, said) = execute(&words, working_directory, input).await;
         let (words, answer, said) = match (self, answer) {
             (Renderer::Kustomize, Err(failure)) if is_not_installed(&failure) => {
                 let words: Vec<OsString> = vec!["kubectl".into(), "kustomize".into(), with_folder(DIR, folder)];
-                let (answer, said) = execute(&words, working_directory).await;
+                let (answer, said) = execute(&words, working_directory, None).await;
                 (words, answer, said)
             }
             (_, answer) => (words, answer, said),
@@ -210,16 +215,24 @@ fn is_not_installed(failure: &ProgramError) -> bool {
     matches!(failure, ProgramError::NotStarted(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Runs a program with its arguments to its end, with limits on time and output.
-async fn execute(words: &[OsString], working_directory: &Path) -> (Result<Vec<u8>, ProgramError>, String) {
+/// Runs a program with its arguments to its end, with limits on time and output. `input` is its standard input.
+async fn execute(
+    words: &[OsString],
+    working_directory: &Path,
+    input: Option<&str>,
+) -> (Result<Vec<u8>, ProgramError>, String) {
     let (program, arguments) =
         words.split_first().map_or((OsString::new(), &[][..]), |(first, rest)| (first.clone(), rest));
     let mut command = CommandWrap::with_new(program, |command| {
         command.args(arguments).current_dir(working_directory);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
     });
     program::as_group(&mut command);
-    program::run(command, None, TIMEOUT, MOST_BYTES).await
+    let feed = input.map(|input| -> program::Feeder<'_> {
+        Box::new(move |mut stdin| Box::pin(async move { stdin.write_all(input.as_bytes()).await }))
+    });
+    program::run(command, feed, TIMEOUT, MOST_BYTES).await
 }
 
 /// The main file of a rendered folder, or the folder itself if it has none. Findings point to the file, because a code

@@ -21,7 +21,7 @@ use super::flow::target::{OpenedTarget, detailed, on_target};
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, interrupted, until_interrupted};
 use super::output::Output;
-use super::prepare::{LastDeployInput, connection, impersonate, read_manifests};
+use super::prepare::{LastDeployInput, connection, desired_source, impersonate, read_manifests};
 use super::write;
 use contexts::FleetMembers;
 pub use contexts::{find, may_be_several};
@@ -309,8 +309,7 @@ impl Fleet<'_> {
             return Target::open(&TargetSpec::Kube, &connection, DesiredSource::default()).await;
         };
         let settings = &self.run.settings;
-        let desired =
-            DesiredSource { files: &self.arguments, render: Some(&settings.renderers), loaded: Some(&self.loaded) };
+        let desired = desired_source(settings, &self.arguments, Some(&self.loaded));
         Ok(Target::open(spec, &self.connection, desired).await?.with_release(*release))
     }
 

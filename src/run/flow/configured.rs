@@ -160,9 +160,7 @@ fn check_chart_flags(flags: &ChartArgs, arguments: &[String], working_directory:
         None => Ok(()),
         Some(flag) => {
             let problem = Problem::new(format!("{flag} is for Helm charts, but -f names none"));
-            Err(Error::usage(
-                problem.help("a chart is a folder with a Chart.yaml, a .tgz file or oci://REGISTRY/CHART"),
-            ))
+            Err(Error::usage(problem.help(render::CHART_HELP)))
         }
     }
 }
@@ -205,8 +203,13 @@ fn configure(
         output.add_source(source.clone());
     }
     output.add_notices(host, &loaded.notices, report);
-    if let (TargetSpec::Git(_) | TargetSpec::Commits(_), true) = (&settings.target, writes) {
-        let problem = Problem::new("a commit of git cannot be deployed to: it is only read");
+    if settings.target.is_read_only() && writes {
+        let what = match &settings.target {
+            TargetSpec::HelmRelease(_) => "a Helm release",
+            TargetSpec::Chart(_) => "a chart",
+            TargetSpec::Git(_) | TargetSpec::Commits(_) | TargetSpec::Kube | TargetSpec::Dir(_) => "a commit of git",
+        };
+        let problem = Problem::new(format!("{what} cannot be deployed to: it is only read"));
         let help = "compare with it: gantry check, gantry diff or gantry deploy --dry-run";
         return Err(Error::usage(problem.help(help)));
     }

@@ -6,9 +6,9 @@ use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
-use crate::run::prepare::{OptionalInput, connection, loader, overrides};
+use crate::run::prepare::{OptionalInput, connection, desired_source, loader, overrides};
 use crate::run::snapshot;
-use gantry_cluster::{DesiredSource, ListError, ListRequest, Target};
+use gantry_cluster::{ListError, ListRequest, Target};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::Resource;
 use gantry_core::text;
@@ -33,7 +33,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let work = async {
         let files = &args.input.arguments();
-        let desired = DesiredSource { files, render: Some(&settings.renderers), loaded: manifests.as_ref() };
+        let desired = desired_source(&settings, files, manifests.as_ref());
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
         let objects = if args.objects { ", and of their custom resources" } else { "" };
         let (plan, needs, what) = match manifests {

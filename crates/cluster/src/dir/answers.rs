@@ -19,7 +19,8 @@ impl FolderState {
     /// Returns one result for each wanted object, in order.
     pub fn read(&self, wanted: &[ObjectToRead]) -> Vec<Option<LiveObject>> {
         let read = |wanted: &ObjectToRead| {
-            let manifest = self.manifest(&FolderObjectKey::new(&wanted.object, wanted.resource.namespaced))?;
+            let identity = FolderObjectKey::new(&wanted.object, wanted.resource.namespaced, self.namespace.as_deref());
+            let manifest = self.manifest(&identity)?;
             Some(at_version(self, live(manifest), &manifest.object, &wanted.object))
         };
         wanted.iter().map(read).collect()

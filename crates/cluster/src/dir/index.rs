@@ -11,23 +11,25 @@ use gantry_core::problem::Problem;
 #[derive(Debug, Default)]
 pub(super) struct DirIndex {
     holder: FileContainer,
+    /// See [`FolderObjectKey::new`].
+    namespace: Option<String>,
     custom: BTreeMap<KindKey, CustomKind>,
     places: BTreeMap<FolderObjectKey, (PathBuf, usize)>,
 }
 
 impl DirIndex {
     /// Builds the index of all files. Fails if two documents define the same object.
-    pub fn build(files: &DirFiles, holder: FileContainer) -> Result<Self, Vec<Problem>> {
+    pub fn build(files: &DirFiles, holder: FileContainer, namespace: Option<&str>) -> Result<Self, Vec<Problem>> {
         let custom = files.values().flat_map(|(_, file)| file.custom.iter().cloned()).collect();
-        let mut index = DirIndex { holder, custom, places: BTreeMap::new() };
+        let mut index = DirIndex { holder, namespace: namespace.map(str::to_owned), custom, places: BTreeMap::new() };
         let mut first: BTreeMap<FolderObjectKey, &Manifest> = BTreeMap::new();
         let mut problems = Vec::new();
         for (path, (_, file)) in files {
             for (number, manifest) in file.manifests.iter().enumerate() {
-                let identity = identity(manifest, |key| index.custom.get(key));
+                let identity = identity(manifest, namespace, |key| index.custom.get(key));
                 match first.get(&identity) {
                     // In a folder, the next write would leave one of them as it is.
-                    Some(first) if holder == FileContainer::Commit && manifest.is_repetition_of(first) => {}
+                    Some(first) if holder != FileContainer::Folder && manifest.is_repetition_of(first) => {}
                     Some(first) => problems.push(defined_twice(manifest, first, holder)),
                     None => {
                         first.insert(identity.clone(), manifest);
@@ -64,7 +66,7 @@ impl DirIndex {
         let mut problems = Vec::new();
         for (number, manifest) in after.manifests.iter().enumerate() {
             let kind = |key: &KindKey| after.kind(key).or_else(|| self.custom.get(key));
-            let identity = identity(manifest, kind);
+            let identity = identity(manifest, self.namespace.as_deref(), kind);
             let first = match (places.get(&identity), self.places.get(&identity)) {
                 (Some((_, first)), _) => after.manifests.get(*first),
                 (None, Some((other, first))) if other != path => {
@@ -81,7 +83,7 @@ impl DirIndex {
             return Err(problems);
         }
         for manifest in before.map_or(&[][..], |before| &before.manifests) {
-            let identity = identity(manifest, |key| self.custom.get(key));
+            let identity = identity(manifest, self.namespace.as_deref(), |key| self.custom.get(key));
             self.places.remove(&identity);
         }
         self.places.append(&mut places);
@@ -121,7 +123,11 @@ fn defined_twice(manifest: &Manifest, first: &Manifest, holder: FileContainer) -
 
 /// The object's identity. `custom` gives the scope of a kind that is not built in. The scope of an unknown kind is
 /// inferred from whether the manifest sets a namespace.
-fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a CustomKind>) -> FolderObjectKey {
+fn identity<'a>(
+    manifest: &Manifest,
+    of_run: Option<&str>,
+    custom: impl Fn(&KindKey) -> Option<&'a CustomKind>,
+) -> FolderObjectKey {
     let object = &manifest.object;
     let namespaced = match kinds::built_in(object.group(), &object.kind) {
         Some(known) => known.namespaced,
@@ -132,5 +138,5 @@ fn identity<'a>(manifest: &Manifest, custom: impl Fn(&KindKey) -> Option<&'a Cus
             }
         },
     };
-    FolderObjectKey::new(object, namespaced)
+    FolderObjectKey::new(object, namespaced, of_run)
 }

@@ -33,8 +33,8 @@ use serde_json::Value;
 use self::answers::live;
 use self::files::Readers;
 pub use self::list::DirPages;
-pub(super) use self::read::CommitFile;
 use self::read::FolderObjectKey;
+pub(super) use self::read::{FileContainer, FixedFile};
 pub(super) use self::state::FolderState;
 use super::{Apply, ApplyError, Gvk, ListRequest, ObjectToRead, Unmark, WritePrecondition};
 use gantry_core::problem::{Error, Location, Problem, Result};
@@ -146,7 +146,7 @@ impl DirTarget {
     ) -> std::result::Result<LiveObject, ApplyError> {
         let mut state = self.state();
         let _lock = files::lock(&self.root);
-        let identity = FolderObjectKey::new(object, resource.namespaced);
+        let identity = FolderObjectKey::new(object, resource.namespaced, None);
         state.refresh_for(&self.root, &identity).map_err(first_refusal)?;
         remove_leftovers(&mut state);
 

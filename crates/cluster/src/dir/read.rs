@@ -21,6 +21,10 @@ pub(crate) enum FileContainer {
     Folder,
     /// A git commit, whose files never change.
     Commit,
+    /// What Helm renders from a chart.
+    Chart,
+    /// What Helm recorded with a release.
+    HelmRelease,
 }
 
 impl fmt::Display for FileContainer {
@@ -28,11 +32,13 @@ impl fmt::Display for FileContainer {
         f.write_str(match self {
             FileContainer::Folder => "folder",
             FileContainer::Commit => "commit",
+            FileContainer::Chart => "chart",
+            FileContainer::HelmRelease => "release",
         })
     }
 }
 
-/// The identity of an object, with the default namespace filled in.
+/// The identity of an object, with its namespace filled in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FolderObjectKey {
     pub group: String,
@@ -42,13 +48,14 @@ pub(crate) struct FolderObjectKey {
 }
 
 impl FolderObjectKey {
-    /// An object of a namespaced kind without a namespace is in `default`; a cluster-scoped one has no namespace.
-    pub fn new(object: &ObjectRef, namespaced: bool) -> Self {
+    /// An object of a namespaced kind without a namespace is in the one of the run, or in `default`; a cluster-scoped one
+    /// has no namespace.
+    pub fn new(object: &ObjectRef, namespaced: bool, of_run: Option<&str>) -> Self {
         let (group, kind, namespace, name) = object.identity();
         FolderObjectKey {
             group: group.to_owned(),
             kind: kind.to_owned(),
-            namespace: namespaced.then(|| namespace.unwrap_or("default").to_owned()),
+            namespace: namespaced.then(|| namespace.or(of_run).unwrap_or("default").to_owned()),
             name: name.to_owned(),
         }
     }
@@ -127,9 +134,9 @@ impl ReadFile {
     }
 }
 
-/// A file of a commit.
+/// A file that nobody changes: of a commit, or made by Helm.
 #[derive(Debug)]
-pub(crate) struct CommitFile {
+pub(crate) struct FixedFile {
     pub path: PathBuf,
     pub source: Arc<ManifestSource>,
     /// The objects of it that count as live, if not all do. This does not change once the file is read.
@@ -137,9 +144,9 @@ pub(crate) struct CommitFile {
     read: OnceLock<std::result::Result<ReadFile, Vec<Problem>>>,
 }
 
-impl CommitFile {
+impl FixedFile {
     pub fn new(path: PathBuf, source: Arc<ManifestSource>, only: Option<Vec<Arc<ObjectRef>>>) -> Self {
-        CommitFile { path, source, only, read: OnceLock::new() }
+        FixedFile { path, source, only, read: OnceLock::new() }
     }
 
     /// The content of the file, parsed at the first call.
@@ -147,7 +154,7 @@ impl CommitFile {
         self.read.get_or_init(|| ReadFile::read(&self.source, self.only.as_deref()))
     }
 
-    /// Like [`CommitFile::read`], but consumes the file.
+    /// Like [`FixedFile::read`], but consumes the file.
     pub fn into_read(self) -> std::result::Result<ReadFile, Vec<Problem>> {
         self.read.into_inner().unwrap_or_else(|| ReadFile::read(&self.source, self.only.as_deref()))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::index::DirIndex;
-use super::read::{CommitFile, CustomKind, DirFiles, FileContainer, FolderObjectKey, ReadFile, Stamp};
+use super::read::{CustomKind, DirFiles, FileContainer, FixedFile, FolderObjectKey, ReadFile, Stamp};
 use super::{files, kinds, snapshot};
 use crate::Gvk;
 use gantry_core::manifest::{self, MAX_SOURCE_BYTES, Manifest, ManifestSource};
@@ -23,6 +23,8 @@ const MIN_APPLIES_BETWEEN_SCANS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct FolderState {
     holder: FileContainer,
+    /// See [`FolderObjectKey::new`].
+    pub namespace: Option<String>,
     files: DirFiles,
     index: DirIndex,
     pub leftovers: Vec<PathBuf>,
@@ -43,10 +45,10 @@ pub(crate) struct FolderState {
 }
 
 impl FolderState {
-    /// Builds the state from the files of a commit.
-    pub fn of_commit(files: Vec<CommitFile>) -> Result<Self> {
+    /// Builds the state from files that nobody changes. Objects whose manifest names no namespace are in this one.
+    pub fn of_fixed(files: Vec<FixedFile>, holder: FileContainer, namespace: Option<&str>) -> Result<Self> {
         in_parallel(&files, |file| file.read().is_ok());
-        let mut state = FolderState { holder: FileContainer::Commit, ..FolderState::default() };
+        let mut state = FolderState { holder, namespace: namespace.map(str::to_owned), ..FolderState::default() };
         let mut problems = Vec::new();
         for file in files {
             let (path, stamp) = (file.path.clone(), (file.source.text().len() as u64, None));
@@ -56,7 +58,7 @@ impl FolderState {
             }
         }
         if problems.is_empty() {
-            state.index = DirIndex::build(&state.files, state.holder).map_err(Error::Failed)?;
+            state.index = DirIndex::build(&state.files, holder, namespace).map_err(Error::Failed)?;
             return Ok(state);
         }
         problems.sort();
@@ -134,7 +136,7 @@ impl FolderState {
             return Err(Error::Failed(problems));
         }
         if differs {
-            self.index = DirIndex::build(&files, self.holder).map_err(Error::Failed)?;
+            self.index = DirIndex::build(&files, self.holder, self.namespace.as_deref()).map_err(Error::Failed)?;
         }
         self.files = files;
         self.leftovers = listing.leftovers;
@@ -169,7 +171,7 @@ impl FolderState {
         let updated = self.index.update(&self.files, path, before.as_deref(), &file).map_err(Error::Failed)?;
         let replaced = self.files.insert(path.to_owned(), (stamp, file));
         if !updated {
-            match DirIndex::build(&self.files, self.holder) {
+            match DirIndex::build(&self.files, self.holder, self.namespace.as_deref()) {
                 Ok(index) => self.index = index,
                 Err(problems) => {
                     match replaced {

@@ -20,7 +20,7 @@ use self::paths::RepositoryPath;
 use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering, Side};
 use super::DesiredSource;
-use super::dir::{CommitFile, FolderState, snapshot};
+use super::dir::{FileContainer, FixedFile, FolderState, snapshot};
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
@@ -49,7 +49,7 @@ impl GitTarget {
         let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
         let ReadCommit { files, notices, markers } =
             ReadCommit::read(&commit, &repository, wanted, Side::Live, desired).await?;
-        let mut state = FolderState::of_commit(files)?;
+        let mut state = FolderState::of_fixed(files, FileContainer::Commit, desired.namespace)?;
         state.release = snapshot::release_in_markers(markers);
         Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
     }
@@ -111,7 +111,7 @@ impl GitTarget {
 
 /// What was read from a commit.
 struct ReadCommit {
-    files: Vec<CommitFile>,
+    files: Vec<FixedFile>,
     notices: Vec<Problem>,
     /// The texts of the files that mark snapshots.
     markers: Vec<Vec<u8>>,

@@ -15,7 +15,7 @@ use super::blobs::{BlobRequest, Blobs, GitObjectContent};
 use super::command;
 use super::paths::{self, RepositoryPath};
 use super::tree::{Depth, Gathering, GitFileMode, GitTreeEntry, is_within, list, too_much};
-use crate::dir::CommitFile;
+use crate::dir::FixedFile;
 use gantry_core::manifest::{self, ESCAPES, LoadedManifests, Manifest, ManifestSource, is_manifest_file, shown_text};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
@@ -315,10 +315,10 @@ impl Gathering<'_> {
             let path = PathBuf::from(command::os(path));
             let only = places.iter().map(|place| place.object.clone());
             match self.files.iter_mut().find(|file| file.path == path) {
-                Some(CommitFile { only: Some(known), .. }) => known.extend(only),
+                Some(FixedFile { only: Some(known), .. }) => known.extend(only),
                 _ => {
                     let source = places.first().map(|place| place.source.clone());
-                    self.files.extend(source.map(|source| CommitFile::new(path, source, Some(only.collect()))));
+                    self.files.extend(source.map(|source| FixedFile::new(path, source, Some(only.collect()))));
                 }
             }
         }

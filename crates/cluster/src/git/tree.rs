@@ -12,7 +12,7 @@ use super::blobs::{BlobRequest, Blobs, GitObjectContent, MAX_BYTES_IN_ALL};
 use super::command;
 use super::paths::RepositoryPath;
 use super::repository::{Commit, Repository};
-use crate::dir::{CommitFile, unfollowed};
+use crate::dir::{FixedFile, unfollowed};
 use gantry_core::manifest::{
     ANNOTATIONS, CommittedFile, MANIFESTS, ManifestSource, is_manifest_file, says_bundle, shown_text, text,
 };
@@ -113,7 +113,7 @@ pub struct Gathering<'a> {
     requests: BTreeMap<Vec<u8>, BlobRequest>,
     /// Links that are not read; a notice reports those that lead to a folder.
     links: BTreeMap<Vec<u8>, BlobRequest>,
-    pub files: Vec<CommitFile>,
+    pub files: Vec<FixedFile>,
     pub problems: Vec<Problem>,
     pub notices: Vec<Problem>,
 }
@@ -181,7 +181,7 @@ impl<'a> Gathering<'a> {
         let from = source.rendered_from.take();
         let from = from.map(|from| from.strip_prefix(checkout).map(Path::to_owned).unwrap_or(from));
         source.rendered_from = from.map(|from| self.on_disk_path(&from));
-        self.files.push(CommitFile::new(command::os(path).into(), Arc::new(source), None));
+        self.files.push(FixedFile::new(command::os(path).into(), Arc::new(source), None));
     }
 
     async fn find(
@@ -416,7 +416,7 @@ impl<'a> Gathering<'a> {
                 let on_disk = self.on_disk_path(&at);
                 let file = CommittedFile { commit: self.commit.hash.clone(), path: at, on_disk };
                 let source = Arc::new(ManifestSource::committed(name, text, file));
-                self.files.push(CommitFile::new(command::os(path).into(), source, None));
+                self.files.push(FixedFile::new(command::os(path).into(), source, None));
             }
             Err(problem) => self.problems.push(problem),
         }

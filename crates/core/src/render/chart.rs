@@ -37,7 +37,20 @@ pub struct ChartOptions {
     pub kube_version: Option<String>,
     /// The APIs that templates see, in addition to those that Helm knows.
     pub api_versions: Vec<String>,
+    /// The release that the chart upgrades; `None` for an installation.
+    pub upgraded: Option<UpgradedRelease>,
 }
+
+/// A release that a chart upgrades.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UpgradedRelease {
+    /// The values of the release, as JSON. `helm upgrade` uses these if it is given none
+    /// (<https://helm.sh/docs/helm/helm_upgrade/>).
+    pub values: Option<String>,
+}
+
+/// The next step if there is no chart.
+pub const CHART_HELP: &str = "a chart is a folder with a Chart.yaml, a .tgz file or oci://REGISTRY/CHART";
 
 /// Whether an argument of `-f` names a chart: a folder with a `Chart.yaml`, a packaged chart, or one in a registry.
 pub fn is_chart(argument: &str, working_directory: &Path) -> bool {
@@ -109,6 +122,10 @@ impl ChartOptions {
             option("--values", &self.place_of_values(file, working_directory));
         }
         self.set.iter().for_each(|set| option("--set", set));
+        if self.values_of_release().is_some() {
+            // From standard input.
+            option("--values", "-");
+        }
         if let Some(version) = version {
             option("--version", version);
         }
@@ -116,7 +133,16 @@ impl ChartOptions {
             option("--kube-version", release);
         }
         self.api_versions.iter().for_each(|version| option("--api-versions", version));
+        if self.upgraded.is_some() {
+            words.push("--is-upgrade".into());
+        }
         words
+    }
+
+    /// The values that are those of the upgraded release, because the run names none.
+    pub(super) fn values_of_release(&self) -> Option<&str> {
+        let has_none = self.values.is_empty() && self.set.is_empty();
+        self.upgraded.as_ref()?.values.as_deref().filter(|_| has_none)
     }
 
     /// A file that is also at the commit is read from there, as all relative paths of a renderer are.
@@ -262,11 +288,12 @@ mod tests {
             version: Some("2.0.0".into()),
             kube_version: Some("1.30".into()),
             api_versions: vec!["apps/v1".into()],
+            upgraded: Some(UpgradedRelease { values: Some("{}".into()) }),
         };
         assert_eq!(
             words(&options, "oci://h/web:1.0.0"),
             "/opt/helm template shop oci://h/web --include-crds --namespace prod --values https://example.com/v.yaml \
-             --set a=1 --set b={x,y} --version 2.0.0 --kube-version 1.30 --api-versions apps/v1"
+             --set a=1 --set b={x,y} --version 2.0.0 --kube-version 1.30 --api-versions apps/v1 --is-upgrade"
         );
     }
 

@@ -42,7 +42,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gantry_core::manifest::ManifestOrigin;
-use gantry_core::options::TargetSpec;
+use gantry_core::options::{HelmReleaseSpec, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render::{HELM_BIN, Render};
 
@@ -136,6 +136,11 @@ impl Loader {
         let settings =
             Settings::new(merged, checks, own, (waivers, rules, catalogs), switches).map_err(Error::usage)?;
         let mut settings = Settings { without_crd_safety, ..settings };
+        // Objects without a namespace are in that of the release.
+        if let TargetSpec::HelmRelease(HelmReleaseSpec { namespace: Some(namespace), .. }) = &settings.target {
+            settings.namespace.get_or_insert_with(|| namespace.clone());
+            settings.renderers.charts.namespace.clone_from(&settings.namespace);
+        }
         let charts = &mut settings.renderers.charts;
         charts.helm = self.helm();
         charts.folder.clone_from(&self.working_directory);

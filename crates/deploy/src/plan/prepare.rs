@@ -30,7 +30,7 @@ pub async fn prepare(
     desired.manifests.retain(may_match);
     desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
     // A commit does not serve kinds: those that it lacks are left out below, unless a check reports them.
-    let keep_unplaced = options.keep_unplaced || matches!(target, Target::Git(_));
+    let keep_unplaced = options.keep_unplaced || target.read_only_name().is_some();
     // Most runs need the release of the server, which waits for nothing. It is not needed if nothing has changed.
     let is_likely_needed = target.is_server() && options.as_applied.is_empty();
     let release = pin!(async { if is_likely_needed { target.release().await } else { None } });
