@@ -3,6 +3,7 @@
 mod admission;
 mod app;
 mod apps;
+mod as_helm;
 mod baseline;
 mod before;
 #[cfg(feature = "olm")]
@@ -52,8 +53,13 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     let answer = match &cli.command {
         Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
         Command::Check(args) if args.as_admission => return Box::pin(admission::check(&args.flow, host)).await,
-        Command::Check(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Check, host)).await,
-        Command::Diff(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Diff(args.to), host)).await,
+        Command::Check(args) => {
+            return Box::pin(flow::run(&args.flow, flow::Goal::Check(flow::Actor::named(args.as_helm)), host)).await;
+        }
+        Command::Diff(args) => {
+            return Box::pin(flow::run(&args.flow, flow::Goal::Diff(args.to, flow::Actor::named(args.as_helm)), host))
+                .await;
+        }
         Command::Delete(args) => return Box::pin(flow::delete(args, host)).await,
         Command::Apps(args) => match &args.command {
             None => Box::pin(apps::list(args, host)).await,

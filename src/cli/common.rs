@@ -9,10 +9,11 @@ use gantry_core::options::{ColorChoice, OutputSpec, TargetSpec};
 /// The target of a command.
 #[derive(Debug, Clone, Args)]
 pub struct TargetArgs {
-    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit (read-only)
+    /// The target: a cluster, a folder of manifests that represents one, or the manifests of a commit, a Helm chart or a
+    /// Helm release (read-only)
     ///
     /// check and diff compare with several commits in one run: git:REV,REV[:PATH], or the flag repeated.
-    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]")]
+    #[arg(long, value_name = "kube|dir:PATH|git:REV[:PATH]|chart:CHART|helm:RELEASE")]
     pub target: Vec<TargetSpec>,
 
     #[command(flatten)]

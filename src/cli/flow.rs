@@ -17,8 +17,9 @@ const CONTEXTS: &str = "The kubeconfig context, or several: a,b,c or a pattern l
 /// The input and target of every command that reads manifests.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Manifests: a file, a directory (read recursively), - for standard input, git:REV[:PATH] for those of a commit, or
-    /// a Helm chart (a folder, a .tgz file or oci://REGISTRY/CHART[:VERSION]); can be repeated
+    /// Manifests: a file, a directory (read recursively), - for standard input, git:REV[:PATH] for those of a commit, a
+    /// Helm chart (a folder, a .tgz file or oci://REGISTRY/CHART[:VERSION]), or helm:[NAMESPACE/]RELEASE[:REVISION] for
+    /// those that Helm has recorded; can be repeated
     #[arg(short = 'f', long = "file", value_name = "PATH", required_unless_present = "kustomizations")]
     pub files: Vec<String>,
 
@@ -262,6 +263,11 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub flow: FlowArgs,
 
+    /// Foretell what helm upgrade would do with the chart, or helm rollback with -f helm:RELEASE:REVISION, instead of a
+    /// deploy; --release names the release
+    #[arg(long, conflicts_with = "as_admission")]
+    pub as_helm: bool,
+
     /// Show instead what the admission webhook would answer about the CRDs; exit code 3 if it would deny one
     #[arg(long)]
     pub as_admission: bool,
@@ -276,6 +282,11 @@ pub struct DiffArgs {
     /// Instead of -f: what a rollback of the app to this revision would change; gantry history lists the revisions
     #[arg(id = "revision", long = "to", value_name = "REVISION", conflicts_with_all = ["files", "kustomizations", "contexts_file", "shard"])]
     pub to: Option<u32>,
+
+    /// Foretell what helm upgrade would do with the chart, or helm rollback with -f helm:RELEASE:REVISION, instead of a
+    /// deploy; --release names the release
+    #[arg(long, conflicts_with = "revision")]
+    pub as_helm: bool,
 }
 
 #[derive(Debug, Args)]

@@ -21,7 +21,7 @@ pub(super) mod migrating;
 pub(super) mod target;
 
 use self::configured::prepare;
-pub use self::goal::Goal;
+pub use self::goal::{Actor, Goal};
 use self::migrating::MigratingCrds;
 use self::target::{OpenedTarget, detailed, on_target};
 
@@ -41,8 +41,8 @@ pub async fn rollback(args: &RollbackArgs, host: &mut Host) -> Exit {
 /// Runs the flow and prints the result.
 pub async fn run(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
     let purpose = match goal {
-        Goal::Check => ReportPurpose::Check,
-        Goal::Diff(_) => ReportPurpose::Diff,
+        Goal::Check(_) => ReportPurpose::Check,
+        Goal::Diff(..) => ReportPurpose::Diff,
         Goal::Deploy(deploy) | Goal::Rollback(deploy, _) if deploy.dry_run => ReportPurpose::DryRun,
         Goal::Deploy(_) | Goal::Delete(_) | Goal::Rollback(..) => ReportPurpose::Deploy,
     };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::app::ManagedApp;
+use super::as_helm::ChangedRelease;
 use super::diffs;
 use super::flow::migrating::MigratingCrds;
 use super::verdict::DeployForecast;
@@ -38,6 +39,8 @@ pub struct Checking<'a> {
     pub catalogs: Catalogs<'a>,
     /// What `--migrate` moves.
     pub migrating: &'a MigratingCrds,
+    /// The release that Helm would change.
+    pub as_helm: Option<&'a ChangedRelease>,
     /// Proofs that other clusters share.
     pub known: Option<&'a Arc<ProofCache>>,
     pub showing: Showing<'a>,
@@ -64,7 +67,7 @@ pub async fn plan_and_check(
     report: &mut Report,
 ) -> Result<(Plan, DeployForecast, Vec<Problem>)> {
     let stage = progress.stage("reading live objects", None);
-    let Checking { enabled, waivers, baseline, catalogs, migrating, known, app, showing } = checking;
+    let Checking { enabled, waivers, baseline, catalogs, migrating, as_helm, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
     let policy = super::app::deploy_policy(settings, app.is_some_and(ManagedApp::deletes));
     let taken = owner::TakeoverPatterns::new(&settings.take_ownership)
@@ -87,6 +90,9 @@ pub async fn plan_and_check(
     let mut of_app = app.map(|managed| managed.plan(&mut plan, settings)).unwrap_or_default();
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
+    }
+    if let Some(release) = as_helm {
+        of_app.notices.extend(release.plan_removals(&mut plan, target).await?);
     }
     plan.lookups.extend(migrating.lookups());
     drop(stage);

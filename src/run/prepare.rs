@@ -25,17 +25,19 @@ use gantry_deploy::plan::{Prefetch, graph};
 use gantry_preflight::registry;
 
 /// Whether the templates of a chart see what the target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asking {
+#[derive(Clone, Copy)]
+pub enum Asking<'a> {
     /// As Helm asks the cluster that it installs a chart in.
     Target,
     /// The target is several clusters, or none that a chart is installed in.
     Nobody,
+    /// As Helm asks the cluster when it upgrades this release.
+    ForUpgrade(&'a HelmRelease),
 }
 
 /// Reads the texts of the manifests: files, those of commits, and what programs render from charts, kustomizations and,
 /// with `--render`, any folder.
-pub async fn read_input(arguments: &[String], loader: &Loader, asking: Asking, host: &mut Host) -> Result<Input> {
+pub async fn read_input(arguments: &[String], loader: &Loader, asking: Asking<'_>, host: &mut Host) -> Result<Input> {
     let stop = host.stop.clone();
     let readers = until_interrupted(&stop, Box::pin(readers(arguments, loader, asking, host))).await?;
     let InputReaders { renderers, settings } = &readers;
@@ -115,7 +117,7 @@ struct InputReaders {
 
 /// The programs that render the arguments. The configuration is read for them, and the cluster is asked, only if there
 /// is a chart or a release.
-async fn readers(arguments: &[String], loader: &Loader, asking: Asking, host: &Host) -> Result<InputReaders> {
+async fn readers(arguments: &[String], loader: &Loader, asking: Asking<'_>, host: &Host) -> Result<InputReaders> {
     let command = loader.render();
     let mut has_release = false;
     for argument in arguments {
@@ -141,21 +143,27 @@ async fn readers(arguments: &[String], loader: &Loader, asking: Asking, host: &H
         return Err(Error::Usage(problems));
     }
     let mut renderers = settings.renderers.clone();
-    if asking == Asking::Target {
-        match &settings.target {
-            TargetSpec::Kube => see_cluster(&mut renderers.charts, &settings).await?,
-            TargetSpec::HelmRelease(spec) => {
-                see_cluster(&mut renderers.charts, &settings).await?;
-                let release = read_helm_release(spec, &settings).await?;
-                let charts = &mut renderers.charts;
-                charts.release.get_or_insert_with(|| spec.name.clone());
-                charts.upgraded = Some(UpgradedRelease { values: release.values().map(str::to_owned) });
-                charts.namespace = Some(release.namespace);
-            }
-            TargetSpec::Dir(_) | TargetSpec::Git(_) | TargetSpec::Commits(_) | TargetSpec::Chart(_) => {}
+    let charts = &mut renderers.charts;
+    match (asking, &settings.target) {
+        (Asking::Target, TargetSpec::Kube) => see_cluster(charts, &settings).await?,
+        (Asking::Target, TargetSpec::HelmRelease(spec)) => {
+            see_cluster(charts, &settings).await?;
+            upgrade(charts, &read_helm_release(spec, &settings).await?, false);
         }
+        (Asking::ForUpgrade(release), _) => {
+            see_cluster(charts, &settings).await?;
+            upgrade(charts, release, true);
+        }
+        (Asking::Target | Asking::Nobody, _) => {}
     }
     Ok(InputReaders { renderers, settings: Some(settings) })
+}
+
+/// Renders charts as an upgrade of the release.
+fn upgrade(charts: &mut ChartOptions, release: &HelmRelease, leaves_crds: bool) {
+    charts.release.get_or_insert_with(|| release.name().to_owned());
+    charts.namespace = Some(release.namespace.clone());
+    charts.upgraded = Some(UpgradedRelease { values: release.values().map(str::to_owned), leaves_crds });
 }
 
 /// Lets the templates of charts see the cluster of these settings.

@@ -22,6 +22,7 @@ mod extension_deletion;
 mod failures;
 mod first_install;
 mod harness;
+mod helm_releases;
 mod hooks;
 mod immutable_advice;
 mod job;

@@ -53,6 +53,9 @@ struct ReleaseRecord {
     /// The values that the user gave.
     #[serde(default)]
     config: Option<Box<RawValue>>,
+    /// How Helm 4 wrote the objects: `ssa` or `csa`.
+    #[serde(default)]
+    apply_method: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -152,6 +155,16 @@ impl HelmRelease {
         format!("helm: {}/{} revision {} ({})", self.namespace, self.name, self.revision, chart.trim())
     }
 
+    /// The name of the release.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether Helm writes the objects with server-side apply.
+    pub fn is_applied_on_server(&self) -> bool {
+        self.record.apply_method == "ssa"
+    }
+
     /// The name of the revision in messages: `shop revision 3`.
     pub fn short_name(&self) -> String {
         format!("{} revision {}", self.name, self.revision)
@@ -180,6 +193,16 @@ impl HelmRelease {
             notices.push(Problem::new(message));
         }
         Ok(PreparedSources { sources: vec![Arc::new(self.manifests()?)], notices })
+    }
+
+    /// The manifests that Helm manages: without hooks, and without the CRDs in `crds/`.
+    ///
+    /// # Errors
+    /// The text is too long.
+    pub fn applied(&self) -> std::result::Result<ManifestSource, Problem> {
+        let name = self.source_name();
+        let text = manifest::text(&name, self.record.manifest.clone().into_bytes())?;
+        Ok(ManifestSource::new(name, text))
     }
 
     /// What the release has installed: its manifests, and the CRDs in `crds/` of its chart.

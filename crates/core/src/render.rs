@@ -146,9 +146,13 @@ impl Renderer<'_> {
         let answer = answer.map_err(|failure| self.failed(&failure, &words, &said, from))?;
         let name = format!("{from} (rendered)");
         let text = manifest::text(&name, answer)?;
-        let notice = match self {
-            Renderer::Chart(options) => chart::notice_of_crds(&text, folder, from, options.version.as_deref()),
-            Renderer::Command(_) | Renderer::Kustomize => None,
+        let (text, notice) = match self {
+            Renderer::Chart(options) => {
+                let notice = chart::notice_of_crds(&text, folder, from, options.version.as_deref());
+                let leaves_crds = options.upgraded.as_ref().is_some_and(|release| release.leaves_crds);
+                (if leaves_crds { chart::without_crds(&text) } else { text }, notice)
+            }
+            Renderer::Command(_) | Renderer::Kustomize => (text, None),
         };
         Ok(RenderedManifests { source: ManifestSource::rendered(name, text, entry(folder, working_directory)), notice })
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::goal::Goal;
 use crate::cli::{ChartArgs, FlowArgs};
+use crate::run::as_helm::ChangedRelease;
 use crate::run::baseline::{self, Baselines};
 use crate::run::fleet;
 use crate::run::history::{ReadRevision, read_revision};
@@ -47,6 +48,8 @@ pub struct ConfiguredRun<'a> {
     pub progress: ProgressDisplay,
     /// The revision whose manifests these are.
     pub revision: Option<u32>,
+    /// The release that Helm would change, if it is foretold what Helm does.
+    pub as_helm: Option<ChangedRelease>,
     /// Proofs that the clusters of a run on several share.
     pub known: Option<Arc<ProofCache>>,
 }
@@ -70,9 +73,13 @@ impl ConfiguredRun<'_> {
     /// Checks what depends on the manifests, not on the target.
     pub fn check_manifests(&mut self, loaded: &mut LoadedManifests) -> Result<()> {
         let deletes = self.deletes();
+        if let Some(release) = &self.as_helm {
+            release.mark(&mut loaded.manifests);
+        }
+        let is_as_helm = self.as_helm.is_some();
         let ConfiguredRun { settings, enabled, .. } = self;
         // Deletions are always checked; in the mode of the configuration, if it names the check.
-        let deletes_some = settings.app.is_some() || loaded.manifests.iter().any(strategy::may_replace);
+        let deletes_some = settings.app.is_some() || is_as_helm || loaded.manifests.iter().any(strategy::may_replace);
         for entry in CHECKS.iter().filter(|entry| entry.guards_deletions && deletes_some) {
             if enabled.iter().all(|enabled| enabled.name != entry.name) {
                 let check = (entry.build)(&CheckConfig::default());
@@ -101,15 +108,35 @@ pub async fn prepare<'a>(
 ) -> Result<(ConfiguredRun<'a>, Input)> {
     let deploy = goal.deploy();
     let arguments = args.input.arguments();
+    let mut overrides = overrides_of_flow(args);
+    let as_helm = match goal.is_as_helm() {
+        false => None,
+        true if fleet::may_be_several(args) => {
+            let problem = Problem::new("--as-helm: a release is in one cluster, but several may be named");
+            return Err(Error::usage(problem.help("name one: --context NAME")));
+        }
+        true => {
+            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
+            let settings = loader.load([], &registry::known())?.settings;
+            let opening = Box::pin(ChangedRelease::open(&arguments, &settings, &host.working_directory));
+            let release = until_interrupted(&host.stop.clone(), opening).await?;
+            overrides = release.overrides(overrides);
+            Some(release)
+        }
+    };
     let (input, revision) = match goal.revision() {
         None => {
             check_chart_flags(&args.input.chart, &arguments, &host.working_directory)?;
-            let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
-            let asking = if fleet::may_be_several(args) { Asking::Nobody } else { Asking::Target };
+            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
+            let asking = match &as_helm {
+                Some(release) => Asking::ForUpgrade(&release.deployed),
+                None if fleet::may_be_several(args) => Asking::Nobody,
+                None => Asking::Target,
+            };
             (read_input(&arguments, &loader, asking, host).await?, None)
         }
         Some(wanted) => {
-            let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
+            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
             let settings = loader.load([], &registry::known())?.settings;
             let reading = Box::pin(read_revision(&settings, wanted));
             let ReadRevision { number, input } = until_interrupted(&host.stop.clone(), reading).await?;
@@ -117,9 +144,9 @@ pub async fn prepare<'a>(
         }
     };
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
-    let (mut settings, mut enabled, input, loader) = configure(args, writes, input, host, output, report)?;
+    let (mut settings, mut enabled, input, loader) = configure(args, overrides, writes, input, host, output, report)?;
     let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
-    if matches!(goal, Goal::Diff(_)) && args.input.preflight.is_empty() {
+    if matches!(goal, Goal::Diff(..)) && args.input.preflight.is_empty() {
         enabled.clear();
         settings.without_crd_safety = None;
     }
@@ -147,6 +174,7 @@ pub async fn prepare<'a>(
             sum,
             progress,
             revision,
+            as_helm,
             known: None,
         },
         input,
@@ -182,13 +210,14 @@ fn overrides_of_flow(args: &FlowArgs) -> Overrides {
 /// Reads the configuration, including the Config documents among the manifests.
 fn configure(
     args: &FlowArgs,
+    overrides: Overrides,
     writes: bool,
     input: Input,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
 ) -> Result<(Settings, Vec<Enabled>, Input, Loader)> {
-    let loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
+    let loader = Loader { overrides, ..loader(&args.input.config, host) };
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.is_on(&key::REDACT), host)?;

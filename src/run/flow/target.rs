@@ -89,6 +89,7 @@ pub async fn on_target(
             timeout: settings.timeouts.request,
         },
         migrating: &migrating,
+        as_helm: run.as_helm.as_ref(),
         known: run.known.as_ref(),
         app: managed.as_ref(),
         showing: Showing {

@@ -47,6 +47,8 @@ pub struct UpgradedRelease {
     /// The values of the release, as JSON. `helm upgrade` uses these if it is given none
     /// (<https://helm.sh/docs/helm/helm_upgrade/>).
     pub values: Option<String>,
+    /// The CRDs in `crds/` are left out, as an upgrade does.
+    pub leaves_crds: bool,
 }
 
 /// The next step if there is no chart.
@@ -222,6 +224,19 @@ pub(super) fn notice_of_crds(output: &str, chart: &OsStr, from: &str, version: O
     Some(problem.help(text::sanitize(&format!("who upgrades with Helm applies them first: {by_hand}")).into_owned()))
 }
 
+/// The output with empty lines instead of the CRDs in `crds/`, so that the other lines keep their numbers.
+pub(super) fn without_crds(output: &str) -> String {
+    let mut rest = String::with_capacity(output.len());
+    let mut is_left_out = false;
+    for line in output.split_inclusive('\n') {
+        if let Some(source) = line.strip_prefix(SOURCE) {
+            is_left_out = is_in_crds(source.trim());
+        }
+        rest.push_str(if !is_left_out { line } else { "\n" });
+    }
+    rest
+}
+
 /// Whether a file of a chart is in its folder `crds`, or in that of a chart below it: `web/charts/db/crds/a.yaml`.
 fn is_in_crds(source: &str) -> bool {
     let mut steps = source.split('/').skip(1);
@@ -288,7 +303,7 @@ mod tests {
             version: Some("2.0.0".into()),
             kube_version: Some("1.30".into()),
             api_versions: vec!["apps/v1".into()],
-            upgraded: Some(UpgradedRelease { values: Some("{}".into()) }),
+            upgraded: Some(UpgradedRelease { values: Some("{}".into()), leaves_crds: false }),
         };
         assert_eq!(
             words(&options, "oci://h/web:1.0.0"),
@@ -309,6 +324,12 @@ mod tests {
             "{help}"
         );
         assert!(notice_of_crds("# Source: web/templates/crds/c.yaml\n", OsStr::new("web"), "web", None).is_none());
+    }
+
+    #[test]
+    fn crds_are_left_out_and_lines_stay() {
+        let output = "---\n# Source: web/crds/a.yaml\na: 1\n---\nb: 1\n---\n# Source: web/templates/c.yaml\nc: 1\n";
+        assert_eq!(without_crds(output), "---\n\n\n\n\n\n# Source: web/templates/c.yaml\nc: 1\n");
     }
 
     #[test]

@@ -54,20 +54,25 @@ pub fn put_label(manifests: &mut [Manifest], id: &str) -> Result<()> {
 
 /// Gives every manifest these labels, overriding its own values.
 pub fn add(manifests: &mut [Manifest], labels: &BTreeMap<String, String>) {
-    if labels.is_empty() {
+    put_metadata(manifests, "labels", labels);
+}
+
+/// Gives every manifest these `labels` or `annotations`, overriding its own values.
+pub fn put_metadata(manifests: &mut [Manifest], member: &'static str, texts: &BTreeMap<String, String>) {
+    if texts.is_empty() {
         return;
     }
     for manifest in manifests {
         let with = {
-            let labels = labels.clone();
+            let texts = texts.clone();
             move |raw: &RawObject| {
                 let mut object = raw.value();
-                let found = &mut object["metadata"]["labels"];
+                let found = &mut object["metadata"][member];
                 if found.is_null() {
                     *found = serde_json::json!({});
                 }
                 if let Some(found) = found.as_object_mut() {
-                    found.extend(labels.iter().map(|(key, value)| (key.clone(), value.as_str().into())));
+                    found.extend(texts.iter().map(|(key, value)| (key.clone(), value.as_str().into())));
                 }
                 object.to_string()
             }

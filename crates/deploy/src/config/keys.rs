@@ -8,7 +8,9 @@ pub mod table;
 
 use super::located::LocatedValue;
 pub use kind::SettingKind;
-pub(super) use kind::{DNS_LABEL, check_namespace, count, duration, releases, target, wait, wait_value, word};
+pub(super) use kind::{
+    DNS_LABEL, check_namespace, count, duration, path_of_target, releases, target, wait, wait_value, word,
+};
 pub use table::KEYS;
 
 /// `apiVersion` of gantry's own documents.
@@ -237,7 +239,13 @@ mod tests {
             SettingKind::Target.below_folder("dir:live", folder),
             folder.join("live").to_str().map(|p| format!("dir:{p}")).unwrap()
         );
-        assert_eq!(SettingKind::Target.below_folder("kube", folder), "kube");
+        assert_eq!(
+            SettingKind::Target.below_folder("chart:old", folder),
+            folder.join("old").to_str().map(|p| format!("chart:{p}")).unwrap()
+        );
+        for elsewhere in ["kube", "chart:oci://h/web", "helm:prod/web"] {
+            assert_eq!(SettingKind::Target.below_folder(elsewhere, folder), elsewhere);
+        }
         assert_eq!(SettingKind::Outputs.below_folder("json", folder), "json");
         assert_eq!(SettingKind::Text.below_folder("live", folder), "live");
     }

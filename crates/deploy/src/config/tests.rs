@@ -405,7 +405,8 @@ fn all_problems_of_a_document_are_reported_at_once() {
             "gantry.yaml:6:15: fieldManager: the value is empty",
             "gantry.yaml:7:12: namespace: \"Bad_Name\" is not a namespace: at most 63 lower case letters, digits and -, starting and ending with a letter or digit",
             "gantry.yaml:8:8: color: \"allways\" is not one of auto, always, never (did you mean \"always\"?)",
-            "gantry.yaml:9:9: target: unknown target \"cluster\"; known: kube, dir:PATH, git:REV,…[:PATH]",
+            "gantry.yaml:9:9: target: unknown target \"cluster\"; known: kube, dir:PATH, git:REV,…[:PATH], \
+             chart:CHART, helm:[NAMESPACE/]RELEASE[:REVISION]",
             "gantry.yaml:10:9: output: unknown format \"xml\"; known: human, json, sarif, junit, markdown, github, gitlab, html",
         ]
     );

@@ -25,8 +25,10 @@ use gantry_core::resource::{ObjectRef, RawObject};
 use gantry_core::text::{cut, sanitize};
 
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
-const HELM_RELEASE: &str = "meta.helm.sh/release-name";
-const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// The annotation with the name of the Helm release that an object belongs to.
+pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+/// The annotation with the namespace of that release.
+pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Name and namespace of the Flux object that applies an object.
 const FLUX: [(&str, &str, &str); 2] = [
     ("Kustomization", "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"),

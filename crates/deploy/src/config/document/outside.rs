@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use crate::config::keys::SettingKind;
+use crate::config::keys::{SettingKind, path_of_target};
 
 /// The first output file, or the target, that is in a folder of git.
 pub fn of_git<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
@@ -16,12 +16,12 @@ pub fn of_git<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path
             let mut outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
             outputs.find(|output| output.split_once('=').is_some_and(|(_, file)| is_of_git(file)))
         }
-        SettingKind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(is_of_git)),
+        SettingKind::Target => value.as_str().filter(|target| path_of_target(target).is_some_and(is_of_git)),
         _ => None,
     }
 }
 
-/// The first output file that is not below `folder`, or the target, if it is a folder that is not below `folder`.
+/// The first output file that is not below `folder`, or the target, if it is a folder or a chart that is not below `folder`.
 pub fn find_path_outside<'v>(kind: SettingKind, value: &'v serde_json::Value, folder: &Path) -> Option<&'v str> {
     let leads_out = |path: &str| !is_below(Path::new(path), folder);
     match kind {
@@ -29,7 +29,7 @@ pub fn find_path_outside<'v>(kind: SettingKind, value: &'v serde_json::Value, fo
             let outputs = value.as_array()?.iter().filter_map(serde_json::Value::as_str);
             outputs.into_iter().find(|output| output.split_once('=').is_some_and(|(_, file)| leads_out(file)))
         }
-        SettingKind::Target => value.as_str().filter(|target| target.strip_prefix("dir:").is_some_and(leads_out)),
+        SettingKind::Target => value.as_str().filter(|target| path_of_target(target).is_some_and(leads_out)),
         _ => None,
     }
 }

@@ -41,7 +41,8 @@ pub enum SettingKind {
     Namespace,
     /// A file; in a config file, relative to that file's folder.
     File,
-    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]) or `git:REV,…[:PATH]`; or a list of the latter.
+    /// `kube`, `dir:PATH` (the path as with [`Kind::File`]), `git:REV,…[:PATH]` or a list of these, `chart:CHART`, or
+    /// `helm:RELEASE`.
     Target,
     Color,
     /// A list of `FORMAT` or `FORMAT=FILE`.
@@ -150,7 +151,7 @@ impl SettingKind {
             SettingKind::App => text(json!({"minLength": 1, "maxLength": 246})),
             SettingKind::Target => json!({
                 "type": ["string", "array", "null"],
-                "pattern": "^(kube|dir:.+|git:.+)$",
+                "pattern": "^(kube|(dir|git|chart|helm):.+)$",
                 "items": {"type": "string", "pattern": "^git:.+$"},
                 "minItems": 1,
             }),
@@ -217,9 +218,10 @@ impl SettingKind {
             SettingKind::File => join(text),
             SettingKind::Paths if text.contains("://") => text.to_owned(),
             SettingKind::Paths => join(text),
-            SettingKind::Target => {
-                text.strip_prefix("dir:").map_or_else(|| text.to_owned(), |path| format!("dir:{}", join(path)))
-            }
+            SettingKind::Target => match path_of_target(text) {
+                Some(path) => format!("{}{}", &text[..text.len() - path.len()], join(path)),
+                None => text.to_owned(),
+            },
             SettingKind::Outputs => match text.split_once('=') {
                 Some((format, file)) => format!("{format}={}", join(file)),
                 None => text.to_owned(),
@@ -227,6 +229,12 @@ impl SettingKind {
             _ => text.to_owned(),
         }
     }
+}
+
+/// The path in the text of a target: of a folder, or of a chart that is not in a registry.
+pub(in crate::config) fn path_of_target(text: &str) -> Option<&str> {
+    let of_chart = || text.strip_prefix("chart:").filter(|chart| !chart.contains("://"));
+    text.strip_prefix("dir:").or_else(of_chart)
 }
 
 /// The target that a text or a list of texts names.

@@ -56,7 +56,8 @@ config_keys! {
     /// Which findings block: only errors, or warnings, too.
     FAIL_ON = key("failOn", FailOn, Files).default("error").makes_flag("--fail-on", "error|warning", "Which findings block: error, or warning for both [default: error]");
     /// Where to deploy to: kube, or dir:PATH, a folder of manifests that stands in for a cluster; or what to check
-    /// against: git:REV[:PATH], the manifests of a commit; several commits are git:REV,REV[:PATH] or a list.
+    /// against: git:REV[:PATH], the manifests of a commit; several commits are git:REV,REV[:PATH] or a list;
+    /// chart:CHART, what Helm renders from a chart; helm:RELEASE, what Helm has recorded in the cluster.
     TARGET = key("target", Target, Files).default("kube").flag("--target");
     /// The release of Kubernetes that a folder or commit stands for, or several: 1.30, or 1.28,1.32. A cluster says its
     /// own, and a snapshot the one of its cluster. The default is the newest release that is known.

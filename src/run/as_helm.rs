@@ -1,0 +1,145 @@
+//! `--as-helm`: foretells what `helm upgrade` does with a chart, or `helm rollback` with an earlier revision, instead of
+//! what a deploy would do.
+//!
+//! Helm writes the objects of its release as their owner, deletes those that the new manifests no longer have
+//! (<https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource>), and never touches the
+//! CRDs in `crds/` of a chart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::prepare::{connection, impersonate};
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::{Gvk, HelmRelease, ObjectToRead, Target};
+use gantry_core::finding::Action;
+use gantry_core::manifest::{self, Manifest, shown_text};
+use gantry_core::options::{HelmReleaseSpec, TargetSpec};
+use gantry_core::problem::{Error, Problem, Result};
+use gantry_core::render;
+use gantry_core::resource::{ObjectRef, Resource};
+use gantry_deploy::app::label::put_metadata;
+use gantry_deploy::app::members::{self, AppObject};
+use gantry_deploy::config::{Overrides, Settings, key};
+use gantry_deploy::plan::Plan;
+use gantry_deploy::plan::owner::{HELM_NAMESPACE, HELM_RELEASE};
+use gantry_deploy::plan::removal::Removal;
+
+/// The field manager that Helm writes as.
+const MANAGER: &str = "helm";
+/// An object with this annotation stays when it leaves its release.
+const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
+/// The label that Helm gives to the objects of a release.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
+
+/// The release that Helm would change.
+pub struct ChangedRelease {
+    /// The revision that is deployed.
+    pub deployed: HelmRelease,
+}
+
+impl ChangedRelease {
+    /// Reads the release that the arguments and flags name.
+    ///
+    /// # Errors
+    /// They name none or several, or nothing that Helm installs; it cannot be read.
+    pub async fn open(arguments: &[String], settings: &Settings, working_directory: &Path) -> Result<Self> {
+        let wrong = |message: String, help: &str| Err(Error::usage(Problem::new(message).help(help)));
+        if settings.target != TargetSpec::Kube {
+            return wrong("--as-helm: the target is not a cluster".to_owned(), "leave out --target");
+        }
+        if settings.app.is_some() {
+            return wrong("--as-helm: Helm knows no app of gantry".to_owned(), "leave out --app");
+        }
+        let [argument] = arguments else {
+            return wrong(
+                "--as-helm: a release has one chart, but several -f are given".to_owned(),
+                render::CHART_HELP,
+            );
+        };
+        let of_release = HelmReleaseSpec::of_argument(argument).and_then(std::result::Result::ok);
+        let is_chart = render::is_chart(argument, working_directory);
+        let spec = match (of_release, &settings.renderers.charts.release) {
+            (Some(spec), _) => HelmReleaseSpec { revision: None, ..spec },
+            (None, Some(name)) if is_chart => {
+                name.parse().map_err(|why| Error::usage(Problem::new(format!("--release: {why}"))))?
+            }
+            (None, None) if is_chart => {
+                let help = "name it: --release NAME -n NAMESPACE; helm list --all-namespaces shows the releases";
+                return wrong("--as-helm: no release is named".to_owned(), help);
+            }
+            (None, _) => {
+                let message = format!("--as-helm: {} is neither a chart nor a release", shown_text(argument));
+                return wrong(message, render::CHART_HELP);
+            }
+        };
+        let server = KubeTarget::open(&connection(settings, impersonate(settings)?)).await?;
+        let deployed = HelmRelease::read(&spec, settings.namespace.as_deref(), &server).await?;
+        Ok(ChangedRelease { deployed })
+    }
+
+    /// The settings with which a run writes as Helm does.
+    pub fn overrides(&self, overrides: Overrides) -> Overrides {
+        // Helm 3 sends patches, which cannot conflict. Helm 4 applies a release on the server if it installed it so.
+        let forces = !self.deployed.is_applied_on_server();
+        overrides
+            .with(&key::NAMESPACE, &Some(self.deployed.namespace.clone()))
+            .with(&key::FIELD_MANAGER, &Some(MANAGER.to_owned()))
+            .with(&key::FORCE_CONFLICTS, &forces)
+    }
+
+    /// Gives the manifests the label and annotations that Helm gives to the objects of a release.
+    pub fn mark(&self, manifests: &mut [Manifest]) {
+        let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
+        put_metadata(manifests, "labels", &labels);
+        let annotations = BTreeMap::from([
+            (HELM_RELEASE.to_owned(), self.deployed.name().to_owned()),
+            (HELM_NAMESPACE.to_owned(), self.deployed.namespace.clone()),
+        ]);
+        put_metadata(manifests, "annotations", &annotations);
+    }
+
+    /// Plans the deletion of the objects of the release that the manifests no longer have. The result are notices.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the manifests of the release cannot be read.
+    pub async fn plan_removals(&self, plan: &mut Plan, target: &Target) -> Result<Vec<Problem>> {
+        let recorded = Arc::new(self.deployed.applied().map_err(Error::failed)?);
+        let recorded = manifest::read(&recorded).map_err(Error::Failed)?.manifests;
+        let kinds: BTreeSet<Gvk> = recorded.iter().map(|manifest| kind_of(&manifest.object)).collect();
+        let served = target.discover(&kinds).await?.served;
+        let named: BTreeSet<_> = plan.changes.iter().map(|change| change.desired.object.identity()).collect();
+        let in_release = |manifest: Manifest| {
+            // What is not served any more cannot be deleted, either.
+            let resource: Arc<Resource> = served.get(&kind_of(&manifest.object))?.clone().into();
+            let ObjectRef { namespace, .. } = &*manifest.object;
+            let place = || namespace.clone().unwrap_or_else(|| self.deployed.namespace.clone());
+            let namespace = resource.namespaced.then(place);
+            let object: Arc<ObjectRef> = ObjectRef { namespace, ..(*manifest.object).clone() }.into();
+            (!named.contains(&object.identity())).then_some(ObjectToRead { resource, object })
+        };
+        let leaving: Vec<ObjectToRead> = recorded.into_iter().filter_map(in_release).collect();
+        let live = target.read(&leaving, &|_, _| ()).await?;
+        let (mut kept, mut removals) = (Vec::new(), Vec::new());
+        for (ObjectToRead { resource, .. }, live) in leaving.iter().zip(live) {
+            let Some(found) = live.and_then(|live| members::read(&live.raw.json(), resource)) else { continue };
+            let AppObject { object, resource, facts } = found;
+            if facts.annotations.get(KEEP.0).is_some_and(|policy| policy == KEEP.1) {
+                kept.push(object.to_string());
+                continue;
+            }
+            let is_done = facts.deleted.is_some();
+            removals.push(Removal { object, resource, facts, action: Action::Delete, is_done });
+        }
+        plan.removals.splice(0..0, removals);
+        let notice = || {
+            let stay = if kept.len() == 1 { "leaves the release and stays" } else { "leave the release and stay" };
+            Problem::new(format!("{} {stay} in the cluster: {}: {}", kept.join(", "), KEEP.0, KEEP.1))
+        };
+        Ok((!kept.is_empty()).then(notice).into_iter().collect())
+    }
+}
+
+fn kind_of(object: &ObjectRef) -> Gvk {
+    Gvk { group: object.group().to_owned(), version: object.version().to_owned(), kind: object.kind.clone() }
+}
