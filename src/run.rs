@@ -1,6 +1,7 @@
 //! The flow, from parsed arguments to an exit code.
 
 mod admission;
+mod again;
 mod app;
 mod apps;
 mod as_helm;
@@ -54,7 +55,11 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
         Command::Deploy(args) => return Box::pin(flow::run(&args.flow, flow::Goal::Deploy(args), host)).await,
         Command::Check(args) if args.as_admission => return Box::pin(admission::check(&args.flow, host)).await,
         Command::Check(args) => {
-            return Box::pin(flow::run(&args.flow, flow::Goal::Check(flow::Actor::named(args.as_helm)), host)).await;
+            let goal = flow::Goal::Check(flow::Actor::named(args.as_helm));
+            return match args.watch {
+                true => Box::pin(again::check_on_change(&args.flow, goal, host)).await,
+                false => Box::pin(flow::run(&args.flow, goal, host)).await,
+            };
         }
         Command::Diff(args) => {
             return Box::pin(flow::run(&args.flow, flow::Goal::Diff(args.to, flow::Actor::named(args.as_helm)), host))

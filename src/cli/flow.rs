@@ -271,6 +271,10 @@ pub struct CheckArgs {
     /// Show instead what the admission webhook would answer about the CRDs; exit code 3 if it would deny one
     #[arg(long)]
     pub as_admission: bool,
+
+    /// Check again whenever the manifests or the configuration change, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["as_admission", "baseline"])]
+    pub watch: bool,
 }
 
 #[derive(Debug, Args)]

@@ -29,6 +29,8 @@ use gantry_deploy::plan::removal::Removal;
 const MANAGER: &str = "helm";
 /// An object with this annotation stays when it leaves its release.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
+/// The annotation of a hook.
+const HOOK: &str = "helm.sh/hook";
 /// The label that Helm gives to the objects of a release.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 
@@ -88,15 +90,18 @@ impl ChangedRelease {
             .with(&key::FORCE_CONFLICTS, &forces)
     }
 
-    /// Gives the manifests the label and annotations that Helm gives to the objects of a release.
+    /// Gives the manifests the label and annotations that Helm gives to the objects of a release. Hooks get none.
     pub fn mark(&self, manifests: &mut [Manifest]) {
         let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
-        put_metadata(manifests, "labels", &labels);
         let annotations = BTreeMap::from([
             (HELM_RELEASE.to_owned(), self.deployed.name().to_owned()),
             (HELM_NAMESPACE.to_owned(), self.deployed.namespace.clone()),
         ]);
-        put_metadata(manifests, "annotations", &annotations);
+        for manifest in manifests.iter_mut().filter(|manifest| !manifest.metadata_may_contain(&[HOOK])) {
+            let manifest = std::slice::from_mut(manifest);
+            put_metadata(manifest, "labels", &labels);
+            put_metadata(manifest, "annotations", &annotations);
+        }
     }
 
     /// Plans the deletion of the objects of the release that the manifests no longer have. The result are notices.

@@ -22,7 +22,7 @@ use gantry_deploy::app::{App, config_maps, kapp, revisions};
 use gantry_deploy::config::{Loader, Settings, key};
 use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::owner::TakeoverPatterns;
-use gantry_deploy::plan::{self, Action, Change, Crds, Plan, PlanOptions, Prefetch};
+use gantry_deploy::plan::{self, Action, Change, Crds, Deleter, Plan, PlanOptions, Prefetch};
 use gantry_olm::cluster_extension::Extension;
 
 use gantry_cluster::Target;
@@ -76,7 +76,7 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
         let files = &args.input.arguments();
         let desired = desired_source(&settings, files, Some(&manifests));
         let target = Target::open(&settings.target, &connection(&settings, None), desired).await?;
-        let policy = super::app::deploy_policy(&settings, false);
+        let policy = super::app::deploy_policy(&settings, Deleter::Deploy);
         let taken = TakeoverPatterns::new(&settings.take_ownership);
         // Doubts are not settled: an update that may change nothing needs the same rights.
         let options = PlanOptions {

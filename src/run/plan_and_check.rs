@@ -20,7 +20,7 @@ use gantry_deploy::plan::not_honoured::{self, NotHonoured};
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{
-    self, Change, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
+    self, Change, Deleter, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
     only_defaults, owner, rebase, records, refusals, storage_classes,
 };
 use gantry_olm::content::Catalogs;
@@ -69,7 +69,12 @@ pub async fn plan_and_check(
     let stage = progress.stage("reading live objects", None);
     let Checking { enabled, waivers, baseline, catalogs, migrating, as_helm, known, app, showing } = checking;
     let (id, none) = (app.map(|managed| managed.app.id()), BTreeMap::new());
-    let policy = super::app::deploy_policy(settings, app.is_some_and(ManagedApp::deletes));
+    let deleter = match app.is_some_and(ManagedApp::deletes) {
+        true => Deleter::AppDelete,
+        false if as_helm.is_some() => Deleter::Helm,
+        false => Deleter::Deploy,
+    };
+    let policy = super::app::deploy_policy(settings, deleter);
     let taken = owner::TakeoverPatterns::new(&settings.take_ownership)
         .dropping_kapp_selector(showing.drops_kapp_selector)
         .with_kapp(app.and_then(ManagedApp::kapp_id));

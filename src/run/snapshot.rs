@@ -23,7 +23,7 @@ use gantry_core::text;
 use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
 use gantry_deploy::config::{Loader, Settings};
 use gantry_deploy::plan::owner::TakeoverPatterns;
-use gantry_deploy::plan::{self, Plan, PlanOptions, Prefetch, kinds};
+use gantry_deploy::plan::{self, Deleter, Plan, PlanOptions, Prefetch, kinds};
 
 /// The number of objects on a page.
 const PAGE: u32 = 500;
@@ -225,7 +225,7 @@ pub(super) async fn plan_of(
     let all = manifests.manifests.len();
     manifests.manifests.retain(|manifest| !manifest.object.is_secret());
     let secrets = all - manifests.manifests.len();
-    let policy = super::app::deploy_policy(settings, false);
+    let policy = super::app::deploy_policy(settings, Deleter::Deploy);
     let taken = TakeoverPatterns::new(&settings.take_ownership);
     let options = PlanOptions {
         namespace: settings.namespace.as_deref(),

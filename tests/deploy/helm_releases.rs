@@ -73,8 +73,8 @@ impl HelmBed {
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": value},
             "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": marks},
         });
-        let path = format!("/api/v1/namespaces/{}/configmaps?fieldManager=helm", self.namespace());
-        assert_eq!(control_plane().post(&path, &object).0, 201);
+        let path = self.bed.config_map_path(name);
+        assert_eq!(control_plane().server_side_apply(&path, "helm", &object).0, 201);
     }
 
     fn run(&self, arguments: &[&str]) -> Output {

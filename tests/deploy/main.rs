@@ -13,6 +13,7 @@ mod causes;
 mod characters;
 mod charts;
 mod check_as_deploy;
+mod check_watch;
 mod command;
 mod controllers;
 mod diff;

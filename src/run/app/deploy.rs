@@ -26,9 +26,9 @@ use gantry_deploy::app::{Parent, RunOutcome};
 use gantry_deploy::apply::delete::{self, DeletionResults, RemovalEvent};
 use gantry_deploy::apply::{self, Applied, ApplyOptions, NotWritten};
 use gantry_deploy::config::{Settings, key};
-use gantry_deploy::plan::DeployPolicy;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{Change, Plan};
+use gantry_deploy::plan::{Deleter, DeployPolicy};
 use gantry_deploy::readiness::rules::WaitRule;
 
 /// The result of a deploy of an app.
@@ -244,7 +244,7 @@ pub fn shows_logs(settings: &Settings) -> bool {
 }
 
 /// How a deploy writes and waits, as far as its plan and its checks depend on it.
-pub fn deploy_policy(settings: &Settings, deletes_app: bool) -> DeployPolicy {
+pub fn deploy_policy(settings: &Settings, deleter: Deleter) -> DeployPolicy {
     DeployPolicy {
         field_manager: settings.field_manager.clone(),
         force_conflicts: settings.is_on(&key::FORCE_CONFLICTS),
@@ -252,7 +252,7 @@ pub fn deploy_policy(settings: &Settings, deletes_app: bool) -> DeployPolicy {
         shows_logs: shows_logs(settings),
         ignores_failing_apis: settings.is_on(&key::IGNORE_FAILING_API_SERVICES),
         has_app: settings.app.is_some(),
-        deletes_app,
+        deleter,
     }
 }
 

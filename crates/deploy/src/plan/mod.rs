@@ -57,7 +57,7 @@ pub use build::build;
 pub use built_in::is_dropped_from_crd;
 pub use change::{Change, Crds};
 pub use kinds::is_built_in;
-pub use policy::DeployPolicy;
+pub use policy::{Deleter, DeployPolicy};
 pub use prefetch::Prefetch;
 pub use prepare::prepare;
 pub use published::Published;

@@ -5,6 +5,17 @@ use super::predicted::Writing;
 /// The field manager that the configuration has by default.
 const DEFAULT_FIELD_MANAGER: &str = "gantry";
 
+/// What deletes objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleter {
+    /// `gantry deploy`, and `gantry rollback`.
+    Deploy,
+    /// `gantry delete`.
+    AppDelete,
+    /// Helm, whose upgrade is foretold.
+    Helm,
+}
+
 /// How a deploy of a plan writes and waits.
 #[derive(Debug, Clone)]
 pub struct DeployPolicy {
@@ -20,8 +31,8 @@ pub struct DeployPolicy {
     pub ignores_failing_apis: bool,
     /// The objects belong to an app.
     pub has_app: bool,
-    /// It is a `gantry delete`, which has fewer flags than a deploy: help texts must not name the missing ones.
-    pub deletes_app: bool,
+    /// What deletes objects, because help texts must name only flags that it has.
+    pub deleter: Deleter,
 }
 
 impl Default for DeployPolicy {
@@ -33,7 +44,7 @@ impl Default for DeployPolicy {
             shows_logs: false,
             ignores_failing_apis: false,
             has_app: false,
-            deletes_app: false,
+            deleter: Deleter::Deploy,
         }
     }
 }

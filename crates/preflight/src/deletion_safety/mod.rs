@@ -30,7 +30,7 @@ use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, RawObject, Resource};
 use gantry_core::text::sanitize;
 use gantry_deploy::plan::removal::Removal;
-use gantry_deploy::plan::{ObjectLookup, Plan};
+use gantry_deploy::plan::{Deleter, ObjectLookup, Plan};
 
 pub(crate) const NAME: &str = "DeletionSafety";
 
@@ -70,14 +70,14 @@ impl Check for DeletionSafety {
 async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let Context { plan, target, .. } = context;
     // The contents of an object are lost even if it is created again.
-    let deletions = Deletions::new(plan.deleted(), target, plan.policy.deletes_app);
+    let deletions = Deletions::new(plan.deleted(), target, plan.policy.deleter);
     let mut found = ViolationsFound::default();
     found.extend(crds::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
     found.extend(crds::dropped(&deletions, plan).await);
     found.extend(namespaces::check(&deletions, plan.policy.ignores_failing_apis, context.notices).await);
     found.extend(volumes::check(&deletions).await);
     let removed = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    let removed = Deletions::new(removed, target, plan.policy.deletes_app);
+    let removed = Deletions::new(removed, target, plan.policy.deleter);
     found.violations.extend(changed::check(&removed, &context.plan.policy.field_manager));
     found.extend(services::check(&removed).await);
     found.extend(needed::check(&removed, context.notices).await);
@@ -88,33 +88,36 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
 /// The objects that a deploy deletes, and the target in which to search for what is lost with them.
 struct Deletions<'a> {
     target: &'a Target,
-    /// See [`Plan::deletes_app`].
-    deletes_app: bool,
+    deleter: Deleter,
     deleted: Vec<&'a Removal>,
     /// Group, kind, namespace and name of all of them.
     identities: BTreeSet<(&'a str, &'a str, Option<&'a str>, &'a str)>,
 }
 
 impl<'a> Deletions<'a> {
-    fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target, deletes_app: bool) -> Self {
+    fn new(deleted: impl Iterator<Item = &'a Removal>, target: &'a Target, deleter: Deleter) -> Self {
         let deleted: Vec<&Removal> = deleted.collect();
         let identities = deleted.iter().map(|removal| removal.object.identity()).collect();
-        Deletions { target, deletes_app, deleted, identities }
+        Deletions { target, deleter, deleted, identities }
     }
 
     /// Advice on how to delete nothing.
     fn without_deleting(&self) -> &'static str {
-        match self.deletes_app {
-            true => "keep all objects and delete the record alone: gantry apps forget -a APP -n NAMESPACE",
-            false => "deploy without deleting: --prune=no",
+        match self.deleter {
+            Deleter::AppDelete => {
+                "keep all objects and delete the record alone: gantry apps forget -a APP -n NAMESPACE"
+            }
+            Deleter::Deploy => "deploy without deleting: --prune=no",
+            Deleter::Helm => "leave the objects in the chart",
         }
     }
 
     /// Advice on how to keep one object.
     fn keeping(&self) -> &'static str {
-        match self.deletes_app {
-            true => "the annotation gantry.dev/prune: keep",
-            false => "--prune=no, or the annotation gantry.dev/prune: keep",
+        match self.deleter {
+            Deleter::AppDelete => "the annotation gantry.dev/prune: keep",
+            Deleter::Deploy => "--prune=no, or the annotation gantry.dev/prune: keep",
+            Deleter::Helm => "in the chart, or the annotation helm.sh/resource-policy: keep",
         }
     }
 

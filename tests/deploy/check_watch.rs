@@ -1,0 +1,42 @@
+//! `check --watch`.
+
+use crate::support::{Bed, Gantry};
+
+fn watching(bed: &Bed) -> Gantry {
+    std::fs::create_dir(bed.folder.path().join("live")).unwrap();
+    let arguments =
+        ["check", "-f", "a.yaml", "--target", "dir:live", "-o", "human", "-o", "json=report.json", "--watch"];
+    Gantry::new().cwd(bed.folder.path()).args(&arguments)
+}
+
+#[test]
+fn a_check_runs_again_when_a_manifest_changes() {
+    let bed = Bed::new();
+    bed.write("a.yaml", &bed.config_map("first", "x"));
+    let mut running = watching(&bed).spawn();
+    running.wait_for_line(|line| line.contains("configmap/first").then_some(()));
+    running.wait_for_stderr("waiting for changes");
+    bed.write("unrelated.txt", "x");
+    bed.write("a.yaml", "a: [\n");
+    running.wait_for_stderr("a.yaml changed");
+    running.wait_for_stderr("a.yaml:");
+    // Editors replace the file.
+    bed.write("a.yaml.new", &bed.config_map("second", "x"));
+    std::fs::rename(bed.folder.path().join("a.yaml.new"), bed.folder.path().join("a.yaml")).unwrap();
+    running.wait_for_line(|line| line.contains("configmap/second").then_some(()));
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1\nkind: Config\nwrong: 1\n");
+    running.wait_for_stderr("gantry.yaml changed");
+    running.wait_for_stderr("wrong");
+    running.interrupt();
+    let output = running.wait();
+    output.code(2);
+    assert!(!output.stderr.contains("unrelated") && !output.stderr.contains("report.json changed"), "{output}");
+}
+
+#[test]
+fn what_cannot_change_is_not_watched() {
+    let bed = Bed::new();
+    let run = |arguments: &[&str]| Gantry::new().cwd(bed.folder.path()).args(arguments).run();
+    run(&["check", "-f", "-", "--watch"]).code(2).stderr_contains("standard input is read only once");
+    run(&["check", "-f", "git:HEAD", "--watch"]).code(2).stderr_contains("names no file on disk");
+}
