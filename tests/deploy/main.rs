@@ -21,6 +21,7 @@ mod errors;
 mod extension_deletion;
 mod failures;
 mod first_install;
+mod gitops;
 mod harness;
 mod hooks;
 mod immutable_advice;
