@@ -30,6 +30,8 @@ mod olm;
 mod packaging;
 mod pictures;
 mod preset_verdicts;
+#[cfg(unix)]
+mod pull_requests;
 mod reports;
 #[cfg(unix)]
 mod transcripts;
