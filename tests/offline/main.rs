@@ -32,6 +32,8 @@ mod pictures;
 mod preset_verdicts;
 #[cfg(unix)]
 mod pull_requests;
+#[cfg(unix)]
+mod release;
 mod reports;
 #[cfg(unix)]
 mod transcripts;

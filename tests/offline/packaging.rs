@@ -204,50 +204,6 @@ fn the_action_compares_a_pull_request_with_its_base() {
     assert!(names.iter().all(|name| variables.iter().any(|(known, _)| known == name)), "{names:?}");
 }
 
-/// Runs the last job of the release on the archives of the other jobs, with a fake of the host's program.
-#[test]
-fn a_release_fills_in_the_manifest_of_the_plugin() {
-    let workflow = yaml(".github/workflows/release.yml");
-    let steps = workflow["jobs"]["publish"]["steps"].as_array().unwrap();
-    let publish = steps.iter().find(|step| step["env"]["BASE"].is_string()).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    for name in ["dist", "packaging/krew", "bin"] {
-        fs::create_dir_all(at(name)).unwrap();
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::copy(root.join("packaging/krew/gantry.yaml"), at("packaging/krew/gantry.yaml")).unwrap();
-    let platforms: Vec<&str> = workflow["jobs"]["build"]["strategy"]["matrix"]["include"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["platform"].as_str().unwrap())
-        .collect();
-    for platform in &platforms {
-        fs::write(at(&format!("dist/gantry-{platform}.tar.gz")), "a").unwrap();
-        fs::write(at(&format!("dist/kubectl-gantry-{platform}.tar.gz")), format!("b {platform}")).unwrap();
-    }
-    fs::write(at("dist/gantry-sbom.json"), "{}").unwrap();
-    fs::write(at("bin/gh"), "#!/bin/sh\necho \"$@\"\n").unwrap();
-    fs::set_permissions(at("bin/gh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let script = format!("PATH='{}':$PATH\n{}", at("bin").display(), publish["run"].as_str().unwrap());
-    let base = "https://host.example/download/v1.2.3";
-    let ran = run(&script, folder.path(), &[("VERSION", "v1.2.3"), ("BASE", base)]);
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(text(&ran).starts_with("release create v1.2.3 --verify-tag"), "{}", text(&ran));
-    let krew = fs::read_to_string(at("dist/krew.yaml")).unwrap();
-    assert!(!krew.contains("\"{"), "{krew}");
-    assert!(krew.contains(&format!("uri: \"{base}/kubectl-gantry-linux-arm64.tar.gz\"")), "{krew}");
-    let sums = fs::read_to_string(at("dist/SHA256SUMS")).unwrap();
-    let manifest: Value = serde_yaml::from_str(&krew).unwrap();
-    for platform in manifest["spec"]["platforms"].as_array().unwrap() {
-        let archive = platform["uri"].as_str().unwrap().rsplit('/').next().unwrap();
-        let line = format!("{}  {archive}", platform["sha256"].as_str().unwrap());
-        assert!(sums.contains(&line), "{line}: {sums}");
-    }
-    assert_eq!(sums.lines().count(), 2 * platforms.len() + 1);
-}
-
 /// To update the files: `UPDATE_DOCS=1 cargo test --test offline packaging`.
 #[test]
 fn the_manifests_of_the_webhook_are_those_that_the_program_prints() {
