@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 use crate::support::{Bed, control_plane, eventually};
 
 const JOB: &str = include_str!("../../packaging/kubernetes/check.yaml");
+const ACCOUNT: &str = include_str!("../../packaging/kubernetes/account.yaml");
 
 #[test]
 fn the_rights_of_the_job_are_the_least_for_its_arguments() {
-    let documents: Vec<Value> =
-        serde_yaml::Deserializer::from_str(JOB).map(|document| Value::deserialize(document).expect("YAML")).collect();
+    let documents = |text| -> Vec<Value> {
+        serde_yaml::Deserializer::from_str(text).map(|document| Value::deserialize(document).expect("YAML")).collect()
+    };
+    let documents = [documents(ACCOUNT), documents(JOB)].concat();
     let of = |kind: &str| documents.iter().find(|object| object["kind"] == kind).expect(kind);
     let rules = &of("ClusterRole")["rules"];
     let container = &of("Job")["spec"]["template"]["spec"]["containers"][0];

@@ -22,6 +22,7 @@ mod errors;
 mod extension_deletion;
 mod failures;
 mod first_install;
+mod gitops;
 mod harness;
 mod helm_releases;
 mod hooks;

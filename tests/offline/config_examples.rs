@@ -142,6 +142,30 @@ fn only_the_file_of_kapp_causes_notices() {
     );
 }
 
+/// To update the file: `UPDATE_DOCS=1 cargo test --test offline config_examples`.
+#[test]
+fn the_published_schema_is_the_one_that_the_program_prints() {
+    let file = folder().join("../docs/config.schema.json");
+    let text = format!("{:#}\n", schema(&registry::known()));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap_or_default(), text, "docs/config.schema.json is not up to date");
+}
+
+#[test]
+fn the_first_line_of_every_example_of_gantry_names_the_schema() {
+    for file in examples().into_iter().map(|file| folder().join(file)) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let line = text.lines().next().unwrap_or_default();
+        let named = line.strip_prefix("# yaml-language-server: $schema=");
+        let named = named.map(|path| file.parent().unwrap().join(path).canonicalize().unwrap());
+        let expected = folder().join("../docs/config.schema.json").canonicalize().unwrap();
+        let of_kapp = text.contains(gantry_deploy::config::KAPP_API_VERSION);
+        assert_eq!(named, (!of_kapp).then_some(expected), "{}", file.display());
+    }
+}
+
 #[test]
 fn every_example_of_gantry_fits_the_schema() {
     let validator = jsonschema::validator_for(&schema(&registry::known())).expect("the schema is one");

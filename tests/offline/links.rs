@@ -1,4 +1,5 @@
-//! Every relative link of the documentation leads to a file that exists, and to a heading of it.
+//! Every relative link of the documentation leads to a file that exists, and to a heading of it, and the book has every
+//! page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +23,8 @@ fn pages() -> BTreeMap<PathBuf, String> {
         }
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap();
-    let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
+    let beside = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "config-examples/README.md"];
+    let mut pages = beside.map(|page| root.join(page)).to_vec();
     add_folder(&root.join("docs"), &mut pages);
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
     pages.into_iter().map(|page| (page.clone(), without_fences(&fs::read_to_string(page).unwrap()))).collect()
@@ -85,4 +87,29 @@ fn every_relative_link_of_the_documentation_leads_to_something_that_exists() {
     }
     assert!(links > 500, "only {links} links were found");
     assert!(dead.is_empty(), "links that lead nowhere:\n{}", dead.join("\n"));
+}
+
+/// To list new pages of rules: `UPDATE_DOCS=1 cargo test --test offline links`.
+#[test]
+fn every_page_is_in_the_book_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().unwrap();
+    let summary = root.join("docs/SUMMARY.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let is_of_rule = |line: &&str| line.starts_with("  - [") && line.contains("](rules/");
+        let text = fs::read_to_string(&summary).unwrap();
+        let (before, after) = text.split_once("- [Rules](rules/README.md)\n").unwrap();
+        let after: String = after.lines().skip_while(is_of_rule).map(|line| format!("{line}\n")).collect();
+        let pages = pages();
+        let rules = pages.keys().filter(|page| page.parent() == Some(&root.join("docs/rules")));
+        let names = rules.filter_map(|page| page.file_stem()?.to_str()).filter(|name| *name != "README");
+        let rules: String = names.map(|name| format!("  - [{name}](rules/{name}.md)\n")).collect();
+        fs::write(&summary, format!("{before}- [Rules](rules/README.md)\n{rules}{after}")).unwrap();
+    }
+    let text = fs::read_to_string(&summary).unwrap();
+    let mut listed: Vec<PathBuf> =
+        LINK.captures_iter(&text).map(|link| root.join("docs").join(&link[1]).canonicalize().unwrap()).collect();
+    listed.sort();
+    let mut expected: Vec<PathBuf> = pages().into_keys().filter(|page| *page != summary).collect();
+    expected.sort();
+    assert_eq!(listed, expected, "docs/SUMMARY.md has each page of the documentation once");
 }

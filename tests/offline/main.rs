@@ -30,6 +30,10 @@ mod olm;
 mod packaging;
 mod pictures;
 mod preset_verdicts;
+#[cfg(unix)]
+mod pull_requests;
+#[cfg(unix)]
+mod release;
 mod reports;
 #[cfg(unix)]
 mod transcripts;

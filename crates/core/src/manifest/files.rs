@@ -151,7 +151,9 @@ impl GatheredSources {
             Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
             Err(error) => return self.problems.push(unreadable(directory, &error)),
         };
-        paths.sort();
+        // The kubelet keeps the files of a mounted ConfigMap in a folder `..TIME`, with a link `..data` to it, and links to
+        // the files beside both: a file is named by the link that people know.
+        paths.sort_by_cached_key(|path| (starts_with_dots(path), path.clone()));
         for path in paths {
             let is_manifest = is_manifest_file(&path);
             let Ok(own) = fs::symlink_metadata(&path) else { continue };
@@ -162,6 +164,7 @@ impl GatheredSources {
                 continue;
             }
             match fs::metadata(&path) {
+                Ok(target) if target.is_dir() && starts_with_dots(&path) && leads_beside(&path) => {}
                 Ok(target) if target.is_dir() => {
                     let problem = Problem::new("a link to a directory, not followed").at(whole_file(&name(&path)));
                     self.notices.push(problem.help("pass it with its own -f to deploy it"));
@@ -228,6 +231,16 @@ impl GatheredSources {
             }
         }
     }
+}
+
+fn starts_with_dots(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".."))
+}
+
+/// Whether a link leads to an entry of the folder that the link itself is in.
+fn leads_beside(link: &Path) -> bool {
+    let parent = |path: &Path| path.parent().and_then(|parent| fs::canonicalize(parent).ok());
+    fs::canonicalize(link).is_ok_and(|target| parent(&target).is_some_and(|folder| Some(folder) == parent(link)))
 }
 
 /// Where a path leads through links, if that is outside the repository that the path is in, or a file of git. Errors

@@ -228,6 +228,21 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     assert_eq!(folder_problems(&folder, &["real"]), ["real/dead.yaml: broken symbolic link: nowhere does not exist"]);
 }
 
+/// As the kubelet mounts it: `..data` leads to a folder with the files, and links lead to them.
+#[cfg(unix)]
+#[test]
+fn the_files_of_a_mounted_config_map_are_read_once_by_their_names() {
+    use std::os::unix::fs::symlink;
+    let folder = folder(&[("..2026_01_02/a.yaml", &config_map("a")), ("..2026_01_02/sub/b.yaml", &config_map("b"))]);
+    symlink("..2026_01_02", folder.path().join("..data")).unwrap();
+    symlink("..data/a.yaml", folder.path().join("a.yaml")).unwrap();
+    let loaded = load(&[argument(folder.path())], &mut Some(empty())).unwrap();
+    assert!(loaded.notices.is_empty(), "{:?}", loaded.notices);
+    let files: Vec<&str> = loaded.manifests.iter().map(|manifest| &*manifest.origin.source.name).collect();
+    let expected = ["a.yaml", "..2026_01_02/sub/b.yaml"].map(|file| format!("{}/{file}", argument(folder.path())));
+    assert_eq!(files, expected);
+}
+
 #[test]
 fn a_broken_link_that_is_named_is_reported() {
     #[cfg(unix)]

@@ -96,6 +96,16 @@ impl Owner {
         }
     }
 
+    /// The tool and its field manager, if it writes what a repository has and so can be checked before it does.
+    fn writes_again_as(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Owner::Flux("HelmRelease", ..) => Some(("Flux", "helm-controller")),
+            Owner::Flux(..) => Some(("Flux", "kustomize-controller")),
+            Owner::ArgoCd(_) => Some(("Argo CD", "argocd-controller")),
+            _ => None,
+        }
+    }
+
     /// The marks to remove when the object is taken over.
     pub fn marks(&self) -> OwnerMarks {
         match self {
@@ -302,7 +312,13 @@ pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
                 format!("deploy with -a {name} --app-namespace {namespace}; or {help}")
             }
             Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),
-            _ => help,
+            _ => match owner.writes_again_as() {
+                Some((tool, manager)) => format!(
+                    "{help}. To check what {tool} is going to write: gantry check --take-ownership \
+                     --field-manager={manager}"
+                ),
+                None => help,
+            },
         };
         Problem::new(message).at(first.desired.origin.location()).help(help)
     };
