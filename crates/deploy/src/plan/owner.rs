@@ -22,7 +22,7 @@ use gantry_core::manifest::Manifest;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, RawObject};
-use gantry_core::text::{cut, sanitize};
+use gantry_core::text::{cut, sanitize, shell_word};
 
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 /// The annotation with the name of the Helm release that an object belongs to.
@@ -312,6 +312,11 @@ pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
                 format!("deploy with -a {name} --app-namespace {namespace}; or {help}")
             }
             Owner::Kapp(_) => format!("{help}. To take over the whole kapp app: --app=NAME --from-kapp=NAME"),
+            Owner::Helm(name, namespace) => {
+                let flags = [("--release", name), ("-n", namespace)].into_iter().filter(|(_, value)| !value.is_empty());
+                let flags = flags.map(|(flag, value)| format!(" {flag} {}", shell_word(&sanitize(value))));
+                format!("{help}. To foretell helm upgrade: gantry check --as-helm{}", flags.collect::<String>())
+            }
             _ => match owner.writes_again_as() {
                 Some((tool, manager)) => format!(
                     "{help}. To check what {tool} is going to write: gantry check --take-ownership \
