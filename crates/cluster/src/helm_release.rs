@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::kube::KubeTarget;
 use super::pages::{PageSource, Pages};
 use super::{ListRequest, ObjectToRead};
-use gantry_core::manifest::{self, MAX_SOURCE_BYTES, ManifestSource, PreparedSources};
+use gantry_core::manifest::{self, ManifestSource, PreparedSources};
 use gantry_core::options::HelmReleaseSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{ObjectRef, Resource};
@@ -25,6 +25,8 @@ use gantry_core::text;
 
 /// The most objects of a page. Helm keeps ten revisions by default.
 const PAGE: u32 = 500;
+/// The most bytes of a record. A Secret holds 1 MiB, and manifests are compressed to a tenth or so.
+const MOST_BYTES: usize = 32 << 20;
 /// The first bytes of what is compressed. Very old revisions are not.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// The folder of a chart whose CRDs Helm installs with the first release only.
@@ -44,6 +46,9 @@ pub struct HelmRelease {
 /// The record of a revision, as far as it is used (`release.v1` of Helm).
 #[derive(Debug, Deserialize)]
 struct ReleaseRecord {
+    /// Every record has it.
+    #[serde(rename = "name")]
+    _name: String,
     #[serde(default)]
     manifest: String,
     #[serde(default)]
@@ -341,20 +346,20 @@ async fn read_record(
     read_release(&encoded)
 }
 
-/// Decodes the record of a revision, up to the length that a manifest can have.
+/// Decodes the record of a revision.
 fn read_release(encoded: &[u8]) -> std::result::Result<ReleaseRecord, String> {
     let bytes = STANDARD.decode(encoded).map_err(|error| format!("is not in base64: {error}"))?;
     let json = match bytes.starts_with(&GZIP) {
         false => bytes,
         true => {
             let mut json = Vec::new();
-            let mut limited = GzDecoder::new(&*bytes).take(MAX_SOURCE_BYTES as u64 + 1);
+            let mut limited = GzDecoder::new(&*bytes).take(MOST_BYTES as u64 + 1);
             limited.read_to_end(&mut json).map_err(|error| format!("cannot be decompressed: {error}"))?;
             json
         }
     };
-    if json.len() > MAX_SOURCE_BYTES {
-        return Err(format!("is larger than {} MiB", MAX_SOURCE_BYTES >> 20));
+    if json.len() > MOST_BYTES {
+        return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
     }
     serde_json::from_slice(&json).map_err(|error| format!("is no record of Helm: {error}"))
 }
@@ -395,15 +400,19 @@ mod tests {
             encoder.write_all(json).unwrap();
             STANDARD.encode(encoder.finish().unwrap()).into_bytes()
         };
-        let record = read_release(&compressed(br#"{"manifest":"a: 1\n","config":{"x":1.50},"version":3}"#)).unwrap();
+        let record =
+            read_release(&compressed(br#"{"name":"shop","manifest":"a: 1\n","config":{"x":1.50},"version":3}"#))
+                .unwrap();
         assert_eq!((&*record.manifest, record.config.unwrap().get()), ("a: 1\n", r#"{"x":1.50}"#));
-        assert!(read_release(STANDARD.encode("{}").as_bytes()).is_ok(), "not compressed");
-        let bomb = compressed(&vec![b' '; MAX_SOURCE_BYTES + 10]);
+        assert!(read_release(STANDARD.encode(r#"{"name":"shop"}"#).as_bytes()).is_ok(), "not compressed");
+        let bomb = compressed(&vec![b' '; MOST_BYTES + 10]);
         assert!(bomb.len() < 1 << 20, "{}", bomb.len());
         let error = |encoded: &[u8]| read_release(encoded).unwrap_err();
         assert!(error(&bomb).starts_with("is larger than"), "{}", error(&bomb));
         assert!(error(b"%").starts_with("is not in base64"));
-        assert!(error(&compressed(b"[]")).starts_with("is no record of Helm"));
+        for other in [&b"[]"[..], b"{}", b"1", b""] {
+            assert!(error(&compressed(other)).starts_with("is no record of Helm"));
+        }
         let cut = compressed(b"{}");
         assert!(error(&cut[..16]).starts_with("cannot be decompressed"), "{}", error(&cut[..16]));
     }
