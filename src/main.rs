@@ -50,6 +50,8 @@ fn main() -> ExitCode {
                 }
             })
             .partition(Result::is_ok);
+        let started = SystemTime::now();
+        let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
         let mut host = Host {
             stdin: Some(Box::new(BufReader::new(io::stdin()))),
             stdout: Box::new(BufWriter::new(io::stdout())),
@@ -60,7 +62,9 @@ fn main() -> ExitCode {
             environment: environment.into_iter().flatten().collect(),
             unreadable_environment: unreadable.into_iter().filter_map(Result::err).collect(),
             working_directory: std::env::current_dir().unwrap_or_else(|_| ".".into()),
-            today: Date::from(SystemTime::now()),
+            arguments: std::iter::once("gantry".to_owned()).chain(arguments).collect(),
+            today: Date::from(started),
+            started,
             stop,
             writes,
         };

@@ -11,6 +11,7 @@ mod before;
 mod catalog;
 mod completion;
 mod diffs;
+mod facts;
 mod file;
 mod fleet;
 mod flow;

@@ -7,6 +7,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use tokio::sync::watch;
 
@@ -38,8 +39,12 @@ pub struct Host {
     pub unreadable_environment: BTreeMap<String, OsString>,
     /// Relative paths are resolved against it.
     pub working_directory: PathBuf,
+    /// The words of the command line, with the name of the program first; for reports that say how they were made.
+    pub arguments: Vec<String>,
     /// Today in UTC, for expiry dates.
     pub today: Date,
+    /// When the run starts, for reports that say it.
+    pub started: SystemTime,
     /// Becomes true when the user interrupts the run.
     pub stop: watch::Receiver<bool>,
     /// How much the run has written, for a caller that ends the process.
@@ -139,7 +144,9 @@ impl Host {
             environment: self.environment.clone(),
             unreadable_environment: self.unreadable_environment.clone(),
             working_directory: self.working_directory.clone(),
+            arguments: self.arguments.clone(),
             today: self.today,
+            started: self.started,
             stop: self.stop.clone(),
             writes: self.writes.part(),
         }

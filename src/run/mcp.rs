@@ -333,6 +333,7 @@ impl McpServer {
 
 /// Runs a command line. The text is why it is none.
 async fn run_command(arguments: &[String], mut host: Host) -> (Exit, String) {
+    host.arguments = arguments.to_vec();
     match Cli::try_parse_from(arguments) {
         Ok(cli) => (Box::pin(run(cli, &mut host)).await, String::new()),
         Err(error) => (Exit::Usage, error.to_string()),

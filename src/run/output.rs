@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::facts;
 use super::file;
 use super::host::Host;
 use super::own_report;
@@ -356,6 +357,7 @@ impl Output {
     ) -> Result<()> {
         let places = ReportPaths::new(&host.working_directory, root_of(&host.working_directory))
             .shown_at(self.sources.shown_at());
+        let run = facts::describe_run(host);
         let around = ReportContext {
             rules: &OfGantry,
             places: &places,
@@ -363,6 +365,7 @@ impl Output {
             purpose: self.options.purpose,
             redact: self.options.redact,
             list,
+            run: &run,
         };
         let mut failed = Vec::new();
         let specs = self.specs.iter().filter_map(|spec| Some((writer_of(spec.format)?, &spec.file)));

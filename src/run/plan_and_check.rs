@@ -14,7 +14,7 @@ use gantry_core::options::WaitPolicy;
 use gantry_core::problem::{Problem, Result};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::versions::VERSIONED;
-use gantry_deploy::config::{Settings, key};
+use gantry_deploy::config::{SelectedCheck, Settings, key};
 use gantry_deploy::plan::filter::Filter;
 use gantry_deploy::plan::not_honoured::{self, NotHonoured};
 use gantry_deploy::plan::refusals::ReportedRefusals;
@@ -103,6 +103,7 @@ pub async fn plan_and_check(
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
+    report.preset = settings.checks.iter().find_map(SelectedCheck::preset).map(str::to_owned);
     report.kubernetes_release = plan.server_release.map(|release| release.to_string());
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();

@@ -72,7 +72,9 @@ impl Embedded {
             environment: BTreeMap::from([("TERM".into(), "dumb".into())]),
             unreadable_environment: BTreeMap::new(),
             working_directory: self.work.path().to_owned(),
+            arguments: Vec::new(),
             today: Date::parse("2026-01-01").unwrap(),
+            started: std::time::SystemTime::UNIX_EPOCH,
             stop,
             writes: Default::default(),
         };

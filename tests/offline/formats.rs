@@ -95,7 +95,7 @@ fn one_run_writes_every_format() {
         "<h1 class=\"error\">Would be blocked: 11 errors in 3 objects. Nothing was written.</h1>",
         // The lines of the manifest, and the changed keywords of the schema node.
         "<mark>minimum</mark>: 0\n",
-        "<td><code>minimum</code></td><td class=\"removed\"><span class=\"faint\">absent</span></td>",
+        "<th scope=\"row\"><code>minimum</code></th><td class=\"removed\"><span class=\"faint\">absent</span></td>",
         "About the rule: <a href=\"#rule-NoMinimumTightened\">minimum of a field is added or raised</a>",
     ] {
         assert!(html.contains(part), "{part}: {html}");

@@ -28,6 +28,7 @@ mod messages;
 #[cfg(feature = "olm")]
 mod olm;
 mod packaging;
+mod page;
 mod pictures;
 mod preset_verdicts;
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! A day without a time and a time zone, such as the end of a waiver.
+//! A day without a time and a time zone, such as the end of a waiver; a point in time as text.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -22,11 +22,21 @@ impl Date {
 impl From<SystemTime> for Date {
     /// The day of a point in time, in UTC.
     fn from(time: SystemTime) -> Self {
-        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let seconds = i64::try_from(since.as_secs()).ok();
-        let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX);
-        Date(Offset::UTC.to_datetime(time).date())
+        Date(in_utc(time).date())
     }
+}
+
+/// A point in time to the minute, such as `2026-11-21 09:05 UTC`.
+pub fn format_minute(time: SystemTime) -> String {
+    let time = in_utc(time);
+    format!("{} {:02}:{:02} UTC", time.date(), time.hour(), time.minute())
+}
+
+fn in_utc(time: SystemTime) -> civil::DateTime {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let seconds = i64::try_from(since.as_secs()).ok();
+    let time = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or(Timestamp::MAX);
+    Offset::UTC.to_datetime(time)
 }
 
 impl fmt::Display for Date {
@@ -61,6 +71,14 @@ mod tests {
             assert_eq!(Date::parse(text), None, "{text}");
         }
         assert!(Date::parse("2026-11-30") < Date::parse("2026-12-01"));
+    }
+
+    #[test]
+    fn a_moment_has_its_minute_in_utc() {
+        let text = |seconds| format_minute(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(text(59), "1970-01-01 00:00 UTC");
+        assert_eq!(text(1_795_219_200 + 9 * 3600 + 5 * 60), "2026-11-21 09:05 UTC");
+        assert_eq!(text(u64::MAX >> 2), format_minute(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::MAX >> 3)));
     }
 
     #[test]

@@ -18,6 +18,7 @@ impl ReportList {
         let mut report = Report {
             outcome: self.outcome,
             target: text::count(self.clusters.len(), self.noun()),
+            preset: self.common_preset().map(str::to_owned),
             errors: self.errors.clone(),
             ..Report::default()
         };
@@ -87,6 +88,15 @@ impl ReportList {
     }
 }
 
+impl ReportList {
+    /// The preset of all clusters that were checked, if it is the same.
+    fn common_preset(&self) -> Option<&str> {
+        let mut presets = self.clusters.iter().filter_map(|cluster| cluster.report.preset.as_deref());
+        let first = presets.next()?;
+        presets.all(|preset| preset == first).then_some(first)
+    }
+}
+
 /// Groups equal values of clusters, in the order of their first occurrence, each with its clusters.
 struct Together<T> {
     all: Vec<(T, Vec<String>)>,
@@ -146,4 +156,23 @@ fn of_clusters(mut finding: Finding, clusters: &[String]) -> Finding {
         wording.message = wording.message.clone().then(place);
     }
     finding
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::samples;
+
+    #[test]
+    fn a_preset_that_all_clusters_share_is_that_of_the_combined_report() {
+        let preset = |presets: &[Option<&str>]| {
+            let mut list = samples::list();
+            for (cluster, preset) in list.clusters.iter_mut().zip(presets) {
+                cluster.report.preset = preset.map(str::to_owned);
+            }
+            list.combined().preset
+        };
+        assert_eq!(preset(&[Some("kapp"), Some("kapp"), None]), Some("kapp".to_owned()));
+        assert_eq!(preset(&[Some("kapp"), Some("semantic")]), None);
+        assert_eq!(preset(&[]), None);
+    }
 }

@@ -37,9 +37,9 @@ use gantry_core::problem::{Log, Problem};
 use gantry_core::resource::ObjectRef;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
 pub use places::ReportPaths;
-pub use surroundings::{ReportContext, RuleText, RuleTexts};
+pub use surroundings::{ReportContext, RuleText, RuleTexts, RunFacts};
 pub use view::overview::list_names;
-pub use view::{Excerpts, ReportPurpose};
+pub use view::{Excerpts, LineIndex, ReportPurpose};
 
 /// The `apiVersion` of [`Report`] and [`ReportList`].
 pub const API_VERSION: &str = "gantry.dev/v1alpha1";
@@ -79,6 +79,10 @@ pub struct Report {
     /// stands for. Absent if the run ended before it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_release: Option<String>,
+    /// The preset of `CRDUpgradeSafety`: whose verdict about the upgrade of a CRD counts. Absent if the check did not
+    /// run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
     /// The objects of the plan: first those of the manifests, then those that are deleted.
     pub changes: Vec<ChangeEntry>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
@@ -257,6 +261,7 @@ impl Default for Report {
             outcome: Outcome::Failed,
             target: String::new(),
             kubernetes_release: None,
+            preset: None,
             changes: Vec::new(),
             graph: Vec::new(),
             waits: Vec::new(),

@@ -102,6 +102,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         outcome,
         target: "kube: staging (https://10.0.0.1:6443)".into(),
         kubernetes_release: None,
+        preset: None,
         changes,
         graph: Vec::new(),
         waits: Vec::new(),

@@ -20,6 +20,17 @@ pub struct ReportContext<'a> {
     pub redact: bool,
     /// The clusters of a combined report.
     pub list: Option<&'a ReportList>,
+    /// When and how the report was made, for formats that say it.
+    pub run: &'a RunFacts,
+}
+
+/// When and how a report was made. It is no part of the report: the report of the same input is the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFacts {
+    /// When the run started, for example `2026-11-28 22:05 UTC`.
+    pub started: Option<String>,
+    /// The command line, without what may be secret.
+    pub command: Option<String>,
 }
 
 impl ReportContext<'_> {
@@ -83,19 +94,37 @@ pub mod tests {
         }
     }
 
+    type Write<R> = fn(&R, ReportContext<'_>, &mut dyn std::io::Write) -> std::io::Result<()>;
+
     /// Writes a report in a format as text.
-    pub fn write_to_text(
-        report: &crate::Report,
-        write: fn(&crate::Report, ReportContext<'_>, &mut dyn std::io::Write) -> std::io::Result<()>,
-    ) -> String {
+    pub fn write_to_text(report: &crate::Report, write: Write<crate::Report>) -> String {
+        write_with_sources(report, &Numbered, write)
+    }
+
+    /// The same, with the lines of files.
+    pub fn write_with_sources(report: &crate::Report, excerpts: &dyn Excerpts, write: Write<crate::Report>) -> String {
+        write_with(report, None, excerpts, write)
+    }
+
+    /// Writes the report of many clusters as text.
+    pub fn write_list_to_text(list: &ReportList, write: Write<ReportList>) -> String {
+        write_with(list, Some(list), &Numbered, write)
+    }
+
+    fn write_with<R>(report: &R, list: Option<&ReportList>, excerpts: &dyn Excerpts, write: Write<R>) -> String {
         let places = ReportPaths::new("/repo/deploy".as_ref(), "/repo".as_ref());
+        let run = RunFacts {
+            started: Some("2026-11-28 22:05 UTC".into()),
+            command: Some("gantry check -f manifests".into()),
+        };
         let around = ReportContext {
             rules: &One,
             places: &places,
-            excerpts: &Numbered,
+            excerpts,
             purpose: ReportPurpose::Check,
             redact: false,
-            list: None,
+            list,
+            run: &run,
         };
         let mut out = Vec::new();
         write(report, around, &mut out).expect("in memory");

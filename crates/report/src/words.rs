@@ -3,9 +3,7 @@
 use super::Report;
 use super::view::flow;
 use super::view::phrases::{affected_party, describe_refused_updates, severity_word, witness_fate};
-use gantry_core::finding::{
-    BaselineEntry, CheckReport, CheckStatus, EvidenceObject, Examined, Finding, Severity, Source, Verdict, Witness,
-};
+use gantry_core::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
 use gantry_core::text;
 
 /// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
@@ -13,76 +11,6 @@ const LONGEST_MESSAGE: usize = 500;
 const LONGEST_HELP: usize = 2000;
 /// The maximum length of a witness, in characters; longer ones are shortened.
 const LONGEST_WITNESS: usize = 2000;
-
-/// Who suffers from what blocks: `2 of 1,234 objects of this cluster are affected: team-a/batch, team-b/nightly`.
-/// `None` if no objects were read to find out.
-pub fn harm(report: &Report) -> Option<String> {
-    let harms = || {
-        report.checks.iter().flat_map(|check| &check.coverage).filter_map(|one| Some((one.read, one.harm.as_ref()?)))
-    };
-    harms().next()?;
-    let read: u64 = harms().map(|(read, _)| read).sum();
-    let affected: u64 = harms().map(|(_, harm)| harm.objects).sum();
-    let manifests: u64 = harms().map(|(_, harm)| harm.manifests).sum();
-    let place = if report.target.starts_with("kube: ") { "this cluster" } else { "the target" };
-    let examples: Vec<String> = harms().flat_map(|(_, harm)| &harm.examples).map(example).collect();
-    let named = examples.len().min(NAMED_OBJECTS);
-    let mut names = examples[..named].join(", ");
-    let more = (affected + manifests).saturating_sub(named as u64);
-    if more > 0 && !names.is_empty() {
-        names.push_str(&format!(" and {} more", text::thousands(more)));
-    }
-    let unknown = unexamined(report);
-    let but = match unknown {
-        0 => String::new(),
-        1 => "; objects do not show what 1 of the errors breaks".to_owned(),
-        many => format!("; objects do not show what {many} of the errors break"),
-    };
-    let objects = |count: u64| format!("{} object{}", text::thousands(count), if count == 1 { "" } else { "s" });
-    Some(match (affected, manifests) {
-        (0, 0) if read == 0 => format!("there is no object of the blocked kinds in {place}{but}"),
-        (0, 0) => format!("no object of {place} is affected ({} read){but}", objects(read)),
-        (0, one) => format!(
-            "no object of {place} is affected, but {} of this deploy: {names}{but}",
-            text::count(usize::try_from(one).unwrap_or(usize::MAX), "manifest")
-        ),
-        (affected, _) => {
-            let are = if affected == 1 { "is" } else { "are" };
-            format!("{} of {} of {place} {are} affected: {names}{but}", text::thousands(affected), objects(read))
-        }
-    })
-}
-
-/// The most affected objects that the sentence above names.
-const NAMED_OBJECTS: usize = 3;
-
-fn example(object: &EvidenceObject) -> String {
-    let name = match &object.namespace {
-        Some(namespace) => format!("{namespace}/{}", object.name),
-        None => object.name.to_string(),
-    };
-    let of = if object.from_manifest { " (manifest)" } else { "" };
-    format!("{}{of}", line(&name, 300))
-}
-
-/// The number of errors about CRDs with examined objects whose effect these objects do not show.
-fn unexamined(report: &Report) -> usize {
-    let is_covered = |check: &CheckReport, finding: &Finding| {
-        check.coverage.iter().any(|one| one.harm.is_some() && Some(&one.object) == finding.object.as_ref())
-    };
-    let is_shown = |finding: &Finding| match &finding.body.evidence {
-        Some(evidence) => evidence.examined != Examined::No,
-        // It is an error although it is proven to harm no object.
-        None => finding.body.semantic.is_some_and(|semantic| semantic > Severity::Error),
-    };
-    let checks = report.checks.iter();
-    let errors = checks.flat_map(|check| {
-        check.findings.iter().filter(move |finding| {
-            finding.severity == Severity::Error && is_covered(check, finding) && !is_shown(finding)
-        })
-    });
-    errors.count()
-}
 
 /// `error`, `warning`, …
 pub fn severity(severity: Severity) -> &'static str {

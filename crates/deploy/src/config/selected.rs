@@ -2,8 +2,13 @@
 
 use super::check::CheckConfig;
 use super::custom::CheckDefinition;
+use super::keys::{CRD_UPGRADE_SAFETY, PRESET};
+use super::located::LocatedData;
 use super::origin::{Layer, SettingOrigin};
 use gantry_core::finding::Mode;
+
+/// The preset without configuration.
+const DEFAULT_PRESET: &str = "documented";
 
 /// A check that runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +23,20 @@ pub struct SelectedCheck {
     pub definition: CheckDefinition,
     /// The entry's `config`; for a custom check, its definition (`exec`, `cel`).
     pub config: CheckConfig,
+}
+
+impl SelectedCheck {
+    /// The preset of `CRDUpgradeSafety`; `None` for another check.
+    pub fn preset(&self) -> Option<&str> {
+        if self.name != CRD_UPGRADE_SAFETY {
+            return None;
+        }
+        let named = self.config.0.as_ref().and_then(|config| config.get(PRESET));
+        match named.map(|named| &named.data) {
+            Some(LocatedData::Scalar(name)) => name.as_str(),
+            _ => Some(DEFAULT_PRESET),
+        }
+    }
 }
 
 /// Whether a check is enabled, and the place that decides it.

@@ -5,64 +5,79 @@ use maud::{Markup, html};
 use super::super::view::causes::GroupedFinding;
 use super::super::view::{excerpt, phrases};
 use super::super::{ReportContext, json, words};
+use super::matrix::hyphenate_party;
+use super::parts::write_scrolling;
 use super::rules::{Explained, anchor};
+use super::shown::ShownFinding;
 use gantry_core::finding::{AffectedObject, Finding, KeywordChange, Severity, Witness};
 use gantry_core::text;
 
 /// The maximum number of witnesses that are shown, and of affected objects.
 const WITNESSES: usize = 5;
 const OBJECTS: usize = 20;
+/// The maximum number of further places that are shown.
+const PLACES: usize = 20;
 /// A longer witness is shortened, and cannot be copied.
 const LONGEST_WITNESS: usize = 50_000;
 /// The number of lines of context, in a CRD.
 const CONTEXT: usize = 2;
 
-/// The finding, folded. `number` is unique on the page, and `rules` are those that the page explains.
-pub fn write<'a>(
-    number: usize,
-    cause: &GroupedFinding<'a>,
-    rules: &Explained<'a>,
-    around: ReportContext<'_>,
-) -> Markup {
-    let finding = cause.finding;
+/// The finding, folded; or one line, with `is_full` off. `rules` are those that the page explains.
+pub fn write<'a>(shown: &ShownFinding<'a>, rules: &Explained<'a>, around: ReportContext<'_>) -> Markup {
+    let cause = shown.cause;
     let severity = words::severity(cause.severity());
-    let object = words::object(finding);
-    let rule = words::line(&finding.rule, 100);
+    let rule = words::line(&cause.finding.rule, 100);
+    let breaks = cause.breaks().into_iter().map(hyphenate_party).collect::<Vec<_>>().join(" ");
+    let headline = html! {
+        span class={ "word " (severity) } { (severity) } " " code { (rule) } " " (words::line(&cause.message(), 500))
+    };
     html! {
-        details class="finding" data-severity=(severity) data-rule=(rule) data-object=(object) {
-            summary {
-                span class={ "word " (severity) } { (severity) } " " code { (rule) } " "
-                (words::line(&cause.message(), 500)) " " span class="faint" { (object) }
+        @if shown.is_full {
+            details id=(shown.anchor()) class="finding" data-severity=(severity) data-rule=(rule) data-breaks=(breaks) {
+                summary { (headline) }
+                div class="body" { (write_body(shown, rules, around)) }
             }
-            div class="body" {
-                dl {
-                    dt { "in" } dd { code { (words::line(&phrases::place_in_object(cause), 1000)) } }
-                    @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
-                    @for (what, source) in cause.other_places() {
-                        dt { "also" } dd { (words::line(&what, 500)) " at " code { (words::place(source)) } }
-                    }
-                    @if !finding.body.schema_changes.is_empty() { dt { "schema" } dd { (schema(&finding.body.schema_changes)) } }
-                    @if !finding.body.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }
-                    @if let Some(text) = words::proven(finding) { dt { "proof" } dd { (text) } }
-                    @for (at, witness) in finding.body.witnesses.iter().take(WITNESSES).enumerate() {
-                        dt { "proof" } dd { (proof(&format!("witness-{number}-{at}"), witness)) }
-                    }
-                    @if let Some(evidence) = &finding.body.evidence { dt { "objects" } dd { (words::line(&evidence.message, 500)) } }
-                    (affected(finding))
-                    @if let Some(severity) = finding.original_severity {
-                        dt { (words::severity(finding.severity)) }
-                        dd { "otherwise " (words::severity(severity)) @if let Some(why) = words::accepted(finding) { ": " (why) } }
-                    }
-                    @if finding.not_written && finding.severity == Severity::Warning {
-                        dt { "note" } dd { "a warning, because this deploy does not change the object" }
-                    }
-                    @let steps = steps(cause);
-                    @if !steps.is_empty() { dt { "next" } dd { ul { @for step in steps { li { (step) } } } } }
-                }
-                @if let Some((name, text)) = rules.of_finding(finding) {
-                    p { "About the rule: " a href={ "#" (anchor(name)) } { (text.summary) } }
-                }
+        } @else {
+            p id=(shown.anchor()) class="finding" data-severity=(severity) data-rule=(rule) data-breaks=(breaks) {
+                (headline)
+                @if let Some(source) = &cause.finding.source { " " code class="faint" { (words::place(source)) } }
             }
+        }
+    }
+}
+
+/// Everything about the finding.
+fn write_body<'a>(shown: &ShownFinding<'a>, rules: &Explained<'a>, around: ReportContext<'_>) -> Markup {
+    let (cause, finding, number) = (shown.cause, shown.cause.finding, shown.number);
+    let others = cause.other_places();
+    let steps = steps(cause);
+    html! {
+        dl {
+            dt { "in" } dd { code { (words::line(&phrases::place_in_object(cause), 1000)) } }
+            @if let Some(source) = &finding.source { dt { "at" } dd { code { (words::place(source)) } (excerpt(finding, around)) } }
+            @for (what, source) in others.iter().take(PLACES) {
+                dt { "also" } dd { (words::line(what, 500)) " at " code { (words::place(source)) } }
+            }
+            @if others.len() > PLACES { dt { "also" } dd { (text::count(others.len() - PLACES, "more place")) ": -o json has all" } }
+            @if !finding.body.schema_changes.is_empty() { dt { "schema" } dd { (write_schema(&finding.body.schema_changes)) } }
+            @if !finding.body.breaks.is_empty() { dt { "breaks" } dd { ul { @for text in words::breaks(finding) { li { (text) } } } } }
+            @if let Some(text) = words::proven(finding) { dt { "proof" } dd { (text) } }
+            @for (at, witness) in finding.body.witnesses.iter().take(WITNESSES).enumerate() {
+                dt { "proof" } dd { (proof(&format!("witness-{number}-{at}"), witness)) }
+            }
+            @if let Some(evidence) = &finding.body.evidence { dt { "objects" } dd { (words::line(&evidence.message, 500)) } }
+            (affected(finding))
+            @if let Some(severity) = finding.original_severity {
+                dt { (words::severity(finding.severity)) }
+                dd { "otherwise " (words::severity(severity)) @if let Some(why) = words::accepted(finding) { ": " (why) } }
+            }
+            @if finding.not_written && finding.severity == Severity::Warning {
+                dt { "note" } dd { "a warning, because this deploy does not change the object" }
+            }
+            @if !steps.is_empty() { dt { "next" } dd { ul { @for step in steps { li { (step) } } } } }
+        }
+        @if let Some((name, text)) = rules.of_finding(finding) {
+            p { "About the rule: " a href={ "#" (anchor(name)) } { (text.summary) } }
         }
     }
 }
@@ -107,24 +122,28 @@ fn indent(text: &str) -> Option<usize> {
 }
 
 /// The live and the desired schema node, side by side.
-fn schema(changes: &[KeywordChange]) -> Markup {
-    let value = |value: &Option<String>| value.as_deref().map(|value| words::line(value, 600));
-    html! {
-        div class="scroll" {
-            table {
-                thead { tr { th { "keyword" } th { "live" } th { "desired" } } }
+pub fn write_schema(changes: &[KeywordChange]) -> Markup {
+    let value = |value: &Option<String>| {
+        let text = value.as_deref().map(|value| words::line(value, 600));
+        html! { @match text { Some(text) => { code { (text) } } None => { span class="faint" { "absent" } } } }
+    };
+    write_scrolling(
+        "Live and desired keywords",
+        &html! {
+            table class="keywords" {
+                thead { tr { th scope="col" { "keyword" } th scope="col" { "live" } th scope="col" { "desired" } } }
                 tbody {
                     @for change in changes {
                         tr {
-                            td { code { (words::line(&change.keyword, 100)) } }
-                            td class="removed" { @match value(&change.live) { Some(text) => { code { (text) } } None => { span class="faint" { "absent" } } } }
-                            td class="added" { @match value(&change.desired) { Some(text) => { code { (text) } } None => { span class="faint" { "absent" } } } }
+                            th scope="row" { code { (words::line(&change.keyword, 100)) } }
+                            td class="removed" { (value(&change.live)) }
+                            td class="added" { (value(&change.desired)) }
                         }
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// An object that proves the finding, with a button to copy it.

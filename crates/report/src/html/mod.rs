@@ -5,10 +5,19 @@
 //! witnesses. The templates are checked at compile time, and escape all values.
 
 mod finding;
+mod fleet;
+mod header;
+mod matrix;
+mod parts;
+mod presets;
 mod rules;
+mod shown;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod upgrades;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use base64::Engine as _;
@@ -16,11 +25,18 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
+use self::fleet::write_clusters;
+use self::header::write_header;
+use self::matrix::{hyphenate_party, write_matrix};
+use self::parts::write_scrolling;
+use self::presets::write_presets;
 use self::rules::Explained;
+use self::shown::ShownFindings;
+use self::tree::write_trees;
+use self::upgrades::write_upgrades;
 use super::view::causes::{GroupedFinding, ObjectCauses};
-use super::view::counts::{action_counts, action_word};
-use super::view::overview::overview_rows;
-use super::{ErrorEntry, FormatWriter, LiveGroup, Outcome, Report, ReportContext, ReportList, words};
+use super::view::counts::action_word;
+use super::{ErrorEntry, FormatWriter, Report, ReportContext, words};
 use gantry_core::ci_log::OutputSyntax;
 use gantry_core::diff::LineKind;
 use gantry_core::finding::{CheckReport, CheckStatus, Severity};
@@ -28,8 +44,6 @@ use gantry_core::text;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The maximum number of findings on the page, the worst first. With more, browsers become slow; `-o json` has all.
-const MOST: usize = 5000;
 const SEVERITIES: [Severity; 5] =
     [Severity::Error, Severity::Warning, Severity::Info, Severity::Waived, Severity::Known];
 
@@ -43,15 +57,28 @@ pub const WRITER: FormatWriter = FormatWriter {
 /// Writes the report.
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let objects = ObjectCauses::group_findings(report);
-    let mut causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
-    causes.sort_by_key(|cause| cause.severity());
-    let rules = Explained::new(causes.iter().take(MOST).map(|cause| cause.finding), around.rules);
+    let shown = ShownFindings::new(&objects);
+    let causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
+    let rules = Explained::new(shown.iter().map(|shown| shown.cause.finding), around.rules);
     let verdict = around.verdict(report);
-    let tone = match report.outcome {
-        Outcome::Blocked | Outcome::Failed => "error",
-        _ if report.summary.warnings > 0 => "warning",
-        _ => "passed",
-    };
+    let targets = if around.list.is_some_and(|list| list.noun() == "commit") { "Commits" } else { "Clusters" };
+    let sections = [
+        ("clusters", targets, around.list.map(|list| write_clusters(list, &shown))),
+        ("impact", "Impact", Some(write_matrix(&shown, report, around.list.is_some()))),
+        ("presets", "Presets", Some(write_presets(report, &objects))),
+        ("checks", "Checks", Some(write_checks(report, &causes))),
+        ("upgrades", "Upgrades", Some(write_upgrades(report))),
+        ("unchecked", "Unchecked", Some(unchecked(report))),
+        ("stopped", "Errors", Some(entries("stopped", "What stopped the run", &report.errors))),
+        ("schema", "Schemas", Some(write_trees(&shown))),
+        ("findings", "Findings", Some(write_findings(&shown, causes.len(), &rules, around))),
+        ("changes", "Changes", Some(changes(report))),
+        ("warnings", "Warnings", Some(entries("warnings", "Warnings", &report.warnings))),
+        ("notices", "Notices", Some(entries("notices", "Notices", &report.notices))),
+        ("rules", "Rules", Some(rules.write())),
+    ];
+    let sections = sections.into_iter().filter_map(|(id, name, section)| Some((id, name, section?)));
+    let sections: Vec<(&str, &str, Markup)> = sections.filter(|(.., section)| !section.0.is_empty()).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -64,34 +91,11 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 class=(tone) { (verdict) }
-                    @if around.list.is_none() && !report.target.is_empty() {
-                        div { "Target " code { (words::line(&report.target, 300)) } }
-                    }
-                    @if around.list.is_none() && !report.changes.is_empty() { div { "Plan: " (action_counts(&report.changes)) } }
-                    @if let Some(line) = words::harm(report) { div { b { "Objects: " (line) } } }
-                    @if let Some(line) = words::baseline(report) { div { (line) } }
+                (write_header(report, &verdict, around))
+                @if sections.len() > 2 {
+                    nav aria-label="On this page" { ul { @for (id, name, _) in &sections { li { a href={ "#" (id) } { (name) } } } } }
                 }
-                main {
-                    @if let Some(list) = around.list { (clusters(list)) }
-                    (overview(report, &causes))
-                    (unchecked(report))
-                    (entries("What stopped the run", &report.errors))
-                    @if !causes.is_empty() {
-                        h2 { "Findings" }
-                        (filter(&causes[..causes.len().min(MOST)]))
-                        p role="status" class="faint" { span id="shown" { (text::count(causes.len(), "finding")) } " " span id="copied" {} }
-                        @for (number, cause) in causes.iter().take(MOST).enumerate() { (finding::write(number, cause, &rules, around)) }
-                        @if causes.len() > MOST {
-                            p { (text::count(causes.len() - MOST, "more finding")) " left out here: -o json has all." }
-                        }
-                    }
-                    (changes(report))
-                    (entries("Warnings", &report.warnings))
-                    (entries("Notices", &report.notices))
-                    (rules.write())
-                }
+                main { @for (.., section) in &sections { (section) } }
                 footer {
                     "gantry " (env!("CARGO_PKG_VERSION")) ". Keys: " kbd { "/" } " filter, " kbd { "j" } " and " kbd { "k" }
                     " next and previous finding, " kbd { "Enter" } " open or close, " kbd { "Esc" } " clear the filter."
@@ -104,6 +108,31 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
     out.write_all(b"\n")
 }
 
+/// The findings by object, with the filter.
+fn write_findings<'a>(
+    shown: &ShownFindings<'a>,
+    all: usize,
+    rules: &Explained<'a>,
+    around: ReportContext<'_>,
+) -> Markup {
+    html! {
+        @if !shown.objects.is_empty() {
+            section aria-labelledby="findings" {
+                h2 id="findings" { "Findings" }
+                (filter(shown))
+                p role="status" class="faint" { span id="shown" { (text::count(all, "finding")) } " " span id="copied" {} }
+                @for object in &shown.objects {
+                    section id=(object.anchor()) class="object" data-object=(object.name) {
+                        h3 { (object.name) " " span class="faint" { (text::count(object.findings.len(), "finding")) } }
+                        @for finding in &object.findings { (finding::write(finding, rules, around)) }
+                    }
+                }
+                @if shown.left_out > 0 { p { (text::count(shown.left_out, "more finding")) " left out here: -o json has all." } }
+            }
+        }
+    }
+}
+
 /// The Content-Security-Policy: only this style and this script.
 fn policy() -> String {
     let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
@@ -114,53 +143,40 @@ fn policy() -> String {
     )
 }
 
-/// The clusters by outcome, and those with different CRDs.
-fn clusters(list: &ReportList) -> Markup {
-    let named = |all: &[&str]| words::line(&all.join(", "), 10_000);
-    html! {
-        h2 { "Clusters" }
-        div class="scroll" {
-            table {
-                tbody {
-                    @for row in overview_rows(list) {
-                        tr { td { (row.what) } td class="number" { (row.clusters.len()) } td { (named(&row.clusters)) } }
-                    }
-                }
-            }
-        }
-        @if list.overview.live.len() > 1 {
-            h2 { "Clusters whose CRDs differ from most" }
-            ul {
-                @for LiveGroup { clusters, differs } in &list.overview.live[1..] {
-                    li { b { (words::line(&clusters.join(", "), 10_000)) } ": " (words::line(&differs.join(", "), 10_000)) }
-                }
-            }
-        }
-    }
-}
-
 /// The checks, one line each.
-fn overview(report: &Report, causes: &[&GroupedFinding<'_>]) -> Markup {
-    let number = |check: &CheckReport, severity| {
-        causes.iter().filter(|cause| cause.check == check.name && cause.severity() == severity).count()
-    };
+fn write_checks(report: &Report, causes: &[&GroupedFinding<'_>]) -> Markup {
+    let mut numbers: BTreeMap<(&str, Severity), usize> = BTreeMap::new();
+    causes.iter().for_each(|cause| *numbers.entry((cause.check, cause.severity())).or_default() += 1);
+    let number = |check: &CheckReport, severity| numbers.get(&(check.name.as_str(), severity)).copied().unwrap_or(0);
+    let says_more = report.checks.iter().any(|check| check.message.is_some());
     html! {
         @if !report.checks.is_empty() {
-            h2 { "Checks" }
-            div class="scroll" {
-                table {
-                    thead { tr { th { "check" } th { "verdict" } @for severity in SEVERITIES { th { (words::severity(severity)) } } th { "more" } } }
-                    tbody {
-                        @for check in &report.checks {
+            section aria-labelledby="checks" {
+                h2 id="checks" { "Checks" }
+                (write_scrolling("Checks", &html! {
+                    table {
+                        thead {
                             tr {
-                                td { (words::line(&check.name, 100)) }
-                                td { span class=(class(check.status)) { (words::status(check)) } }
-                                @for severity in SEVERITIES { td class="number" { (number(check, severity)) } }
-                                td { (words::line(check.message.as_deref().unwrap_or_default(), 1000)) }
+                                th scope="col" { "check" } th scope="col" { "verdict" }
+                                @for severity in SEVERITIES { th scope="col" class="count" { (words::severity(severity)) } }
+                                @if says_more { th scope="col" { "more" } }
+                            }
+                        }
+                        tbody {
+                            @for check in &report.checks {
+                                tr {
+                                    th scope="row" { (words::line(&check.name, 100)) }
+                                    td { span class=(class(check.status)) { (words::status(check)) } }
+                                    @for severity in SEVERITIES {
+                                        @let number = number(check, severity);
+                                        td class={ "count" @if number == 0 { " faint" } } { (parts::format_number(number)) }
+                                    }
+                                    @if says_more { td { (words::line(check.message.as_deref().unwrap_or_default(), 1000)) } }
+                                }
                             }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -180,10 +196,12 @@ fn class(status: CheckStatus) -> &'static str {
 fn unchecked(report: &Report) -> Markup {
     html! {
         @if words::unchecked(report).next().is_some() {
-            h2 class="error" { "Could not be checked" }
-            ul {
-                @for (check, message, help) in words::unchecked(report) {
-                    li { b { (words::line(&check.name, 100)) } ": " (message) @if let Some(help) = help { pre class="text" { (help) } } }
+            section aria-labelledby="unchecked" {
+                h2 id="unchecked" class="error" { "Could not be checked" }
+                ul {
+                    @for (check, message, help) in words::unchecked(report) {
+                        li { b { (words::line(&check.name, 100)) } ": " (message) @if let Some(help) = help { pre class="text" { (help) } } }
+                    }
                 }
             }
         }
@@ -191,10 +209,11 @@ fn unchecked(report: &Report) -> Markup {
 }
 
 /// Errors, warnings and notices that are not findings.
-fn entries(title: &str, entries: &[ErrorEntry]) -> Markup {
+fn entries(id: &str, title: &str, entries: &[ErrorEntry]) -> Markup {
     html! {
         @if !entries.is_empty() {
-            h2 { (title) }
+            section aria-labelledby=(id) {
+            h2 id=(id) { (title) }
             ul {
                 @for entry in entries {
                     li {
@@ -208,13 +227,16 @@ fn entries(title: &str, entries: &[ErrorEntry]) -> Markup {
                     }
                 }
             }
+            }
         }
     }
 }
 
 /// The filter controls; hidden without the script.
-fn filter(causes: &[&GroupedFinding<'_>]) -> Markup {
-    let number = |severity| causes.iter().filter(|cause| cause.severity() == severity).count();
+fn filter(shown: &ShownFindings<'_>) -> Markup {
+    let severities: Vec<Severity> = shown.iter().map(|shown| shown.cause.severity()).collect();
+    let number = |severity| severities.iter().filter(|one| **one == severity).count();
+    let objects = || shown.objects.iter().flat_map(|object| object.findings.iter().map(|_| object.name.clone()));
     html! {
         form {
             input type="search" name="search" placeholder="Filter ( / )" aria-label="Filter findings by text";
@@ -226,8 +248,9 @@ fn filter(causes: &[&GroupedFinding<'_>]) -> Markup {
                     }
                 }
             }
-            (choice("rule", "All rules", causes.iter().map(|cause| words::line(&cause.finding.rule, 100))))
-            (choice("object", "All objects", causes.iter().map(|cause| words::object(cause.finding))))
+            (choice("rule", "All rules", shown.iter().map(|shown| words::line(&shown.cause.finding.rule, 100))))
+            (choice("object", "All objects", objects()))
+            (choice("breaks", "Whoever is affected", shown.iter().flat_map(|shown| shown.cause.breaks()).map(hyphenate_party)))
             button type="button" id="open" { "Open or close all" }
             button type="reset" { "Reset" }
         }
@@ -236,12 +259,14 @@ fn filter(causes: &[&GroupedFinding<'_>]) -> Markup {
 
 /// A list to choose a value from, each with the number of its findings.
 fn choice(name: &str, all: &str, values: impl Iterator<Item = String>) -> Markup {
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_insert(0) += 1);
     html! {
         select name=(name) aria-label=(format!("Filter findings by {name}")) {
             option value="" { (all) }
-            @for (value, count) in counts { option value=(value) { (value) " (" (count) ")" } }
+            @for (value, count) in counts {
+                option value=(value) { (value.strip_prefix("customresourcedefinition/").unwrap_or(&value)) " (" (count) ")" }
+            }
         }
     }
 }
@@ -262,7 +287,8 @@ fn changes(report: &Report) -> Markup {
     };
     html! {
         @if !changes.is_empty() {
-            h2 { "Changes" }
+            section aria-labelledby="changes" {
+            h2 id="changes" { "Changes" }
             @for (change, diff) in changes {
                 details {
                     summary { (action_word(change.action)) " " code { (words::line(&change.object.to_string(), 300)) } }
@@ -272,6 +298,7 @@ fn changes(report: &Report) -> Markup {
                         @if diff.omitted > 0 { p class="faint" { (text::count(diff.omitted, "more line")) } }
                     }
                 }
+            }
             }
         }
     }

@@ -26,15 +26,17 @@ impl<'a> Explained<'a> {
         names(finding).find_map(|name| Some((name, self.0.get(name)?)))
     }
 
-    /// All rules. They are not folded, because a link would not open them in every browser.
+    /// All rules, folded. The script opens the one that a link leads to; without it, the link leads to its title.
     pub fn write(&self) -> Markup {
         html! {
             @if !self.0.is_empty() {
-                h2 { "Rules" }
-                @for (name, text) in &self.0 {
-                    section id=(anchor(name)) {
-                        h3 { code { (words::line(name, 100)) } }
-                        pre class="text" { (text.text) }
+                section aria-labelledby="rules" {
+                    h2 id="rules" { "Rules" }
+                    @for (name, text) in &self.0 {
+                        details id=(anchor(name)) class="rule" {
+                            summary { code { (words::line(name, 100)) } " " span class="faint" { (words::line(&text.summary, 300)) } }
+                            div class="body" { pre class="text" { (text.text) } }
+                        }
                     }
                 }
             }

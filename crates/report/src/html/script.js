@@ -23,11 +23,31 @@
       copy(button);
     }
   });
+
+  // Opens what a link leads to, and everything around it.
+  const reveal = () => {
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let part = place; part; part = part.parentElement) {
+      if (part.matches('details')) {
+        part.open = true;
+      }
+    }
+    place?.scrollIntoView();
+  };
+  addEventListener('hashchange', reveal);
+  // A second click on the same link changes nothing in the address.
+  document.addEventListener('click', (event) => {
+    if (event.target.closest('a')?.hash === location.hash) {
+      setTimeout(reveal);
+    }
+  });
   if (!form) {
+    reveal();
     return;
   }
 
-  const findings = [...document.querySelectorAll('details.finding')];
+  const findings = [...document.querySelectorAll('.finding')];
+  const objects = [...document.querySelectorAll('section.object')];
   const search = form.elements.search;
   const shown = document.getElementById('shown');
   const texts = findings.map((finding) => finding.textContent.toLowerCase());
@@ -36,30 +56,64 @@
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const severities = new Set([...form.querySelectorAll('input[name=severity]:checked')].map((box) => box.value));
-    const {rule, object} = form.elements;
+    const {rule, object, breaks} = form.elements;
+    const used = new Set();
+    let count = 0;
     findings.forEach((finding, at) => {
-      const {severity, rule: itsRule, object: itsObject} = finding.dataset;
-      finding.hidden = !(severities.has(severity)
+      const {severity, rule: itsRule, breaks: itsBreaks} = finding.dataset;
+      const section = finding.parentElement;
+      const fits = severities.has(severity)
         && (!rule.value || rule.value === itsRule)
-        && (!object.value || object.value === itsObject)
-        && words.every((word) => texts[at].includes(word)));
+        && (!object.value || object.value === section.dataset.object)
+        && (!breaks.value || itsBreaks.split(' ').includes(breaks.value))
+        && words.every((word) => texts[at].includes(word) || section.dataset.object.includes(word));
+      finding.hidden = !fits;
+      if (fits) {
+        count += 1;
+        used.add(section);
+      }
     });
-    shown.textContent = `${visible().length} of ${findings.length} shown`;
+    objects.forEach((section) => { section.hidden = !used.has(section); });
+    shown.textContent = `${count} of ${findings.length} shown`;
   };
+  // A number of the matrix shows the findings that it counts. Any other link shows what it leads to.
+  const choose = (link) => {
+    const place = document.getElementById(link.hash.slice(1));
+    if (link.dataset.breaks) {
+      form.reset();
+      form.elements.object.value = link.dataset.for;
+      form.elements.breaks.value = link.dataset.breaks;
+      filter();
+    } else if (place?.closest('[hidden]')) {
+      form.reset();
+      filter();
+    }
+  };
+  document.addEventListener('click', (event) => {
+    const link = event.target.closest('a');
+    if (link) {
+      choose(link);
+    }
+  });
   form.addEventListener('input', filter);
   form.addEventListener('submit', (event) => event.preventDefault());
   form.addEventListener('reset', () => setTimeout(filter));
   document.getElementById('open').addEventListener('click', () => {
     const all = visible();
-    const open = !all.every((finding) => finding.open);
-    all.forEach((finding) => { finding.open = open; });
+    const folded = all.filter((finding) => finding.matches('details'));
+    const open = !folded.every((finding) => finding.open);
+    folded.forEach((finding) => { finding.open = open; });
   });
 
   const move = (by) => {
     const all = visible();
-    const at = all.indexOf(document.activeElement.closest('details.finding'));
+    const at = all.indexOf(document.activeElement.closest('.finding'));
     const next = all[at < 0 ? 0 : Math.min(Math.max(at + by, 0), all.length - 1)];
-    next?.querySelector('summary').focus();
+    const line = next?.querySelector('summary') ?? next;
+    if (line === next && line) {
+      line.tabIndex = -1;
+    }
+    line?.focus();
   };
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) {
@@ -79,4 +133,5 @@
     }
   });
   filter();
+  reveal();
 })();

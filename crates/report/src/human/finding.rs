@@ -219,7 +219,7 @@ pub fn draw_place(
         Severity::Info | Severity::Waived | Severity::Known => Level::INFO,
     };
     let style = Style { level, color: pen.paint.is_on(), width: pen.width };
-    let hide = hide || excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    let hide = hide || excerpt::place_names_secret(source, excerpts);
     let drawn = if hide { None } else { excerpt::draw(source, label, excerpts, style) };
     let gutter = drawn.as_ref().map_or(1, |Excerpt { gutter, .. }| *gutter);
     pen.write_arrow(gutter, &shown_place(source))?;

@@ -5,7 +5,8 @@ use std::io;
 use super::HumanOptions;
 use super::pen::Pen;
 use crate::view::counts::{ACTIONS, action_word};
-use crate::{ChangeEntry, Report, words};
+use crate::view::harm::HarmSummary;
+use crate::{ChangeEntry, Report};
 use gantry_core::finding::{Action, ExtensionEntry, ResolvedBundle, SubscriptionEntry};
 use gantry_core::text;
 use gantry_core::ui::color::TextRole;
@@ -31,8 +32,8 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
 
 /// Which objects suffer from what blocks.
 pub fn harm(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
-    let Some(harm) = words::harm(report) else { return Ok(()) };
-    pen.wrapped(&text::pad("Objects", INDENT), INDENT, &harm)
+    let Some(harm) = HarmSummary::new(report, None) else { return Ok(()) };
+    pen.wrapped(&text::pad("Objects", INDENT), INDENT, &harm.sentence())
 }
 
 /// What each ClusterExtension resolves to.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Excerpts;
 use crate::places::ShownPlace;
+use crate::view::LineIndex;
 use gantry_core::manifest::ManifestSource;
 
 /// The maximum size of a file that is read to show a line of it.
@@ -21,6 +22,14 @@ pub struct Sources {
 struct IndexedSource {
     source: Arc<ManifestSource>,
     starts: OnceLock<Vec<usize>>,
+    /// The indices of long lines, by number.
+    long_lines: Mutex<BTreeMap<usize, Arc<LineIndex>>>,
+}
+
+impl IndexedSource {
+    fn new(source: Arc<ManifestSource>) -> Self {
+        IndexedSource { source, starts: OnceLock::new(), long_lines: Mutex::default() }
+    }
 }
 
 impl Sources {
@@ -36,7 +45,7 @@ impl Sources {
     /// Keeps the lines of this file. A file that is there already stays.
     pub fn add(&mut self, source: Arc<ManifestSource>) {
         if !self.files.contains_key(&*source.name) {
-            self.files.insert(source.name.to_string(), IndexedSource { source, starts: OnceLock::new() });
+            self.files.insert(source.name.to_string(), IndexedSource::new(source));
         }
     }
 
@@ -92,6 +101,17 @@ impl Excerpts for Sources {
         let to = starts.get(line).map_or(text.len(), |next| next - 1);
         let line = text.get(from..to)?;
         Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+
+    fn index(&self, file: &str, line: usize) -> Option<Arc<LineIndex>> {
+        let long_lines = &self.files.get(file)?.long_lines;
+        let mut long_lines = long_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = long_lines.get(&line) {
+            return Some(Arc::clone(known));
+        }
+        let index = Arc::new(LineIndex::of_long(self.line(file, line)?)?);
+        long_lines.insert(line, Arc::clone(&index));
+        Some(index)
     }
 }
 

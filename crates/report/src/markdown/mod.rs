@@ -14,6 +14,7 @@ use self::escape::{code, code_block, html, words as bare};
 use super::view::causes::{GroupedFinding, ObjectCauses};
 use super::view::counts::{action_counts, shown_shares};
 use super::view::groups::{self, Block, RuleBlocks};
+use super::view::harm::HarmSummary;
 use super::view::overview::{OverviewRow, list_names, overview_rows};
 use super::view::phrases;
 use super::{FormatWriter, LiveGroup, Report, ReportContext, ReportList, words};
@@ -79,7 +80,8 @@ fn render_head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportConte
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
     }
-    text.extend(words::harm(report).map(|line| format!("\nObjects: {}\n", bare(&line))));
+    let harm = HarmSummary::new(report, around.list);
+    text.extend(harm.map(|harm| format!("\nObjects: {}\n", bare(&harm.sentence()))));
     text.extend(words::baseline(report).map(|line| format!("\n{}\n", bare(&line))));
     if !report.checks.is_empty() {
         text.push_str(

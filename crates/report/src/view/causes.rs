@@ -5,10 +5,10 @@
 //! mistake, so they are shown and counted once here.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Report;
-use gantry_core::finding::{AffectedObject, Evidence, Finding, ForVersions, Severity, Source, Verdict};
+use gantry_core::finding::{AffectedObject, Breaks, Evidence, Finding, ForVersions, Severity, Source, Verdict};
 use gantry_core::resource::ObjectRef;
 
 /// The causes found in one object, over all checks.
@@ -69,14 +69,27 @@ impl<'a> ObjectCauses<'a> {
 /// Merges the findings of one rule at several nodes of the same versions that the same changes cause.
 fn merge_nodes(causes: &mut Vec<GroupedFinding<'_>>) {
     let mut merged: Vec<GroupedFinding<'_>> = Vec::with_capacity(causes.len());
+    // Only causes with the same key can be the same, and there are few others among these.
+    let mut alike: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for cause in causes.drain(..) {
-        let known = merged.iter_mut().filter(|_| !cause.finding.body.caused_by.is_empty());
-        match known.into_iter().find(|known| known.has_causes_of(&cause)) {
-            Some(known) => {
+        let GroupedFinding { check, finding, ref versions, .. } = cause;
+        if finding.body.caused_by.is_empty() {
+            merged.push(cause);
+            continue;
+        }
+        let (body, severity) = (&finding.body, finding.severity);
+        let key = (check, &finding.rule, &body.caused_by, versions.clone(), (severity, body.semantic, body.verdict));
+        let known = alike.entry(key).or_default();
+        match known.iter().find(|at| merged[**at].has_causes_of(&cause)) {
+            Some(at) => {
+                let known = &mut merged[*at];
                 known.others.push(cause.finding);
                 known.others.extend(cause.others);
             }
-            None => merged.push(cause),
+            None => {
+                known.push(merged.len());
+                merged.push(cause);
+            }
         }
     }
     *causes = merged;
@@ -86,6 +99,14 @@ impl GroupedFinding<'_> {
     /// All findings of this cause.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         std::iter::once(self.finding).chain(self.others.iter().copied())
+    }
+
+    /// Who is affected, in the order of the report.
+    pub fn breaks(&self) -> Vec<Breaks> {
+        let mut all: Vec<Breaks> = self.findings().flat_map(|finding| &finding.body.breaks).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Whether it is proven that nothing breaks: only documented rules forbid the change.
@@ -125,13 +146,9 @@ impl GroupedFinding<'_> {
 
     /// The nodes of all findings, without repetition.
     pub fn paths(&self) -> Vec<&str> {
-        let mut paths: Vec<&str> = Vec::new();
-        for path in self.findings().filter_map(|finding| finding.body.path.as_deref()) {
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        paths
+        let mut known = BTreeSet::new();
+        let paths = self.findings().filter_map(|finding| finding.body.path.as_deref());
+        paths.filter(|path| known.insert(*path)).collect()
     }
 
     pub fn severity(&self) -> Severity {

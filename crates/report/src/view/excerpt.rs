@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, renderer::DecorStyle};
 
-use super::Excerpts;
+use super::{Excerpts, LineIndex};
 use gantry_core::finding::Source;
 use gantry_core::text;
 
@@ -38,7 +38,7 @@ pub struct Style<'a> {
 /// Draws the line at `place`; `None` if it is unavailable.
 pub fn draw(place: &Source, label: Option<&str>, excerpts: &dyn Excerpts, style: Style<'_>) -> Option<Excerpt> {
     let raw = excerpts.line(&place.file, place.line)?;
-    let line = ShownLine::new(raw, place.column.unwrap_or(0));
+    let line = ShownLine::of_place(place, raw, excerpts);
     let label = label.map(|label| text::cut(&text::sanitize(label), 200).into_owned());
 
     let parent = parent_of(place, raw, excerpts);
@@ -86,7 +86,7 @@ pub struct ExcerptLine {
 /// nothing if it is unavailable.
 pub fn lines(place: &Source, excerpts: &dyn Excerpts, context: usize) -> Vec<ExcerptLine> {
     let Some(raw) = excerpts.line(&place.file, place.line) else { return Vec::new() };
-    let marked = ShownLine::new(raw, place.column.unwrap_or(0));
+    let marked = ShownLine::of_place(place, raw, excerpts);
     let plain = |number: usize| {
         let raw = excerpts.line(&place.file, number).filter(|line| !line.starts_with("---"))?;
         Some(ExcerptLine { number, text: ShownLine::new(raw, 1).text, mark: None })
@@ -110,26 +110,43 @@ struct ShownLine {
 }
 
 impl ShownLine {
+    /// The line at `place`.
+    fn of_place(place: &Source, raw: &str, excerpts: &dyn Excerpts) -> Self {
+        let index = excerpts.index(&place.file, place.line);
+        Self::with_index(raw, place.column.unwrap_or(0), index.as_deref())
+    }
+
     /// `column` counts characters from 1; 0 marks the whole line except its indentation.
     fn new(raw: &str, column: usize) -> Self {
+        Self::with_index(raw, column, None)
+    }
+
+    fn with_index(raw: &str, column: usize, index: Option<&LineIndex>) -> Self {
         let raw = raw.strip_suffix('\r').unwrap_or(raw);
         let indent = raw.chars().take_while(|c| matches!(c, ' ' | '\t')).count();
         let start = if column == 0 { indent } else { column - 1 };
         let skipped = start.saturating_sub(BEFORE);
+        let from_character = |number: usize| {
+            let offset = match index {
+                Some(index) => index.offset_of(raw, number),
+                None => raw.char_indices().nth(number).map(|(at, _)| at),
+            };
+            offset.map(|offset| &raw[offset..])
+        };
 
         let mut text = String::new();
         let mut mark = None;
-        let mut rest = raw.char_indices().skip(skipped).peekable();
+        let mut rest = from_character(skipped).unwrap_or_default().chars().peekable();
         if skipped > 0 && rest.peek().is_some() {
             text.push('…');
         }
-        let marked = match raw.char_indices().nth(start) {
-            Some((from, _)) if column == 0 => raw[from..].trim_end().chars().take(LONGEST_MARK).count(),
-            Some((from, _)) => token(&raw[from..]),
+        let marked = match from_character(start) {
+            Some(from) if column == 0 => from.trim_end().chars().take(LONGEST_MARK).count(),
+            Some(from) => token(from),
             None => 0,
         };
         let kept = rest.by_ref().take(start - skipped + BEHIND);
-        for (number, (_, c)) in (skipped..).zip(kept) {
+        for (number, c) in (skipped..).zip(kept) {
             if number == start {
                 mark = Some(text.len()..text.len());
             }
@@ -192,6 +209,14 @@ fn parent_of<'a>(place: &Source, raw: &str, excerpts: &'a dyn Excerpts) -> Optio
         })?;
     let key = parent.trim().trim_start_matches("- ").split(':').next()?.trim_matches(['"', '\'']);
     (parent.contains(':') && !parent.starts_with("---") && !STRUCTURAL.contains(&key)).then_some((number, parent))
+}
+
+/// Whether the line at `place` contains `kind: Secret`.
+pub fn place_names_secret(place: &Source, excerpts: &dyn Excerpts) -> bool {
+    match excerpts.index(&place.file, place.line) {
+        Some(index) => index.names_secret(),
+        None => excerpts.line(&place.file, place.line).is_some_and(names_secret),
+    }
 }
 
 /// Whether a line contains `kind: Secret`, in YAML or JSON.

@@ -3,7 +3,7 @@
 use super::Excerpts;
 use super::causes::GroupedFinding;
 use super::excerpt;
-use gantry_core::finding::{Breaks, Finding, RefusedUpdates, Severity, Source, Witness, WitnessVerdict};
+use gantry_core::finding::{Breaks, Finding, RefusedUpdates, Severity, Source, Verdict, Witness, WitnessVerdict};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text;
 
@@ -24,7 +24,7 @@ pub fn severity_word(severity: Severity) -> &'static str {
 /// Whether the lines of the manifest must not be shown: a Secret's values never reach any output.
 pub fn hides_lines(finding: &Finding, redact: bool, excerpts: &dyn Excerpts) -> bool {
     let secret = finding.object.as_ref().is_some_and(ObjectRef::is_secret);
-    let names_secret = |source: &Source| excerpts.line(&source.file, source.line).is_some_and(excerpt::names_secret);
+    let names_secret = |source: &Source| excerpt::place_names_secret(source, excerpts);
     secret
         || redact && !finding.object.as_ref().is_some_and(ObjectRef::is_crd)
         || finding.source.as_ref().is_some_and(names_secret)
@@ -57,6 +57,18 @@ pub fn affected_party(breaks: Breaks) -> (&'static str, &'static str) {
         Breaks::Readers => ("readers", "they no longer find what they read today"),
         Breaks::Data => ("data", "the server drops values from objects when they are next written"),
         Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
+    }
+}
+
+/// What the proof says of a schema node, in two or three words.
+pub fn verdict_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Equal => "same meaning",
+        Verdict::Widening => "accepts more",
+        Verdict::Narrowing => "refuses more",
+        Verdict::Incomparable => "refuses some, accepts others",
+        Verdict::DataLoss => "drops values",
+        Verdict::Undecided => "undecided",
     }
 }
 
