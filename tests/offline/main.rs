@@ -31,9 +31,10 @@ mod packaging;
 mod page;
 mod pictures;
 mod preset_verdicts;
-#[cfg(unix)]
+// Their scripts are for runners with Linux.
+#[cfg(target_os = "linux")]
 mod pull_requests;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod release;
 mod reports;
 #[cfg(unix)]

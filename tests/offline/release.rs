@@ -145,6 +145,7 @@ fn the_statements_about_vulnerabilities_name_the_versions_of_the_program() {
 fn one_compiler_builds_the_release_the_image_and_what_users_build_again() {
     let release = yaml(".github/workflows/release.yml");
     let compiler = release["env"]["RUSTUP_TOOLCHAIN"].as_str().unwrap();
+    assert_eq!(yaml(".github/workflows/releases.yml")["jobs"]["reproduce"]["env"]["RUSTUP_TOOLCHAIN"], compiler);
     let (series, _) = compiler.rsplit_once('.').unwrap();
     assert!(read("packaging/container/Dockerfile").contains(&format!("FROM rust:{series}-alpine ")));
     let page = read("docs/trust.md");
