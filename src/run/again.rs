@@ -25,7 +25,7 @@ const QUIET: Duration = Duration::from_millis(150);
 
 /// Checks until the user interrupts it. The exit code is that of the last run.
 pub async fn check_on_change(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
-    let mut changes = match WatchedFiles::of(args, host).and_then(FileChanges::begin) {
+    let mut changes = match WatchedFiles::of_arguments(args, host).and_then(FileChanges::begin) {
         Ok(changes) => changes,
         Err(error) => return host.complain(&error),
     };
@@ -60,7 +60,7 @@ struct WatchedFiles {
 impl WatchedFiles {
     /// # Errors
     /// The arguments name nothing that can change, or standard input.
-    fn of(args: &FlowArgs, host: &Host) -> Result<Self> {
+    fn of_arguments(args: &FlowArgs, host: &Host) -> Result<Self> {
         // The events of the system name real paths.
         let root = host.working_directory.canonicalize().unwrap_or_else(|_| host.working_directory.clone());
         let mut watched = WatchedFiles::default();

@@ -267,16 +267,18 @@ async fn list_revisions(
     };
     let look = |revisions: &mut Vec<ListedRevision>, object: &str| {
         #[derive(Deserialize)]
-        struct Listed {
-            metadata: ListedMetadata,
+        struct ListedRecord {
+            metadata: RecordMetadata,
         }
         #[derive(Deserialize)]
-        struct ListedMetadata {
+        struct RecordMetadata {
             name: String,
             #[serde(default)]
             labels: BTreeMap<String, String>,
         }
-        let Ok(Listed { metadata: ListedMetadata { name, mut labels } }) = serde_json::from_str(object) else { return };
+        let Ok(ListedRecord { metadata: RecordMetadata { name, mut labels } }) = serde_json::from_str(object) else {
+            return;
+        };
         if let Some(revision) = labels.get("version").and_then(|version| version.parse().ok()) {
             let status = labels.remove("status").unwrap_or_default();
             revisions.push(ListedRevision { revision, status, object: name });
