@@ -265,7 +265,15 @@ fn two_builds_that_differ_or_name_a_path_are_found() {
     assert_eq!((sums.len(), text(&same).lines().count()), (1, 2));
     // The time of the commit is the same, the folder and the home are not.
     assert_eq!(reproduce("echo \"$SOURCE_DATE_EPOCH\"", "").status.code(), Some(0));
-    for writes in ["pwd", "echo \"$CARGO_HOME\"", "echo $RANDOM$RANDOM", &format!("echo {}/a.rs", sources.display())] {
+    for writes in [
+        "pwd",
+        "echo \"$CARGO_HOME\"",
+        "cksum <<<\"$CARGO_HOME\"",
+        "cksum <<<\"$PWD\"",
+        "exit 1; cat",
+        "echo $RANDOM$RANDOM",
+        &format!("echo {}/a.rs", sources.display()),
+    ] {
         assert_eq!(reproduce(writes, "").status.code(), Some(1), "{writes}");
     }
     fs::write(at("program"), "program\n").unwrap();
