@@ -6,6 +6,8 @@
 #
 # It prints the checksum and exits with 0 if both are the same and contain no path of this machine, otherwise with 1.
 set -euo pipefail
+# A failure within $(…) ends the script, too.
+shopt -s inherit_errexit
 root=$(cd "$(dirname "$0")/.." && pwd)
 other=
 if [ "${1:-}" = --with ]; then

@@ -233,3 +233,51 @@ fn a_build_of_a_release_leaves_no_path_in_the_program() {
     ];
     assert_eq!(text(&built).lines().collect::<Vec<_>>(), expected);
 }
+
+/// With a fake of Cargo, which writes a program that depends on what is given here.
+#[test]
+fn two_builds_that_differ_or_name_a_path_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["bin", "sources/packaging", "home/registry/index"] {
+        fs::create_dir_all(at(name)).unwrap();
+    }
+    for script in ["build.sh", "reproduce.sh"] {
+        fs::copy(root().join("packaging").join(script), at("sources/packaging").join(script)).unwrap();
+    }
+    for arguments in ["init -q -b main", "add -A", "-c user.name=a -c user.email=a@example.com commit -q -m one"] {
+        let mut git = Command::new("git");
+        let status = git.args(arguments.split(' ')).current_dir(at("sources")).env("GIT_CONFIG_GLOBAL", "/dev/null");
+        assert!(status.status().unwrap().success(), "{arguments}");
+    }
+    let (sources, home) = (at("sources").canonicalize().unwrap(), at("home"));
+    let reproduce = |writes: &str, flags: &str| {
+        let folder = "mkdir -p \"$CARGO_TARGET_DIR/release\"";
+        let built =
+            format!("if [ \"$1\" = build ]; then {folder}; {writes} > \"$CARGO_TARGET_DIR/release/gantry\"; fi");
+        program(&at("bin/cargo"), &built);
+        let script = format!("PATH='{}':$PATH packaging/reproduce.sh {flags}", at("bin").display());
+        run(&script, &sources, &[("CARGO_HOME", home.to_str().unwrap())])
+    };
+    let same = reproduce("echo program", "");
+    assert_eq!(same.status.code(), Some(0), "{}", String::from_utf8_lossy(&same.stderr));
+    let sums: BTreeSet<String> = text(&same).lines().map(str::to_owned).collect();
+    assert_eq!((sums.len(), text(&same).lines().count()), (1, 2));
+    // The time of the commit is the same, the folder and the home are not.
+    assert_eq!(reproduce("echo \"$SOURCE_DATE_EPOCH\"", "").status.code(), Some(0));
+    for writes in [
+        "pwd",
+        "echo \"$CARGO_HOME\"",
+        "cksum <<<\"$CARGO_HOME\"",
+        "cksum <<<\"$PWD\"",
+        "exit 1; cat",
+        "echo $RANDOM$RANDOM",
+        &format!("echo {}/a.rs", sources.display()),
+    ] {
+        assert_eq!(reproduce(writes, "").status.code(), Some(1), "{writes}");
+    }
+    fs::write(at("program"), "program\n").unwrap();
+    let with = format!("--with '{}' --target some-target", at("program").display());
+    assert_eq!(reproduce("echo program", &with).status.code(), Some(0));
+    assert_eq!(reproduce("echo other", &with).status.code(), Some(1));
+}
