@@ -26,11 +26,12 @@ pub struct ValueChecker {
     pub skips_messages: bool,
     /// Whether numbers and their bounds must be in the range of their type and format.
     pub has_number_ranges: bool,
+    /// The number of missing fields of an object that are reported.
+    pub most_missing: usize,
 }
 
-/// The number of `enum` values that one step pays for: to compare them, and to write them into a message.
+/// The number of `enum` values that are compared in one step.
 const ENUM_COMPARES_PER_STEP: usize = 32;
-const ENUM_WRITES_PER_STEP: usize = 4;
 
 /// The type of a value as the server sees it, and the format that this type implies.
 fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
@@ -51,7 +52,13 @@ impl ValueChecker {
     /// Validates as a server of this release does.
     pub fn for_release(release: KubernetesRelease) -> Self {
         let has_number_ranges = release >= older_releases::NUMBER_RANGES;
-        Self { undecided: Vec::new(), steps: u64::MAX, skips_messages: false, has_number_ranges }
+        Self {
+            undecided: Vec::new(),
+            steps: u64::MAX,
+            skips_messages: false,
+            has_number_ranges,
+            most_missing: usize::MAX,
+        }
     }
 
     /// Validates `value`. Errors are tolerated if `old` correlates it with an equal value.
@@ -254,7 +261,8 @@ impl ValueChecker {
                 self.check_member(child, map, name, &LinkedPath::Name(path, name), old, found);
             }
         }
-        for name in node.required.iter().filter(|name| !map.contains_key(*name)) {
+        let missing = node.required.iter().filter(|name| !map.contains_key(*name));
+        for name in missing.take(self.most_missing) {
             found.add(FieldError::missing(path, name));
         }
     }
@@ -399,16 +407,7 @@ impl ValueChecker {
         if is_allowed {
             return;
         }
-        if !self.skips_messages {
-            self.steps = self.steps.saturating_sub((node.enumeration.len() / ENUM_WRITES_PER_STEP) as u64);
-        }
-        let supported: Vec<String> = node
-            .enumeration
-            .iter()
-            .filter(|_| !self.skips_messages)
-            .map(|allowed| gotext::quote(&allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned)))
-            .collect();
-        let detail = format!("supported values: {}", supported.join(", "));
+        let detail = if self.skips_messages { "".into() } else { node.enumeration.supported_values() };
         found.add(FieldError::openapi(path, "enum", FieldErrorKind::NotSupported, Some(value.clone()), detail));
     }
 }

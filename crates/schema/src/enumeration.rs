@@ -1,9 +1,11 @@
 //! The values of an `enum`.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 
 use super::number;
-use gantry_k8s_cel::Num;
+use gantry_k8s_cel::{Num, gotext};
 
 /// Up to this many values are searched linearly.
 const FEW: usize = 16;
@@ -14,6 +16,8 @@ const FEW: usize = 16;
 pub struct Enumeration {
     values: Vec<Value>,
     known: EnumerationIndex,
+    /// The text of the error, written once: an object can have a hundred thousand values that are not allowed.
+    supported: OnceLock<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +33,7 @@ enum EnumerationIndex {
 impl Enumeration {
     pub fn new(values: Vec<Value>) -> Self {
         if values.len() <= FEW {
-            return Self { values, known: EnumerationIndex::Few };
+            return Self { values, ..Self::default() };
         }
         let integer = |value: &Value| match value {
             Value::Number(number) => match Num::from(number) {
@@ -40,24 +44,26 @@ impl Enumeration {
         };
         if let Some(mut integers) = values.iter().map(integer).collect::<Option<Vec<i64>>>() {
             integers.sort_unstable();
-            return Self { values, known: EnumerationIndex::Integers(integers) };
+            return Self { values, known: EnumerationIndex::Integers(integers), supported: OnceLock::new() };
         }
         let places = (0u32..).zip(&values).filter(|(_, value)| value.is_string());
         let mut places: Vec<u32> = places.map(|(place, _)| place).collect();
         places.sort_by_key(|place| values[*place as usize].as_str());
-        Self { values, known: EnumerationIndex::Texts(places) }
+        Self { values, known: EnumerationIndex::Texts(places), supported: OnceLock::new() }
     }
 
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Value> {
-        self.values.iter()
+    /// The values as the server lists them for a value that is not among them.
+    pub fn supported_values(&self) -> Arc<str> {
+        let text = self.supported.get_or_init(|| {
+            let value = |allowed: &Value| allowed.as_str().map_or_else(|| gotext::json(allowed), str::to_owned);
+            let values: Vec<String> = self.values.iter().map(|allowed| gotext::quote(&value(allowed))).collect();
+            format!("supported values: {}", values.join(", ")).into()
+        });
+        Arc::clone(text)
     }
 
     /// Whether `value` is in the `enum`, and the number of values compared.
@@ -137,5 +143,17 @@ mod tests {
                 assert_eq!(many.has(&value).0, wanted, "{value} among {values:?}");
             }
         }
+    }
+    #[test]
+    fn the_supported_values_are_written_once_for_all_errors() {
+        let values: Vec<Value> = (0..100).map(|n| json!(format!("v{n}"))).collect();
+        let map: serde_json::Map<String, Value> = (0..100).map(|n| (format!("k{n}"), json!("x"))).collect();
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "additionalProperties": {"type": "string", "enum": values}}}});
+        let schema = crate::Schema::compile(&schema).expect("a schema");
+        let found = schema.validate(&json!({"metadata": {"name": "x"}, "spec": map}), None).errors;
+        assert_eq!(found.len(), 100);
+        assert!(found.iter().all(|error| Arc::ptr_eq(&error.detail, &found[0].detail)), "{}", found[0]);
+        assert!(found[0].detail.starts_with("supported values: \"v0\", \"v1\", "), "{}", found[0]);
     }
 }

@@ -1,6 +1,7 @@
 //! The server's errors about single fields.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -101,7 +102,7 @@ pub struct FieldError {
     /// The value that the server prints. For a type error it is the name of the actual type.
     pub bad_value: Option<Value>,
     /// The rest of the server's text.
-    pub detail: String,
+    pub detail: Arc<str>,
 }
 
 impl FieldError {
@@ -111,7 +112,7 @@ impl FieldError {
         keyword: &str,
         kind: FieldErrorKind,
         bad_value: Option<Value>,
-        detail: String,
+        detail: impl Into<Arc<str>>,
     ) -> Self {
         Self {
             at: path.steps(),
@@ -119,7 +120,7 @@ impl FieldError {
             by: RefusedBy::Keyword(path.keyword(keyword)),
             kind,
             bad_value,
-            detail,
+            detail: detail.into(),
         }
     }
 
@@ -129,7 +130,7 @@ impl FieldError {
         keyword: &str,
         kind: FieldErrorKind,
         bad_value: Option<Value>,
-        detail: String,
+        detail: impl Into<Arc<str>>,
     ) -> Self {
         Self { path: named(&path.openapi()), ..Self::keyword(path, keyword, kind, bad_value, detail) }
     }
@@ -144,7 +145,7 @@ impl FieldError {
     pub(super) fn missing(path: &LinkedPath, name: &str) -> Self {
         let by = RefusedBy::Keyword(path.keyword("required"));
         let (at, text) = (LinkedPath::Name(path, name).steps(), named(&format!("{}.{name}", path.openapi())));
-        Self { at, path: text, by, kind: FieldErrorKind::Required, bad_value: None, detail: String::new() }
+        Self { at, path: text, by, kind: FieldErrorKind::Required, bad_value: None, detail: "".into() }
     }
 
     /// An error about the metadata, kind or version of an object; `detail` contains no value of the object.
@@ -155,7 +156,7 @@ impl FieldError {
         detail: String,
     ) -> Self {
         let by = RefusedBy::ObjectMeta(detail.clone());
-        Self { at: path.steps(), path: path.field(), by, kind, bad_value, detail }
+        Self { at: path.steps(), path: path.field(), by, kind, bad_value, detail: detail.into() }
     }
 
     /// The text without the path, as in `details.causes[].message` of a status.

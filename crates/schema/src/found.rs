@@ -5,11 +5,15 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 
 use super::error::FieldError;
 
 /// Up to this many errors are compared with each other; beyond that, their hashes are.
 const FEW: usize = 16;
+
+/// The maximum number of bytes of a text that are hashed.
+const HASHED: usize = 1024;
 
 type Hashes = BuildHasherDefault<DefaultHasher>;
 
@@ -68,13 +72,16 @@ impl FieldErrors {
 }
 
 fn hash(error: &FieldError) -> u64 {
-    Hashes::default().hash_one((error.kind, &error.path, &error.detail))
+    // Many errors can share one long text: the values of an `enum`.
+    let start = error.detail.as_bytes().get(..HASHED.min(error.detail.len()));
+    Hashes::default().hash_one((error.kind, &error.path, error.detail.len(), start))
 }
 
 /// The server keeps the first of two errors with the same text. For the kinds whose text the server rewrites in the
 /// response, the text contains only the path and the bound, so comparing the remaining fields gives the same result.
 fn same_text(a: &FieldError, b: &FieldError) -> bool {
-    a.kind == b.kind && a.path == b.path && a.detail == b.detail
+    let is_same = |a: &Arc<str>, b: &Arc<str>| Arc::ptr_eq(a, b) || a == b;
+    a.kind == b.kind && a.path == b.path && is_same(&a.detail, &b.detail)
 }
 
 #[cfg(test)]

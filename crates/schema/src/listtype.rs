@@ -87,7 +87,7 @@ fn duplicate(list: &LinkedPath, at: usize, value: Value) -> FieldError {
 fn of_item(list: &LinkedPath, at: usize, kind: FieldErrorKind, value: Value, detail: String) -> FieldError {
     let by = RefusedBy::Keyword(list.keyword("x-kubernetes-list-type"));
     let item = LinkedPath::Index(list, at);
-    FieldError { at: item.steps(), path: item.field(), by, kind, bad_value: Some(value), detail }
+    FieldError { at: item.steps(), path: item.field(), by, kind, bad_value: Some(value), detail: detail.into() }
 }
 
 /// A text that is equal for equal values. Scalars of different types are never equal, but within lists and objects an

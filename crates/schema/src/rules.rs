@@ -244,13 +244,13 @@ impl RuleWalk {
                     // The server omits the message for a duplicate.
                     let detail = if kind == FieldErrorKind::Duplicate { String::new() } else { message };
                     let by = RefusedBy::Keyword(rule_at());
-                    self.errors.push(FieldError { at, path: text, by, kind, bad_value, detail });
+                    self.errors.push(FieldError { at, path: text, by, kind, bad_value, detail: detail.into() });
                 }
                 RuleVerdict::Errs { message, type_name } => {
                     let bad_value = Some(Value::String(type_name));
                     let (at, path, kind) = (path.steps(), path.field(), FieldErrorKind::Invalid);
                     let by = RefusedBy::Evaluation(rule_at());
-                    self.errors.push(FieldError { at, path, by, kind, bad_value, detail: message });
+                    self.errors.push(FieldError { at, path, by, kind, bad_value, detail: message.into() });
                 }
                 RuleVerdict::Undecided(reason) => {
                     // The server refuses an object whose rules cost too much even if nothing in it changes.

@@ -338,7 +338,14 @@ const WITHIN: &str = "must be within an object";
 
 fn invalid(path: &str, wanted: &'static str, bad_value: Value, detail: String) -> FieldError {
     let (at, by) = (steps(path).map(Step::from).collect(), RefusedBy::Scale(wanted));
-    FieldError { at, path: path.to_owned(), by, kind: FieldErrorKind::Invalid, bad_value: Some(bad_value), detail }
+    FieldError {
+        at,
+        path: path.to_owned(),
+        by,
+        kind: FieldErrorKind::Invalid,
+        bad_value: Some(bad_value),
+        detail: detail.into(),
+    }
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Schema {
     looks_back: bool,
     /// See [`Schema::with_release`].
     release: KubernetesRelease,
+    /// See [`Schema::with_most_missing`].
+    most_missing: usize,
 }
 
 /// The result of validation.
@@ -120,6 +122,7 @@ impl Schema {
             ignores_metadata,
             looks_back,
             release: KubernetesRelease::default(),
+            most_missing: usize::MAX,
         }
     }
 
@@ -161,6 +164,12 @@ impl Schema {
     /// older server ignores are removed before the schema is compiled: see [`crate::drop_ignored_formats`].
     pub fn with_release(self, release: KubernetesRelease) -> Self {
         Self { release, ..self }
+    }
+
+    /// Reports only the first `most` fields, at least one, that are missing in an object: all other errors of the object
+    /// and whether it is accepted stay the same. For objects that are built on purpose, and may lack thousands of fields.
+    pub fn with_most_missing(self, most: usize) -> Self {
+        Self { most_missing: most.max(1), ..self }
     }
 
     /// See [`Schema::with_release`].
@@ -278,7 +287,8 @@ impl Schema {
         let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
-        let mut checker = ValueChecker { steps: *steps, ..ValueChecker::for_release(self.release) };
+        let mut checker =
+            ValueChecker { steps: *steps, most_missing: self.most_missing, ..ValueChecker::for_release(self.release) };
         errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
@@ -299,7 +309,7 @@ impl Schema {
                     detail:
                         "some validation rules were not checked because the object was invalid; correct the existing \
                              errors to complete validation"
-                            .to_owned(),
+                            .into(),
                 });
             } else {
                 let mut walk = RuleWalk::new();
@@ -323,8 +333,12 @@ impl Schema {
     /// [`Schema::accepts_value`] with a step limit: about one step for each comparison of a value with a node. The
     /// steps taken are subtracted from `steps`. Whatever is not decided within the limit is undecided.
     pub fn accepts_value_within(&self, value: &Value, steps: &mut u64) -> Option<bool> {
-        let mut checker =
-            ValueChecker { steps: *steps, skips_messages: true, ..ValueChecker::for_release(self.release) };
+        let mut checker = ValueChecker {
+            steps: *steps,
+            skips_messages: true,
+            most_missing: 1,
+            ..ValueChecker::for_release(self.release)
+        };
         let found = checker.value(&self.root, value, &LinkedPath::Root, None);
         *steps = checker.steps;
         if !found.is_valid() || !listtype::check(value, &self.root).is_empty() {

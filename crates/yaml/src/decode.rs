@@ -38,20 +38,42 @@ impl<'t> YamlDocument<'t> {
     /// Follows `path` as far as it exists. Returns the number of steps found and the position of the last one: the key
     /// of a mapping entry, or the value itself for an item or the document.
     pub fn locate<'p>(&self, path: impl IntoIterator<Item = YamlStep<'p>>) -> (usize, Span) {
-        let LocatedNode { depth, span, .. } = Decoder::new(self).follow(path);
+        self.locate_with(&mut KnownCollections::default(), path)
+    }
+
+    /// Like [`Self::locate`], for many paths: each collection on their ways is searched once. `known` must be of this
+    /// document.
+    pub fn locate_with<'p>(
+        &self,
+        known: &mut KnownCollections,
+        path: impl IntoIterator<Item = YamlStep<'p>>,
+    ) -> (usize, Span) {
+        let LocatedNode { depth, span, .. } = Decoder::new(self).follow(known, path);
         (depth, span)
     }
 
     /// The positions of the items in the list at `path`; empty if there is no list.
     pub fn items<'p>(&self, path: impl IntoIterator<Item = YamlStep<'p>>) -> Vec<Span> {
         let mut decoder = Decoder::new(self);
-        let found = decoder.follow(path);
+        let found = decoder.follow(&mut KnownCollections::default(), path);
         let list = decoder.target(found.node);
         if !found.whole || !matches!(self.nodes[list as usize].kind, YamlNodeKind::Sequence { .. }) {
             return Vec::new();
         }
         decoder.children(list).map(|item| decoder.span(item)).collect()
     }
+}
+
+/// The key and value nodes of a mapping, by key.
+type EntryNodes = HashMap<Box<str>, (u32, u32)>;
+
+/// The collections of one document that paths led through: see [`YamlDocument::locate_with`].
+#[derive(Debug, Default)]
+pub struct KnownCollections {
+    items: HashMap<u32, Vec<u32>>,
+    /// `None` for a mapping that must be decoded.
+    plain: HashMap<u32, Option<EntryNodes>>,
+    decoded: HashMap<u32, EntryNodes>,
 }
 
 /// The result of following a path.
@@ -167,22 +189,23 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    fn follow<'p>(&mut self, path: impl IntoIterator<Item = YamlStep<'p>>) -> LocatedNode {
+    fn follow<'p>(
+        &mut self,
+        known: &mut KnownCollections,
+        path: impl IntoIterator<Item = YamlStep<'p>>,
+    ) -> LocatedNode {
         let mut at = LocatedNode { depth: 0, node: 0, span: self.span(0), whole: true };
         for step in path {
             let target = self.target(at.node);
             let found = match (step, &self.raw(target).kind) {
                 (YamlStep::Index(index), YamlNodeKind::Sequence { .. }) => {
-                    self.children(target).nth(index).map(|item| (item, self.span(item)))
+                    let items = known.items.entry(target).or_insert_with(|| self.children(target).collect());
+                    items.get(index).map(|item| (*item, self.span(*item)))
                 }
-                (YamlStep::Key(key), YamlNodeKind::Mapping { .. }) => match self.plain_entry(target, key) {
-                    Some(entry) => entry.map(|(key_node, value)| (value, self.span(key_node))),
-                    None => self
-                        .pairs(target, at.depth)
-                        .ok()
-                        .and_then(|pairs| pairs.into_iter().find(|pair| pair.key == key))
-                        .map(|pair| (pair.value, self.span(pair.key_node))),
-                },
+                (YamlStep::Key(key), YamlNodeKind::Mapping { .. }) => {
+                    let entry = self.entry(known, target, key, at.depth);
+                    entry.map(|(key_node, value)| (value, self.span(key_node)))
+                }
                 _ => None,
             };
             match found {
@@ -193,27 +216,36 @@ impl<'a> Decoder<'a> {
         at
     }
 
-    /// The entry for `key` in a simple mapping, as key and value nodes; the last one wins. The outer `None` means that
-    /// the mapping is not simple (it has merge keys, aliases, tags, or keys that are not strings) and must be decoded.
-    fn plain_entry(&self, mapping: u32, key: &str) -> Option<Option<(u32, u32)>> {
+    /// The entry for `key`, as key and value nodes.
+    fn entry(&mut self, known: &mut KnownCollections, mapping: u32, key: &str, depth: usize) -> Option<(u32, u32)> {
         // A key that resolves to a number or another type can be spelled in several ways.
-        if !matches!(resolve(None, true, key), Ok(ResolvedScalar::Str(_))) {
-            return None;
+        if matches!(resolve(None, true, key), Ok(ResolvedScalar::Str(_)))
+            && let Some(plain) = known.plain.entry(mapping).or_insert_with(|| self.plain_entries(mapping))
+        {
+            return plain.get(key).copied();
         }
-        let mut found = None;
+        let decoded = known.decoded.entry(mapping).or_insert_with(|| {
+            let pairs = self.pairs(mapping, depth).map(|pairs| pairs.into_iter()).into_iter().flatten();
+            pairs.map(|pair| (pair.key.into(), (pair.key_node, pair.value))).collect()
+        });
+        decoded.get(key).copied()
+    }
+
+    /// The entries of a simple mapping; the last one of a key wins. `None` means that the mapping is not simple (it has
+    /// merge keys, aliases, tags, or keys that are not strings) and must be decoded.
+    fn plain_entries(&self, mapping: u32) -> Option<EntryNodes> {
+        let mut entries = EntryNodes::new();
         let mut children = self.children(mapping);
         while let Some(node) = children.next() {
             let value = children.next()?;
             match &self.raw(node).kind {
                 YamlNodeKind::Scalar { value: text, tag: None, .. } if text != "<<" => {
-                    if text == key {
-                        found = Some((node, value));
-                    }
+                    entries.insert(text.as_ref().into(), (node, value));
                 }
                 _ => return None,
             }
         }
-        Some(found)
+        Some(entries)
     }
 
     fn scalar(&self, index: u32) -> Result<ResolvedScalar<'a>, YamlError> {

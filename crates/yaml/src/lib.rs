@@ -20,6 +20,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+pub use decode::KnownCollections;
 pub use document::YamlDocument;
 pub use json::explain_json;
 pub use limits::{MAX_BYTES, MAX_DEPTH};

@@ -96,6 +96,27 @@ fn a_path_is_followed_as_far_as_it_exists() {
 }
 
 #[test]
+fn many_paths_are_followed_as_each_of_them_alone() {
+    let text = "base: &base {deep: 1, 2: x}\na: &a\n  k: 1\n  j: [x, {y: z}]\n  k: 2\nb:\n  <<: *base\n  deep: 3\n  1.0: f\n\
+        c: *a\n";
+    let document = YamlDocument::read(text).unwrap().unwrap();
+    let keys = ["base", "a", "b", "c", "deep", "2", "1", "1.0", "k", "j", "y", "<<", "none"];
+    let mut known = KnownCollections::default();
+    for (one, two) in keys.iter().flat_map(|one| keys.iter().map(move |two| (*one, *two))) {
+        for rest in [&[][..], &[0.into()], &[1.into(), "y".into()], &[9.into()]] {
+            let path: Vec<YamlStep> = [one.into(), two.into()].into_iter().chain(rest.iter().copied()).collect();
+            let together = document.locate_with(&mut known, path.iter().copied());
+            assert_eq!(together, document.locate(path.iter().copied()), "{path:?}");
+        }
+    }
+    let line = |path: [YamlStep; 2]| document.locate_with(&mut known, path).1.line;
+    assert_eq!(
+        [["a", "k"], ["c", "k"], ["b", "deep"], ["b", "2"]].map(|path| path.map(YamlStep::from)).map(line),
+        [5, 5, 8, 1]
+    );
+}
+
+#[test]
 fn errors_have_the_position_of_their_cause() {
     let at = |text| value(text).map_err(|error| (error.line, error.column)).unwrap_err();
     assert_eq!(at("a: 1\nb\nc: 2\n"), (2, 1));

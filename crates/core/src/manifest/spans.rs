@@ -1,6 +1,8 @@
 //! Finds the line and column of a value on demand.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gantry_catalog::bundle::CsvStep;
@@ -9,7 +11,7 @@ use gantry_catalog::render::RenamedField;
 use super::ManifestOrigin;
 use crate::problem::Location;
 use crate::resource::Step;
-use gantry_yaml::YamlDocument;
+use gantry_yaml::{KnownCollections, YamlDocument};
 
 /// An object that is parsed again to find places in it.
 pub struct Spans<'a> {
@@ -20,6 +22,10 @@ pub struct Spans<'a> {
 
 struct ParsedManifest<'a> {
     document: YamlDocument<'a>,
+    /// The collections that were searched already: an object can have thousands of findings.
+    known: RefCell<KnownCollections>,
+    /// The columns, from 0, at offsets in the file: a whole manifest can be one line.
+    columns: RefCell<BTreeMap<usize, usize>>,
     /// The steps from the document's root to the object.
     within: Vec<Step>,
     /// The byte offset in the file of the text that was parsed.
@@ -56,18 +62,20 @@ impl<'a> Spans<'a> {
         };
         let source = in_source(self.origin.renamed, path);
         let renamed = path.len().saturating_sub(source.len());
-        let (depth, span) = read.document.locate(steps(read.within.iter().chain(source.iter())));
+        let (depth, span) = {
+            let path = steps(read.within.iter().chain(source.iter()));
+            read.document.locate_with(&mut read.known.borrow_mut(), path)
+        };
         let text = self.origin.source.text();
         let begin = (read.start + span.bytes.start).min(text.len());
         let end = (read.start + span.bytes.end).min(text.len());
         let first_line = text.get(begin..end).and_then(|text| text.lines().next()).unwrap_or_default();
-        let line_start = text[..begin].rfind('\n').map_or(0, |at| at + 1);
         ValueLocation {
             location: Location {
                 file,
                 line: read.lines + span.line,
                 // Count in the file, because the parsed text may start within a line.
-                column: text[line_start..begin].chars().count() + 1,
+                column: read.column(text, begin) + 1,
             },
             length: first_line.trim_end().chars().count().max(1),
             // A step that the source does not have counts as found.
@@ -77,12 +85,30 @@ impl<'a> Spans<'a> {
 }
 
 impl<'a> ParsedManifest<'a> {
+    fn new(document: YamlDocument<'a>, within: Vec<Step>, start: usize, lines: usize) -> Self {
+        let (known, columns) = (RefCell::default(), RefCell::default());
+        ParsedManifest { document, known, columns, within, start, lines }
+    }
+
+    /// The number of characters before an offset in its line. They are counted from the nearest offset that is known.
+    fn column(&self, text: &str, at: usize) -> usize {
+        let mut known = self.columns.borrow_mut();
+        let (from, column) = known.range(..=at).next_back().map_or((0, 0), |(from, column)| (*from, *column));
+        let between = &text[from..at];
+        let column = match between.rfind('\n') {
+            Some(end) => between[end + 1..].chars().count(),
+            None => column + between.chars().count(),
+        };
+        known.insert(at, column);
+        column
+    }
+
     fn document(origin: &'a ManifestOrigin) -> Option<ParsedManifest<'a>> {
         let document = YamlDocument::read(origin.source.text().get(origin.bytes.clone())?).ok()??;
         let (_, object) = document.locate(steps(&origin.within));
         // The object's line is known both in the file and in the document, so lines need not be counted.
         let lines = origin.line.saturating_sub(object.line);
-        Some(ParsedManifest { document, within: origin.within.clone(), start: origin.bytes.start, lines })
+        Some(ParsedManifest::new(document, origin.within.clone(), origin.bytes.start, lines))
     }
 
     /// Parses only the text of one item of a list, because a list may be long and every item may be needed.
@@ -92,7 +118,7 @@ impl<'a> ParsedManifest<'a> {
         let document = YamlDocument::read(&origin.source.text()[range.clone()]).ok()??;
         let block = origin.source.text()[range.clone()].trim_start().starts_with("- ");
         let within = if block { vec![Step::Index(0)] } else { Vec::new() };
-        Some(ParsedManifest { document, within, start: range.start, lines: origin.line - 1 })
+        Some(ParsedManifest::new(document, within, range.start, origin.line - 1))
     }
 }
 
@@ -182,6 +208,31 @@ mod tests {
         },
         RenamedField { rendered: &[CsvStep::Key("webhooks"), CsvStep::Index(0)], source: &[] },
     ];
+
+    #[test]
+    fn columns_count_characters_in_whatever_order_places_are_asked_for() {
+        let text = "# é\n{\"é\": {\"ü\": 1}, \"b\": [2, {\"c\": \"é\"}],\n \"d\": 3}";
+        let origin = ManifestOrigin {
+            source: Arc::new(ManifestSource::new("a.json", text.to_owned())),
+            document: 1,
+            line: 2,
+            bytes: 0..text.len(),
+            within: Vec::new(),
+            renamed: &[],
+        };
+        let spans = Spans::parse(&origin);
+        let located = |path: &[Step]| {
+            let Location { line, column, .. } = spans.locate(path).location;
+            (line, column)
+        };
+        for _ in 0..2 {
+            assert_eq!(located(&["d".into()]), (3, 2));
+            assert_eq!(located(&["b".into(), 1.into(), "c".into()]), (2, 27));
+            assert_eq!(located(&["é".into()]), (2, 2));
+            assert_eq!(located(&["b".into()]), (2, 17));
+            assert_eq!(located(&["é".into(), "ü".into()]), (2, 8));
+        }
+    }
 
     #[test]
     fn a_field_of_a_rendered_object_is_found_where_its_value_is_written() {

@@ -6,7 +6,9 @@
 //! there is none, the node becomes a violation of its own, so everything that a proof does not clear is reported.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::compare::RuleViolation;
@@ -15,7 +17,7 @@ use super::node::SchemaNodePlace;
 use super::rule::{Judge, UNKNOWN_CHANGE};
 use super::rules::{INDIRECT_CHANGE, indirect_change};
 use crate::proofs::{ChangePartProof, ChangeProof, VersionProof};
-use gantry_core::crd::{CrdPair, steps};
+use gantry_core::crd::{CrdPair, CrdVersion, steps};
 use gantry_core::finding::{Breaks, Verdict, Witness};
 use gantry_core::resource::Step;
 use gantry_schema::keywords;
@@ -39,33 +41,23 @@ pub fn attribute_proofs(
     let mut below: Vec<Vec<ChangeProof>> = vec![Vec::new(); found.len()];
     let mut others = Vec::new();
     for (version, proof) in proofs {
-        let of_version = || {
-            let mine = |(_, violation): &(usize, &RuleViolation)| violation.version.as_deref() == Some(version);
-            found
-                .iter()
-                .enumerate()
-                .filter(mine)
-                .filter_map(|(at, violation)| Some((at, violation, violation.path.as_deref()?)))
-        };
+        let of_version = ViolationsByPath::of_version(found, version);
+        let place = IndirectPlace::new(pair, version);
         for (path, node) in proof.nodes.iter().filter(|(_, node)| !node.is_harmless()) {
-            let here: Vec<&RuleViolation> =
-                of_version().filter(|(.., known)| known == path).map(|(_, violation, _)| violation).collect();
+            let here: Vec<&RuleViolation> = of_version.at(path).iter().map(|at| &found[*at]).collect();
             let Some(node) = unclaimed(proof, path, node, &here) else { continue };
             let node = node.as_ref();
             if path == "^.status" && gets_status_subresource(pair, version) {
                 continue;
             }
-            let above = of_version().filter(|(_, violation, above)| is_below(path, above) && decides_below(violation));
-            let nearest = above.clone().map(|(_, _, above)| above.len()).max();
-            let mut nearest = above.filter(|(_, _, above)| Some(above.len()) == nearest).map(|(at, ..)| at).peekable();
+            let nearest = of_version.nearest_above(path, |at| decides_below(&found[at]));
             // The verdict on one keyword does not decide another node.
             let is_covered = |at: &usize| node.verdict != Verdict::Undecided || found[*at].diagnosis.verdict.is_none();
-            if nearest.peek().is_some_and(is_covered) {
-                nearest.for_each(|at| below[at].push(node.clone()));
+            if nearest.first().is_some_and(is_covered) {
+                nearest.into_iter().for_each(|at| below[at].push(node.clone()));
             } else if node.breaks != [Breaks::Behaviour] {
-                let inside = of_version().map(|(_, _, known)| known).filter(|known| is_below(known, path));
-                let causes = causes(inside, node, proof);
-                others.extend(violation(pair, version, path, causes, node).map(|violation| (violation, node.clone())));
+                let causes = causes(of_version.paths_below(path), node, proof);
+                others.extend(place.violation(path, causes, node).map(|violation| (violation, node.clone())));
             }
         }
     }
@@ -75,6 +67,44 @@ pub fn attribute_proofs(
         Some(ChangeProof::heaviest(&own, &below.iter().collect::<Vec<_>>()))
     };
     (found.iter().zip(&below).map(proof_of).collect(), others)
+}
+
+/// The violations of one version by the paths of their nodes: a CRD can have tens of thousands.
+struct ViolationsByPath<'f>(BTreeMap<&'f str, Vec<usize>>);
+
+impl<'f> ViolationsByPath<'f> {
+    fn of_version(found: &'f [RuleViolation], version: &str) -> Self {
+        let mut by_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let of_version =
+            found.iter().enumerate().filter(|(_, violation)| violation.version.as_deref() == Some(version));
+        for (at, violation) in of_version {
+            if let Some(path) = violation.path.as_deref() {
+                by_path.entry(path).or_default().push(at);
+            }
+        }
+        Self(by_path)
+    }
+
+    /// The violations of this node.
+    fn at(&self, path: &str) -> &[usize] {
+        self.0.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// The violations that `decides` selects of the nearest node above that has any.
+    fn nearest_above(&self, path: &str, decides: impl Fn(usize) -> bool) -> Vec<usize> {
+        let above = path.rmatch_indices('.').map(|(end, _)| &path[..end]);
+        let selected =
+            |above: &str| -> Vec<usize> { self.at(above).iter().copied().filter(|at| decides(*at)).collect() };
+        above.map(selected).find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// The paths of the violations below this node.
+    fn paths_below(&self, path: &str) -> impl Iterator<Item = &'f str> {
+        let start = format!("{path}.");
+        let from = self.0.range::<str, _>((Bound::Included(&*start), Bound::Unbounded));
+        let below: Vec<&str> = from.map(|(path, _)| *path).take_while(|path| path.starts_with(&start)).collect();
+        below.into_iter()
+    }
 }
 
 /// The proof about what a violation at a node reports: about its own keywords, or if it reports no keyword, or is the
@@ -126,10 +156,6 @@ fn gets_status_subresource(pair: &CrdPair, version: &str) -> bool {
     of_name.any(|(live, desired)| !live.status_subresource && desired.status_subresource)
 }
 
-fn is_below(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
-}
-
 fn decides_below(violation: &RuleViolation) -> bool {
     let rule = violation.rule;
     rule.hides_others
@@ -151,41 +177,52 @@ fn causes<'p>(below: impl Iterator<Item = &'p str>, node: &ChangeProof, proof: &
     causes.into_iter().map(str::to_owned).collect()
 }
 
-/// The violation at a node that only a proof shows to break.
-fn violation(
-    pair: &CrdPair,
-    version: &str,
-    path: &str,
-    causes: Vec<String>,
-    proof: &ChangeProof,
-) -> Option<RuleViolation> {
-    let (_, desired) = pair.common_versions().find(|(live, _)| &*live.name == version)?;
-    let schema = Json::parse(desired.schema().unwrap_or("{}")).ok()?;
-    let mut at = steps::schema(desired.index);
-    at.extend(schema.map().and_then(|root| steps_to(root, path.strip_prefix('^')?)).unwrap_or_default());
-    let place = SchemaNodePlace {
-        crd: pair.desired.name.to_string(),
-        version: version.to_owned(),
-        path: path.to_owned(),
-        steps: at,
-    };
-    let diagnosis = indirect_change::diagnosis(&place, causes, proof.reason.as_deref());
-    Some(RuleViolation {
-        rule: &INDIRECT_CHANGE,
-        version: Some(version.to_owned()),
-        path: Some(path.to_owned()),
-        node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),
-        diagnosis,
-    })
+/// Makes violations at nodes that only a proof shows to break.
+struct IndirectPlace<'c> {
+    crd: &'c str,
+    desired: Option<&'c CrdVersion>,
+    /// The desired schema, parsed when it is first needed.
+    schema: OnceCell<Option<Json<'c>>>,
+}
+
+impl<'c> IndirectPlace<'c> {
+    fn new(pair: &'c CrdPair, version: &str) -> Self {
+        let desired = pair.common_versions().find(|(live, _)| &*live.name == version).map(|(_, desired)| desired);
+        Self { crd: &pair.desired.name, desired, schema: OnceCell::new() }
+    }
+
+    fn violation(&self, path: &str, causes: Vec<String>, proof: &ChangeProof) -> Option<RuleViolation> {
+        let desired = self.desired?;
+        let schema = self.schema.get_or_init(|| Json::parse(desired.schema().unwrap_or("{}")).ok()).as_ref()?;
+        let mut at = steps::schema(desired.index);
+        at.extend(schema.map().and_then(|root| steps_to(root, path.strip_prefix('^')?)).unwrap_or_default());
+        let place = SchemaNodePlace {
+            crd: self.crd.to_owned(),
+            version: desired.name.to_string(),
+            path: path.to_owned(),
+            steps: at,
+        };
+        let diagnosis = indirect_change::diagnosis(&place, causes, proof.reason.as_deref());
+        Some(RuleViolation {
+            rule: &INDIRECT_CHANGE,
+            version: Some(desired.name.to_string()),
+            path: Some(path.to_owned()),
+            node: steps::below_schema(&place.steps).unwrap_or_default().to_vec(),
+            diagnosis,
+        })
+    }
 }
 
 /// The steps to a node at the rest of a path, such as `.spec.x.items`. Field names can contain dots, so the path is
-/// matched against the schema.
+/// matched against the schema; of several names the shortest comes first.
 fn steps_to(schema: &JsonMap, rest: &str) -> Option<Vec<Step>> {
     let Some(rest) = rest.strip_prefix('.') else { return Some(Vec::new()) };
     let after = |name: &str| rest.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('.'));
-    for (name, field) in keywords::get(schema, "properties").and_then(Json::map).into_iter().flat_map(JsonMap::iter) {
-        if let Some(deeper) = after(name).and_then(|rest| steps_to(field.map()?, rest)) {
+    let fields = keywords::get(schema, "properties").and_then(Json::map);
+    let ends = rest.match_indices('.').map(|(end, _)| end).chain([rest.len()]);
+    for (name, rest) in ends.map(|end| rest.split_at(end)) {
+        let field = fields.and_then(|fields| fields.get(name)).and_then(Json::map);
+        if let Some(deeper) = field.and_then(|field| steps_to(field, rest)) {
             return Some([vec!["properties".into(), name.into()], deeper].concat());
         }
     }
@@ -197,8 +234,11 @@ fn steps_to(schema: &JsonMap, rest: &str) -> Option<Vec<Step>> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use serde_json::{Value, json};
 
+    use super::ViolationsByPath;
     use crate::Violation;
     use crate::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety, Preset};
     use gantry_core::crd::builder::{CrdBuilder, fields};
@@ -230,6 +270,27 @@ mod tests {
         verdict: Verdict,
     ) -> (String, String, Severity, Option<Verdict>) {
         (rule.to_owned(), path.to_owned(), severity, Some(verdict))
+    }
+
+    #[test]
+    fn violations_around_a_node_are_found_without_looking_at_those_of_other_nodes() {
+        let fields: Vec<String> = (0..1000).map(|n| format!("^.spec.f{n}")).collect();
+        let below = ["^.spec.f7.a", "^.spec.f7.a.items"];
+        let paths = ["^.spec"].into_iter().chain(fields.iter().map(String::as_str)).chain(below);
+        let known = ViolationsByPath(paths.enumerate().map(|(at, path)| (path, vec![at])).collect());
+        let asked = Cell::new(0);
+        let nearest = |path: &str, deciding: usize| {
+            known.nearest_above(path, |at| {
+                asked.set(asked.get() + 1);
+                at == deciding
+            })
+        };
+        assert_eq!(nearest("^.spec.f7.a.items.b", 8), [8]);
+        assert_eq!(nearest("^.spec.f7.a.items.b", 0), [0]);
+        assert_eq!(nearest("^.spec.f7", 8), [] as [usize; 0]);
+        assert!(asked.get() < 10, "{} violations", asked.get());
+        assert_eq!(known.paths_below("^.spec.f7").collect::<Vec<_>>(), below);
+        assert_eq!((known.at("^.spec.f7"), known.at("^.spec.f1000")), (&[8][..], &[][..]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MADE_UP: i64 = 64;
 /// Their weight has a limit of its own.
 const ITEMS: i64 = 100_001;
 /// The reason for a value that is not built.
-const TOO_LARGE: &str = "a value too large to build";
+pub const TOO_LARGE: &str = "a value too large to build";
 /// The number of bytes that are copied in one step.
 const WEIGHED: u64 = 512;
 
@@ -62,6 +62,14 @@ impl<'s> Solver<'s> {
         }
         if least > ITEMS || bad.len() as i64 > MADE_UP {
             return SearchResult::open("a list too long to build");
+        }
+        // Nothing is built that is too large in the end, but if there is no item at all, there is no list.
+        if self.least_weight(&each[0]).saturating_mul(least as u64) > MAX_WEIGHT {
+            let item = ValueConstraints { holds: each, null, ..ValueConstraints::default() };
+            return match least > 0 && self.solve(&item, None, 1).is_nothing() {
+                true => SearchResult::default(),
+                false => SearchResult::open(TOO_LARGE),
+            };
         }
         if least > MADE_UP && !self.spend(least as u64) {
             return SearchResult::open("the step limit was reached");

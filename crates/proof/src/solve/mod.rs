@@ -2,6 +2,7 @@
 
 mod build;
 mod embedded;
+mod least_weight;
 mod numbered;
 mod ruled;
 #[cfg(test)]
@@ -13,6 +14,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
+
+pub use build::TOO_LARGE;
 
 use super::automaton::SearchBudget;
 use super::constraints::{Disjunct, SharedSchema, ValueConstraints, disjuncts};
@@ -100,6 +103,8 @@ pub struct Solver<'s> {
     remembered: Cell<u64>,
     defaults: RefCell<HashMap<*const Value, FieldDefaults>>,
     misfits: RefCell<HashMap<*const Value, Rc<[String]>>>,
+    /// The least weight of a value of a schema.
+    least: RefCell<HashMap<*const Value, u64>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
     /// Changes values so that the rules of their own node hold.
@@ -131,6 +136,7 @@ impl<'s> Solver<'s> {
             remembered: Cell::new(0),
             defaults: RefCell::default(),
             misfits: RefCell::default(),
+            least: RefCell::default(),
             subsets: RefCell::default(),
             patterns: patterns.clone(),
             repairs: Repairs::new(patterns),

@@ -225,3 +225,49 @@ fn a_value_of_nested_lists_is_built_a_few_times_only() {
     assert_eq!((small.verdict, large.verdict), (Narrowing, Narrowing));
     assert!(large.steps < 30 * small.steps, "{} and {} steps", small.steps, large.steps);
 }
+
+/// A witness of one field lacks the others, and the server would name each of them.
+#[test]
+fn bounds_of_fields_that_become_required_take_steps_in_proportion_to_the_fields() {
+    let steps = |count: usize| {
+        let fields =
+            |field: Value| (0..count).map(|n| (format!("f{n}"), field.clone())).collect::<Map<String, Value>>();
+        let required: Vec<String> = (0..count).step_by(2).map(|n| format!("f{n}")).collect();
+        let live = json!({"type": "object", "properties": fields(json!({"type": "string"}))});
+        let bounded = fields(json!({"type": "string", "minLength": 1}));
+        let desired = json!({"type": "object", "required": required, "properties": bounded});
+        let proof = proof_of(&whole(&live), &whole(&desired));
+        assert!(proof.nodes.iter().all(|node| node.verdict == Narrowing), "{count}");
+        assert_eq!(proof.nodes.len(), count + 1);
+        proof.steps
+    };
+    let (few, many) = (steps(200), steps(1600));
+    assert!(many < 10 * few, "{few} and {many} steps");
+}
+
+/// The smallest value of these lists has a million leaves, around each of the fields that change.
+#[test]
+fn values_too_large_to_build_are_not_begun() {
+    let nested = |levels: usize, leaf: Value| {
+        (0..levels).fold(leaf, |inner, _| {
+            let fields = json!({"a": inner, "b": {"type": "string", "maxLength": 5}});
+            let item = json!({"type": "object", "required": ["a"], "properties": fields});
+            json!({"type": "array", "minItems": 2, "items": item})
+        })
+    };
+    let shorter = |schema: &Value| {
+        let text = schema.to_string().replace("\"maxLength\":5", "\"maxLength\":4");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    for leaf in [text(5), lists(20, 2, text(5))] {
+        let live = nested(20, leaf);
+        let proof = proof_of(&whole(&live), &whole(&shorter(&live)));
+        assert_eq!((proof.verdict, proof.nodes.len()), (Undecided, 21));
+        let is_too_large = |node: &NodeProof| node.reason.ends_with("a value too large to build");
+        assert!(proof.nodes.iter().all(is_too_large), "{:#?}", proof.nodes);
+        assert!(proof.steps < 5_000, "{} steps", proof.steps);
+    }
+    // Without an item there is no list: what is impossible is still proven.
+    let never = |most: u64| lists(20, 2, json!({"type": "string", "minLength": 3, "maxLength": most}));
+    assert_eq!(proof_of(&whole(&never(2)), &whole(&never(1))).verdict, Equal);
+}

@@ -1,5 +1,7 @@
 //! Validates whole objects against both sides.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -19,6 +21,10 @@ const MAX_STORED: u64 = 1 << 20;
 /// The number of bytes of an object that cost one step: it is copied and traversed several times.
 const WEIGHED: u64 = 256;
 
+/// The number of missing fields of an object that are reported: a witness has only the fields that it needs, and all
+/// that the other side requires are missing.
+const MOST_MISSING: usize = 16;
+
 /// One side of the comparison, with its compiled schema.
 pub struct ComparedVersion<'v> {
     pub version: &'v VersionSchema<'v>,
@@ -29,7 +35,7 @@ pub struct ComparedVersion<'v> {
 
 impl<'v> ComparedVersion<'v> {
     pub fn new(version: &'v VersionSchema<'v>, schema: Schema) -> Self {
-        Self { version, schema, has_rules: has_rules(version.schema) }
+        Self { version, schema: schema.with_most_missing(MOST_MISSING), has_rules: has_rules(version.schema) }
     }
 }
 
@@ -52,6 +58,26 @@ pub struct ObjectRun {
     there: Value,
     /// Only if the source accepts the object.
     processed: Processed,
+    /// Built when a default is in question.
+    defaults: OnceCell<DefaultedFields>,
+}
+
+/// The fields that a side fills in, first those of the source, by their names and the number of steps to them: an
+/// object can have thousands, and each can be in question.
+struct DefaultedFields(HashMap<(usize, Box<str>), Vec<usize>>);
+
+impl DefaultedFields {
+    fn new<'d>(defaulted: impl Iterator<Item = &'d Defaulted>) -> Self {
+        let mut known: HashMap<(usize, Box<str>), Vec<usize>> = HashMap::new();
+        for (number, field) in defaulted.enumerate() {
+            for (depth, step) in field.at.iter().enumerate() {
+                if let Step::Key(key) = step {
+                    known.entry((depth, key.as_str().into())).or_default().push(number);
+                }
+            }
+        }
+        Self(known)
+    }
 }
 
 /// The number of runs that are kept.
@@ -131,7 +157,8 @@ impl CompiledSides<'_> {
         };
         let errors = taken.outcome.errors.len() + processed.outcome.errors.len();
         solver.spend(errors.saturating_sub(FREE_ERRORS) as u64 * STEPS_PER_ERROR);
-        let run = Rc::new(ObjectRun { object: object.clone(), via_status, here, taken, there, processed });
+        let defaults = OnceCell::new();
+        let run = Rc::new(ObjectRun { object: object.clone(), via_status, here, taken, there, processed, defaults });
         if old.is_none() {
             let mut runs = self.runs.borrow_mut();
             runs.truncate(KNOWN_RUNS - 1);
@@ -154,7 +181,7 @@ impl CompiledSides<'_> {
             return Err(Unconfirmed::Limit);
         }
         let run = self.run_of(solver, object, old, via_status)?;
-        let ObjectRun { here, taken, there, processed, .. } = &*run;
+        let ObjectRun { here, taken, there, processed, defaults, .. } = &*run;
         if let Some(error) = taken.outcome.errors.first() {
             let by_rules = self.source.has_rules;
             return Err(if by_rules { Unconfirmed::RefusedByRules(error.to_string()) } else { Unconfirmed::Refused });
@@ -178,7 +205,7 @@ impl CompiledSides<'_> {
         } else if let Some(undecided) = processed.outcome.undecided.first() {
             return Err(Unconfirmed::Undecided(undecided.reason.clone()));
         } else if let Some((message, at)) =
-            default_in_question(route, [here, there], [&taken.defaulted, &processed.defaulted])
+            default_in_question(route, [here, there], [&taken.defaulted, &processed.defaulted], defaults)
         {
             (Difference::Defaulted, message, Some(at))
         } else if let Some(first) = processed.pruned.first() {
@@ -218,7 +245,7 @@ impl CompiledSides<'_> {
             side.schema.prepare_stored(&mut object).ok().map(|(_, defaulted)| (object, defaulted))
         };
         let ((here, live), (there, desired)) = (read(&self.source)?, read(&self.target)?);
-        let (words, _) = default_in_question(route, [&here, &there], [&live, &desired])?;
+        let (words, _) = default_in_question(route, [&here, &there], [&live, &desired], &OnceCell::new())?;
         Some(ProofWitness {
             desired: Difference::Defaulted,
             message: format!("{words} when a stored object is read; writing it is refused: {message}"),
@@ -266,12 +293,16 @@ fn default_in_question(
     route: &Route<'_>,
     [here, there]: [&Value; 2],
     [live, desired]: [&[Defaulted]; 2],
+    known: &OnceCell<DefaultedFields>,
 ) -> Option<(String, Vec<Step>)> {
-    let mut defaulted = live.iter().chain(desired).filter(|known| route.leads_to_default(&known.at) == Some(true));
+    let question = (route.length(), route.defaulted_field()?.into());
+    let DefaultedFields(by_name) = known.get_or_init(|| DefaultedFields::new(live.iter().chain(desired)));
+    let defaulted = |number: &usize| live.get(*number).or_else(|| desired.get(*number - live.len()));
+    let mut defaulted = by_name.get(&question)?.iter().filter_map(defaulted);
     let known = defaulted.find(|known| {
         let [before, after] = [here, there].map(|object| value_at(object, &known.at));
-        let is_same = before.zip(after).map_or(before == after, |(before, after)| kw::same_value(before, after));
-        !is_same
+        let is_same = || before.zip(after).map_or(before == after, |(before, after)| kw::same_value(before, after));
+        route.leads_to_default(&known.at) == Some(true) && !is_same()
     })?;
     let words = match (value_at(here, &known.at), value_at(there, &known.at)) {
         (None, _) => "is filled in",

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::constraints::{SharedSchema, ValueConstraints};
 use super::product::{ExpectedEffect, Obligation, ValuePath, ValueStep};
 use super::rules::repair::{RepairInvariant, Repairs};
-use super::solve::{PinnedPart, Solver};
+use super::solve::{PinnedPart, Solver, TOO_LARGE};
 use super::{Difference, ProofWitness, keywords as kw};
 pub use confirm::ComparedVersion;
 use confirm::{Confirmed, ObjectRun, Unconfirmed};
@@ -68,6 +68,12 @@ impl<'v> CompiledSides<'v> {
     /// Tries to build a witness for an obligation.
     pub fn settle_obligation<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
+        if solver.is_too_large_around(obligation.value_path.as_deref()) {
+            return match self.is_excluded_by_rules(solver, obligation) {
+                true => Settled::Unreachable,
+                false => Settled::Open(open.unwrap_or_else(|| TOO_LARGE.to_owned())),
+            };
+        }
         for candidate in &obligation.values {
             let old = candidate
                 .old

@@ -26,6 +26,16 @@ impl<'d> Route<'d> {
         Route { steps, defaulted: field.filter(|_| obligation.effect == ExpectedEffect::Defaulted) }
     }
 
+    /// The number of steps.
+    pub fn length(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The field whose default is in question.
+    pub fn defaulted_field(&self) -> Option<&'d str> {
+        self.defaulted
+    }
+
     /// Whether a place is in the field whose default is in question, or `None` if none is.
     pub fn leads_to_default(&self, place: &[Step]) -> Option<bool> {
         let field = self.defaulted?;

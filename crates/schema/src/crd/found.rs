@@ -28,7 +28,10 @@ pub struct Errors {
 /// An error about the value at `path`.
 pub(super) fn error(path: &LinkedPath, kind: FieldErrorKind, bad_value: Option<Value>, detail: String) -> FieldError {
     let at = Vec::new();
-    refusal(path, FieldError { at, path: path.field(), by: RefusedBy::Definition, kind, bad_value, detail })
+    refusal(
+        path,
+        FieldError { at, path: path.field(), by: RefusedBy::Definition, kind, bad_value, detail: detail.into() },
+    )
 }
 
 fn steps(path: &LinkedPath, out: &mut Vec<Step>) {

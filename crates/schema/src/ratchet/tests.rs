@@ -272,3 +272,25 @@ fn items_whose_keys_are_filled_in_are_tried_alone_within_a_limit() {
     let (errors, unknown) = unknown(800);
     assert!(errors == 801 && unknown > 200 && unknown < errors, "{unknown} of {errors}");
 }
+
+/// A rule of a value sees what changes for another rule of the same value, so rules that blame fields are tried one by
+/// one.
+#[test]
+fn transition_rules_that_blame_fields_are_not_tried_together() {
+    let rule = |kept: &str, blamed: &str| {
+        let rule = format!("oldSelf.hasValue() && self.{kept} == oldSelf.value().{kept}");
+        json!({"rule": rule, "optionalOldSelf": true, "fieldPath": format!(".{blamed}")})
+    };
+    let text = json!({"type": "string"});
+    let raw = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"a": text, "b": text}, "x-kubernetes-validations": [rule("b", "a"), rule("a", "b")]}}});
+    let schema = Schema::compile(&raw).expect("a schema");
+    let object = json!({"metadata": {"name": "x"}, "spec": {"a": "", "b": ""}});
+    let errors = schema.validate_all(&object, None).errors;
+    let blamed: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(blamed, ["spec.a", "spec.b"]);
+    let asked: Vec<&FieldError> = errors.iter().collect();
+    let each = refused_updates_of_each(&schema, &raw, false, &asked, (&object, &object), &[]);
+    // An update that changes only the blamed field is accepted.
+    assert_eq!(each, [Some(RatchetingRefusals::None), Some(RatchetingRefusals::None)]);
+}
