@@ -69,7 +69,13 @@ fn write_branch(name: &str, node: &TreeNode<'_>, has_versions: bool) -> Markup {
 
 /// A node, its verdict, its findings, and what changed.
 fn write_node(name: &str, node: &TreeNode<'_>, has_versions: bool) -> Markup {
-    let mut shown: Vec<&[KeywordChange]> = Vec::new();
+    let mut changes: Vec<&[KeywordChange]> = Vec::new();
+    for entry in &node.entries {
+        let of_entry = entry.finding.body.schema_changes.as_slice();
+        if !of_entry.is_empty() && !changes.contains(&of_entry) {
+            changes.push(of_entry);
+        }
+    }
     html! {
         div class="node" {
             code class="field" { (words::line(name, 300)) }
@@ -83,13 +89,7 @@ fn write_node(name: &str, node: &TreeNode<'_>, has_versions: bool) -> Markup {
                 }
             }
         }
-        @for entry in &node.entries {
-            @let changes = &entry.finding.body.schema_changes;
-            @if !changes.is_empty() && !shown.contains(&changes.as_slice()) {
-                @let _ = shown.push(changes);
-                (write_schema(changes))
-            }
-        }
+        @for changes in changes { (write_schema(changes)) }
     }
 }
 

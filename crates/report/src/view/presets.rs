@@ -93,7 +93,10 @@ mod tests {
     use super::*;
     use crate::samples;
 
-    fn counts(report: &Report) -> Vec<(&'static str, bool, Option<(usize, usize)>)> {
+    /// The name, whether it is configured, and the errors and warnings.
+    type ShownVerdict = (&'static str, bool, Option<(usize, usize)>);
+
+    fn counts(report: &Report) -> Vec<ShownVerdict> {
         let objects = ObjectCauses::group_findings(report);
         let of = |verdict: PresetVerdict| {
             let counts = verdict.counts.map(|counts| (counts.errors, counts.warnings));
@@ -130,7 +133,7 @@ mod tests {
         let expected = [("documented", true, Some((3, 0))), ("semantic", false, Some((2, 0)))];
         assert_eq!(counts(&report)[..2], expected);
         assert_eq!(counts(&report)[2], ("evidence", false, Some((1, 1))));
-        assert_eq!(counts(&with_preset(report, "olm-classic"))[0].1, true);
+        assert!(counts(&with_preset(report, "olm-classic"))[0].1);
     }
 
     #[test]
