@@ -10,7 +10,7 @@ use super::flow::migrating::MigratingCrds;
 use super::verdict::DeployForecast;
 use gantry_cluster::Target;
 use gantry_core::finding::{Baseline, CheckReport, CheckStatus, Source};
-use gantry_core::options::WaitPolicy;
+use gantry_core::options::{ReportFormat, WaitPolicy};
 use gantry_core::problem::{Problem, Result};
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::versions::VERSIONED;
@@ -24,11 +24,11 @@ use gantry_deploy::plan::{
     only_defaults, owner, rebase, records, refusals, storage_classes,
 };
 use gantry_olm::content::Catalogs;
-use gantry_preflight::crd_upgrade_safety;
+use gantry_preflight::crd_upgrade_safety::{self, ToolVerdict};
 use gantry_preflight::proofs::ProofCache;
 use gantry_preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use gantry_preflight::waive::Waivers;
-use gantry_report::{ChangeEntry, ErrorEntry, Report, StepEntry};
+use gantry_report::{ChangeEntry, ErrorEntry, PresetCounts, Report, StepEntry};
 
 /// The checks that run, the findings that count as known, and the app that is deployed.
 pub struct Checking<'a> {
@@ -103,6 +103,10 @@ pub async fn plan_and_check(
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
+    if settings.output.iter().any(|spec| spec.format == ReportFormat::Html) {
+        let counts = |tool: ToolVerdict| (tool.preset, PresetCounts { errors: tool.errors, warnings: tool.warnings });
+        report.by_tools = crd_upgrade_safety::judge_by_tools(&plan.changes).into_iter().map(counts).collect();
+    }
     report.preset = settings.checks.iter().find_map(SelectedCheck::preset).map(str::to_owned);
     report.kubernetes_release = plan.server_release.map(|release| release.to_string());
     report.graph = steps(&plan);

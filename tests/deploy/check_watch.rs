@@ -6,7 +6,7 @@ fn watching(bed: &Bed) -> Gantry {
     std::fs::create_dir(bed.folder.path().join("live")).unwrap();
     let arguments =
         ["check", "-f", "a.yaml", "--target", "dir:live", "-o", "human", "-o", "json=report.json", "--watch"];
-    Gantry::new().cwd(bed.folder.path()).args(&arguments)
+    Gantry::new().cwd(bed.folder.path()).args(arguments)
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_check_runs_again_when_a_manifest_changes() {
     bed.write("a.yaml.new", &bed.config_map("second", "x"));
     std::fs::rename(bed.folder.path().join("a.yaml.new"), bed.folder.path().join("a.yaml")).unwrap();
     running.wait_for_line(|line| line.contains("configmap/second").then_some(()));
-    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1\nkind: Config\nwrong: 1\n");
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\nwrong: 1\n");
     running.wait_for_stderr("gantry.yaml changed");
     running.wait_for_stderr("wrong");
     running.interrupt();

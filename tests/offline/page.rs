@@ -68,6 +68,9 @@ fn the_row_of_presets_is_what_each_preset_says() {
         (row("semantic")[1].clone(), row("evidence")[2].clone())
     );
     assert!(documented[0] != documented[1] && documented[1] != documented[2], "they differ: {documented:?}");
+    for (column, tool) in [(3, "kapp"), (4, "olm-v1"), (5, "crdify")] {
+        assert_eq!(documented[column], row(tool)[column], "{tool}");
+    }
     let kapp = row("kapp");
     assert!(kapp[3].contains("blocks") && kapp[..3].iter().all(|cell| cell.contains("not known")), "{kapp:?}");
 }

@@ -22,6 +22,7 @@ mod surroundings;
 mod view;
 mod words;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -39,6 +40,7 @@ pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
 pub use places::ReportPaths;
 pub use surroundings::{ReportContext, RuleText, RuleTexts, RunFacts};
 pub use view::overview::list_names;
+pub use view::presets::PresetCounts;
 pub use view::{Excerpts, LineIndex, ReportPurpose};
 
 /// The `apiVersion` of [`Report`] and [`ReportList`].
@@ -83,6 +85,9 @@ pub struct Report {
     /// run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
+    /// What the tools that presets reproduce would say, by preset. Only the page shows it, and only for a run of its own.
+    #[serde(skip)]
+    pub by_tools: BTreeMap<&'static str, PresetCounts>,
     /// The objects of the plan: first those of the manifests, then those that are deleted.
     pub changes: Vec<ChangeEntry>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
@@ -262,6 +267,7 @@ impl Default for Report {
             target: String::new(),
             kubernetes_release: None,
             preset: None,
+            by_tools: BTreeMap::new(),
             changes: Vec::new(),
             graph: Vec::new(),
             waits: Vec::new(),

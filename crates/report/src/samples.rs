@@ -103,6 +103,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         target: "kube: staging (https://10.0.0.1:6443)".into(),
         kubernetes_release: None,
         preset: None,
+        by_tools: std::collections::BTreeMap::new(),
         changes,
         graph: Vec::new(),
         waits: Vec::new(),

@@ -4,6 +4,7 @@
 //! parsed just before it is compared and dropped afterwards, so memory does not grow with the number of CRDs.
 
 mod bounds;
+mod by_tools;
 pub mod compare;
 pub mod crd_fields;
 pub(crate) mod decide;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+pub use self::by_tools::{ToolVerdict, judge_by_tools};
 use self::compare::{CrdComparison, RuleViolation};
 use self::dry_run::CrdAnswer;
 use self::evidence::{Examination, WeighedViolation};

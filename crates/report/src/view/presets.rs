@@ -1,7 +1,7 @@
 //! The verdict of each preset about the upgrades of CRDs, as far as the findings of a run tell.
 //!
-//! A run judges by one preset. Its findings also carry what the semantic presets would say of them; what other tools
-//! would say is known only if the run reproduces the tool.
+//! A run judges by one preset. Its findings also carry what the semantic presets would say of them, and a run that makes
+//! a page asks the tools that presets reproduce.
 
 use super::causes::{GroupedFinding, ObjectCauses};
 use crate::Report;
@@ -35,6 +35,13 @@ pub struct PresetCounts {
     pub warnings: usize,
 }
 
+impl PresetCounts {
+    /// All errors as warnings.
+    fn without_errors(self) -> Self {
+        PresetCounts { errors: 0, warnings: self.errors + self.warnings }
+    }
+}
+
 /// The verdict of each preset; none if the report does not name its preset, or its check found nothing.
 pub fn verdicts_by_preset(report: &Report, objects: &[ObjectCauses<'_>]) -> Vec<PresetVerdict> {
     let configured = report.preset.as_deref().map(|name| if name == "olm-classic" { DOCUMENTED } else { name });
@@ -45,6 +52,9 @@ pub fn verdicts_by_preset(report: &Report, objects: &[ObjectCauses<'_>]) -> Vec<
         return Vec::new();
     }
     let counts = |name: &str| -> Option<PresetCounts> {
+        if let Some(counts) = report.by_tools.get(name).filter(|_| name != configured) {
+            return Some(if check.mode == Mode::Warn { counts.without_errors() } else { *counts });
+        }
         let mut counts = PresetCounts::default();
         for cause in causes() {
             match worst_severity(cause, name, configured, check.mode)? {
