@@ -9,6 +9,7 @@ use std::time::Duration;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
+use super::file;
 use super::flow::{self, Goal};
 use super::host::{Exit, Host};
 use super::interrupt::interrupt;
@@ -19,9 +20,12 @@ use gantry_core::options::HelmReleaseSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render;
 use gantry_deploy::config::PROJECT_FILE;
+use gantry_preflight::registry;
 
 /// Editors write a file in several steps. A change counts once nothing has changed for this long.
 const QUIET: Duration = Duration::from_millis(150);
+/// The longest wait for that.
+const MOST_WAIT: Duration = Duration::from_secs(2);
 
 /// Checks until the user interrupts it. The exit code is that of the last run.
 pub async fn check_on_change(args: &FlowArgs, goal: Goal<'_>, host: &mut Host) -> Exit {
@@ -85,7 +89,11 @@ impl WatchedFiles {
         for file in values.chain(loader(&args.input.config, host).every_file()).chain(project) {
             watched.add(&root.join(file));
         }
-        watched.written = args.output.specs.iter().filter_map(|spec| Some(root.join(spec.file.as_ref()?))).collect();
+        // A configuration with errors is reported by the run.
+        let configured = loader(&args.input.config, host).load([], &registry::known());
+        let of_configuration = configured.map(|loaded| loaded.settings.output).unwrap_or_default();
+        let reports = args.output.specs.iter().chain(&of_configuration).filter_map(|spec| spec.file.as_ref());
+        watched.written = reports.filter_map(|report| file::replaced(&root.join(report))).collect();
         Ok(watched)
     }
 
@@ -100,8 +108,13 @@ impl WatchedFiles {
     /// Whether a change of this path counts.
     fn concerns(&self, path: &Path) -> bool {
         // Git writes its own files during a commit, and reports must not cause the next run.
-        let is_foreign = path.components().any(|step| step.as_os_str() == ".git") || self.written.contains(path);
-        !is_foreign && (self.files.contains(path) || self.folders.iter().any(|folder| path.starts_with(folder)))
+        let is_of_git = path.components().any(|step| step.as_os_str() == ".git");
+        let is_unfinished =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(file::TEMPORARY.as_bytes()));
+        !is_of_git
+            && !is_unfinished
+            && !self.written.contains(path)
+            && (self.files.contains(path) || self.folders.iter().any(|folder| path.starts_with(folder)))
     }
 }
 
@@ -121,6 +134,11 @@ impl FileChanges {
         let known = Arc::clone(&files);
         let report = move |event: notify::Result<notify::Event>| {
             let Ok(event) = event else { return };
+            // The system has dropped events.
+            if event.need_rescan() {
+                let any = known.files.iter().chain(&known.folders).next();
+                any.into_iter().for_each(|path| drop(sender.send(path.clone())));
+            }
             if matches!(event.kind, EventKind::Access(_)) {
                 return;
             }
@@ -147,7 +165,9 @@ impl FileChanges {
     /// The first file that has changed since the last call, as soon as no more are changing.
     async fn next(&mut self) -> Option<PathBuf> {
         let first = self.receiver.recv().await?;
-        while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.receiver.recv()).await {}
+        let settled = async { while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.receiver.recv()).await {} };
+        // A file that changes all the time must not prevent the run.
+        let _ = tokio::time::timeout(MOST_WAIT, settled).await;
         Some(first)
     }
 }

@@ -17,20 +17,19 @@ use gantry_core::manifest::{self, Manifest, shown_text};
 use gantry_core::options::{HelmReleaseSpec, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render;
-use gantry_core::resource::{ObjectRef, Resource};
+use gantry_core::resource::{LiveObject, ObjectRef, Resource};
 use gantry_deploy::app::label::put_metadata;
 use gantry_deploy::app::members::{self, AppObject};
 use gantry_deploy::config::{Overrides, Settings, key};
-use gantry_deploy::plan::Plan;
+use gantry_deploy::plan::HELM_HOOK;
 use gantry_deploy::plan::owner::{HELM_NAMESPACE, HELM_RELEASE};
 use gantry_deploy::plan::removal::Removal;
+use gantry_deploy::plan::{Change, Plan};
 
 /// The field manager that Helm writes as.
 const MANAGER: &str = "helm";
 /// An object with this annotation stays when it leaves its release.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
-/// The annotation of a hook.
-const HOOK: &str = "helm.sh/hook";
 /// The label that Helm gives to the objects of a release.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 
@@ -38,6 +37,16 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 pub struct ChangedRelease {
     /// The revision that is deployed.
     pub deployed: HelmRelease,
+    /// The end of the names of the hooks that run: `upgrade` or `rollback`.
+    hooks: &'static str,
+}
+
+/// What is known of a change by Helm beside the plan.
+pub struct ForetoldByHelm {
+    /// What to know.
+    pub notices: Vec<Problem>,
+    /// Why Helm would write nothing.
+    pub refusals: Vec<Problem>,
 }
 
 impl ChangedRelease {
@@ -60,6 +69,7 @@ impl ChangedRelease {
             );
         };
         let of_release = HelmReleaseSpec::of_argument(argument).and_then(std::result::Result::ok);
+        let hooks = if of_release.is_some() { "rollback" } else { "upgrade" };
         let is_chart = render::is_chart(argument, working_directory);
         let spec = match (of_release, &settings.renderers.charts.release) {
             (Some(spec), _) => HelmReleaseSpec { revision: None, ..spec },
@@ -77,7 +87,7 @@ impl ChangedRelease {
         };
         let server = KubeTarget::open(&connection(settings, impersonate(settings)?)).await?;
         let deployed = HelmRelease::read(&spec, settings.namespace.as_deref(), &server).await?;
-        Ok(ChangedRelease { deployed })
+        Ok(ChangedRelease { deployed, hooks })
     }
 
     /// The settings with which a run writes as Helm does.
@@ -90,25 +100,31 @@ impl ChangedRelease {
             .with(&key::FORCE_CONFLICTS, &forces)
     }
 
-    /// Gives the manifests the label and annotations that Helm gives to the objects of a release. Hooks get none.
-    pub fn mark(&self, manifests: &mut [Manifest]) {
+    /// Leaves out hooks of other events, and gives the other manifests the label and annotations that Helm gives to the
+    /// objects of a release. Hooks get none.
+    pub fn mark(&self, manifests: &mut Vec<Manifest>) {
+        let runs = |events: &str| {
+            let mut events = events.split(',').map(str::trim);
+            events.any(|event| event.split_once('-').is_some_and(|(_, of)| of == self.hooks))
+        };
+        manifests.retain(|manifest| find_hook(manifest).is_none_or(|events| runs(&events)));
         let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
         let annotations = BTreeMap::from([
             (HELM_RELEASE.to_owned(), self.deployed.name().to_owned()),
             (HELM_NAMESPACE.to_owned(), self.deployed.namespace.clone()),
         ]);
-        for manifest in manifests.iter_mut().filter(|manifest| !manifest.metadata_may_contain(&[HOOK])) {
+        for manifest in manifests.iter_mut().filter(|manifest| find_hook(manifest).is_none()) {
             let manifest = std::slice::from_mut(manifest);
             put_metadata(manifest, "labels", &labels);
             put_metadata(manifest, "annotations", &annotations);
         }
     }
 
-    /// Plans the deletion of the objects of the release that the manifests no longer have. The result are notices.
+    /// Plans the deletion of the objects of the release that the manifests no longer have.
     ///
     /// # Errors
     /// The server cannot be reached, or the manifests of the release cannot be read.
-    pub async fn plan_removals(&self, plan: &mut Plan, target: &Target) -> Result<Vec<Problem>> {
+    pub async fn plan_removals(&self, plan: &mut Plan, target: &Target) -> Result<ForetoldByHelm> {
         let recorded = Arc::new(self.deployed.applied().map_err(Error::failed)?);
         let recorded = manifest::read(&recorded).map_err(Error::Failed)?.manifests;
         let kinds: BTreeSet<Gvk> = recorded.iter().map(|manifest| kind_of(&manifest.object)).collect();
@@ -121,9 +137,12 @@ impl ChangedRelease {
             let place = || namespace.clone().unwrap_or_else(|| self.deployed.namespace.clone());
             let namespace = resource.namespaced.then(place);
             let object: Arc<ObjectRef> = ObjectRef { namespace, ..(*manifest.object).clone() }.into();
-            (!named.contains(&object.identity())).then_some(ObjectToRead { resource, object })
+            Some(ObjectToRead { resource, object })
         };
-        let leaving: Vec<ObjectToRead> = recorded.into_iter().filter_map(in_release).collect();
+        let members: Vec<ObjectToRead> = recorded.into_iter().filter_map(in_release).collect();
+        let refusals = self.foreign(plan, &members);
+        let leaving: Vec<ObjectToRead> =
+            members.into_iter().filter(|member| !named.contains(&member.object.identity())).collect();
         let live = target.read(&leaving, &|_, _| ()).await?;
         let (mut kept, mut removals) = (Vec::new(), Vec::new());
         for (ObjectToRead { resource, .. }, live) in leaving.iter().zip(live) {
@@ -141,8 +160,41 @@ impl ChangedRelease {
             let stay = if kept.len() == 1 { "leaves the release and stays" } else { "leave the release and stay" };
             Problem::new(format!("{} {stay} in the cluster: {}: {}", kept.join(", "), KEEP.0, KEEP.1))
         };
-        Ok((!kept.is_empty()).then(notice).into_iter().collect())
+        let notices = self.deployed.notices().iter().cloned().chain((!kept.is_empty()).then(notice)).collect();
+        Ok(ForetoldByHelm { notices, refusals })
     }
+
+    /// Objects that exist and that neither the release nor another owner has: Helm refuses to import them.
+    fn foreign(&self, plan: &Plan, members: &[ObjectToRead]) -> Vec<Problem> {
+        let known: BTreeSet<_> = members.iter().map(|member| member.object.identity()).collect();
+        let is_marked = |live: &LiveObject| {
+            let live = live.raw.value();
+            let annotations = &live["metadata"]["annotations"];
+            annotations[HELM_RELEASE] == self.deployed.name() && annotations[HELM_NAMESPACE] == *self.deployed.namespace
+        };
+        let is_foreign = |change: &&Change| {
+            let Some(live) = &change.live else { return false };
+            !known.contains(&change.desired.object.identity())
+                && change.owner.is_none()
+                && find_hook(&change.desired).is_none()
+                && !is_marked(live)
+        };
+        let problem = |change: &Change| {
+            let object = &change.desired.object;
+            let message = format!("Helm refuses this change: {object} exists and does not belong to the release");
+            let help = "let Helm take it over: helm upgrade --take-ownership; or rename it in the chart, or delete it";
+            Problem::new(message).at(change.desired.origin.location()).help(help)
+        };
+        plan.changes.iter().filter(is_foreign).map(problem).collect()
+    }
+}
+
+/// The events of a hook; `None` if the object is none.
+fn find_hook(manifest: &Manifest) -> Option<String> {
+    if !manifest.metadata_may_contain(&["hook"]) {
+        return None;
+    }
+    manifest.raw.value()["metadata"]["annotations"][HELM_HOOK].as_str().map(str::to_owned)
 }
 
 fn kind_of(object: &ObjectRef) -> Gvk {

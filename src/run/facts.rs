@@ -17,7 +17,8 @@ const HIDDEN: &str = "[hidden]";
 /// What is known of the run.
 pub fn describe_run(host: &Host) -> RunFacts {
     let fixed = host.environment.get(EPOCH).and_then(|seconds| seconds.trim().parse().ok());
-    let started = fixed.map_or(host.started, |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    let fixed = fixed.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let started = fixed.unwrap_or(host.started);
     let command = show_command(&host.arguments);
     RunFacts { started: Some(format_minute(started)), command: Some(command).filter(|command| !command.is_empty()) }
 }
@@ -48,19 +49,33 @@ fn without_value(assignment: &str) -> String {
 }
 
 fn without_assignments(command: &str) -> String {
-    let word = |word: &str| if word.contains('=') { without_value(word) } else { without_url_secrets(word) };
-    command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    // The value of an option can be a word of its own.
+    let mut is_after_option = false;
+    let mut word = |word: &str| {
+        let is_value = std::mem::replace(&mut is_after_option, word.starts_with('-') && !word.contains('='));
+        match word {
+            "{dir}" => word.to_owned(),
+            _ if is_value && !word.starts_with('-') => HIDDEN.to_owned(),
+            _ if word.contains('=') => without_value(word),
+            _ => without_url_secrets(word),
+        }
+    };
+    command.split_whitespace().map(&mut word).collect::<Vec<_>>().join(" ")
 }
 
 /// The user, the password and the query of a URL can be secret.
 fn without_url_secrets(word: &str) -> String {
     let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    let (address, query) = rest.split_once('?').map_or((rest, ""), |(address, _)| (address, HIDDEN));
     // A digest stands behind the same sign.
-    let user = address.rfind('@').filter(|at| !address[*at..].starts_with("@sha256:"));
-    let address = user.map_or_else(|| address.to_owned(), |at| format!("{HIDDEN}{}", &address[at..]));
+    let digest = rest.rfind("@sha256:").filter(|at| !rest[at + 1..].contains('@'));
+    let (rest, digest) = rest.split_at(digest.unwrap_or(rest.len()));
+    // A password can have a question mark, too, so the query begins behind the first sign.
+    let from = rest.find('@').unwrap_or(0);
+    let end = rest[from..].find('?').map(|at| from + at);
+    let (address, query) = end.map_or((rest, ""), |end| (&rest[..end], HIDDEN));
+    let address = address.rfind('@').map_or_else(|| address.to_owned(), |at| format!("{HIDDEN}{}", &address[at..]));
     let sign = if query.is_empty() { "" } else { "?" };
-    format!("{scheme}://{address}{sign}{query}")
+    format!("{scheme}://{address}{digest}{sign}{query}")
 }
 
 #[cfg(test)]
@@ -88,6 +103,8 @@ mod tests {
             "c=https://hunter2@host/x?a=1",
             "https://host/x?token=hunter2",
             "https://me:hunter2@host/x?a=b@c",
+            "https://me:hun?ter2hunter2@host/x",
+            "oci://me:hunter2@host/chart@sha256:12",
         ] {
             let command = shown(&["gantry", "check", "--catalog", word]);
             assert!(!command.contains("hunter2") && command.contains("host/"), "{command}");
@@ -97,5 +114,7 @@ mod tests {
         let render = shown(&["gantry", "check", "--render", "env TOKEN=hunter2 kustomize build {dir}"]);
         assert_eq!(render, "gantry check --render 'env TOKEN=[hidden] kustomize build {dir}'");
         assert!(!shown(&["gantry", "--render=env TOKEN=hunter2 x"]).contains("hunter2"));
+        let render = shown(&["gantry", "--render", "tool --token hunter2 {dir}"]);
+        assert_eq!(render, "gantry --render 'tool --token [hidden] {dir}'");
     }
 }

@@ -83,10 +83,13 @@ pub fn replaced(path: &Path) -> Option<PathBuf> {
     })
 }
 
+/// How the names of unfinished reports begin.
+pub const TEMPORARY: &str = ".gantry-report.";
+
 /// A temporary file in the same folder, which is removed unless it is renamed.
 fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".gantry-report.");
+    builder.prefix(TEMPORARY);
     // The permissions of any new file, minus the umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

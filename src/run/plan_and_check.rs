@@ -97,17 +97,22 @@ pub async fn plan_and_check(
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
     if let Some(release) = as_helm {
-        of_app.notices.extend(release.plan_removals(&mut plan, target).await?);
+        let foretold = release.plan_removals(&mut plan, target).await?;
+        of_app.notices.extend(foretold.notices);
+        of_app.hindrances.extend(foretold.refusals);
     }
     plan.lookups.extend(migrating.lookups());
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;
-    if settings.output.iter().any(|spec| spec.format == ReportFormat::Html) {
+    report.preset = settings.checks.iter().find_map(SelectedCheck::preset).map(str::to_owned);
+    // The page of several clusters has no room for it.
+    let is_one_of_many = known.is_some();
+    let writes_page = settings.output.iter().any(|spec| spec.format == ReportFormat::Html);
+    if writes_page && !is_one_of_many && report.preset.is_some() {
         let counts = |tool: ToolVerdict| (tool.preset, PresetCounts { errors: tool.errors, warnings: tool.warnings });
         report.by_tools = crd_upgrade_safety::judge_by_tools(&plan.changes).into_iter().map(counts).collect();
     }
-    report.preset = settings.checks.iter().find_map(SelectedCheck::preset).map(str::to_owned);
     report.kubernetes_release = plan.server_release.map(|release| release.to_string());
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();

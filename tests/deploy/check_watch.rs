@@ -33,6 +33,26 @@ fn a_check_runs_again_when_a_manifest_changes() {
     assert!(!output.stderr.contains("unrelated") && !output.stderr.contains("report.json changed"), "{output}");
 }
 
+/// Its own reports in the folder do not cause the next run.
+#[test]
+fn reports_in_a_watched_folder_are_no_changes() {
+    let bed = Bed::new();
+    bed.write("a.yaml", &bed.config_map("first", "x"));
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\noutput: [human, html=report.html]\n");
+    let live = tempfile::tempdir().unwrap();
+    let target = format!("dir:{}", live.path().display());
+    let arguments = ["check", "-f", ".", "--target", &target, "--watch"];
+    let mut running = Gantry::new().cwd(bed.folder.path()).args(arguments).spawn();
+    running.wait_for_stderr("waiting for changes");
+    bed.write("b.yaml", &bed.config_map("second", "x"));
+    running.wait_for_stderr("b.yaml changed");
+    running.wait_for_line(|line| line.contains("configmap/second").then_some(()));
+    running.interrupt();
+    let output = running.wait();
+    assert!(bed.folder.path().join("report.html").exists());
+    assert!(!output.stderr.contains("report"), "{output}");
+}
+
 #[test]
 fn what_cannot_change_is_not_watched() {
     let bed = Bed::new();

@@ -159,6 +159,35 @@ fn an_upgrade_by_helm_is_foretold_with_its_deletions() {
     // Without the flag it is what a deploy would do.
     bed.run(&["check", "-f", "new", "--release", "shop", "-n", namespace]).code(3).stdout_contains("OwnedByOther");
 
+    // Helm runs only the hooks of an upgrade, and imports nothing that exists.
+    let hook = |name: &str, events: &str| {
+        let marked = format!("  name: {name}\n  annotations: {{helm.sh/hook: '{events}'}}\n");
+        bed.config_map(name, "x").replace(&format!("  name: {name}\n"), &marked)
+    };
+    bed.chart(
+        "hooks",
+        &[
+            bed.config_map("changed", "old"),
+            bed.config_map("gone", "old"),
+            bed.config_map("kept", "old"),
+            hook("before", "pre-install, pre-upgrade"),
+            hook("installs", "post-install"),
+        ]
+        .join("---\n"),
+    );
+    let with_hooks = ["diff", "-f", "hooks", "--as-helm", "--release", "shop", "-n", namespace];
+    bed.run(&with_hooks).code(0).stdout_contains("create configmap/before").contains_nowhere("configmap/installs");
+    let path = bed.bed.config_map_path("foreign");
+    let foreign = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "foreign"}, "data": {"a": "x"}});
+    assert_eq!(control_plane().server_side_apply(&path, "somebody", &foreign).0, 201);
+    bed.chart("imports", &[bed.config_map("changed", "old"), bed.config_map("foreign", "x")].join("---\n"));
+    bed.run(&["check", "-f", "imports", "--as-helm", "--release", "shop", "-n", namespace])
+        .code(3)
+        .stdout_contains("Helm refuses this change: configmap/foreign");
+    bed.run(&[&["check"], &as_helm[..], &["--filter", "kind=ConfigMap"]].concat())
+        .code(2)
+        .stderr_contains("leave out --filter");
+
     // Another release owns it.
     let path = bed.bed.config_map_path("changed");
     let other = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}});

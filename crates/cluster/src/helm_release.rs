@@ -116,7 +116,7 @@ impl HelmRelease {
                 let problem = Problem::new(format!(
                     "{spec} is in the namespace {of_release}, but the namespace of the run is {of_run}"
                 ));
-                return Err(Error::usage(problem.help("leave out -n: the namespace of the release counts")));
+                return Err(Error::usage(problem.help("leave out -n; all releases of a run are in one namespace")));
             }
             (Some(namespace), _) => namespace,
             (None, Some(namespace)) => namespace,
@@ -137,18 +137,12 @@ impl HelmRelease {
                 problem.help("helm list --all-namespaces shows the releases; -n names the namespace"),
             ));
         };
-        let (chosen, mut notices) = choose(spec, &revisions, namespace).map_err(Error::failed)?;
+        let (chosen, notices) = choose(spec, &revisions, namespace).map_err(Error::failed)?;
         let record = read_record(&chosen, namespace, resource, server).await.map_err(|why| {
             let message = format!("revision {} of the Helm release {} {why}", chosen.revision, spec.name);
             let help = format!("to see whether Helm can read it: helm get manifest {} -n {namespace}", spec.name);
             Error::failed(Problem::new(message).help(help))
         })?;
-        if record.chart.metadata.dependencies.as_ref().is_some_and(|charts| !charts.is_empty()) {
-            let name = &spec.name;
-            let message = format!("the chart of the release {name} contains charts, whose crds/ Helm does not record");
-            let help = "compare CRDs that are missing here with those of the cluster: leave out --target";
-            notices.push(Problem::new(message).help(help));
-        }
         let (namespace, name) = (namespace.to_owned(), spec.name.clone());
         Ok(HelmRelease { namespace, name, revision: chosen.revision, record, notices })
     }
@@ -158,6 +152,11 @@ impl HelmRelease {
         let ChartMetadata { name, version, .. } = &self.record.chart.metadata;
         let chart = text::sanitize(&format!("{name} {version}")).into_owned();
         format!("helm: {}/{} revision {} ({})", self.namespace, self.name, self.revision, chart.trim())
+    }
+
+    /// What to know about how the revision was chosen.
+    pub fn notices(&self) -> &[Problem] {
+        &self.notices
     }
 
     /// The name of the release.
@@ -188,7 +187,7 @@ impl HelmRelease {
     /// A text is too long.
     pub fn to_apply(&self) -> std::result::Result<PreparedSources, Problem> {
         let number = self.crd_files().count();
-        let mut notices = Vec::new();
+        let mut notices = self.notices.clone();
         if number > 0 {
             let files = if number == 1 { "a file" } else { "files" };
             let message = format!(
@@ -222,7 +221,14 @@ impl HelmRelease {
             let bytes = bytes.map_err(|error| Problem::new(format!("{name}: the record cannot be read: {error}")))?;
             sources.push(Arc::new(ManifestSource::new(name.clone(), manifest::text(&name, bytes)?)));
         }
-        Ok(PreparedSources { sources, notices: self.notices.clone() })
+        let mut notices = self.notices.clone();
+        if self.record.chart.metadata.dependencies.as_ref().is_some_and(|charts| !charts.is_empty()) {
+            let message =
+                format!("the chart of the release {} contains charts, whose crds/ Helm does not record", self.name);
+            let help = "compare CRDs that are missing here with those of the cluster: leave out --target";
+            notices.push(Problem::new(message).help(help));
+        }
+        Ok(PreparedSources { sources, notices })
     }
 
     fn manifests(&self) -> std::result::Result<ManifestSource, Problem> {

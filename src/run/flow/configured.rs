@@ -115,6 +115,11 @@ pub async fn prepare<'a>(
             let problem = Problem::new("--as-helm: a release is in one cluster, but several may be named");
             return Err(Error::usage(problem.help("name one: --context NAME")));
         }
+        true if !args.filter.is_empty() => {
+            // Objects that are filtered out would count as removed from the chart.
+            let problem = Problem::new("--filter cannot be used with --as-helm");
+            return Err(Error::usage(problem.help("leave out --filter to foretell the whole release")));
+        }
         true => {
             let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
             let settings = loader.load([], &registry::known())?.settings;

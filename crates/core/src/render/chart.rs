@@ -227,12 +227,18 @@ pub(super) fn notice_of_crds(output: &str, chart: &OsStr, from: &str, version: O
 /// The output with empty lines instead of the CRDs in `crds/`, so that the other lines keep their numbers.
 pub(super) fn without_crds(output: &str) -> String {
     let mut rest = String::with_capacity(output.len());
-    let mut is_left_out = false;
+    let (mut is_left_out, mut before, mut chart) = (false, "", None);
     for line in output.split_inclusive('\n') {
-        if let Some(source) = line.strip_prefix(SOURCE) {
-            is_left_out = is_in_crds(source.trim());
+        // A CRD can be made with `helm template`, and then has such lines of another chart.
+        let source = line.strip_prefix(SOURCE).filter(|_| before.trim_end() == "---");
+        if let Some(source) = source {
+            let of_chart = source.split('/').next();
+            if *chart.get_or_insert(of_chart) == of_chart {
+                is_left_out = is_in_crds(source.trim());
+            }
         }
-        rest.push_str(if !is_left_out { line } else { "\n" });
+        rest.push_str(if is_left_out { "\n" } else { line });
+        before = line;
     }
     rest
 }
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn crds_are_left_out_and_lines_stay() {
-        let output = "---\n# Source: web/crds/a.yaml\na: 1\n---\nb: 1\n---\n# Source: web/templates/c.yaml\nc: 1\n";
+        let output = "---\n# Source: web/crds/a.yaml\na: 1\n---\n# Source: x/templates/b.yaml\n---\n# Source: web/templates/c.yaml\nc: 1\n";
         assert_eq!(without_crds(output), "---\n\n\n\n\n\n# Source: web/templates/c.yaml\nc: 1\n");
     }
 

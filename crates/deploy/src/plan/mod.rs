@@ -56,6 +56,7 @@ use gantry_olm::cluster_extension::LiveExtension;
 pub use build::build;
 pub use built_in::is_dropped_from_crd;
 pub use change::{Change, Crds};
+pub use directives::HELM_HOOK;
 pub use kinds::is_built_in;
 pub use policy::{Deleter, DeployPolicy};
 pub use prefetch::Prefetch;

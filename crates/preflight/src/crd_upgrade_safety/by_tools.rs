@@ -6,7 +6,7 @@ use gantry_core::parallel::in_parallel;
 use gantry_deploy::plan::Change;
 
 use super::presets::options::CrdifyOptions;
-use super::presets::{self, PresetTool};
+use super::presets::{self, PresetTool, SchemasByVersion};
 use crate::pair::UpgradedCrd;
 
 /// The verdict of one tool with its own settings.
@@ -29,12 +29,13 @@ pub fn judge_by_tools(changes: &[Change]) -> Vec<ToolVerdict> {
     ];
     let judge = |upgraded: &UpgradedCrd| -> Option<Vec<(usize, usize)>> {
         let pair = upgraded.crds().ok()?;
+        let schemas = SchemasByVersion::read(&pair).ok()?;
         let count = |(_, tool): &(&str, PresetTool)| {
-            let flagged = presets::judge(&pair, tool).ok()?;
+            let flagged = presets::judge_schemas(&pair, &schemas, tool);
             let number = |severity| flagged.iter().filter(|one| !one.off && one.severity == severity).count();
-            Some((number(Severity::Error), number(Severity::Warning)))
+            (number(Severity::Error), number(Severity::Warning))
         };
-        tools.iter().map(count).collect()
+        Some(tools.iter().map(count).collect())
     };
     let judged: Option<Vec<_>> = in_parallel(&UpgradedCrd::all(changes), judge).into_iter().collect();
     let Some(judged) = judged else { return Vec::new() };

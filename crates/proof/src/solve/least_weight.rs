@@ -57,7 +57,7 @@ impl<'s> Solver<'s> {
                 let fields =
                     kw::names(schema, "required").filter(written).filter_map(|name| kw::property(schema, name));
                 let written = fields.filter(|field| kw::default_of(field).is_none());
-                written.fold(VALUE, |sum, field| sum.saturating_add(ENTRY + self.least_weight_of(field)))
+                written.fold(VALUE, |sum, field| sum.saturating_add(ENTRY).saturating_add(self.least_weight_of(field)))
             }
             _ => VALUE,
         };

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::view::overview::overview_rows;
 use super::super::{ClusterReport, LiveGroup, Outcome, ReportList, words};
 use super::matrix::shorten_name;
-use super::parts::{write_name, write_scrolling};
+use super::parts::{count_findings, write_name, write_scrolling};
 use super::shown::ShownFindings;
 use gantry_core::finding::Severity;
 use gantry_core::text;
@@ -170,13 +170,6 @@ impl<'l> FleetGrid<'l> {
                 None => { span class="passed" { "no findings" } }
             }
         }
-    }
-}
-
-fn count_findings(number: usize, severity: Severity) -> String {
-    match severity {
-        Severity::Waived | Severity::Known => format!("{number} {}", words::severity(severity)),
-        _ => text::count(number, words::severity(severity)),
     }
 }
 

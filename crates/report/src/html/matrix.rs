@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::super::view::phrases::affected_party;
 use super::super::{Report, words};
-use super::parts::{format_number, write_name, write_scrolling};
+use super::parts::{count_findings, format_number, write_name, write_scrolling};
 use super::shown::{ShownFinding, ShownFindings, ShownObject};
 use gantry_core::finding::{Breaks, Severity};
 use gantry_core::text;
@@ -92,7 +92,7 @@ fn write_cell(row: &ShownObject<'_>, party: Breaks) -> Markup {
     let Some(first) = of_party.first() else { return write_nothing("–") };
     let worst = of_party.iter().map(|finding| finding.cause.severity()).min().unwrap_or(Severity::Info);
     let (name, who) = (shorten_name(row), affected_party(party).0);
-    let count = text::count(of_party.len(), words::severity(worst));
+    let count = count_findings(of_party.len(), worst);
     let label = match of_party.iter().all(|finding| finding.cause.severity() == worst) {
         true => format!("{count}: {who} of {name}"),
         false => format!(

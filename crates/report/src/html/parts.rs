@@ -2,11 +2,21 @@
 
 use maud::{Markup, html};
 
+use super::super::words;
+use gantry_core::finding::Severity;
 use gantry_core::text;
 
 /// A wide table: it scrolls by itself, also with the keyboard, and the page does not.
 pub fn write_scrolling(label: &str, table: &Markup) -> Markup {
     html! { div class="scroll" role="region" tabindex="0" aria-label=(label) { (table) } }
+}
+
+/// `2 errors`
+pub fn count_findings(number: usize, severity: Severity) -> String {
+    match severity {
+        Severity::Waived | Severity::Known => format!("{number} {}", words::severity(severity)),
+        _ => text::count(number, words::severity(severity)),
+    }
 }
 
 /// `1,234`

@@ -8,6 +8,7 @@ use super::super::view::phrases::verdict_words;
 use super::super::words;
 use super::finding::write_schema;
 use super::matrix::shorten_name;
+use super::parts::count_findings;
 use super::shown::{ShownFinding, ShownFindings, ShownObject};
 use gantry_core::finding::{Finding, KeywordChange, Severity, Verdict};
 use gantry_core::text;
@@ -103,11 +104,7 @@ fn choose_class(verdict: Verdict) -> &'static str {
 
 /// `2 errors, 1 warning`
 fn tally_findings(counts: &BTreeMap<Severity, usize>) -> String {
-    let word = |(severity, count): (&Severity, &usize)| match severity {
-        Severity::Waived | Severity::Known => format!("{count} {}", words::severity(*severity)),
-        _ => text::count(*count, words::severity(*severity)),
-    };
-    counts.iter().map(word).collect::<Vec<_>>().join(", ")
+    counts.iter().map(|(severity, count)| count_findings(*count, *severity)).collect::<Vec<_>>().join(", ")
 }
 
 /// The tree of one CRD.
@@ -129,6 +126,8 @@ struct TreeNode<'s> {
     entries: Vec<TreeEntry<'s>>,
     /// The findings of the node and of those below it.
     counts: BTreeMap<Severity, usize>,
+    /// The number of the last one that was counted. Those of one cause follow each other.
+    last_counted: Option<usize>,
 }
 
 /// A finding about a node, in some versions.
@@ -168,7 +167,9 @@ impl<'s> SchemaTree<'s> {
         let mut node = &mut self.root;
         for name in split_path(below) {
             node = node.children.entry(name).or_default();
-            *node.counts.entry(severity).or_default() += 1;
+            if node.last_counted.replace(shown.number) != Some(shown.number) {
+                *node.counts.entry(severity).or_default() += 1;
+            }
         }
         if below.is_empty() { node.children.entry("^").or_default() } else { node }
     }

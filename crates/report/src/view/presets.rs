@@ -26,7 +26,7 @@ pub struct PresetVerdict {
     pub counts: Option<PresetCounts>,
 }
 
-/// The findings of a run by one preset, counted as they are shown.
+/// The findings of a run by one preset, counted as they are shown; of a tool that the run asked, all that it reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PresetCounts {
     /// Each of them blocks.

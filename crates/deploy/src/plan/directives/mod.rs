@@ -11,7 +11,8 @@ use serde_json::Value;
 pub use live::live_exclusion;
 #[cfg(test)]
 pub use table::DirectiveValue;
-use table::{ARGO_HOOK, ARGO_OPTIONS, DirectiveSyntax, HELM_DELETE_POLICY, HELM_HOOK};
+pub use table::HELM_HOOK;
+use table::{ARGO_HOOK, ARGO_OPTIONS, DirectiveSyntax, HELM_DELETE_POLICY};
 pub use table::{ARGO_WAVE, DIRECTIVES, Directive, HELM_WEIGHT};
 
 use super::deploy_strategy::DeployStrategy;

@@ -53,6 +53,7 @@ const fn known(values: &'static [&'static str], meaning: Meaning, does: &'static
 pub const ARGO_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 pub const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
 pub const ARGO_WAVE: &str = "argocd.argoproj.io/sync-wave";
+/// The annotation that makes an object a hook of Helm.
 pub const HELM_HOOK: &str = "helm.sh/hook";
 pub const HELM_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
 pub const HELM_WEIGHT: &str = "helm.sh/hook-weight";

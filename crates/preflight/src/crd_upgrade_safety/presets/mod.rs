@@ -104,11 +104,15 @@ pub(crate) fn explained_by(validation: &'static str) -> &'static str {
 
 /// The findings of the tool for a pair of CRDs, including those that its settings switch [off](Flagged::off).
 pub fn judge(pair: &CrdPair, tool: &PresetTool) -> Result<Vec<Flagged>, MalformedCrd> {
-    let schemas = SchemasByVersion::read(pair)?;
-    Ok(match tool {
-        PresetTool::Kapp => kapp::judge(pair, &schemas),
-        PresetTool::Crdify(options) => crdify::judge(pair, &schemas, options),
-    })
+    Ok(judge_schemas(pair, &SchemasByVersion::read(pair)?, tool))
+}
+
+/// The same for schemas that were parsed already.
+pub(crate) fn judge_schemas(pair: &CrdPair, schemas: &SchemasByVersion<'_>, tool: &PresetTool) -> Vec<Flagged> {
+    match tool {
+        PresetTool::Kapp => kapp::judge(pair, schemas),
+        PresetTool::Crdify(options) => crdify::judge(pair, schemas, options),
+    }
 }
 
 /// The parsed schemas of both CRDs, by version.
@@ -119,7 +123,7 @@ pub(crate) struct SchemasByVersion<'a> {
 }
 
 impl<'a> SchemasByVersion<'a> {
-    fn read(pair: &'a CrdPair) -> Result<Self, MalformedCrd> {
+    pub fn read(pair: &'a CrdPair) -> Result<Self, MalformedCrd> {
         let of = |crd: &'a Crd, side| {
             let versions = crd
                 .versions
