@@ -221,7 +221,10 @@ fn a_build_of_a_release_leaves_no_path_in_the_program() {
         &at("bin/cargo"),
         "if [ \"$1\" = build ]; then echo \"$*\"; tr '\\037' '\\n' <<<\"$CARGO_ENCODED_RUSTFLAGS\"; fi",
     );
-    let script = format!("PATH='{}':$PATH packaging/build.sh --target some-target", at("bin").display());
+    let script = format!(
+        "unset CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR; PATH='{}':$PATH packaging/build.sh --target some-target",
+        at("bin").display()
+    );
     let home = at("home of cargo");
     let built = run(&script, &at("sources"), &[("CARGO_HOME", home.to_str().unwrap()), ("RUSTFLAGS", "-C other")]);
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

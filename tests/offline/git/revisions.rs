@@ -175,7 +175,7 @@ fn an_unknown_revision_is_explained() {
     insta::assert_snapshot!(check("git:--output=x").shown(), @r#"
     exit code 2
     ----- stderr
-    error: invalid value 'git:--output=x' for '--target <kube|dir:PATH|git:REV[:PATH]>': "--output=x" is not a revision: a revision does not start with -
+    error: invalid value 'git:--output=x' for '--target <kube|dir:PATH|git:REV[:PATH]|chart:CHART|helm:RELEASE>': "--output=x" is not a revision: a revision does not start with -
 
     For more information, try '--help'.
     "#);
@@ -183,14 +183,14 @@ fn an_unknown_revision_is_explained() {
     insta::assert_snapshot!(check("git:main..topic").shown(), @r#"
     exit code 2
     ----- stderr
-    error: invalid value 'git:main..topic' for '--target <kube|dir:PATH|git:REV[:PATH]>': "main..topic" is a range of commits, not one commit; use A...B for the merge base of two branches
+    error: invalid value 'git:main..topic' for '--target <kube|dir:PATH|git:REV[:PATH]|chart:CHART|helm:RELEASE>': "main..topic" is a range of commits, not one commit; use A...B for the merge base of two branches
 
     For more information, try '--help'.
     "#);
     insta::assert_snapshot!(check("git:main:../x").shown(), @r#"
     exit code 2
     ----- stderr
-    error: invalid value 'git:main:../x' for '--target <kube|dir:PATH|git:REV[:PATH]>': the path "../x" is not relative to the root of the repository; use a path such as deploy/crds
+    error: invalid value 'git:main:../x' for '--target <kube|dir:PATH|git:REV[:PATH]|chart:CHART|helm:RELEASE>': the path "../x" is not relative to the root of the repository; use a path such as deploy/crds
 
     For more information, try '--help'.
     "#);
