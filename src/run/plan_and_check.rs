@@ -96,10 +96,11 @@ pub async fn plan_and_check(
     if let Some(managed) = app {
         of_app.hindrances.extend(managed.forbidden(&plan, target).await);
     }
+    let mut foreign = Vec::new();
     if let Some(release) = as_helm {
         let foretold = release.plan_removals(&mut plan, target).await?;
         of_app.notices.extend(foretold.notices);
-        of_app.hindrances.extend(foretold.refusals);
+        foreign = foretold.refusals;
     }
     plan.lookups.extend(migrating.lookups());
     drop(stage);
@@ -172,7 +173,7 @@ pub async fn plan_and_check(
     let mut foreseen = DeployForecast {
         conflicts,
         not_honoured: blocks.into_iter().chain(order.blocks).chain(unread_templates(settings, &plan)).collect(),
-        owned: refused_by_owner(&plan, app, showing.verbose),
+        owned: refused_by_owner(&plan, app, showing.verbose).into_iter().chain(foreign).collect(),
         too_many: of_app.blocks,
         unread_members: of_app.hindrances,
         ..DeployForecast::default()
