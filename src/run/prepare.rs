@@ -48,16 +48,13 @@ pub async fn read_input(arguments: &[String], loader: &Loader, asking: Asking<'_
         let folder = render::folder_of_kustomization(argument).unwrap_or(argument);
         if let Some(spec) = git_argument(argument)? {
             let reading = Box::pin(git::read_manifests(&spec, folder != argument, renderers));
-            let read = until_interrupted(&stop, reading).await?;
-            prepared.sources.extend(read.sources);
-            prepared.notices.extend(read.notices);
+            prepared.append(until_interrupted(&stop, reading).await?);
             continue;
         }
         if let (Some(spec), Some(settings)) = (helm_argument(argument)?, settings) {
             let reading = Box::pin(read_helm_release(&spec, settings));
-            let read = until_interrupted(&stop, reading).await?.to_apply().map_err(Error::failed)?;
-            prepared.sources.extend(read.sources);
-            prepared.notices.extend(read.notices);
+            let release = until_interrupted(&stop, reading).await?;
+            prepared.append(release.to_apply().map_err(Error::failed)?);
             continue;
         }
         let Some(renderer) = renderers.of_argument(argument, &host.working_directory) else {

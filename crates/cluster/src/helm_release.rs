@@ -204,9 +204,7 @@ impl HelmRelease {
     /// # Errors
     /// The text is too long.
     pub fn applied(&self) -> std::result::Result<ManifestSource, Problem> {
-        let name = self.source_name();
-        let text = manifest::text(&name, self.record.manifest.clone().into_bytes())?;
-        Ok(ManifestSource::new(name, text))
+        self.source(self.record.manifest.clone())
     }
 
     /// What the release has installed: its manifests, and the CRDs in `crds/` of its chart.
@@ -237,9 +235,13 @@ impl HelmRelease {
             whole.push_str("\n---\n");
             whole.push_str(&hook.manifest);
         }
+        self.source(whole)
+    }
+
+    fn source(&self, text: String) -> std::result::Result<ManifestSource, Problem> {
         let name = self.source_name();
-        let whole = manifest::text(&name, whole.into_bytes())?;
-        Ok(ManifestSource::new(name, whole))
+        let text = manifest::text(&name, text.into_bytes())?;
+        Ok(ManifestSource::new(name, text))
     }
 
     /// The name in places: `helm:prod/shop:3`.
@@ -369,7 +371,7 @@ fn read_release(encoded: &[u8]) -> std::result::Result<ReleaseRecord, String> {
     if json.len() > MOST_BYTES {
         return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
     }
-    serde_json::from_slice(&json).map_err(|error| format!("is no record of Helm: {error}"))
+    serde_json::from_slice(&json).map_err(|error| format!("is not a release record of Helm: {error}"))
 }
 
 #[cfg(test)]
@@ -419,7 +421,7 @@ mod tests {
         assert!(error(&bomb).starts_with("is larger than"), "{}", error(&bomb));
         assert!(error(b"%").starts_with("is not in base64"));
         for other in [&b"[]"[..], b"{}", b"1", b""] {
-            assert!(error(&compressed(other)).starts_with("is no record of Helm"));
+            assert!(error(&compressed(other)).starts_with("is not a release record of Helm"));
         }
         let cut = compressed(b"{}");
         assert!(error(&cut[..16]).starts_with("cannot be decompressed"), "{}", error(&cut[..16]));

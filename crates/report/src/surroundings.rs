@@ -24,7 +24,7 @@ pub struct ReportContext<'a> {
     pub run: &'a RunFacts,
 }
 
-/// When and how a report was made. It is no part of the report: the report of the same input is the same.
+/// When and how a report was made. It is not part of the report: the report of the same input is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFacts {
     /// When the run started, for example `2026-11-28 22:05 UTC`.

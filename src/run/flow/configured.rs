@@ -108,7 +108,7 @@ pub async fn prepare<'a>(
 ) -> Result<(ConfiguredRun<'a>, Input)> {
     let deploy = goal.deploy();
     let arguments = args.input.arguments();
-    let mut overrides = overrides_of_flow(args);
+    let mut loader = Loader { overrides: overrides_of_flow(args), ..loader(&args.input.config, host) };
     let as_helm = match goal.is_as_helm() {
         false => None,
         true if fleet::may_be_several(args) => {
@@ -121,18 +121,16 @@ pub async fn prepare<'a>(
             return Err(Error::usage(problem.help("leave out --filter to foretell the whole release")));
         }
         true => {
-            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
             let settings = loader.load([], &registry::known())?.settings;
             let opening = Box::pin(ChangedRelease::open(&arguments, &settings, &host.working_directory));
             let release = until_interrupted(&host.stop.clone(), opening).await?;
-            overrides = release.overrides(overrides);
+            loader.overrides = release.overrides(loader.overrides);
             Some(release)
         }
     };
     let (input, revision) = match goal.revision() {
         None => {
             check_chart_flags(&args.input.chart, &arguments, &host.working_directory)?;
-            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
             let asking = match &as_helm {
                 Some(release) => Asking::ForUpgrade(&release.deployed),
                 None if fleet::may_be_several(args) => Asking::Nobody,
@@ -141,7 +139,6 @@ pub async fn prepare<'a>(
             (read_input(&arguments, &loader, asking, host).await?, None)
         }
         Some(wanted) => {
-            let loader = Loader { overrides: overrides.clone(), ..loader(&args.input.config, host) };
             let settings = loader.load([], &registry::known())?.settings;
             let reading = Box::pin(read_revision(&settings, wanted));
             let ReadRevision { number, input } = until_interrupted(&host.stop.clone(), reading).await?;
@@ -149,7 +146,7 @@ pub async fn prepare<'a>(
         }
     };
     let writes = deploy.is_some_and(|deploy| !deploy.dry_run);
-    let (mut settings, mut enabled, input, loader) = configure(args, overrides, writes, input, host, output, report)?;
+    let (mut settings, mut enabled, input) = configure(args, &loader, writes, input, host, output, report)?;
     let baselines = args.baseline.as_deref().map(|file| baseline::read(file, &host.working_directory)).transpose()?;
     if matches!(goal, Goal::Diff(..)) && args.input.preflight.is_empty() {
         enabled.clear();
@@ -215,14 +212,13 @@ fn overrides_of_flow(args: &FlowArgs) -> Overrides {
 /// Reads the configuration, including the Config documents among the manifests.
 fn configure(
     args: &FlowArgs,
-    overrides: Overrides,
+    loader: &Loader,
     writes: bool,
     input: Input,
     host: &mut Host,
     output: &mut Output,
     report: &mut Report,
-) -> Result<(Settings, Vec<Enabled>, Input, Loader)> {
-    let loader = Loader { overrides, ..loader(&args.input.config, host) };
+) -> Result<(Settings, Vec<Enabled>, Input)> {
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.is_on(&key::REDACT), host)?;
@@ -230,7 +226,7 @@ fn configure(
     if settings.output_is_of_project {
         output.spare_foreign_files(host)?;
     }
-    let mut read = read_files(&loader, &settings, &input, host);
+    let mut read = read_files(loader, &settings, &input, host);
     read.extend(args.baseline.iter().map(|file| host.working_directory.join(file)));
     output.refuse_to_overwrite(&read, &settings.target, host)?;
     for source in input.sources() {
@@ -265,5 +261,5 @@ fn configure(
     if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
         output.quote_tools();
     }
-    Ok((settings, enabled, input, loader))
+    Ok((settings, enabled, input))
 }

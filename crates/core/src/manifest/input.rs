@@ -65,6 +65,14 @@ pub struct PreparedSources {
     pub notices: Vec<Problem>,
 }
 
+impl PreparedSources {
+    /// Adds these behind the others.
+    pub fn append(&mut self, more: PreparedSources) {
+        self.sources.extend(more.sources);
+        self.notices.extend(more.notices);
+    }
+}
+
 impl Input {
     /// Reads all files, directories and standard input (`-`) that `arguments` name. [`Input::read`] returns the
     /// problems together with its own.

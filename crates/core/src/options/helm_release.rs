@@ -57,7 +57,7 @@ impl FromStr for HelmReleaseSpec {
         };
         let revision = revision.map(|revision| match revision.parse::<u32>() {
             Ok(number) if number > 0 => Ok(number),
-            _ => Err(format!("{revision:?} is no revision of a release: helm history RELEASE lists them")),
+            _ => Err(format!("{revision:?} is not a revision number: helm history RELEASE lists the revisions")),
         });
         let (namespace, name) = match release.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
@@ -67,10 +67,10 @@ impl FromStr for HelmReleaseSpec {
             return Err("the name of a release is missing after helm:".into());
         }
         if name.len() > LONGEST_NAME || !name.split('.').all(is_dns_label) {
-            return Err(format!("{name:?} is no name of a Helm release").into());
+            return Err(format!("{name:?} is not a valid name for a Helm release").into());
         }
         if let Some(namespace) = namespace.filter(|namespace| !is_dns_label(namespace)) {
-            return Err(format!("{namespace:?} is no name of a namespace").into());
+            return Err(format!("{namespace:?} is not a valid name for a namespace").into());
         }
         Ok(HelmReleaseSpec {
             namespace: namespace.map(str::to_owned),

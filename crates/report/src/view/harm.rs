@@ -116,7 +116,7 @@ impl HarmSummary {
             }
             (_, objects @ 1..) => format!("Hurts {} of {}", count("object", objects), self.place()),
             (_, 0) if self.read == 0 && self.manifests == 0 => {
-                format!("There is no object of the blocked kinds in {}", self.place())
+                format!("No objects of the blocked kinds exist in {}", self.place())
             }
             (_, 0) => format!("No object of {} is {known}affected{manifests}", self.place()),
         }
@@ -144,7 +144,7 @@ impl HarmSummary {
             many => format!("; objects do not show what {many} of the errors break"),
         };
         match (affected, manifests) {
-            (0, 0) if self.read == 0 => format!("there is no object of the blocked kinds in {place}{but}"),
+            (0, 0) if self.read == 0 => format!("no objects of the blocked kinds exist in {place}{but}"),
             (0, 0) => format!("no object of {place} is affected ({} read){but}", count("object", self.read)),
             (0, one) => format!(
                 "no object of {place} is affected, but {} of this deploy: {names}{but}",
@@ -222,7 +222,7 @@ mod tests {
         folder.target = "dir: live".into();
         assert_eq!(headline(&folder), "No object of the target is affected");
         folder.checks[0].coverage[0].read = 0;
-        assert_eq!(headline(&folder), "There is no object of the blocked kinds in the target");
+        assert_eq!(headline(&folder), "No objects of the blocked kinds exist in the target");
         let mut unknown = samples::evidence();
         unknown.checks[0].coverage[0].harm.as_mut().expect("objects were read").objects = 0;
         unknown.checks[0].coverage[0].harm.as_mut().expect("objects were read").manifests = 0;
