@@ -18,6 +18,7 @@ mod managers;
 mod openapi;
 mod pages;
 pub mod patience;
+mod recorded;
 mod refusal;
 pub mod selector;
 pub mod service;
@@ -43,9 +44,9 @@ use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
 pub use helm_release::HelmRelease;
 pub use immutable::{immutable_help, immutable_help_for_olm};
-pub use made_by_helm::HelmTarget;
 pub use managers::{FieldConflict, FormerTools, ManagerOperation, deploy_tool};
 pub use openapi::{Described, OpenApi};
+pub use recorded::RecordedTarget;
 pub use refusal::{DryRunError, Refusal, RefusalCause, Refuser, RewriteError, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Relabel, Unmark, WritePrecondition};
 
@@ -197,10 +198,8 @@ pub enum Target {
     Kube(kube::KubeTarget),
     /// A folder that represents a cluster.
     Dir(dir::DirTarget),
-    /// The files of a commit; never written to.
-    Git(git::GitTarget),
-    /// What Helm renders or has recorded; never written to.
-    Helm(HelmTarget),
+    /// A commit, a chart or a Helm release; never written to.
+    Recorded(RecordedTarget),
 }
 
 impl Target {
@@ -209,9 +208,11 @@ impl Target {
         Ok(match spec {
             TargetSpec::Kube => Target::Kube(kube::KubeTarget::open(connection).await?),
             TargetSpec::Dir(path) => Target::Dir(dir::DirTarget::open(path)?),
-            TargetSpec::Git(spec) => Target::Git(git::GitTarget::open(spec, desired).await?),
-            TargetSpec::Chart(chart) => Target::Helm(HelmTarget::open_chart(chart, desired).await?),
-            TargetSpec::HelmRelease(spec) => Target::Helm(HelmTarget::open_release(spec, connection, desired).await?),
+            TargetSpec::Git(spec) => Target::Recorded(git::open(spec, desired).await?),
+            TargetSpec::Chart(chart) => Target::Recorded(made_by_helm::open_chart(chart, desired).await?),
+            TargetSpec::HelmRelease(spec) => {
+                Target::Recorded(made_by_helm::open_release(spec, connection, desired).await?)
+            }
             TargetSpec::Commits(_) => {
                 let problem = Problem::new("the target is several commits, but this command reads only one");
                 return Err(gantry_core::problem::Error::usage(
@@ -225,8 +226,7 @@ impl Target {
     pub fn with_release(mut self, release: Option<KubernetesRelease>) -> Self {
         match (&mut self, release) {
             (Target::Dir(folder), Some(release)) => folder.set_release(release),
-            (Target::Git(commit), Some(release)) => commit.set_release(release),
-            (Target::Helm(made), Some(release)) => made.set_release(release),
+            (Target::Recorded(recorded), Some(release)) => recorded.state.release = Some(release),
             (Target::Kube(_), _) | (_, None) => {}
         }
         self
@@ -237,8 +237,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.describe(),
             Target::Dir(target) => describe_as(target.describe(), target.release()),
-            Target::Git(target) => describe_as(target.describe(), target.release()),
-            Target::Helm(target) => describe_as(target.describe(), target.release()),
+            Target::Recorded(target) => describe_as(target.description.clone(), target.state.release),
         }
     }
 
@@ -246,7 +245,15 @@ impl Target {
     pub fn as_server(&self) -> Option<&kube::KubeTarget> {
         match self {
             Target::Kube(server) => Some(server),
-            Target::Dir(_) | Target::Git(_) | Target::Helm(_) => None,
+            Target::Dir(_) | Target::Recorded(_) => None,
+        }
+    }
+
+    /// All files of the commit, if this is one.
+    pub fn as_commit(&self) -> Option<&git::CommitFiles> {
+        match self {
+            Target::Recorded(recorded) => recorded.commit.as_ref(),
+            Target::Kube(_) | Target::Dir(_) => None,
         }
     }
 
@@ -263,8 +270,7 @@ impl Target {
     /// Notices about how the target was opened.
     pub fn notices(&self) -> &[Problem] {
         match self {
-            Target::Git(target) => target.notices(),
-            Target::Helm(target) => target.notices(),
+            Target::Recorded(target) => &target.notices,
             Target::Dir(target) => target.notices(),
             Target::Kube(_) => &[],
         }
@@ -275,8 +281,7 @@ impl Target {
         match self {
             Target::Kube(_) => "cluster",
             Target::Dir(_) => "folder",
-            Target::Git(_) => "commit",
-            Target::Helm(target) => target.noun(),
+            Target::Recorded(target) => target.state.holder().noun(),
         }
     }
 
@@ -285,16 +290,15 @@ impl Target {
     pub fn default_namespace(&self) -> &str {
         match self {
             Target::Kube(server) => server.default_namespace(),
-            Target::Helm(made) => made.default_namespace().unwrap_or("default"),
-            Target::Dir(_) | Target::Git(_) => "default",
+            Target::Recorded(target) => target.namespace.as_deref().unwrap_or("default"),
+            Target::Dir(_) => "default",
         }
     }
 
     /// The name of a target that is read-only, for messages; `None` for others.
     pub fn read_only_name(&self) -> Option<&str> {
         match self {
-            Target::Git(commit) => Some(commit.name()),
-            Target::Helm(made) => Some(made.name()),
+            Target::Recorded(target) => Some(&target.name),
             Target::Kube(_) | Target::Dir(_) => None,
         }
     }
@@ -304,8 +308,9 @@ impl Target {
         match self {
             Target::Kube(target) => target.discover(kinds).await,
             Target::Dir(target) => Ok(Discovered { served: target.discover(kinds), ..Discovered::default() }),
-            Target::Git(target) => Ok(Discovered { served: target.state().discover(kinds), ..Discovered::default() }),
-            Target::Helm(target) => Ok(Discovered { served: target.state().discover(kinds), ..Discovered::default() }),
+            Target::Recorded(target) => {
+                Ok(Discovered { served: target.state.discover(kinds), ..Discovered::default() })
+            }
         }
     }
 
@@ -314,8 +319,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.served().await,
             Target::Dir(target) => Ok(target.served()),
-            Target::Git(target) => Ok(target.state().resources()),
-            Target::Helm(target) => Ok(target.state().resources()),
+            Target::Recorded(target) => Ok(target.state.resources()),
         }
     }
 
@@ -328,8 +332,7 @@ impl Target {
         let listable = match self {
             Target::Kube(target) => target.listable_at_each_version().await?,
             Target::Dir(target) => target.served(),
-            Target::Git(target) => target.state().resources(),
-            Target::Helm(target) => target.state().resources(),
+            Target::Recorded(target) => target.state.resources(),
         };
         for resource in listable.into_iter().filter(|resource| !resource.plural.contains('/')) {
             let key = (resource.group.clone(), resource.kind.clone());
@@ -346,8 +349,7 @@ impl Target {
         match self {
             Target::Kube(server) => server.release().await,
             Target::Dir(folder) => folder.release(),
-            Target::Git(commit) => commit.release(),
-            Target::Helm(target) => target.release(),
+            Target::Recorded(target) => target.state.release,
         }
     }
 
@@ -369,8 +371,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.read(wanted, on_read).await,
             Target::Dir(target) => Ok(target.read(wanted).into_iter().map(Ok).collect()),
-            Target::Git(target) => Ok(target.state().read(wanted).into_iter().map(Ok).collect()),
-            Target::Helm(target) => Ok(target.state().read(wanted).into_iter().map(Ok).collect()),
+            Target::Recorded(target) => Ok(target.state.read(wanted).into_iter().map(Ok).collect()),
         }
     }
 
@@ -404,8 +405,7 @@ impl Target {
         Pages(match self {
             Target::Kube(target) => pages::PageSource::Kube(target.list(request)),
             Target::Dir(target) => pages::PageSource::Dir(target.list(request)),
-            Target::Git(target) => pages::PageSource::Dir(target.state().list(request)),
-            Target::Helm(target) => pages::PageSource::Dir(target.state().list(request)),
+            Target::Recorded(target) => pages::PageSource::Dir(target.state.list(request)),
         })
     }
 
@@ -424,8 +424,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.apply(apply).await,
             Target::Dir(target) => target.apply(apply),
-            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
-            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
+            Target::Recorded(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 
@@ -435,8 +434,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.delete(delete).await,
             Target::Dir(_) => Err(DeleteError::Refused(Problem::new("a folder has no apps"))),
-            Target::Git(_) => Err(DeleteError::Refused(git::read_only())),
-            Target::Helm(target) => Err(DeleteError::Refused(target.read_only())),
+            Target::Recorded(target) => Err(DeleteError::Refused(target.read_only())),
         }
     }
 
@@ -446,8 +444,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.unmark(unmark).await,
             Target::Dir(target) => target.unmark(unmark),
-            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
-            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
+            Target::Recorded(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 
@@ -457,8 +454,7 @@ impl Target {
         match self {
             Target::Kube(target) => target.relabel(relabel).await,
             Target::Dir(_) => Err(ApplyError::Refused(Problem::new("a folder has no apps"))),
-            Target::Git(_) => Err(ApplyError::Refused(git::read_only())),
-            Target::Helm(target) => Err(ApplyError::Refused(target.read_only())),
+            Target::Recorded(target) => Err(ApplyError::Refused(target.read_only())),
         }
     }
 

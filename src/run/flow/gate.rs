@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::configured::ConfiguredRun;
 use gantry_cluster::Target;
-use gantry_cluster::git::GitTarget;
+use gantry_cluster::git::CommitFiles;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::problem::{Location, Problem};
 use gantry_deploy::config::{Loader, weaker};
@@ -14,7 +14,7 @@ use gantry_preflight::registry;
 
 /// What the configuration and the baseline let pass, and those of the commit did not.
 pub async fn find_weakenings(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, target: &Target) -> Vec<Problem> {
-    let Target::Git(commit) = target else { return Vec::new() };
+    let Some(commit) = target.as_commit() else { return Vec::new() };
     let found = match of_configuration(run, loaded, commit).await {
         Ok(found) => found.into_iter().chain(of_baseline(run, commit).await).collect(),
         Err(problem) => vec![problem],
@@ -32,7 +32,7 @@ pub async fn find_weakenings(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, 
 async fn of_configuration(
     run: &ConfiguredRun<'_>,
     loaded: &LoadedManifests,
-    commit: &GitTarget,
+    commit: &CommitFiles,
 ) -> Result<Vec<Problem>, Problem> {
     let mut replaced = BTreeMap::new();
     let mut differs = false;
@@ -71,7 +71,7 @@ async fn of_configuration(
     }
 }
 
-async fn of_baseline(run: &ConfiguredRun<'_>, commit: &GitTarget) -> Option<Problem> {
+async fn of_baseline(run: &ConfiguredRun<'_>, commit: &CommitFiles) -> Option<Problem> {
     let name = run.args.baseline.as_deref()?;
     let path = run.loader.working_directory.join(name);
     let problem = match commit.text_of(&path).await {

@@ -53,7 +53,7 @@ pub async fn on_target(
     let (args, writes, confirmed, deletes) = (*args, *writes, *confirmed, run.deletes());
     let OpenedTarget { target, ahead, before, baseline, migrating, context } = at;
     let stop = host.stop.clone();
-    if args.fail_on_weaker_gate && !matches!(target, Target::Git(_)) {
+    if args.fail_on_weaker_gate && target.as_commit().is_none() {
         let problem =
             Problem::new("--fail-on-weaker-gate: the target is no commit, so there is no gate to compare with");
         return Err(Error::usage(problem.help("name one: --target git:main")));

@@ -27,14 +27,21 @@ pub(crate) enum FileContainer {
     HelmRelease,
 }
 
-impl fmt::Display for FileContainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl FileContainer {
+    /// Its word in messages.
+    pub fn noun(self) -> &'static str {
+        match self {
             FileContainer::Folder => "folder",
             FileContainer::Commit => "commit",
             FileContainer::Chart => "chart",
             FileContainer::HelmRelease => "release",
-        })
+        }
+    }
+}
+
+impl fmt::Display for FileContainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.noun())
     }
 }
 

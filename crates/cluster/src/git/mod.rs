@@ -21,49 +21,51 @@ use self::repository::{Commit, Repository};
 use self::tree::{Depth, Gathering, Side};
 use super::DesiredSource;
 use super::dir::{FileContainer, FixedFile, FolderState, snapshot};
+use super::recorded::RecordedTarget;
 use gantry_core::manifest::MAX_SOURCE_BYTES;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render::{RenderedManifests, Renderer};
-use gantry_k8s_cel::KubernetesRelease;
 
 pub use desired::{has_chart, read_manifests};
 
-/// The files of a commit.
-pub struct GitTarget {
-    commit: Commit,
-    /// As the user wrote it.
-    spec: GitSpec,
-    state: FolderState,
-    notices: Vec<Problem>,
+/// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not there are
+/// looked up in the rest of the commit.
+///
+/// # Errors
+/// There is no repository or no such commit, or its manifests cannot be read.
+pub(super) async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<RecordedTarget> {
+    let repository = Repository::find().await.map_err(Error::failed)?;
+    let wanted = paths::requested_paths(spec, desired.files, repository.work_tree.as_deref())?;
+    let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
+    let ReadCommit { files, notices, markers } =
+        ReadCommit::read(&commit, &repository, wanted, Side::Live, desired).await?;
+    let mut state = FolderState::of_fixed(files, FileContainer::Commit, desired.namespace)?;
+    state.release = snapshot::release_in_markers(markers);
+    let spec = spec.to_string();
+    let spec = gantry_core::manifest::shown_text(spec.strip_prefix("git:").unwrap_or(&spec));
+    Ok(RecordedTarget {
+        description: format!("git: {spec} ({})", commit.short_hash()),
+        name: commit.name.clone(),
+        namespace: None,
+        state,
+        notices,
+        commit: Some(CommitFiles { name: commit.name, hash: commit.hash, work_tree: repository.work_tree.clone() }),
+    })
+}
+
+/// All files of a commit, also those that are no manifests.
+pub struct CommitFiles {
+    name: String,
+    hash: String,
     /// See [`Repository::work_tree`].
     work_tree: Option<PathBuf>,
 }
 
-impl GitTarget {
-    /// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not
-    /// there are looked up in the rest of the commit.
-    pub async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<Self> {
-        let repository = Repository::find().await.map_err(Error::failed)?;
-        let wanted = paths::requested_paths(spec, desired.files, repository.work_tree.as_deref())?;
-        let commit = repository.commit(&spec.revision).await.map_err(Error::failed)?;
-        let ReadCommit { files, notices, markers } =
-            ReadCommit::read(&commit, &repository, wanted, Side::Live, desired).await?;
-        let mut state = FolderState::of_fixed(files, FileContainer::Commit, desired.namespace)?;
-        state.release = snapshot::release_in_markers(markers);
-        Ok(GitTarget { commit, spec: spec.clone(), state, notices, work_tree: repository.work_tree.clone() })
-    }
-
-    /// `git: main (1a2b3c4d5e6f)`
-    pub fn describe(&self) -> String {
-        let spec = self.spec.to_string();
-        let spec = gantry_core::manifest::shown_text(spec.strip_prefix("git:").unwrap_or(&spec));
-        format!("git: {spec} ({})", self.commit.short_hash())
-    }
-
+impl CommitFiles {
     /// The name of the commit for messages.
     pub fn name(&self) -> &str {
-        &self.commit.name
+        &self.name
     }
 
     /// The text of a file at the commit, by its path on disk. The outer `None` if the file is outside the repository,
@@ -78,7 +80,7 @@ impl GitTarget {
             path.strip_prefix(self.work_tree.as_ref()?).map(Path::to_owned).ok()
         };
         let Some(path) = within(path) else { return Ok(None) };
-        let mut object = OsString::from(format!("{}:", self.commit.hash));
+        let mut object = OsString::from(format!("{}:", self.hash));
         object.push(command::os(&command::bytes(path.as_os_str())));
         match command::run(&[OsStr::new("cat-file"), OsStr::new("blob"), &object]).await {
             Ok(bytes) => Ok(Some(Some(String::from_utf8_lossy(&bytes).into_owned()))),
@@ -86,26 +88,6 @@ impl GitTarget {
             Err(failed) if failed.is_answer() && failed.said.contains("does not exist in '") => Ok(Some(None)),
             Err(failed) => Err(failed.problem()),
         }
-    }
-
-    /// Notices about how the commit was read.
-    pub fn notices(&self) -> &[Problem] {
-        &self.notices
-    }
-
-    /// The contents of the files.
-    pub(super) fn state(&self) -> &FolderState {
-        &self.state
-    }
-
-    /// The release of Kubernetes that the commit stands for: the one that the user named, or that of its snapshot.
-    pub fn release(&self) -> Option<KubernetesRelease> {
-        self.state.release
-    }
-
-    /// Stands for this release.
-    pub(crate) fn set_release(&mut self, release: KubernetesRelease) {
-        self.state.release = Some(release);
     }
 }
 
@@ -216,9 +198,4 @@ async fn render(gathering: &mut Gathering<'_>, wanted: &[(RepositoryPath, Render
 fn no_folder(error: &std::io::Error) -> Error {
     let problem = Problem::new(format!("cannot create a temporary folder for the files of the commit: {error}"));
     Error::failed(problem.help("set TMPDIR to a folder with enough free space"))
-}
-
-/// Why nothing can be written.
-pub(super) fn read_only() -> Problem {
-    Problem::new("a commit is read-only").help("deploy to a cluster, or to a folder: --target dir:PATH")
 }

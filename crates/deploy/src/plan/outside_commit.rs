@@ -19,7 +19,7 @@ const PAGE: u32 = 500;
 /// Takes custom resources out of the plan whose kind neither the commit nor a manifest defines: the cluster may well
 /// have it, and the other objects can be checked. Returns a notice about them.
 pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Problem> {
-    let Target::Git(commit) = target else { return None };
+    let Some(commit) = target.as_commit() else { return None };
     let is_unknown = |unplaced: &mut Unplaced| !unplaced.is_down && matcher::is_custom(&unplaced.manifest.object);
     let unknown: Vec<Unplaced> = plan.unplaced.extract_if(.., is_unknown).collect();
     let first = unknown.first()?;
@@ -44,7 +44,7 @@ pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
     struct CommitCrdMetadata {
         name: String,
     }
-    let Target::Git(commit) = target else { return None };
+    let Some(commit) = target.as_commit() else { return None };
     let resource = Resource::crd();
     let request = ListRequest::new(&resource, PAGE);
     let gather = |names: &mut Vec<String>, json: &str| {

@@ -120,7 +120,7 @@ impl<'a> OlmState<'a> {
     /// commit are manifests: what a manifest no longer has is gone.
     pub fn object_after(&self, change: &Change) -> Value {
         match self.target {
-            Target::Git(_) | Target::Helm(_) => change.desired_value(),
+            Target::Recorded(_) => change.desired_value(),
             _ => predicted::predict_object(self.plan, change),
         }
     }
