@@ -131,20 +131,11 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers() -> Self {
-        Self::start().with_controllers(controllers(), &[])
+        Self::start().with_controllers(controllers())
     }
 
-    /// Starts a control plane [with controllers](Self::start_with_controllers) that migrates stored objects itself: it
-    /// serves `StorageVersionMigration`, and carries it out.
-    ///
-    /// # Panics
-    ///
-    /// See [`ControlPlane::start`].
-    pub fn start_with_storage_migrator() -> Self {
-        Self::start_with_idle_storage_migrator().with_controllers(controllers(), &[MIGRATOR])
-    }
-
-    /// Starts a control plane that serves `StorageVersionMigration`, without a controller that carries it out.
+    /// Starts a control plane that serves `StorageVersionMigration`, without a controller that carries it out: see
+    /// [`run_storage_migrator`](Self::run_storage_migrator).
     ///
     /// # Panics
     ///
@@ -162,7 +153,7 @@ impl ControlPlane {
     /// See [`ControlPlane::start`].
     pub fn start_release_with_controllers(release: &str) -> Self {
         let controllers = OtherRelease::find(release).map_or_else(controllers, controllers_of);
-        Self::start_release(release).with_controllers(controllers, &[])
+        Self::start_release(release).with_controllers(controllers)
     }
 
     /// Starts a control plane [with controllers](Self::start_with_controllers) whose API server can reach servers of
@@ -173,18 +164,29 @@ impl ControlPlane {
     ///
     /// See [`ControlPlane::start`].
     pub fn start_with_controllers_and_network() -> Self {
-        Self::start_with_network().with_controllers(controllers(), &[])
+        Self::start_with_network().with_controllers(controllers())
+    }
+
+    /// Starts the controllers of a control plane [without them](Self::start_with_idle_storage_migrator), which carry out
+    /// its migrations. Kinds that it serves by then are migrated at once; later ones after some minutes, because the
+    /// controllers look for new kinds from time to time.
+    ///
+    /// # Panics
+    ///
+    /// See [`ControlPlane::start`].
+    pub fn run_storage_migrator(&self) {
+        self.run_controllers(controllers(), &[MIGRATOR]);
+    }
+
+    fn with_controllers(self, controllers: Controllers) -> Self {
+        self.run_controllers(controllers, &[]);
+        self
     }
 
     /// `flags` are further ones of the controller manager.
-    fn with_controllers(
-        self,
-        Controllers { controller_manager, scheduler, kwok }: Controllers,
-        flags: &[&str],
-    ) -> Self {
-        let started = self;
-        let mut supervisor = started.supervisor();
-        fs::write(started.folder.join("stages.yaml"), STAGES).expect("write the stages");
+    fn run_controllers(&self, Controllers { controller_manager, scheduler, kwok }: Controllers, flags: &[&str]) {
+        let mut supervisor = self.supervisor();
+        fs::write(self.folder.join("stages.yaml"), STAGES).expect("write the stages");
         let common = ["--kubeconfig=admin.kubeconfig", "--leader-elect=false", "--secure-port=0"];
         let manager = [
             "--use-service-account-credentials=false",
@@ -203,24 +205,22 @@ impl ControlPlane {
             json!({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "node"});
         let node =
             json!({"metadata": {"name": "node", "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}});
-        let (status, answer) = started.api.post("/api/v1/nodes", &node);
+        let (status, answer) = self.api.post("/api/v1/nodes", &node);
         assert_eq!(status, 201, "{answer}");
         supervisor.run("kwok", &kwok, &arguments(&[&nodes]));
         for server in ["kube-controller-manager", "kwok"] {
             let ready = || match server {
                 "kwok" => {
-                    let (_, node) = started.api.get("/api/v1/nodes/node");
+                    let (_, node) = self.api.get("/api/v1/nodes/node");
                     let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
                     conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
                         && node["spec"]["taints"].is_null()
                 }
-                _ => started.api.get("/api/v1/namespaces/default/serviceaccounts/default").0 == 200,
+                _ => self.api.get("/api/v1/namespaces/default/serviceaccounts/default").0 == 200,
             };
             wait_for(&mut supervisor, server, ready)
                 .unwrap_or_else(|log| panic!("the controllers do not start: {log}"));
         }
-        drop(supervisor);
-        started
     }
 
     /// `Err` contains the end of the log of the server that stopped. `flags` are further ones of the API server.
