@@ -91,7 +91,7 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
         Err(error) => {
             output.print_problems(host, error.problems());
             // The report is missing or incomplete, so the outcome goes to stderr.
-            output.print_fate(host, &report);
+            output.print_results(host, &report);
             Exit::from(&error)
         }
     }
@@ -127,7 +127,7 @@ async fn steps(
     }
     let baseline = run.baselines.take().map(Baselines::of_one).transpose()?;
     let input = (!run.deletes()).then_some(input);
-    let opening = Box::pin(open(&run.settings, input, run.last_deploy(), &run.progress));
+    let opening = Box::pin(open(&run.settings, input, run.input_of_run(), &run.progress));
     let PreparedRun { mut loaded, target, ahead, before } = until_interrupted(&stop, opening).await?;
     run.check_manifests(&mut loaded)?;
     let migrating = MigratingCrds::default();

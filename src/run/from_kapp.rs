@@ -39,7 +39,7 @@ pub struct FromKapp {
 
 /// What happens to an object that carries kapp's label.
 #[derive(Debug, PartialEq, Eq)]
-enum KappObjectFate {
+enum KappObjectDecision {
     /// It is in the manifests and joins the app.
     Joins,
     Leaves,
@@ -144,15 +144,15 @@ impl FromKapp {
         &self.members.unread
     }
 
-    fn decide_fate(&self, found: &AppObject, named: &PlanLookup<'_>) -> KappObjectFate {
+    fn decide_object(&self, found: &AppObject, named: &PlanLookup<'_>) -> KappObjectDecision {
         let AppObject { object, facts, .. } = found;
         match () {
-            () if named.has(found) => KappObjectFate::Joins,
-            () if !kapp::is_member(object, facts) => KappObjectFate::Copy,
+            () if named.has(found) => KappObjectDecision::Joins,
+            () if !kapp::is_member(object, facts) => KappObjectDecision::Copy,
             () if removal::is_protected(object, &self.app) => {
-                KappObjectFate::Stays("gantry never deletes such a namespace or an app's own record".into())
+                KappObjectDecision::Stays("gantry never deletes such a namespace or an app's own record".into())
             }
-            () => removal::why_kept(facts).map_or(KappObjectFate::Leaves, KappObjectFate::Stays),
+            () => removal::why_kept(facts).map_or(KappObjectDecision::Leaves, KappObjectDecision::Stays),
         }
     }
 
@@ -184,21 +184,21 @@ impl FromKapp {
         // Nobody may lose objects or labels because of a record that is not theirs.
         foreseen.hindrances.extend(self.members.doubts.iter().cloned());
         plan.lookups.extend(self.record.iter().flat_map(lists_records));
-        let fates: Vec<KappObjectFate> = {
+        let decisions: Vec<KappObjectDecision> = {
             let named = PlanLookup::new(plan);
-            self.members.found.iter().map(|found| self.decide_fate(found, &named)).collect()
+            self.members.found.iter().map(|found| self.decide_object(found, &named)).collect()
         };
         let (mut leaving, mut members) = (Vec::new(), 0);
-        for (found, fate) in self.members.found.iter().zip(fates) {
-            members += usize::from(fate != KappObjectFate::Copy);
-            if matches!(fate, KappObjectFate::Leaves | KappObjectFate::Stays(_)) {
+        for (found, decision) in self.members.found.iter().zip(decisions) {
+            members += usize::from(decision != KappObjectDecision::Copy);
+            if matches!(decision, KappObjectDecision::Leaves | KappObjectDecision::Stays(_)) {
                 foreseen
                     .hindrances
                     .extend(self.record.as_ref().and_then(|record| record.problem_outside_namespaces(found)));
             }
-            match fate {
-                KappObjectFate::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
-                KappObjectFate::Stays(why) => {
+            match decision {
+                KappObjectDecision::Leaves if !self.ours.contains(&found.facts.uid) => leaving.push(found),
+                KappObjectDecision::Stays(why) => {
                     foreseen.notices.push(Problem::new(format!(
                         "{} leaves kapp's app {} and stays in the cluster: {why}",
                         found.object, self.name
@@ -266,10 +266,10 @@ impl FromKapp {
         let is_deleted = |object: &ObjectRef| deleted.contains(&object.identity());
         let (mut released, mut is_whole) = (Vec::new(), self.members.unread.is_empty());
         for found in self.members.found.iter().filter(|found| !is_deleted(&found.object)) {
-            match self.decide_fate(found, &named) {
-                KappObjectFate::Joins | KappObjectFate::Stays(_) => released.push(found),
-                KappObjectFate::Leaves => is_whole = false,
-                KappObjectFate::Copy => {}
+            match self.decide_object(found, &named) {
+                KappObjectDecision::Joins | KappObjectDecision::Stays(_) => released.push(found),
+                KappObjectDecision::Leaves => is_whole = false,
+                KappObjectDecision::Copy => {}
             }
         }
         // The manifest sets it itself.

@@ -212,12 +212,12 @@ impl Output {
     }
 
     /// Prints the outcome to stderr, if a report could not be written.
-    pub fn print_fate(&mut self, host: &mut Host, report: &Report) {
+    pub fn print_results(&mut self, host: &mut Host, report: &Report) {
         if report.changes.iter().all(|change| change.result.is_none()) {
             return;
         }
         let options = HumanOptions { color: host.color(self.color, host.stderr_is_terminal), ..self.options };
-        let _ = human::write_fate(report, &options, &mut host.stderr);
+        let _ = human::write_results_and_outcome(report, &options, &mut host.stderr);
         let _ = host.stderr.flush();
     }
 

@@ -21,7 +21,7 @@ use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{
     self, Change, Deleter, DesiredState, Plan, PlanOptions, Prefetch, autoscaled, bundles, conflicts, graph, handover,
-    only_defaults, owner, rebase, records, refusals, storage_classes,
+    kapp_labels, only_defaults, owner, records, refusals, storage_classes,
 };
 use gantry_olm::content::Catalogs;
 use gantry_preflight::crd_upgrade_safety::{self, ToolVerdict};
@@ -157,7 +157,7 @@ pub async fn plan_and_check(
         .chain(plan::terminating_notices(&plan))
         .chain(autoscaled)
         .chain(classes)
-        .chain(rebase::notice(&plan))
+        .chain(kapp_labels::notice(&plan))
         .chain(handover::notices(&plan))
         .chain(left_out)
         .chain(order.notices)

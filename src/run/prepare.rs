@@ -338,9 +338,9 @@ pub fn desired_source<'a>(
     DesiredSource { files, render: Some(&settings.renderers), loaded, namespace: settings.namespace.as_deref() }
 }
 
-/// What is needed to compare an app with its last deploy.
+/// The flags and the input of a run, to compare with an app's last deploy.
 #[derive(Clone, Copy)]
-pub struct LastDeployInput<'a> {
+pub struct InputOfRun<'a> {
     pub flags: &'a AppFlags,
     /// See [`Input::sum`].
     pub input: &'a str,
@@ -362,7 +362,7 @@ pub struct PreparedRun {
 pub async fn open(
     settings: &Settings,
     input: Option<Input>,
-    last: Option<LastDeployInput<'_>>,
+    last: Option<InputOfRun<'_>>,
     progress: &ProgressDisplay,
 ) -> Result<PreparedRun> {
     let connection = connection(settings, impersonate(settings)?);
@@ -381,7 +381,7 @@ pub async fn open(
         let desired = desired_source(settings, &arguments, loaded);
         let target = Target::open(&settings.target, &connection, desired).await?.with_release(release);
         let stage = progress.stage("reading live objects", None);
-        if let Some(LastDeployInput { flags, input }) = &last
+        if let Some(InputOfRun { flags, input }) = &last
             && let Some(before) = before::look_ahead(settings, flags, input, &target).await?
         {
             return Ok::<_, Error>((target, Prefetch::none(), Some(before)));

@@ -330,6 +330,7 @@ fn without_bookkeeping(object: &RawObject, keeps_status: bool) -> Value {
     object
 }
 
+/// The string at the path; empty if there is none.
 fn text_at(object: &Value, path: &[&str]) -> String {
     let found = path.iter().fold(object, |value, key| &value[*key]);
     found.as_str().unwrap_or_default().to_owned()

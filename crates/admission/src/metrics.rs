@@ -92,7 +92,7 @@ impl AdmissionMetrics {
         self.malformed.inc();
     }
 
-    /// All metrics.
+    /// All metrics, in the text format that Prometheus reads.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         // Writing to memory does not fail.

@@ -29,7 +29,7 @@ pub struct FileReadError {
 ///
 /// # Errors
 /// A file or folder that cannot be read, or too many files.
-pub fn files(root: &Path) -> Result<Vec<PathBuf>, FileReadError> {
+pub fn list_catalog_files(root: &Path) -> Result<Vec<PathBuf>, FileReadError> {
     let unreadable =
         |path: &Path, error: &io::Error| FileReadError { path: path.to_owned(), reason: error.to_string() };
     if !fs::metadata(root).map_err(|error| unreadable(root, &error))?.is_dir() {

@@ -28,7 +28,7 @@ pub mod version;
 pub use blob::{Blob, BlobSchema};
 pub use constraint::Constraint;
 pub use error::OlmError;
-pub use files::{FileReadError, files};
+pub use files::{FileReadError, list_catalog_files};
 pub use index::{Catalog, Csvs, KeptCatalogParts};
 pub use olm_release::OlmRelease;
 pub use package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};

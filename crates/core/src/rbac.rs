@@ -83,7 +83,7 @@ impl Atom {
 }
 
 impl PolicyRule {
-    /// The atoms of the rule.
+    /// Each single permission that the rule grants: one verb on one resource or URL.
     pub fn atoms(&self) -> Vec<Atom> {
         let mut atoms = Vec::new();
         let names: Vec<Option<&String>> = match self.resource_names.as_slice() {

@@ -158,7 +158,7 @@ pub async fn list(target: &Target, first: Option<&str>) -> Result<Vec<LiveExtens
     let versions: Vec<&str> = first.into_iter().chain(VERSIONS).collect();
     let add = |extensions: &mut BTreeMap<String, LiveExtension>, json: &str| {
         let Ok(value) = serde_json::from_str::<Value>(json) else { return };
-        let Some(extension) = Extension::of_listed(&value) else { return };
+        let Some(extension) = Extension::parse_listed(&value) else { return };
         extensions.insert(extension.name.clone(), LiveExtension { extension, installed: installed(&value) });
     };
     let listed: Option<BTreeMap<_, _>> = crate::gather(target, (GROUP, KIND), &versions, add).await?;
@@ -212,8 +212,8 @@ impl Extension {
         })
     }
 
-    /// Parses a ClusterExtension from a list of live ones.
-    pub(crate) fn of_listed(json: &Value) -> Option<Extension> {
+    /// Like [`Extension::parse`], for a live object from a list. `None` also for one without a name.
+    pub(crate) fn parse_listed(json: &Value) -> Option<Extension> {
         let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let object = ObjectRef {
             api_version: text("/apiVersion"),
@@ -405,7 +405,7 @@ mod tests {
             "metadata": {"name": "e"}, "spec": {"namespace": "ns", "serviceAccount": {"name": "sa"},
             "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}},
             "install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
-        let listed = |json: &Value| Extension::of_listed(json).expect("a ClusterExtension");
+        let listed = |json: &Value| Extension::parse_listed(json).expect("a ClusterExtension");
         let said = |json: &Value| {
             let extension = listed(json);
             let account = extension.account().map(|(namespace, name)| format!("{namespace}/{name}"));
@@ -428,7 +428,7 @@ mod tests {
         alpha["spec"]["serviceAccount"] = Value::Null;
         assert_eq!(listed(&alpha).account(), None);
         for other in [json!(""), json!({}), json!([]), json!({"apiVersion": "v1", "kind": "ClusterExtension"})] {
-            assert_eq!(Extension::of_listed(&other), None, "{other}");
+            assert_eq!(Extension::parse_listed(&other), None, "{other}");
         }
     }
 }

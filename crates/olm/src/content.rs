@@ -154,7 +154,7 @@ fn of_path(
     named: &Path,
     each: &mut dyn FnMut(&Blob<'_>) -> std::result::Result<(), String>,
 ) -> std::result::Result<(), Problem> {
-    let files = gantry_catalog::files(path).map_err(|unreadable| Problem::new(unreadable.to_string()))?;
+    let files = gantry_catalog::list_catalog_files(path).map_err(|unreadable| Problem::new(unreadable.to_string()))?;
     for file in files {
         let shown = match file.strip_prefix(path) {
             Ok(below) if below.as_os_str().is_empty() => named.to_owned(),

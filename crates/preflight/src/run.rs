@@ -120,7 +120,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| to_report(enabled, answer, plan, warn_only)).collect();
     waive::set_aside(&mut reports, migrated);
-    let mut problems = waive(&mut reports, waivers, custom_checks);
+    let mut problems = apply_waivers(&mut reports, waivers, custom_checks);
     problems.extend(explain_kept_errors(&reports, warn_only));
     let left_out = superseded::leave_out(&mut reports);
     let baseline = baseline.map(|baseline| {
@@ -154,7 +154,9 @@ fn unread_objects(plan: &Plan) -> Option<CouldNotCheck> {
     Some(CouldNotCheck { message, help: first.help.clone() })
 }
 
-fn waive(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[CustomCheck]) -> Vec<Problem> {
+/// Applies the waivers to the findings, and their results to the status of each check. Returns the problems of the
+/// waivers themselves.
+fn apply_waivers(reports: &mut [CheckReport], waivers: Waivers<'_>, custom_checks: &[CustomCheck]) -> Vec<Problem> {
     let own = custom_checks.iter().map(|check| check.name.as_str());
     let all: Vec<&str> = CHECKS.iter().flat_map(|check| check.finding_names()).chain(own).collect();
     let ran = reports.iter().filter(|report| !matches!(report.status, CheckStatus::Failed | CheckStatus::Skipped));

@@ -354,7 +354,7 @@ fn variants(schema: &Value, constants: &Constants, depth: usize, patterns: &Patt
         set.patterns.extend(schema.get("pattern").and_then(Value::as_str).map(str::to_owned));
         set.formats.extend(kw::string_format(schema).map(str::to_owned));
         set.min_length = kw::count(schema, "minLength").and_then(|n| u64::try_from(n).ok());
-        if let Ok(Some(text)) = super::strings::example_by(&set, patterns) {
+        if let Ok(Some(text)) = super::strings::find_member_with_patterns(&set, patterns) {
             texts.insert(0, json!(text));
         }
         for constant in &constants.texts {

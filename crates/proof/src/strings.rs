@@ -111,27 +111,27 @@ pub(crate) fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut 
     decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
 }
 
-/// A shortest member, if there is one.
+/// A member, if there is one; a short one where that is easy.
 ///
 /// # Errors
 /// Why that is unknown.
-pub fn example(set: &StringSet) -> Result<Option<String>, UndecidedStringSet> {
-    Ok(example_but(set, &[], &mut SearchBudget::new(STEPS))?)
+pub fn find_member(set: &StringSet) -> Result<Option<String>, UndecidedStringSet> {
+    Ok(find_member_except(set, &[], &mut SearchBudget::new(STEPS))?)
 }
 
-/// Like [`example`], with a shared cache of compiled patterns.
+/// Like [`find_member`], with a shared cache of compiled patterns.
 ///
 /// # Errors
-/// As [`example`].
-pub(crate) fn example_by(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
-    example_but(set, &[], &mut SearchBudget::sharing(STEPS, patterns))
+/// As [`find_member`].
+pub(crate) fn find_member_with_patterns(set: &StringSet, patterns: &Patterns) -> Result<Option<String>, String> {
+    find_member_except(set, &[], &mut SearchBudget::sharing(STEPS, patterns))
 }
 
-/// A shortest member that is not in `others`.
+/// A member that is not in `others`, if there is one; a short one where that is easy.
 ///
 /// # Errors
-/// As [`example`].
-pub(crate) fn example_but(
+/// As [`find_member`].
+pub(crate) fn find_member_except(
     set: &StringSet,
     others: &[&str],
     budget: &mut SearchBudget,
@@ -145,7 +145,7 @@ pub(crate) fn example_but(
         }
         return Ok(None);
     }
-    set.find_member(&set.query(), others, budget, |_| Ok(true))
+    set.search_member(&set.query(), others, budget, |_| Ok(true))
 }
 
 /// A member that is not in `others`, and for each pattern matches it or not, as the flag beside the pattern says.
@@ -153,7 +153,7 @@ pub(crate) fn example_but(
 /// Formats are respected only if that is easy: the string returned may violate them.
 ///
 /// # Errors
-/// As [`example`].
+/// As [`find_member`].
 pub(crate) fn member<'p>(
     set: &StringSet,
     patterns: impl Iterator<Item = (&'p str, bool)> + Clone,
@@ -233,7 +233,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> R
     // With many values, the shortest members are tried first: usually one of them is not in the list.
     if let Some(allowed) = allowed.filter(|allowed| allowed.len() > MAX_ALTERNATIVES) {
         let others: Vec<&str> = allowed.iter().map(String::as_str).collect();
-        if let Ok(Some(text)) = example_but(live, &others, budget)
+        if let Ok(Some(text)) = find_member_except(live, &others, budget)
             && live.contains_by(&text, &patterns)?
         {
             return Ok(Subset::No(text));
@@ -242,7 +242,7 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> R
     let enumeration = allowed.map(|allowed| automaton::alternatives(allowed.iter().map(String::as_str)));
     for query in refused(live, desired, enumeration.as_deref()) {
         let is_refused = |text: &str| Ok(!desired.contains_by(text, &patterns)?);
-        if let Some(found) = live.find_member(&query, &[], budget, is_refused)? {
+        if let Some(found) = live.search_member(&query, &[], budget, is_refused)? {
             return Ok(Subset::No(found));
         }
     }
@@ -300,7 +300,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut SearchBudget) -> 
     {
         // First, strings that do not even match the format's pattern. If that takes too long, other strings may do.
         let query = StringQuery { none: vec![pattern], ..live.query() };
-        match live.find_member(&query, &[], budget, is_outside) {
+        match live.search_member(&query, &[], budget, is_outside) {
             Ok(Some(text)) => return Ok(Some(text)),
             Ok(None) if formats::is_exact(format) => return Ok(None),
             Ok(None) | Err(_) => {}
@@ -309,7 +309,7 @@ fn outside_format(live: &StringSet, format: &str, budget: &mut SearchBudget) -> 
     let mut tried: Vec<String> = Vec::new();
     while tried.len() < MAX_TRIES {
         let others: Vec<&str> = tried.iter().map(String::as_str).collect();
-        match example_but(live, &others, budget)? {
+        match find_member_except(live, &others, budget)? {
             None => return Ok(None),
             Some(text) if enforced_format_accepts(format, &text) == Some(false) => return Ok(Some(text)),
             Some(text) => tried.push(text),
@@ -376,7 +376,7 @@ impl StringSet {
     /// the set, apart from the set's formats. An error means that there may be such a member.
     ///
     /// Formats are code, not patterns: some answers of the query are tried, then typical strings of formats.
-    fn find_member(
+    fn search_member(
         &self,
         query: &StringQuery<'_>,
         others: &[&str],

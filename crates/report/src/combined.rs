@@ -22,20 +22,24 @@ impl ReportList {
             errors: self.errors.clone(),
             ..Report::default()
         };
-        let mut changes = Together::default();
-        let mut extensions = Together::default();
-        let mut subscriptions = Together::default();
-        let [mut errors, mut warnings, mut notices] = [Together::default(), Together::default(), Together::default()];
-        let mut checks: Vec<(CheckReport, Together<Finding>, Together<CouldNotCheck>)> = Vec::new();
+        let mut changes = GroupedByCluster::default();
+        let mut extensions = GroupedByCluster::default();
+        let mut subscriptions = GroupedByCluster::default();
+        let [mut errors, mut warnings, mut notices] =
+            [GroupedByCluster::default(), GroupedByCluster::default(), GroupedByCluster::default()];
+        let mut checks: Vec<(CheckReport, GroupedByCluster<Finding>, GroupedByCluster<CouldNotCheck>)> = Vec::new();
         for ClusterReport { name, report, .. } in &self.clusters {
-            report.changes.iter().for_each(|change| changes.add((change.action, &change.object), change, name));
-            report.extensions.iter().for_each(|extension| extensions.add(&extension.name, extension, name));
+            report
+                .changes
+                .iter()
+                .for_each(|change| changes.add_to_entry((change.action, &change.object), change, name));
+            report.extensions.iter().for_each(|extension| extensions.add_to_entry(&extension.name, extension, name));
             for subscription in &report.subscriptions {
-                subscriptions.add((&subscription.namespace, &subscription.name), subscription, name);
+                subscriptions.add_to_entry((&subscription.namespace, &subscription.name), subscription, name);
             }
-            report.errors.iter().for_each(|error| errors.add(&error.message, error, name));
-            report.warnings.iter().for_each(|warning| warnings.add(&warning.message, warning, name));
-            report.notices.iter().for_each(|notice| notices.add(&notice.message, notice, name));
+            report.errors.iter().for_each(|error| errors.add_to_entry(&error.message, error, name));
+            report.warnings.iter().for_each(|warning| warnings.add_to_entry(&warning.message, warning, name));
+            report.notices.iter().for_each(|notice| notices.add_to_entry(&notice.message, notice, name));
             for check in &report.checks {
                 let at = checks.iter().position(|(known, ..)| known.name == check.name).unwrap_or_else(|| {
                     let bare = CheckReport {
@@ -44,21 +48,21 @@ impl ReportList {
                         status: CheckStatus::Passed,
                         ..check.clone()
                     };
-                    checks.push((bare, Together::default(), Together::default()));
+                    checks.push((bare, GroupedByCluster::default(), GroupedByCluster::default()));
                     checks.len() - 1
                 });
                 let (known, findings, unchecked) = &mut checks[at];
                 known.status = worse_status(known.status, check.status);
                 let key = |finding: &Finding| (Fingerprint::new(finding), finding.severity);
-                check.findings.iter().for_each(|finding| findings.add(key(finding), finding, name));
-                check.unchecked.iter().for_each(|entry| unchecked.add(&entry.message, entry, name));
+                check.findings.iter().for_each(|finding| findings.add_to_entry(key(finding), finding, name));
+                check.unchecked.iter().for_each(|entry| unchecked.add_to_entry(&entry.message, entry, name));
             }
         }
         let checked = self.clusters.len();
         report.changes = changes.all.into_iter().map(|(change, _)| change).collect();
         report.extensions = extensions.all.into_iter().map(|(extension, _)| extension).collect();
         report.subscriptions = subscriptions.all.into_iter().map(|(subscription, _)| subscription).collect();
-        let named = |entries: Together<ErrorEntry>| {
+        let named = |entries: GroupedByCluster<ErrorEntry>| {
             let of = |(entry, clusters): (ErrorEntry, Vec<String>)| ErrorEntry {
                 message: prefix_clusters(&entry.message, &clusters, checked),
                 ..entry
@@ -98,20 +102,20 @@ impl ReportList {
 }
 
 /// Groups equal values of clusters, in the order of their first occurrence, each with its clusters.
-struct Together<T> {
+struct GroupedByCluster<T> {
     all: Vec<(T, Vec<String>)>,
     by_key: BTreeMap<String, Vec<usize>>,
 }
 
-impl<T> Default for Together<T> {
+impl<T> Default for GroupedByCluster<T> {
     fn default() -> Self {
-        Together { all: Vec::new(), by_key: BTreeMap::new() }
+        GroupedByCluster { all: Vec::new(), by_key: BTreeMap::new() }
     }
 }
 
-impl<T: Clone + PartialEq> Together<T> {
-    /// Equal values have the same key.
-    fn add(&mut self, key: impl std::fmt::Debug, entry: &T, cluster: &str) {
+impl<T: Clone + PartialEq> GroupedByCluster<T> {
+    /// Adds the cluster to the equal entry, or else appends the entry. Equal entries have the same key.
+    fn add_to_entry(&mut self, key: impl std::fmt::Debug, entry: &T, cluster: &str) {
         let alike = self.by_key.entry(format!("{key:?}")).or_default();
         // A cluster may have it twice.
         let known = alike.iter().find(|at| {

@@ -94,8 +94,8 @@ pub fn write_review(
 }
 
 /// The result of each object of a deploy, and a last line with the outcome.
-pub fn write_fate(report: &Report, options: &HumanOptions, out: &mut dyn Write) -> io::Result<()> {
-    outcome::write_fate(report, options, &mut Pen::new(options, out))
+pub fn write_results_and_outcome(report: &Report, options: &HumanOptions, out: &mut dyn Write) -> io::Result<()> {
+    outcome::write_results_and_outcome(report, options, &mut Pen::new(options, out))
 }
 
 /// The errors, the result of each object unless it is obvious, and a last line with the outcome.

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::view::flow;
-use super::view::phrases::{affected_party, describe_refused_updates, severity_word, witness_fate};
+use super::view::phrases::{affected_party, describe_refused_updates, severity_word, witness_result};
 use gantry_core::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
 use gantry_core::text;
 
@@ -72,8 +72,8 @@ pub fn steps(finding: &Finding) -> Vec<String> {
 }
 
 /// What happens to a witness.
-pub fn describe_fate(witness: &Witness) -> String {
-    text::cut(&witness_fate(witness), LONGEST_MESSAGE).into_owned()
+pub fn describe_result(witness: &Witness) -> String {
+    text::cut(&witness_result(witness), LONGEST_MESSAGE).into_owned()
 }
 
 /// A witness, in one line of YAML.
@@ -112,7 +112,7 @@ pub fn plain_text(finding: &Finding) -> String {
     note("in", &[version_and_path(finding)]);
     note("breaks", &breaks(finding));
     for witness in finding.body.witnesses.iter().take(1) {
-        let mut proof = vec![describe_fate(witness)];
+        let mut proof = vec![describe_result(witness)];
         proof.extend(witness.old_object.iter().map(|old| format!("before: {}", yaml(old))));
         proof.push(yaml(&witness.object));
         note("proof", &proof);

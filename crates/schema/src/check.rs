@@ -439,13 +439,13 @@ struct Mismatch<'n> {
 
 fn type_mismatch<'n>(node: &'n SchemaNode, value: &Value, kind: JsonType, implied: &'n str) -> Option<Mismatch<'n>> {
     let integral = matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f)));
-    let fits = node.types.contains(kind)
-        || integral && node.types.contains(JsonType::Integer)
-        || kind == JsonType::Integer && node.types.contains(JsonType::Number);
+    let fits = node.types.names_type(kind)
+        || integral && node.types.names_type(JsonType::Integer)
+        || kind == JsonType::Integer && node.types.names_type(JsonType::Number);
     if let Some(format) = &node.format {
         if matches!(kind, JsonType::String | JsonType::Array) {
             // A string format accepts a list, whatever the type is.
-            if !(node.types.contains(JsonType::Number) || node.types.contains(JsonType::Integer)) {
+            if !(node.types.names_type(JsonType::Number) || node.types.names_type(JsonType::Integer)) {
                 return None;
             }
         } else if !fits && format.name() != implied {

@@ -105,7 +105,7 @@ impl<'a> Compiler<'a> {
             return self.fail("uniqueItems", "not allowed in a structural schema; x-kubernetes-list-type: set is");
         }
         let mut node = SchemaNode {
-            types: self.types(map)?,
+            types: self.compile_types(map)?,
             is_declared: is_declared(schema),
             nullable: self.flag(map, "nullable")?,
             preserve_unknown: self.flag(map, "x-kubernetes-preserve-unknown-fields")?,
@@ -220,7 +220,8 @@ impl<'a> Compiler<'a> {
         Ok(nodes)
     }
 
-    fn types(&self, map: &Map<String, Value>) -> Result<Types, CompileError> {
+    /// The types that `type` and `x-kubernetes-int-or-string` name; for defaults the latter does not count.
+    fn compile_types(&self, map: &Map<String, Value>) -> Result<Types, CompileError> {
         if self.flag(map, "x-kubernetes-int-or-string")? && !self.of_defaults {
             return Ok(Types::IntOrString);
         }

@@ -50,7 +50,8 @@ pub enum Types {
 }
 
 impl Types {
-    pub fn contains(self, kind: JsonType) -> bool {
+    /// Whether the schema names this type. False for [`Types::Any`], which names none.
+    pub fn names_type(self, kind: JsonType) -> bool {
         match self {
             Self::Any | Self::Unknown => false,
             Self::One(own) => own == kind,

@@ -21,7 +21,7 @@ use super::flow::target::{OpenedTarget, detailed, on_target};
 use super::host::{Exit, Host};
 use super::interrupt::{interrupt, interrupted, until_interrupted};
 use super::output::Output;
-use super::prepare::{LastDeployInput, connection, desired_source, impersonate, read_manifests};
+use super::prepare::{InputOfRun, connection, desired_source, impersonate, read_manifests};
 use super::write;
 use contexts::FleetMembers;
 pub use contexts::{find, may_be_several};
@@ -176,10 +176,10 @@ impl FleetState {
         let number = done.len();
         for (_, Done { cluster, notices: of_cluster, .. }) in &done {
             for notice in of_cluster {
-                add(&mut notices, notice, &cluster.name);
+                add_to_entry(&mut notices, notice, &cluster.name);
             }
             for warning in &cluster.report.warnings {
-                add(&mut warnings, warning, &cluster.name);
+                add_to_entry(&mut warnings, warning, &cluster.name);
             }
         }
         let of = |message: &str, names: &[String]| match names.len() == number {
@@ -226,11 +226,11 @@ impl FleetState {
     }
 }
 
-/// Adds a cluster to each of its notices, in the order in which they first appeared.
-fn add<T: PartialEq + Clone>(said: &mut Vec<(T, Vec<String>)>, what: &T, by: &str) {
-    match said.iter_mut().find(|(known, _)| known == what) {
-        Some((_, names)) => names.push(by.to_owned()),
-        None => said.push((what.clone(), vec![by.to_owned()])),
+/// Adds a cluster to the entry that equals this one, or appends the entry.
+fn add_to_entry<T: PartialEq + Clone>(entries: &mut Vec<(T, Vec<String>)>, entry: &T, cluster: &str) {
+    match entries.iter_mut().find(|(known, _)| known == entry) {
+        Some((_, clusters)) => clusters.push(cluster.to_owned()),
+        None => entries.push((entry.clone(), vec![cluster.to_owned()])),
     }
 }
 
@@ -326,8 +326,8 @@ impl Fleet<'_> {
         }
         let opening = async {
             let target = self.open(index).await?;
-            let before = match self.run.last_deploy() {
-                Some(LastDeployInput { flags, input }) => {
+            let before = match self.run.input_of_run() {
+                Some(InputOfRun { flags, input }) => {
                     before::look_ahead(&self.run.settings, flags, input, &target).await?
                 }
                 None => None,

@@ -14,7 +14,7 @@ use crate::run::history::{ReadRevision, read_revision};
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
 use crate::run::output::Output;
-use crate::run::prepare::{Asking, LastDeployInput, loader, overrides, read_files, read_input};
+use crate::run::prepare::{Asking, InputOfRun, loader, overrides, read_files, read_input};
 use gantry_core::finding::Mode;
 use gantry_core::manifest::{Input, LoadedManifests};
 use gantry_core::options::{Prune, TargetSpec, Waves};
@@ -63,11 +63,12 @@ impl ConfiguredRun<'_> {
         matches!(self.goal, Goal::Delete(_))
     }
 
-    /// What the app was last deployed with, if not all of its objects have to be read.
-    pub fn last_deploy(&self) -> Option<LastDeployInput<'_>> {
+    /// What to compare with the app's last deploy: an app that was deployed with the same need not be read. `None` if a
+    /// check needs the live objects anyway.
+    pub fn input_of_run(&self) -> Option<InputOfRun<'_>> {
         // Custom checks get the live objects, so these are read.
         let is_known = |enabled: &Enabled| registry::find(&enabled.name).is_some();
-        self.enabled.iter().all(is_known).then_some(LastDeployInput { flags: &self.args.app, input: &self.sum })
+        self.enabled.iter().all(is_known).then_some(InputOfRun { flags: &self.args.app, input: &self.sum })
     }
 
     /// Checks what depends on the manifests, not on the target.

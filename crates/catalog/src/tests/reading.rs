@@ -2,7 +2,8 @@
 
 use crate::mistakes::mistakes;
 use crate::{
-    Catalog, CatalogReadError, Csvs, KeptCatalogParts, PackageBundle, Property, SemanticVersion, files, graph, read,
+    Catalog, CatalogReadError, Csvs, KeptCatalogParts, PackageBundle, Property, SemanticVersion, graph,
+    list_catalog_files, read,
 };
 
 /// Reads texts in order, as the files of a folder.
@@ -368,15 +369,15 @@ fn an_indexignore_leaves_files_out_as_gitignore_does() {
     ] {
         write(name, "");
     }
-    let found: Vec<String> = files(root.path())
+    let found: Vec<String> = list_catalog_files(root.path())
         .unwrap()
         .iter()
         .map(|file| file.strip_prefix(root.path()).unwrap().to_string_lossy().replace('\\', "/"))
         .collect();
     // As in operator-registry 1.73.0, the last matching rule decides, also below an ignored folder.
     assert_eq!(found, ["c.yaml", "deep/root.txt", "deep/x/again.yaml", "nested/again.md", "sub/keep.yaml"]);
-    assert_eq!(files(&root.path().join("c.yaml")).unwrap(), [root.path().join("c.yaml")]);
-    assert!(files(&root.path().join("gone")).is_err());
+    assert_eq!(list_catalog_files(&root.path().join("c.yaml")).unwrap(), [root.path().join("c.yaml")]);
+    assert!(list_catalog_files(&root.path().join("gone")).is_err());
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl SnapshotFolder {
         let parent = if exists { folder.canonicalize().map_err(unwritable)? } else { parent.join("x") };
         let parent = parent.parent().unwrap_or(Path::new("/")).to_owned();
         remove_leftovers(&parent);
-        let (staged, lock) = stage(&parent).map_err(unwritable)?;
+        let (staged, lock) = create_staging_folder(&parent).map_err(unwritable)?;
         Ok(SnapshotFolder { folder: folder.to_owned(), staged, _lock: lock, names: Mutex::default(), before, exists })
     }
 
@@ -172,7 +172,7 @@ impl SnapshotFolder {
 }
 
 /// Creates the staging folder, and locks it if folders can be locked.
-fn stage(parent: &Path) -> io::Result<(TempDir, Option<File>)> {
+fn create_staging_folder(parent: &Path) -> io::Result<(TempDir, Option<File>)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(STAGED_PREFIX);
     #[cfg(unix)]

@@ -23,19 +23,19 @@ struct DiffPathStep {
 
 impl DiffPath {
     /// Steps into a member of a map.
-    pub fn member(&mut self, key: &str) {
+    pub fn enter_member(&mut self, key: &str) {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let is_plain = !key.is_empty() && key.chars().all(is_plain);
-        self.step(if is_plain { key.to_owned() } else { format!("[{}]", text::yaml_quoted(key.chars())) });
+        self.enter(if is_plain { key.to_owned() } else { format!("[{}]", text::yaml_quoted(key.chars())) });
     }
 
     /// Steps into an item of a list.
-    pub fn item(&mut self, label: &str) {
-        self.step(format!("[{label}]"));
+    pub fn enter_item(&mut self, label: &str) {
+        self.enter(format!("[{label}]"));
     }
 
-    /// Steps into a field of a schema, its items (`[]`) or its additional properties (`{}`).
-    pub fn step(&mut self, text: String) {
+    /// Steps into what is below: in a schema a field, its items (`[]`) or its additional properties (`{}`).
+    pub fn enter(&mut self, text: String) {
         self.steps.push(DiffPathStep { text, is_schema: false });
     }
 

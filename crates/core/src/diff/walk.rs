@@ -186,12 +186,12 @@ impl DiffWalk {
     /// Steps into a member. Within a schema, the path is a field path.
     fn enter_member(&mut self, key: &str, place: CrdRegion) {
         match (place, key) {
-            (CrdRegion::Schemas, key) => self.path.step(key.to_owned()),
-            (CrdRegion::Schema, "items") => self.path.step("[]".to_owned()),
-            (CrdRegion::Schema, "additionalProperties") => self.path.step("{}".to_owned()),
+            (CrdRegion::Schemas, key) => self.path.enter(key.to_owned()),
+            (CrdRegion::Schema, "items") => self.path.enter("[]".to_owned()),
+            (CrdRegion::Schema, "additionalProperties") => self.path.enter("{}".to_owned()),
             (CrdRegion::Schema, "properties") => {}
             (place, key) => {
-                self.path.member(key);
+                self.path.enter_member(key);
                 if place == CrdRegion::Crd && place.member(key) == CrdRegion::Schema {
                     self.path.enter_schema();
                 }
@@ -332,7 +332,7 @@ impl DiffWalk {
             self.version = next["name"].as_str().map(str::to_owned);
         }
         let depth = self.path.len();
-        self.path.item(label);
+        self.path.enter_item(label);
         self.compare_values(live, next, schema, place);
         self.path.leave(depth);
         if is_version {

@@ -14,7 +14,7 @@ pub enum ManagerOperation {
 }
 
 impl ManagerOperation {
-    /// As an entry writes it.
+    /// Parses the `operation` of an entry. Everything but `Apply` counts as an update, as in the API server.
     pub fn parse(text: &str) -> Self {
         if text == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update }
     }

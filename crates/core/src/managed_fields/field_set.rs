@@ -67,8 +67,8 @@ impl ListItemKey {
         read.unwrap_or_else(|| ListItemKey::Other(step.to_owned()))
     }
 
-    /// Whether it identifies an item of a list by its value.
-    pub fn is_of<T: Tree>(&self, value: &T) -> bool {
+    /// Whether it identifies this item of a list by its content. An index never does.
+    pub fn identifies<T: Tree>(&self, value: &T) -> bool {
         match self {
             ListItemKey::Keys(keys) => {
                 keys.iter().all(|(name, key)| value.member(name).is_some_and(|value| value.canonical_text() == *key))
@@ -82,7 +82,7 @@ impl ListItemKey {
     fn position(&self, list: &[Value]) -> Option<usize> {
         match self {
             ListItemKey::Index(index) => (*index < list.len()).then_some(*index),
-            key => list.iter().position(|item| key.is_of(item)),
+            key => list.iter().position(|item| key.identifies(item)),
         }
     }
 
@@ -222,7 +222,7 @@ impl FieldSet {
                 let item = object.map(|list| list.get(index).unwrap_or(&Value::Null));
                 let is_of = |key: &ListItemKey| match (key, item) {
                     (ListItemKey::Index(known), Some(_)) => known == index,
-                    (key, Some(item)) => key.is_of(item),
+                    (key, Some(item)) => key.identifies(item),
                     (key, None) => !matches!(key, ListItemKey::Other(_)),
                 };
                 self.items().any(|(key, below)| is_of(key) && below.owns(rest, item))

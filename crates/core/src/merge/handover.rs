@@ -150,7 +150,7 @@ fn strip(value: &mut Value, set: &FieldSet, kept: Option<&FieldSet>) {
         Value::Array(list) => {
             for (item, below) in set.items() {
                 let of_item = kept.and_then(|kept| kept.item(item));
-                let Some(at) = list.iter().position(|known| item.is_of(known)) else { continue };
+                let Some(at) = list.iter().position(|known| item.identifies(known)) else { continue };
                 match item {
                     _ if !has_owner(of_item) => drop(list.remove(at)),
                     ListItemKey::Keys(_) => strip(&mut list[at], below, of_item),

@@ -264,7 +264,7 @@ impl<'a> ApplyRun<'a> {
                             let wait = served::ServedWaitLimits { target, observer, timeout, stop, halted, on_event };
                             let problems = wait.until_served(crds).await;
                             let waited = match awaited.filter(|_| problems.is_empty()) {
-                                Some((wait, objects)) => wait.until_ready(objects).await,
+                                Some((wait, objects)) => wait.wait_until_ready(objects).await,
                                 None => Waited::default(),
                             };
                             TaskOutcome::Ended(problems, waited)
@@ -377,7 +377,7 @@ impl<'a> ApplyRun<'a> {
             let indices = indices.filter(|index| !self.outcome.reported.contains(index));
             let objects = indices.map(|index| self.awaited(index)).collect();
             let wait = self.wait(deadline, None);
-            let waited = wait.until_ready(objects).await;
+            let waited = wait.wait_until_ready(objects).await;
             self.is_ready(waited);
         }
         let mut outcome = self.outcome;

@@ -257,7 +257,7 @@ impl<'a> Observer<'a> {
         let Some(indices) = self.places.get(&place) else { return };
         // A list of CRDs is large, and their earlier state is known.
         let lists = !is_crd(&place.0);
-        let since = if lists { None } else { self.first_version(indices.values()) };
+        let since = if lists { None } else { self.version_to_watch_from(indices.values()) };
         {
             let mut state = self.known.lock();
             if state.places.contains_key(&place) {
@@ -291,7 +291,7 @@ impl<'a> Observer<'a> {
 
     /// The resourceVersion at which the watch begins: the lowest at which one of the objects is known. `None` if
     /// versions are not numbers and cannot be compared.
-    fn first_version<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
+    fn version_to_watch_from<'i>(&self, indices: impl Iterator<Item = &'i usize>) -> Option<String> {
         let state = self.known.lock();
         let version = |index: &usize| match state.objects.get(index).and_then(|seen| seen.written) {
             Some(version) => Some(version),

@@ -140,7 +140,7 @@ impl<'a> ReadyWaitLimits<'a> {
     /// Waits until all are ready, one has failed, or the limit is reached.
     ///
     /// Watched objects are evaluated at each event. The others are polled.
-    pub async fn until_ready(&self, objects: Vec<AwaitedObject<'a>>) -> Waited {
+    pub async fn wait_until_ready(&self, objects: Vec<AwaitedObject<'a>>) -> Waited {
         let mut waited = Waited::default();
         let (total, begun) = (objects.len(), Instant::now());
         let mut left: Vec<ReadinessProgress<'_>> = objects.into_iter().map(|awaited| self.progress(awaited)).collect();

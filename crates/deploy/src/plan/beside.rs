@@ -193,7 +193,7 @@ fn removal(paths: &[&[MergePathStep]], live: &Value, desired: &Value) -> Option<
 fn value_at<'v>(path: &[MergePathStep], object: &'v Value) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, step| match step {
         MergePathStep::Field(name) => value.get(name),
-        MergePathStep::Item(item) => value.as_array()?.iter().find(|known| item.is_of(*known)),
+        MergePathStep::Item(item) => value.as_array()?.iter().find(|known| item.identifies(*known)),
     })
 }
 
@@ -217,7 +217,7 @@ fn pointer(path: &[MergePathStep], live: &Value) -> Option<(Vec<PointerStep>, It
                 place.push(PointerStep::Key(name.clone()));
             }
             MergePathStep::Item(item) => {
-                let at = value.as_array()?.iter().position(|known| item.is_of(known))?;
+                let at = value.as_array()?.iter().position(|known| item.identifies(known))?;
                 value = &value[at];
                 place.push(PointerStep::Index(at));
                 if let ListItemKey::Keys(keys) = item {

@@ -62,17 +62,22 @@ pub fn has_common_version(live: &Crd, desired: &Crd) -> bool {
     desired.versions.iter().any(|version| live.version(&version.name).is_some())
 }
 
-/// The command that moves the entries of one object from these versions to another one.
-pub fn move_one(resource: &Resource, object: &ObjectRef, from: &[&str], to: &str) -> String {
+/// The command that moves the entries in an object's `managedFields` from some versions of its API to another one.
+pub fn move_entries_command(
+    resource: &Resource,
+    object: &ObjectRef,
+    from_versions: &[&str],
+    to_version: &str,
+) -> String {
     let namespace = object.namespace.as_ref().map(|namespace| format!(" --namespace {namespace}"));
     let Resource { plural, group, .. } = resource;
-    let target = format!("{plural}.{to}.{group} {}{}", object.name, namespace.unwrap_or_default());
-    moving(group, &target, from, to)
+    let target = format!("{plural}.{to_version}.{group} {}{}", object.name, namespace.unwrap_or_default());
+    move_entries_pipeline(group, &target, from_versions, to_version)
 }
 
 /// An entry of a manager can already be at the other version. The server keeps only one of two entries with the same
 /// manager, operation, version and subresource, so they are merged into one with the fields of both.
-fn moving(group: &str, target: &str, from: &[&str], to: &str) -> String {
+fn move_entries_pipeline(group: &str, target: &str, from: &[&str], to: &str) -> String {
     let is_old: Vec<String> = from.iter().map(|from| format!(".apiVersion == \"{group}/{from}\"")).collect();
     format!(
         "kubectl get {target} -o json --show-managed-fields | jq '(.metadata.managedFields | select(.)) |= (map(if {} \

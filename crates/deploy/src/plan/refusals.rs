@@ -225,7 +225,7 @@ pub fn unfit_for_managed_fields(plan: &Plan) -> Vec<Problem> {
         let mut versions: Vec<&str> = entries.iter().map(|entry| entry.version).collect();
         versions.sort_unstable();
         versions.dedup();
-        let command = managed::move_one(&change.resource, object, &versions, version);
+        let command = managed::move_entries_command(&change.resource, object, &versions, version);
         let help = format!("deploy the CRD first, then move the entries to {version} and deploy the rest:\n{command}");
         problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
     }

@@ -47,7 +47,7 @@ pub struct Removals {
 
 /// What happens to one object.
 #[derive(Debug, PartialEq, Eq)]
-enum RemovalFate {
+enum RemovalDecision {
     Delete,
     /// It is released, for this reason.
     Orphan(String),
@@ -88,29 +88,29 @@ pub fn decide(
     for found in live.found.iter().filter(left) {
         let AppObject { object, resource, facts } = found;
         let is_protected = is_protected(object, &parent.app);
-        let fate = match decide_fate(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
-            RemovalFate::Delete | RemovalFate::Adopted if is_protected => {
-                RemovalFate::Orphan("gantry never deletes such a namespace or an app's own record".into())
+        let decision = match decide_removal(facts, &id, inventory.get(facts.uid.as_str()).copied(), prunes_adopted) {
+            RemovalDecision::Delete | RemovalDecision::Adopted if is_protected => {
+                RemovalDecision::Orphan("gantry never deletes such a namespace or an app's own record".into())
             }
-            fate => fate,
+            decision => decision,
         };
-        let action = match fate {
-            RemovalFate::Delete => Action::Delete,
-            RemovalFate::Orphan(why) => {
+        let action = match decision {
+            RemovalDecision::Delete => Action::Delete,
+            RemovalDecision::Orphan(why) => {
                 removals.notices.push(Problem::new(format!("{object} leaves the app and stays in the cluster: {why}")));
                 Action::Orphan
             }
-            RemovalFate::Adopted => {
+            RemovalDecision::Adopted => {
                 removals.adopted.push(object.clone());
                 continue;
             }
-            RemovalFate::OneKey(why) => {
+            RemovalDecision::OneKey(why) => {
                 let message = format!("{object} is not deleted: {why}");
                 let help = format!("something else may use it; look at it: kubectl get {object} -o yaml");
                 removals.notices.push(Problem::new(message).help(help));
                 continue;
             }
-            RemovalFate::Copy | RemovalFate::Nothing => continue,
+            RemovalDecision::Copy | RemovalDecision::Nothing => continue,
         };
         removals.removals.push(Removal {
             object: object.clone(),
@@ -132,21 +132,21 @@ pub fn is_protected(object: &ObjectRef, app: &App) -> bool {
 }
 
 /// `member` is the entry of the uid in the inventory, if there is one.
-fn decide_fate(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopted: bool) -> RemovalFate {
+fn decide_removal(facts: &LiveMetadata, id: &str, member: Option<&AppMember>, prunes_adopted: bool) -> RemovalDecision {
     let label = facts.labels.get(PART_OF);
     let is_ours = label.is_some_and(|label| label == id);
     match (is_ours, member) {
-        (false, None) => RemovalFate::Nothing,
-        (false, Some(_)) if label.is_some() => RemovalFate::Orphan("it is part of another ApplySet now".into()),
-        (false, Some(_)) => RemovalFate::OneKey("it no longer carries the label of the app"),
-        (true, None) if !facts.owners.is_empty() => RemovalFate::Copy,
+        (false, None) => RemovalDecision::Nothing,
+        (false, Some(_)) if label.is_some() => RemovalDecision::Orphan("it is part of another ApplySet now".into()),
+        (false, Some(_)) => RemovalDecision::OneKey("it no longer carries the label of the app"),
+        (true, None) if !facts.owners.is_empty() => RemovalDecision::Copy,
         (true, None) => {
-            RemovalFate::OneKey("it carries the label of the app, but its uid is not in the record of the app")
+            RemovalDecision::OneKey("it carries the label of the app, but its uid is not in the record of the app")
         }
         (true, Some(member)) => match why_kept(facts).or_else(|| kept_by_record(member)) {
-            Some(why) => RemovalFate::Orphan(why),
-            None if member.adopted && !prunes_adopted => RemovalFate::Adopted,
-            None => RemovalFate::Delete,
+            Some(why) => RemovalDecision::Orphan(why),
+            None if member.adopted && !prunes_adopted => RemovalDecision::Adopted,
+            None => RemovalDecision::Delete,
         },
     }
 }
@@ -226,24 +226,30 @@ mod tests {
     #[test]
     fn an_object_stays_if_its_last_manifest_kept_it() {
         let member = AppMember { keep: Some("helm.sh/resource-policy".into()), ..member(false) };
-        let fate = |label| decide_fate(&facts(label, None, None), ID, Some(&member), true);
+        let decision = |label| decide_removal(&facts(label, None, None), ID, Some(&member), true);
         let why = "its last manifest had the annotation helm.sh/resource-policy";
-        assert_eq!(fate(Some(ID)), RemovalFate::Orphan(why.into()));
-        assert!(matches!(fate(None), RemovalFate::OneKey(_)), "the label is read first");
+        assert_eq!(decision(Some(ID)), RemovalDecision::Orphan(why.into()));
+        assert!(matches!(decision(None), RemovalDecision::OneKey(_)), "the label is read first");
     }
 
     #[test]
     fn an_object_is_deleted_only_with_both_keys() {
         let of = |label, adopted: Option<bool>| {
-            decide_fate(&facts(label, None, None), ID, adopted.map(member).as_ref(), false)
+            decide_removal(&facts(label, None, None), ID, adopted.map(member).as_ref(), false)
         };
-        assert_eq!(of(Some(ID), Some(false)), RemovalFate::Delete);
-        assert!(matches!(of(Some(ID), None), RemovalFate::OneKey(_)));
-        assert!(matches!(of(None, Some(false)), RemovalFate::OneKey(_)));
-        assert!(matches!(of(Some("applyset-other-v1"), Some(false)), RemovalFate::Orphan(_)));
-        assert_eq!((of(None, None), of(Some("applyset-other-v1"), None)), (RemovalFate::Nothing, RemovalFate::Nothing));
-        assert_eq!(of(Some(ID), Some(true)), RemovalFate::Adopted);
-        assert_eq!(decide_fate(&facts(Some(ID), None, None), ID, Some(&member(true)), true), RemovalFate::Delete);
+        assert_eq!(of(Some(ID), Some(false)), RemovalDecision::Delete);
+        assert!(matches!(of(Some(ID), None), RemovalDecision::OneKey(_)));
+        assert!(matches!(of(None, Some(false)), RemovalDecision::OneKey(_)));
+        assert!(matches!(of(Some("applyset-other-v1"), Some(false)), RemovalDecision::Orphan(_)));
+        assert_eq!(
+            (of(None, None), of(Some("applyset-other-v1"), None)),
+            (RemovalDecision::Nothing, RemovalDecision::Nothing)
+        );
+        assert_eq!(of(Some(ID), Some(true)), RemovalDecision::Adopted);
+        assert_eq!(
+            decide_removal(&facts(Some(ID), None, None), ID, Some(&member(true)), true),
+            RemovalDecision::Delete
+        );
     }
 
     #[test]
@@ -257,9 +263,10 @@ mod tests {
         let keeping: Vec<_> = keeping.chain([(DELETE_STRATEGY, "orphan")]).collect();
         assert!(keeping.len() > 10, "{keeping:?}");
         for (key, value) in keeping {
-            let kept = |value| decide_fate(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
-            assert!(matches!(kept(value), RemovalFate::Orphan(why) if why.contains(key)), "{key}");
-            assert_eq!(kept(""), RemovalFate::Delete, "{key}");
+            let kept =
+                |value| decide_removal(&facts(Some(ID), Some((key, value)), None), ID, Some(&member(false)), true);
+            assert!(matches!(kept(value), RemovalDecision::Orphan(why) if why.contains(key)), "{key}");
+            assert_eq!(kept(""), RemovalDecision::Delete, "{key}");
             // An unknown value may mean that the object is kept.
             let unknown = match key {
                 "argocd.argoproj.io/sync-options" => "prune=flase",
@@ -269,15 +276,15 @@ mod tests {
                 .contains(&key)
                 && key != "configmanagement.gke.io/managed";
             if is_about_removal {
-                assert!(matches!(kept(unknown), RemovalFate::Orphan(why) if why.contains(unknown)), "{key}");
+                assert!(matches!(kept(unknown), RemovalDecision::Orphan(why) if why.contains(unknown)), "{key}");
             }
         }
         let of = |controller, uid: Option<bool>| {
-            decide_fate(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
+            decide_removal(&facts(Some(ID), None, Some(controller)), ID, uid.map(member).as_ref(), false)
         };
-        assert!(matches!(of(true, Some(false)), RemovalFate::Orphan(why) if why == "Shop s controls it"));
-        assert_eq!(of(false, Some(false)), RemovalFate::Delete, "an owner that does not control it");
-        assert_eq!((of(true, None), of(false, None)), (RemovalFate::Copy, RemovalFate::Copy));
+        assert!(matches!(of(true, Some(false)), RemovalDecision::Orphan(why) if why == "Shop s controls it"));
+        assert_eq!(of(false, Some(false)), RemovalDecision::Delete, "an owner that does not control it");
+        assert_eq!((of(true, None), of(false, None)), (RemovalDecision::Copy, RemovalDecision::Copy));
     }
 
     #[test]

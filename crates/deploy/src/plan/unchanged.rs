@@ -342,7 +342,7 @@ impl UnchangedWalk<'_> {
         let of_items = combine_comparisons(desired.iter().enumerate().map(|(index, item)| {
             let Some((key, fields)) = items::record_of(item, &records, desired) else { return Changed };
             let mut found = None;
-            for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| key.is_of(*known)) {
+            for (place, known) in places.iter_mut().zip(live).filter(|(_, known)| key.identifies(*known)) {
                 *place = Some(index);
                 found.get_or_insert(known);
             }

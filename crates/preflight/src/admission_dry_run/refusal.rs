@@ -49,7 +49,7 @@ fn managed_fields(change: &Change, index: usize, refusal: &Refusal) -> Violation
     let help = if versions.is_empty() {
         refusal.problem.help.clone().unwrap_or_else(|| "follow the server's message".to_owned())
     } else {
-        let command = managed::move_one(&change.resource, &change.desired.object, &versions, to);
+        let command = managed::move_entries_command(&change.resource, &change.desired.object, &versions, to);
         format!(
             "managedFields of the live object have entries at {}; move them to {to}:\n{command}",
             versions.join(", ")

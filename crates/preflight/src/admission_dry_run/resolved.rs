@@ -110,7 +110,7 @@ fn may_grant(other: &Change, change: &Change, user: &str) -> bool {
     let Ok(grant) = serde_json::from_str::<Grant>(&other.desired.raw.json()) else { return true };
     let is_rbac = change.desired.object.group() == rbac::GROUP;
     match object.kind.as_str() {
-        "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be(user)),
+        "RoleBinding" | "ClusterRoleBinding" => grant.subjects.iter().any(|subject| subject.may_be_user(user)),
         "Role" | "ClusterRole" if other.action.changes_live() => {
             // A user may grant any right that they hold, so every additional right may matter.
             is_rbac || ["patch", "create"].iter().any(|verb| covers(&grant.rules, change, verb))
@@ -131,7 +131,7 @@ fn covers(rules: &[PolicyRule], change: &Change, verb: &str) -> bool {
 
 impl RawGrantSubject {
     /// Whether the subject may be the user. Only the server knows the groups of a user.
-    fn may_be(&self, user: &str) -> bool {
+    fn may_be_user(&self, user: &str) -> bool {
         let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         match self.kind.as_str() {
             "User" => self.name == user,

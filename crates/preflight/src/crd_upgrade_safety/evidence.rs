@@ -15,7 +15,7 @@ use super::rule::{Judge, UNKNOWN_CHANGE};
 use crate::objects::Upgrade;
 use crate::objects::question;
 use crate::objects::survey::{IncompleteListReason, Surveyed, SurveyedList};
-use crate::objects::tally::{EXAMPLES, ExampleObject, ManagerCounts, ObjectFate, Sum, TalliedCause, Tally};
+use crate::objects::tally::{EXAMPLES, ExampleObject, ManagerCounts, ObjectOutcome, Sum, TalliedCause, Tally};
 use crate::proofs::ChangeProof;
 use gantry_core::crd::ConversionStrategy;
 use gantry_core::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
@@ -163,9 +163,9 @@ pub(super) fn responsible(found: &[WeighedViolation], cause: &TalliedCause) -> V
     let named = |name: &'static str| {
         found.iter().enumerate().filter(move |(_, weighed)| weighed.rule() == name).map(|(index, _)| index)
     };
-    match cause.fate {
-        ObjectFate::PrunedAtStorage => return named(STORAGE).collect(),
-        ObjectFate::Unknown => return errors().map(|(index, _)| index).collect(),
+    match cause.outcome {
+        ObjectOutcome::PrunedAtStorage => return named(STORAGE).collect(),
+        ObjectOutcome::Unknown => return errors().map(|(index, _)| index).collect(),
         _ => {}
     }
     let is_here = |weighed: &WeighedViolation| {
@@ -177,7 +177,7 @@ pub(super) fn responsible(found: &[WeighedViolation], cause: &TalliedCause) -> V
             .enumerate()
             .filter(|(_, weighed)| is_here(weighed) && weighed.violation.node == node)
             // A new default refuses nothing, so a violation that is not an error explains it too.
-            .filter(|(_, weighed)| weighed.is_error || cause.fate == ObjectFate::Defaulted)
+            .filter(|(_, weighed)| weighed.is_error || cause.outcome == ObjectOutcome::Defaulted)
             .map(|(index, _)| index)
             .collect();
         let claims = |index: &usize| {
@@ -202,7 +202,7 @@ pub(super) fn responsible(found: &[WeighedViolation], cause: &TalliedCause) -> V
         let near = errors().filter(|(_, weighed)| is_here(weighed) && is_near(weighed)).map(|(index, _)| index);
         exact = near.collect();
     }
-    if cause.fate == ObjectFate::Pruned {
+    if cause.outcome == ObjectOutcome::Pruned {
         exact.extend(named(PRUNING));
     }
     exact.sort_unstable();
@@ -280,7 +280,7 @@ fn examine(
         true => &tally.status_writers,
         false => &tally.writers,
     };
-    let undecided = causes.iter().any(|cause| cause.fate == ObjectFate::Undecided);
+    let undecided = causes.iter().any(|cause| cause.outcome == ObjectOutcome::Undecided);
     let converted = webhook && upgrade.live.storage().is_none_or(|storage| *storage.name != *version);
     let managers = named(if is_affected { &sum.managers } else { writers });
     let mut message = sentence(weighed, objects, &sum, tally.manifests, undecided);

@@ -12,7 +12,7 @@ use super::rule::ViolationText;
 use super::rules::INDIRECT_CHANGE;
 use crate::objects::Upgrade;
 use crate::objects::survey::Surveyed;
-use crate::objects::tally::{ObjectFate, TalliedCause, Tally};
+use crate::objects::tally::{ObjectOutcome, TalliedCause, Tally};
 use crate::proofs::ChangeProof;
 use gantry_core::crd::steps;
 use gantry_core::finding::wording::wording;
@@ -28,7 +28,7 @@ pub fn violations(
 ) -> Vec<WeighedViolation> {
     let causes = surveyed.lists.iter().flat_map(|list| &list.tally).flat_map(Tally::causes);
     // A default that is filled in breaks nothing by itself.
-    let causes = causes.filter(|cause| !matches!(cause.fate, ObjectFate::Defaulted | ObjectFate::Unknown));
+    let causes = causes.filter(|cause| !matches!(cause.outcome, ObjectOutcome::Defaulted | ObjectOutcome::Unknown));
     let mut by_node: BTreeMap<(&str, &[Step]), Vec<&TalliedCause>> = BTreeMap::new();
     for cause in causes.filter(|cause| evidence::responsible(found, cause).is_empty()) {
         by_node.entry((&cause.version, &cause.node)).or_default().push(cause);
@@ -48,8 +48,9 @@ fn violation(
 ) -> (RuleViolation, Option<ChangeProof>) {
     let path = path(node);
     let field = path.strip_prefix("^.").unwrap_or("the object");
-    let is_lost = causes.iter().any(|cause| matches!(cause.fate, ObjectFate::Pruned | ObjectFate::PrunedAtStorage));
-    let is_undecided = causes.iter().all(|cause| cause.fate == ObjectFate::Undecided);
+    let is_lost =
+        causes.iter().any(|cause| matches!(cause.outcome, ObjectOutcome::Pruned | ObjectOutcome::PrunedAtStorage));
+    let is_undecided = causes.iter().all(|cause| cause.outcome == ObjectOutcome::Undecided);
     let mut keywords: Vec<&str> = causes.iter().filter_map(|cause| cause.keyword.as_deref()).collect();
     keywords.sort_unstable();
     keywords.dedup();

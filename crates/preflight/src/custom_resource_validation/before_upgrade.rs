@@ -26,11 +26,11 @@ pub fn possible(live: &Crd, desired: &Crd, version: &str, field: &str, at: &[Ste
     let of_live = live.version(version).or_else(|| live.storage()).and_then(|version| version.schema_value().ok());
     let of_desired = desired.version(version).and_then(|version| version.schema_value().ok());
     let (Some(of_live), Some(of_desired)) = (of_live, of_desired) else { return Possible::Yes };
-    compare(&of_live, &of_desired, &place_of(&of_desired, field, at))
+    compare(&of_live, &of_desired, &steps_to_judged_node(&of_desired, field, at))
 }
 
 /// The steps from the root of a schema to the node whose value a keyword is about: for `required`, the missing field.
-fn place_of(schema: &Value, field: &str, at: &[Step]) -> Vec<Step> {
+fn steps_to_judged_node(schema: &Value, field: &str, at: &[Step]) -> Vec<Step> {
     let mut length = 0;
     loop {
         length += match &at[length..] {
@@ -118,7 +118,8 @@ mod tests {
     fn only_values_that_the_live_schema_accepts_and_keeps_are_possible_before_the_upgrade() {
         let spec = |properties: Value| json!({"properties": {"spec": {"properties": properties, "required": ["x"]}}});
         let required: Vec<Step> = vec!["properties".into(), "spec".into(), "required".into()];
-        let is = |live: &Value, desired: &Value| compare(live, desired, &place_of(desired, "spec.x", &required));
+        let is =
+            |live: &Value, desired: &Value| compare(live, desired, &steps_to_judged_node(desired, "spec.x", &required));
         let text = json!({"type": "string"});
         let open = json!({"properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true}}});
         let map = json!({"properties": {"spec": {"additionalProperties": text}}});

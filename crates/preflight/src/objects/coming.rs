@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::effect::{Fill, ObjectImpact};
 use super::object::ProjectedObject;
-use super::tally::{ExampleObject, Fates, TalliedCause, Tally};
+use super::tally::{ExampleObject, ObjectOutcomes, TalliedCause, Tally};
 use super::validator::ObjectValidator;
 use super::{Upgrade, question};
 use crate::Context;
@@ -40,7 +40,7 @@ pub fn validate(
                 let namespace = object.namespace.as_deref().map(Into::into);
                 let example = ExampleObject { namespace, name: object.name.as_str().into(), from_manifest: true };
                 tally.manifests += 1;
-                tally.add(Fates { example, causes });
+                tally.add(ObjectOutcomes { example, causes });
             }
             Err(reason) => {
                 let unvalidated = tally.unvalidated.get_or_insert((0, format!("the manifest of {object}: {reason}")));

@@ -8,7 +8,7 @@ use super::effect::ObjectEffect;
 use super::group::{Groups, ObjectName};
 use super::object::{FieldManagerEntry, ManagedFieldsDetail, ObjectProjection, ProjectedObject};
 use super::pass::{self, Pass};
-use super::tally::{ExampleObject, Fates, TalliedCause, Tally, owners};
+use super::tally::{ExampleObject, ObjectOutcomes, TalliedCause, Tally, owners};
 use super::validator::ObjectValidator;
 use super::{Upgrade, Wants, coming};
 use crate::{Context, CouldNotCheck};
@@ -226,7 +226,7 @@ async fn next(
 /// The data kept about one object.
 struct Validated {
     managed: Vec<FieldManagerEntry>,
-    affected: Option<(ObjectName, Vec<ObjectEffect>, Option<Fates>)>,
+    affected: Option<(ObjectName, Vec<ObjectEffect>, Option<ObjectOutcomes>)>,
 }
 
 fn validate_page(
@@ -249,8 +249,8 @@ fn validate_page(
             let affected = match effects.is_empty() {
                 true => None,
                 false => {
-                    let fates = tallied.then(|| decide_fates(&item, json, &effects)).transpose()?;
-                    Some((ObjectName::of_object(&item), effects, fates))
+                    let outcomes = tallied.then(|| decide_outcomes(&item, json, &effects)).transpose()?;
+                    Some((ObjectName::of_object(&item), effects, outcomes))
                 }
             };
             if tallied || affected.is_some() {
@@ -265,9 +265,9 @@ fn validate_page(
             if let Some(tally) = &mut gathered.tally {
                 tally.written_by(&managed);
             }
-            let Some((named, effects, fates)) = affected else { continue };
-            if let (Some(tally), Some(fates)) = (&mut gathered.tally, fates) {
-                tally.add(fates);
+            let Some((named, effects, outcomes)) = affected else { continue };
+            if let (Some(tally), Some(outcomes)) = (&mut gathered.tally, outcomes) {
+                tally.add(outcomes);
             }
             if let Some(groups) = &mut gathered.named {
                 groups.add(&named, effects);
@@ -282,7 +282,11 @@ fn validate_page(
 
 /// The causes of the effects on an object, and the managers of the affected fields. Only an affected object has its
 /// whole `metadata.managedFields` parsed, which is often half of it.
-fn decide_fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) -> Result<Fates, serde_json::Error> {
+fn decide_outcomes(
+    item: &ProjectedObject,
+    json: &str,
+    effects: &[ObjectEffect],
+) -> Result<ObjectOutcomes, serde_json::Error> {
     let whole;
     let managed = match item.managed.iter().any(|entry| entry.fields.is_some()) {
         true => &item.managed,
@@ -304,7 +308,7 @@ fn decide_fates(item: &ProjectedObject, json: &str, effects: &[ObjectEffect]) ->
     }
     let ObjectName { namespace, name } = ObjectName::of_object(item);
     let example = ExampleObject { namespace, name, from_manifest: false };
-    Ok(Fates { example, causes: causes.into_iter().collect() })
+    Ok(ObjectOutcomes { example, causes: causes.into_iter().collect() })
 }
 
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteListReason {

@@ -11,10 +11,10 @@ use super::object::FieldManagerEntry;
 use gantry_core::resource::Step;
 use gantry_core::text;
 
-/// The maximum number of causes counted separately. Further causes are counted as [`Fate::Unknown`].
+/// The maximum number of causes counted separately. Further causes are counted as [`ObjectOutcome::Unknown`].
 const MOST_CAUSES: usize = 500;
 /// The maximum number of combinations of causes counted separately. Objects with further combinations are counted under
-/// [`Fate::Unknown`].
+/// [`ObjectOutcome::Unknown`].
 const MOST_COMBINATIONS: usize = 2000;
 /// The maximum number of objects named for each combination.
 pub const EXAMPLES: usize = 3;
@@ -25,7 +25,7 @@ const LONGEST_MANAGER: usize = 128;
 
 /// What happens to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ObjectFate {
+pub enum ObjectOutcome {
     Refused,
     Pruned,
     /// The new storage version does not have the field.
@@ -41,7 +41,7 @@ pub enum ObjectFate {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TalliedCause {
     pub version: Arc<str>,
-    pub fate: ObjectFate,
+    pub outcome: ObjectOutcome,
     /// The steps from the root of the schema to the node.
     pub node: Vec<Step>,
     /// The keyword of that node, if known.
@@ -53,12 +53,12 @@ pub struct TalliedCause {
 impl TalliedCause {
     /// The cause of an effect; `None` if it is not caused by a schema.
     pub fn of_effect(effect: &ObjectEffect) -> Option<TalliedCause> {
-        let fate = match &effect.impact {
-            ObjectImpact::Refused(_) => ObjectFate::Refused,
-            ObjectImpact::Pruned(LossMoment::OnWrite) => ObjectFate::PrunedAtStorage,
-            ObjectImpact::Pruned(_) => ObjectFate::Pruned,
-            ObjectImpact::Defaulted(_) => ObjectFate::Defaulted,
-            ObjectImpact::Undecided(_) => ObjectFate::Undecided,
+        let outcome = match &effect.impact {
+            ObjectImpact::Refused(_) => ObjectOutcome::Refused,
+            ObjectImpact::Pruned(LossMoment::OnWrite) => ObjectOutcome::PrunedAtStorage,
+            ObjectImpact::Pruned(_) => ObjectOutcome::Pruned,
+            ObjectImpact::Defaulted(_) => ObjectOutcome::Defaulted,
+            ObjectImpact::Undecided(_) => ObjectOutcome::Undecided,
             ObjectImpact::NotAppliable { .. }
             | ObjectImpact::WrittenAt { .. }
             | ObjectImpact::StoredAt
@@ -67,11 +67,17 @@ impl TalliedCause {
             }
         };
         let (node, keyword) = split(&effect.keyword.at);
-        Some(TalliedCause { version: effect.version.clone(), fate, node, keyword, field: effect.lost.clone() })
+        Some(TalliedCause { version: effect.version.clone(), outcome, node, keyword, field: effect.lost.clone() })
     }
 
     fn unknown() -> TalliedCause {
-        TalliedCause { version: "".into(), fate: ObjectFate::Unknown, node: Vec::new(), keyword: None, field: None }
+        TalliedCause {
+            version: "".into(),
+            outcome: ObjectOutcome::Unknown,
+            node: Vec::new(),
+            keyword: None,
+            field: None,
+        }
     }
 }
 
@@ -136,7 +142,7 @@ pub struct Tally {
 
 /// What happens to one object.
 #[derive(Debug)]
-pub struct Fates {
+pub struct ObjectOutcomes {
     pub example: ExampleObject,
     /// The causes, each with the managers of the fields that it affects.
     pub causes: Vec<(TalliedCause, BTreeSet<String>)>,
@@ -162,10 +168,10 @@ impl Tally {
     }
 
     /// Counts what happens to an object.
-    pub fn add(&mut self, fates: Fates) {
+    pub fn add(&mut self, outcomes: ObjectOutcomes) {
         let mut combination = BTreeSet::new();
         let mut managers: BTreeSet<(u32, String)> = BTreeSet::new();
-        for (cause, names) in fates.causes {
+        for (cause, names) in outcomes.causes {
             let number = self.number(cause);
             combination.insert(number);
             managers.extend(names.into_iter().map(|name| (number, name)));
@@ -178,12 +184,12 @@ impl Tally {
             combination = vec![self.number(TalliedCause::unknown())];
         }
         let counted = self.combinations.entry(combination).or_default();
-        match fates.example.from_manifest {
+        match outcomes.example.from_manifest {
             true => counted.manifests += 1,
             false => counted.objects += 1,
         }
         if counted.examples.len() < EXAMPLES {
-            counted.examples.push(fates.example);
+            counted.examples.push(outcomes.example);
         }
         for (cause, name) in managers {
             let has_room = counted.managers.len() < MOST_MANAGERS;
@@ -270,27 +276,27 @@ mod tests {
         let node = vec![Step::from("properties"), Step::from(name)];
         TalliedCause {
             version: "v1".into(),
-            fate: ObjectFate::Refused,
+            outcome: ObjectOutcome::Refused,
             node,
             keyword: Some("enum".into()),
             field: None,
         }
     }
 
-    fn fates(name: &str, causes: &[(&str, &[&str])]) -> Fates {
+    fn outcomes(name: &str, causes: &[(&str, &[&str])]) -> ObjectOutcomes {
         let causes = causes
             .iter()
             .map(|(at, managers)| (cause(at), managers.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>()));
         let example = ExampleObject { namespace: None, name: name.into(), from_manifest: false };
-        Fates { example, causes: causes.collect() }
+        ObjectOutcomes { example, causes: causes.collect() }
     }
 
     #[test]
     fn an_object_that_meets_several_causes_is_counted_once() {
         let mut tally = Tally::default();
-        tally.add(fates("a", &[("x", &["m"]), ("y", &["m", "n"])]));
-        tally.add(fates("b", &[("y", &["n"])]));
-        tally.add(fates("c", &[("z", &["o"])]));
+        tally.add(outcomes("a", &[("x", &["m"]), ("y", &["m", "n"])]));
+        tally.add(outcomes("b", &[("y", &["n"])]));
+        tally.add(outcomes("c", &[("z", &["o"])]));
         let (x, y, z) = (cause("x"), cause("y"), cause("z"));
         let sum = |causes: &[&TalliedCause]| tally.sum(&causes.iter().copied().collect());
         let both = sum(&[&x, &y]);
@@ -305,7 +311,7 @@ mod tests {
         let names: Vec<String> = (0..2 * MOST_CAUSES).map(|i| format!("f{i}")).collect();
         for name in &names {
             let manager = format!("m{name}");
-            tally.add(fates(name, &[(name, &[&manager])]));
+            tally.add(outcomes(name, &[(name, &[&manager])]));
             tally.written_by(&[FieldManagerEntry { manager, ..FieldManagerEntry::default() }]);
         }
         assert!(tally.causes.len() <= MOST_CAUSES + 1 && tally.writers.len() == MOST_MANAGERS);

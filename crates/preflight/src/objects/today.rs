@@ -35,10 +35,10 @@ impl Today<'_> {
 
     /// Whether the object has the same error today, which refuses at least the same writes; for each of these errors.
     pub fn refuses_as_much(&self, errors: &[RefusedField<'_>]) -> Vec<bool> {
-        let places: HashSet<ErrorPlace> = errors.iter().map(|refused| place_of(refused.error)).collect();
+        let places: HashSet<ErrorPlace> = errors.iter().map(|refused| error_place(refused.error)).collect();
         let mut known: HashMap<(ErrorPlace, ErrorLikeness), Vec<usize>> = HashMap::new();
         for (number, error) in self.outcome.errors.iter().enumerate() {
-            let here = place_of(error);
+            let here = error_place(error);
             if places.contains(&here) {
                 let cause = cause::find_cause(error, &place::find_place(&error.at, &self.live.raw), &self.live.raw);
                 let keyword = ErrorLikeness::Keyword(cause.at.last().cloned());
@@ -52,7 +52,7 @@ impl Today<'_> {
                 true => ErrorLikeness::Words(refused.keyword.words.clone()),
                 false => ErrorLikeness::Keyword(refused.keyword.at.last().cloned()),
             };
-            known.get(&(place_of(refused.error), likeness)).map(Vec::as_slice).unwrap_or_default()
+            known.get(&(error_place(refused.error), likeness)).map(Vec::as_slice).unwrap_or_default()
         });
         let same: Vec<&[usize]> = same.collect();
         let asked: BTreeSet<usize> = same.iter().copied().flatten().copied().collect();
@@ -79,7 +79,7 @@ pub struct RefusedField<'e> {
 /// Where an error is, and its kind.
 type ErrorPlace<'e> = (&'e [Step], &'e str, FieldErrorKind);
 
-fn place_of(error: &FieldError) -> ErrorPlace<'_> {
+fn error_place(error: &FieldError) -> ErrorPlace<'_> {
     (&error.at, &error.path, error.kind)
 }
 

@@ -511,7 +511,7 @@ impl<'s> Solver<'s> {
                 && disjunct.not_text.iter().all(|set| set.contains_by(text, &self.patterns) == Ok(false))
         };
         let found = pool.into_iter().find(is_outside);
-        let guessed = || ruled::guesses(&disjunct.text).into_iter().find(is_outside);
+        let guessed = || ruled::strings_to_try(&disjunct.text).into_iter().find(is_outside);
         match found.or_else(guessed) {
             Some(text) => SearchResult::single(Value::String(text)),
             None => SearchResult::open(why.unwrap_or_else(|| "several constraints on a string at once".to_owned())),

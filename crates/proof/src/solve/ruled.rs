@@ -114,8 +114,8 @@ impl<'s> Solver<'s> {
 /// The maximum number of prefixes that are tried for the keys of a map.
 const MAX_KEYS: usize = 40;
 
-/// Strings to try where no automaton decides, because a pattern is too large.
-pub(super) fn guesses(set: &StringSet) -> Vec<String> {
+/// Strings to try where the automata found none. Not all of them are members.
+pub(super) fn strings_to_try(set: &StringSet) -> Vec<String> {
     let least = usize::try_from(set.min_length.unwrap_or(0).min(100_000)).unwrap_or(0);
     let long = |text: &str| match least {
         0 | 1 => text.to_owned(),

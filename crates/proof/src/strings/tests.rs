@@ -56,7 +56,7 @@ fn conditions_of_different_kinds_are_compared() {
 fn a_set_without_members_is_in_every_other() {
     for empty in [StringSet::empty(), lengths(Some(2), Some(1)), pattern(&["^a$", "^b$"])] {
         assert_eq!(holds(&empty, &StringSet::empty()), Some(true), "{empty:?}");
-        assert_eq!(example(&empty), Ok(None));
+        assert_eq!(find_member(&empty), Ok(None));
     }
 }
 
@@ -80,7 +80,7 @@ fn formats_are_tried_and_never_guessed() {
     assert_eq!(holds(&both, &StringSet::empty()), Some(true), "no text has both formats");
     // A string that matches the pattern of a date need not be a date.
     assert_eq!(holds(&pattern(&["^[0-9]{4}-01-0[1-9]$"]), &format("date")), None);
-    assert_eq!(example(&format("uuid")).map(|found| found.is_some()), Ok(true));
+    assert_eq!(find_member(&format("uuid")).map(|found| found.is_some()), Ok(true));
 }
 
 /// Common patterns for addresses accept zones and other strings that the server does not accept as addresses.
@@ -95,7 +95,7 @@ fn a_pattern_that_is_wider_than_the_format_is_shown_to_be() {
 #[test]
 fn an_example_avoids_what_it_must_not_be() {
     let mut budget = SearchBudget::new(10_000);
-    assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a"], &mut budget), Ok(Some("b".to_owned())));
-    assert_eq!(example_but(&pattern(&["^[ab]$"]), &["a", "b"], &mut budget), Ok(None));
-    assert_eq!(example_but(&one_of(&["x", "y"]), &["x"], &mut budget), Ok(Some("y".to_owned())));
+    assert_eq!(find_member_except(&pattern(&["^[ab]$"]), &["a"], &mut budget), Ok(Some("b".to_owned())));
+    assert_eq!(find_member_except(&pattern(&["^[ab]$"]), &["a", "b"], &mut budget), Ok(None));
+    assert_eq!(find_member_except(&one_of(&["x", "y"]), &["x"], &mut budget), Ok(Some("y".to_owned())));
 }

@@ -28,7 +28,7 @@ impl CompiledSides<'_> {
             },
         };
         if let Some(own) = own
-            && self.excludes(solver, obligation, (own, &[]), level.is_none())
+            && self.rules_exclude_values(solver, obligation, (own, &[]), level.is_none())
         {
             return true;
         }
@@ -36,15 +36,16 @@ impl CompiledSides<'_> {
             steps.insert(0, &value_path.step);
             level = value_path.above.as_deref();
             let Some(SharedSchema::Ref(around)) = value_path.constraints.holds.first() else { return false };
-            if self.excludes(solver, obligation, (around, &steps), value_path.above.is_none()) {
+            if self.rules_exclude_values(solver, obligation, (around, &steps), value_path.above.is_none()) {
                 return true;
             }
         }
         false
     }
 
-    /// Whether the rules of `around` refuse every value in question at the end of `steps`.
-    fn excludes<'s>(
+    /// Whether the rules of the schema `around` refuse every value, at the end of `steps` below it, that the obligation is
+    /// about.
+    fn rules_exclude_values<'s>(
         &self,
         solver: &Solver<'s>,
         obligation: &Obligation<'s>,

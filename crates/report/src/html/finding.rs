@@ -150,7 +150,7 @@ pub fn write_schema(changes: &[KeywordChange]) -> Markup {
 fn proof(id: &str, witness: &Witness) -> Markup {
     let old = witness.old_object.as_ref().map(|old| (format!("{id}-before"), old));
     html! {
-        div { (words::describe_fate(witness)) }
+        div { (words::describe_result(witness)) }
         @if let Some((id, old)) = old { div { "before" } (object(&id, old)) div { "after" } }
         (object(id, &witness.object))
     }

@@ -387,7 +387,7 @@ fn describe_proofs(facts: &[&GroupedFinding<'_>], options: &HumanOptions) -> Vec
 }
 
 fn draw_witness(witness: &Witness) -> Vec<String> {
-    let mut lines = vec![phrases::witness_fate(witness)];
+    let mut lines = vec![phrases::witness_result(witness)];
     let object = flow::to_one_line(&witness.object, LONGEST_WITNESS);
     match &witness.old_object {
         Some(old) => {

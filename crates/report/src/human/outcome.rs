@@ -64,7 +64,7 @@ pub fn write(report: &Report, options: &HumanOptions, excerpts: &dyn Excerpts, p
 }
 
 /// The result of each object, and the outcome.
-pub fn write_fate(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+pub fn write_results_and_outcome(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
     write_results(report, options, pen)?;
     let (word, rest) = last_line(report, options.purpose, true);
     pen.line(&format!("{word}{rest}"))

@@ -264,7 +264,7 @@ fn render_finding(block: &Block<'_>) -> String {
     };
     let at = finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source)))).unwrap_or_default();
     note("in", vec![format!("{}{at}", code(&words::line(&phrases::place_in_object(cause), 500)))]);
-    let others: Vec<String> = block.places[1..].iter().map(|place| place_of(place.cause())).collect();
+    let others: Vec<String> = block.places[1..].iter().map(|place| place_text(place.cause())).collect();
     let more = others.len().saturating_sub(PLACES);
     let mut also: Vec<String> = others.into_iter().take(PLACES).collect();
     also.extend((more > 0).then(|| format!("{more} more")));
@@ -276,7 +276,7 @@ fn render_finding(block: &Block<'_>) -> String {
     note("objects", finding.body.evidence.iter().map(|found| code(&words::line(&found.message, 500))).collect());
     note("proof", words::proven(finding).map(str::to_owned).into_iter().collect());
     let witness = block.first().facts.iter().find_map(|fact| fact.finding.body.witnesses.first());
-    note("proof", witness.map(|witness| code(&words::describe_fate(witness))).into_iter().collect());
+    note("proof", witness.map(|witness| code(&words::describe_result(witness))).into_iter().collect());
     let mut steps: Vec<String> = Vec::new();
     for step in block.first().facts.iter().flat_map(|fact| words::steps(fact.finding)) {
         let step = code(step.trim());
@@ -310,7 +310,7 @@ fn line(block: &Block<'_>) -> String {
     )
 }
 
-fn place_of(cause: &GroupedFinding<'_>) -> String {
+fn place_text(cause: &GroupedFinding<'_>) -> String {
     let object = cause.finding.object.as_ref().map(phrases::object_name).unwrap_or_default();
     let at = cause.finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
     format!("{}{}", code(&words::line(&object, 300)), at.unwrap_or_default())

@@ -95,7 +95,7 @@ pub fn describe_refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option
 }
 
 /// `accepted today, refused with this change: …`
-pub fn witness_fate(witness: &Witness) -> String {
+pub fn witness_result(witness: &Witness) -> String {
     let today = match witness.live {
         WitnessVerdict::Accepted => "accepted today",
         WitnessVerdict::Refused => "refused today",

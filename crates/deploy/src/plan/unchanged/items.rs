@@ -19,9 +19,9 @@ pub(super) fn record_of<'f>(
         ListItemKey::Keys(keys) => {
             keys.iter().all(|(name, value)| item.member(name).is_none_or(|own| own.canonical_text() == *value))
         }
-        key => key.is_of(item),
+        key => key.identifies(item),
     };
-    let is_of_no_other = |key: &ListItemKey| may_be_of(key) && !desired.iter().any(|other| key.is_of(other));
+    let is_of_no_other = |key: &ListItemKey| may_be_of(key) && !desired.iter().any(|other| key.identifies(other));
     let find = |fits: &dyn Fn(&ListItemKey) -> bool| records.iter().copied().find(|(key, _)| fits(key));
-    find(&|key| key.is_of(item)).or_else(|| find(&is_of_no_other))
+    find(&|key| key.identifies(item)).or_else(|| find(&is_of_no_other))
 }

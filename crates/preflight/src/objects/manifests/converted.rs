@@ -53,7 +53,7 @@ pub(super) async fn check(
                 ),
                 help: Some(format!(
                     "deploy the CRD first and check again, or move the entries:\n{}",
-                    managed::move_one(&change.resource, &change.desired.object, &at, &change.resource.version)
+                    managed::move_entries_command(&change.resource, &change.desired.object, &at, &change.resource.version)
                 )),
             });
             continue;

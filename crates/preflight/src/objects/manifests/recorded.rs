@@ -63,7 +63,7 @@ impl ValidationJob {
 /// already serves the version of the manifest.
 pub(super) fn fault(change: &Change, index: usize, versions: &[&str], is_served: bool, why: String) -> ManifestRefusal {
     let to = &change.resource.version;
-    let command = managed::move_one(&change.resource, &change.desired.object, versions, to);
+    let command = managed::move_entries_command(&change.resource, &change.desired.object, versions, to);
     let help = match is_served {
         true => format!("move the entries to {to}:\n{command}"),
         false => format!("deploy the CRD first, then move the entries to {to} and deploy the rest:\n{command}"),

@@ -230,7 +230,7 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
             if let Some(package) = selected.package
                 && reported.insert((&selected.known.name, &package.name))
             {
-                found.violations.extend(catalog_mistakes(asked, &selected.known.name, package));
+                found.violations.extend(catalog_violations(asked, &selected.known.name, package));
             }
         }
     }
@@ -279,7 +279,7 @@ fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
 }
 
 /// The errors that `opm validate` reports for the package.
-fn catalog_mistakes(asked: &RequestedExtension, catalog: &str, package: &Package) -> Vec<Violation> {
+fn catalog_violations(asked: &RequestedExtension, catalog: &str, package: &Package) -> Vec<Violation> {
     if package.broken.is_some() {
         return Vec::new();
     }

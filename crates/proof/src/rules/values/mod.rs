@@ -114,7 +114,7 @@ impl<'t> RepresentativeBuilder<'t> {
 }
 
 /// The schema and those below its `allOf`.
-fn parts(schema: &Value) -> Vec<&Value> {
+fn schema_and_all_of(schema: &Value) -> Vec<&Value> {
     let mut parts = vec![schema];
     let mut at = 0;
     while at < parts.len() {
@@ -126,7 +126,8 @@ fn parts(schema: &Value) -> Vec<&Value> {
 
 /// The values that all `enum`s allow, if there is one.
 fn allowed(schema: &Value) -> Option<Vec<Value>> {
-    let mut enums = parts(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
+    let mut enums =
+        schema_and_all_of(schema).into_iter().map(|part| kw::list(part, "enum")).filter(|list| !list.is_empty());
     let first = enums.next()?.to_vec();
     Some(enums.fold(first, |left, list| {
         if left.iter().chain(list).all(Value::is_string) {

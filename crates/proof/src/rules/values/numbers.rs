@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::view::RuleView;
-use super::{RepresentativeBuilder, parts};
+use super::{RepresentativeBuilder, schema_and_all_of};
 use crate::keywords as kw;
 use gantry_schema::{Schema, as_stored};
 
@@ -80,5 +80,5 @@ impl RepresentativeBuilder<'_> {
 /// The bounds of a number, including those below `allOf`.
 fn bounds(schema: &Value) -> Vec<f64> {
     let of = |part| ["minimum", "maximum"].map(|key| kw::get(part, key).and_then(Value::as_f64));
-    parts(schema).into_iter().flat_map(of).flatten().collect()
+    schema_and_all_of(schema).into_iter().flat_map(of).flatten().collect()
 }

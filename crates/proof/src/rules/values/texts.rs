@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::view::RuleView;
-use super::{RepresentativeBuilder, allowed, parts};
+use super::{RepresentativeBuilder, allowed, schema_and_all_of};
 use crate::constraints::add_text;
 use crate::keywords as kw;
 use crate::strings::{self, StringSet};
@@ -158,7 +158,7 @@ impl RepresentativeBuilder<'_> {
 /// The strings that a schema accepts.
 fn text_set(schema: &Value) -> StringSet {
     let mut set = StringSet::default();
-    parts(schema).into_iter().for_each(|part| add_text(part, &mut set));
+    schema_and_all_of(schema).into_iter().for_each(|part| add_text(part, &mut set));
     if let Some(allowed) = allowed(schema) {
         set.enumeration = Some(allowed.iter().filter_map(Value::as_str).map(str::to_owned).collect());
     }

@@ -28,18 +28,19 @@ fn selector(object: &ObjectRef) -> Option<(&'static str, bool)> {
     }
 }
 
-/// Adds the labels to each manifest whose live selector or pod template has them. With `drops`, it is removed from
-/// selectors that are not immutable.
-pub(crate) fn keep(changes: &mut [Change], drops: bool) {
+/// Adds the labels to each manifest whose live selector or pod template has them. With `drops_mutable`, selectors that
+/// can change lose theirs.
+pub(crate) fn keep_kapp_labels(changes: &mut [Change], drops_mutable: bool) {
     for change in changes.iter_mut().filter(|change| change.desired.bundle.is_none()) {
-        let Some((path, is_fixed)) = selector(&change.desired.object).filter(|(_, is_fixed)| *is_fixed || !drops)
+        let Some((path, is_immutable)) =
+            selector(&change.desired.object).filter(|(_, is_immutable)| *is_immutable || !drops_mutable)
         else {
             continue;
         };
         let Some(live) = change.live.as_ref().filter(|live| live.raw.json().contains(KAPP_APP)) else { continue };
         let live = live.raw.value();
         let mut desired = change.desired.raw.value();
-        if rebase(&mut desired, &live, path, is_fixed) {
+        if add_kapp_labels(&mut desired, &live, path, is_immutable) {
             change.desired.raw = RawObject::from_value(&desired);
             let label = |labels: &str| live.pointer(labels)?.get(KAPP_APP)?.as_str().map(str::to_owned);
             change.kapp.kept = label(path).or_else(|| label(TEMPLATE_LABELS));
@@ -47,8 +48,9 @@ pub(crate) fn keep(changes: &mut [Change], drops: bool) {
     }
 }
 
-/// Returns whether there is anything to add.
-fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool) -> bool {
+/// Adds kapp's labels, where `live` has them, to the selector, the pod template and the volume claim templates of
+/// `desired`, unless it sets them itself. Returns whether that changed `desired`.
+fn add_kapp_labels(desired: &mut Value, live: &Value, path: &str, is_immutable: bool) -> bool {
     let before = desired.clone();
     let Some(spec) = desired.get_mut("spec").and_then(Value::as_object_mut) else { return false };
     let label = |labels: &str, key: &str| live.pointer(labels).and_then(|labels| labels.get(key)?.as_str());
@@ -61,7 +63,7 @@ fn rebase(desired: &mut Value, live: &Value, path: &str, is_fixed: bool) -> bool
             false => add_to(labels, KAPP_APP, pair),
         }
     }
-    if is_fixed {
+    if is_immutable {
         // The server refuses another pod template of a Job, and a controller replaces the Pods of one that changes.
         for key in [KAPP_APP, ASSOCIATION] {
             if let Some(value) = label(TEMPLATE_LABELS, key)
@@ -121,7 +123,7 @@ pub fn notice(plan: &Plan) -> Option<Problem> {
         "rebase: {} {keep} the label {KAPP_APP} in the selector and the pod template, where kapp put it",
         names.join(", ")
     );
-    let is_service = |change: &&Change| selector(&change.desired.object).is_some_and(|(_, is_fixed)| !is_fixed);
+    let is_service = |change: &&Change| selector(&change.desired.object).is_some_and(|(_, is_immutable)| !is_immutable);
     let problem = Problem::new(message).at(first.desired.origin.location());
     let fixed = "the selector of a workload is immutable, and a changed pod template would restart all Pods";
     Some(match kept.iter().any(is_service) {
@@ -139,7 +141,7 @@ mod tests {
 
     fn rebased(path: &str, live: Value, desired: Value) -> Option<Value> {
         let (live, mut desired) = (json!({ "spec": live }), json!({ "spec": desired }));
-        rebase(&mut desired, &live, path, path.ends_with("matchLabels")).then(|| desired["spec"].take())
+        add_kapp_labels(&mut desired, &live, path, path.ends_with("matchLabels")).then(|| desired["spec"].take())
     }
 
     #[test]
