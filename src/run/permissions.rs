@@ -20,8 +20,8 @@ use gantry_core::options::PermissionPurpose;
 use gantry_core::parallel::on_cpu_thread;
 use gantry_deploy::app::{App, config_maps, kapp, revisions};
 use gantry_deploy::config::{Loader, Settings, key};
-use gantry_deploy::plan::bundles::PlannedBundle;
 use gantry_deploy::plan::owner::TakeoverPatterns;
+use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_deploy::plan::{self, Action, Change, Crds, Deleter, Plan, PlanOptions, Prefetch};
 use gantry_olm::cluster_extension::Extension;
 

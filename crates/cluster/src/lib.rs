@@ -250,7 +250,7 @@ impl Target {
     }
 
     /// All files of the commit, if this is one.
-    pub fn as_commit(&self) -> Option<&git::CommitFiles> {
+    pub fn as_commit(&self) -> Option<&git::commit_files::CommitFiles> {
         match self {
             Target::Recorded(recorded) => recorded.commit.as_ref(),
             Target::Kube(_) | Target::Dir(_) => None,

@@ -2,7 +2,7 @@
 //! manifests is the same as in a folder ([`super::dir`]).
 
 use super::dir::FolderState;
-use super::git::CommitFiles;
+use super::git::commit_files::CommitFiles;
 use gantry_core::problem::Problem;
 
 /// A target that is never written to, because its manifests are what Git or Helm has recorded or renders.

@@ -20,6 +20,7 @@ mod examine;
 mod kind;
 mod mark;
 mod metadata;
+mod proof;
 mod prove;
 mod server_migrator;
 mod write;
@@ -27,7 +28,8 @@ mod write;
 pub use examine::MigrationLoss;
 pub use kind::StoredKind;
 pub use mark::StoredSince;
-pub use prove::{MigrationProof, MigrationProver, ObjectProblem};
+pub use proof::{MigrationProof, ObjectProblem};
+pub use prove::MigrationProver;
 pub use server_migrator::ServerMigrator;
 pub use write::{MigrationEnd, MigrationStop, MigrationWriter};
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::prove::MigrationProof;
+use crate::proof::MigrationProof;
 use crate::write::MigrationStop;
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{Apply, ApplyError, Delete, FormerTools, Gvk, ObjectToRead, WritePrecondition};

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::kind::{RewritePlaces, StoredKind};
 use crate::mark::StoredSince;
 use crate::metadata::{ListedMetadata, StoredMethod};
-use crate::prove::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
+use crate::proof::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::storage::{RewriteMethod, RewrittenObject, StorageRewrite, StorageRewriteError};
 use gantry_cluster::{ListError, ListRequest};

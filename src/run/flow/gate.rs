@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::configured::ConfiguredRun;
 use gantry_cluster::Target;
-use gantry_cluster::git::CommitFiles;
+use gantry_cluster::git::commit_files::CommitFiles;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::problem::{Location, Problem};
 use gantry_deploy::config::{Loader, weaker};

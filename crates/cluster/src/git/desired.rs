@@ -1,7 +1,5 @@
 //! The manifests of a commit as the desired side: `-f git:REV[:PATH]`.
 
-use std::path::PathBuf;
-
 use super::command;
 use super::paths::RepositoryPath;
 use super::repository::Repository;
@@ -50,10 +48,4 @@ pub async fn has_chart(spec: &GitSpec) -> bool {
     let Ok(commit) = repository.commit(&spec.revision).await else { return false };
     let file = if path.is_empty() { CHART_FILE.to_owned() } else { format!("{path}/{CHART_FILE}") };
     command::run(&["cat-file", "-e", &format!("{}:{file}", commit.hash)]).await.is_ok()
-}
-
-/// The path in the repository that an argument of `-f` reads from a commit; `None` if it reads no commit.
-pub fn path_of_argument(argument: &str) -> Option<PathBuf> {
-    let spec: GitSpec = argument.strip_prefix("git:")?.parse().ok()?;
-    Some(PathBuf::from(spec.path.unwrap_or_default()))
 }

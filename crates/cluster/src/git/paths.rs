@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::command;
-use super::desired::path_of_argument;
 use gantry_core::manifest::shown_text;
 use gantry_core::options::GitSpec;
 use gantry_core::problem::{Error, Problem, Result};
@@ -83,4 +82,10 @@ pub(super) fn path_in_repository(argument: &str, work_tree: Option<&Path>) -> st
     path.map_err(|_| {
         format!("{} is not in the git repository {}", shown_text(argument), shown_text(&work_tree.to_string_lossy()))
     })
+}
+
+/// The path in the repository that an argument of `-f` reads from a commit; `None` if it reads no commit.
+fn path_of_argument(argument: &str) -> Option<PathBuf> {
+    let spec: GitSpec = argument.strip_prefix("git:")?.parse().ok()?;
+    Some(PathBuf::from(spec.path.unwrap_or_default()))
 }

@@ -6,6 +6,7 @@ mod beside;
 mod build;
 mod built_in;
 pub mod bundles;
+pub mod certificates;
 mod change;
 pub mod conflicts;
 mod deploy_strategy;
@@ -24,6 +25,7 @@ mod order;
 pub(crate) mod outside_commit;
 pub mod owner;
 pub mod pin;
+pub mod planned_bundle;
 mod policy;
 pub mod predicted;
 mod prefetch;
@@ -91,7 +93,7 @@ pub struct Plan {
     /// In the order of the manifests.
     pub changes: Vec<Change>,
     /// The bundles that some changes are part of: see [`Manifest::bundle`].
-    pub bundles: Vec<bundles::PlannedBundle>,
+    pub bundles: Vec<planned_bundle::PlannedBundle>,
     /// The ClusterExtensions of the target, if they were listed for the bundles.
     pub live_extensions: Option<Vec<LiveExtension>>,
     /// Notices from building the plan.
@@ -156,7 +158,7 @@ impl Plan {
     }
 
     /// The bundle that a change is part of.
-    pub fn bundle_of(&self, change: &Change) -> Option<&bundles::PlannedBundle> {
+    pub fn bundle_of(&self, change: &Change) -> Option<&planned_bundle::PlannedBundle> {
         self.bundles.get(change.desired.bundle?)
     }
 

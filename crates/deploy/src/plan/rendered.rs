@@ -1,67 +1,18 @@
 //! The objects that OLM creates from the ClusterServiceVersion of a bundle, as manifests at its lines.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gantry_catalog::bundle::CsvStep;
-use gantry_catalog::render::{
-    self, CertificateProvider, RenderInput, RenderOptions, RenderedObject, SourceStep, WrongType,
-};
+use gantry_catalog::render::{self, RenderInput, RenderOptions, RenderedObject, SourceStep, WrongType};
 use serde_json::Value;
 
-use super::bundles::PlannedBundle;
-use gantry_cluster::{Gvk, Target};
+use super::certificates::CERT_MANAGER;
+use super::planned_bundle::PlannedBundle;
 use gantry_core::manifest::{Manifest, ManifestOrigin, Spans};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, RawObject, Step};
 use gantry_core::text::{cut, sanitize};
 use gantry_olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
-
-/// The group of cert-manager.
-pub const CERT_MANAGER: &str = "cert-manager.io";
-
-/// What OLM obtains certificates of webhooks from, according to the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WebhookCertificates {
-    /// The provider.
-    pub provider: CertificateProvider,
-    /// Whether the kinds of cert-manager are left out: they are not served, and the target may lack them although the
-    /// cluster will have them, because it is no server, or a server without OLM.
-    pub are_left_out: bool,
-}
-
-impl Default for WebhookCertificates {
-    fn default() -> Self {
-        WebhookCertificates { provider: CertificateProvider::CertManager, are_left_out: false }
-    }
-}
-
-impl WebhookCertificates {
-    /// Looks at the target if a bundle has webhooks.
-    pub(super) async fn find(bundles: &[PlannedBundle], target: &Target) -> WebhookCertificates {
-        let mut csvs = bundles.iter().filter_map(|bundle| bundle.content.csv.as_ref());
-        if !csvs.any(|(csv, _)| !csv.webhooks.is_empty()) {
-            return WebhookCertificates::default();
-        }
-        let gvk = |group: &str, version: &str, kind: &str| Gvk {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: kind.to_owned(),
-        };
-        let service_ca = gvk("operator.openshift.io", "v1", "ServiceCA");
-        let issuers = gvk(CERT_MANAGER, "v1", "Issuer");
-        let extensions = gvk(gantry_olm::cluster_catalog::GROUP, "v1", cluster_extension::KIND);
-        let wanted = BTreeSet::from([service_ca.clone(), issuers.clone(), extensions.clone()]);
-        // Without an answer, the plan reports that the kinds are unknown.
-        let Ok(found) = target.discover(&wanted).await else { return WebhookCertificates::default() };
-        if found.served.contains_key(&service_ca) {
-            return WebhookCertificates { provider: CertificateProvider::ServiceCa, are_left_out: false };
-        }
-        let is_absent = |kind: &Gvk| !found.served.contains_key(kind) && !found.unanswered.contains_key(kind);
-        let are_left_out = is_absent(&issuers) && (!target.is_server() || is_absent(&extensions));
-        WebhookCertificates { are_left_out, ..WebhookCertificates::default() }
-    }
-}
 
 impl PlannedBundle {
     /// How OLM installs the bundle into this namespace.

@@ -58,7 +58,7 @@ use gantry_core::parallel::{in_parallel, on_cpu_thread};
 use gantry_core::resource::RawObject;
 use gantry_core::text;
 use gantry_deploy::config::ConfigReader;
-use gantry_deploy::plan::bundles::Installer;
+use gantry_deploy::plan::planned_bundle::Installer;
 use gantry_deploy::plan::refusals::ReportedRefusals;
 use gantry_deploy::plan::{Change, Plan, upgraded_crds};
 use gantry_k8s_cel::KubernetesRelease;

@@ -15,8 +15,8 @@ use gantry_core::problem::Problem;
 use gantry_core::rbac::{self, Atom, PolicyRule};
 use gantry_core::resource::Resource;
 use gantry_deploy::plan::Plan;
-use gantry_deploy::plan::bundles::PlannedBundle;
-use gantry_deploy::plan::rendered::CERT_MANAGER;
+use gantry_deploy::plan::certificates::CERT_MANAGER;
+use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_olm::cluster_catalog::GROUP;
 use gantry_olm::cluster_extension;
 

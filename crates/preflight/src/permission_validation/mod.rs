@@ -30,7 +30,7 @@ use super::{Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck
 use gantry_cluster::Target;
 use gantry_core::problem::Problem;
 use gantry_core::rbac::Atom;
-use gantry_deploy::plan::bundles::PlannedBundle;
+use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_deploy::plan::{ObjectLookup, Plan};
 use gantry_olm::cluster_extension::Extension;
 

@@ -10,7 +10,7 @@ use super::rules::{BUNDLE_NOT_RESOLVED, OWNED_VERSION_MISMATCH, UNSUPPORTED_BUND
 use crate::{Context, Violation, ViolationSubject};
 use gantry_core::resource::Step;
 use gantry_core::text::sanitize;
-use gantry_deploy::plan::bundles::PlannedBundle;
+use gantry_deploy::plan::planned_bundle::PlannedBundle;
 
 pub fn check(asked: &[RequestedExtension], olm: OlmRelease, context: &Context<'_>) -> Vec<Violation> {
     let bundles = context.plan.bundles.iter().enumerate();

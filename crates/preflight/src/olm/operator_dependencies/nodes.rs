@@ -21,7 +21,7 @@ use gantry_core::finding::Action;
 use gantry_core::problem::Problem;
 use gantry_core::resource::ObjectRef;
 use gantry_core::text::sanitize;
-use gantry_deploy::plan::bundles;
+use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_olm::cluster_extension::{self, LiveExtension};
 use gantry_olm::subscription::SubscriptionObject;
 
@@ -122,7 +122,7 @@ impl OperatorNode {
     }
 
     /// Reads a bundle among the manifests.
-    fn of_directory(index: usize, bundle: &bundles::PlannedBundle, problems: &mut Vec<String>) -> Option<OperatorNode> {
+    fn of_directory(index: usize, bundle: &PlannedBundle, problems: &mut Vec<String>) -> Option<OperatorNode> {
         let (csv, _) = bundle.content.csv.as_ref()?;
         let object = match bundle.extension() {
             Some(extension) => of_extension(&extension.name),
