@@ -19,13 +19,13 @@ use gantry_deploy::config::{Settings, Waiver};
 use gantry_deploy::plan::{Plan, plan_of_crd_update};
 use gantry_migration::StoredSince;
 use gantry_olm::content::Catalogs;
+use gantry_preflight::parts_hash::PartsHash;
 use gantry_preflight::proofs::ProofCache;
 use gantry_preflight::registry;
 use gantry_preflight::run::{self as checks, Enabled, Ran, RunOptions};
 use gantry_preflight::waive::Waivers;
 use gantry_schema::scan;
 
-use crate::parts_hash::PartsHash;
 use crate::review::ReviewedChange;
 
 /// The checks that judge the update of a CRD.

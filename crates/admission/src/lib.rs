@@ -9,7 +9,6 @@ pub mod decide;
 pub mod install;
 pub mod judge;
 mod metrics;
-mod parts_hash;
 pub mod review;
 pub mod self_signed;
 pub mod server;

@@ -22,12 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use gantry_core::parallel::processors;
 use gantry_core::problem::Problem;
 use gantry_deploy::config::AdmissionSettings;
+use gantry_preflight::parts_hash::PartsHash;
 
 use crate::certificates::Certificates;
 use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide};
 use crate::judge::{ChangeVerdict, CrdJudge, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
-use crate::parts_hash::PartsHash;
+
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
 use gantry_core::options::AdmissionMode;
 

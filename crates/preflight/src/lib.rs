@@ -23,6 +23,7 @@ pub mod olm;
 #[path = "without_olm.rs"]
 pub mod olm;
 mod pair;
+pub mod parts_hash;
 pub mod permission_validation;
 pub mod proofs;
 pub mod registry;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::Slot;
 use super::question::{VersionPairQuestion, VersionProof};
 use crate::objects::definition::ForetoldAnswer;
+use crate::parts_hash::PartsHash;
 use gantry_core::resource::SERVER_METADATA;
 
 /// The maximum number of results kept, which only very different clusters exceed. Further results are not shared.
@@ -108,12 +109,6 @@ impl Hashed {
         self.write_all(b"|")
     }
 
-    /// Adds a part with its length, so that different lists of parts never hash the same bytes.
-    fn hash_part(&mut self, part: &str) {
-        self.0.update(&part.len().to_le_bytes());
-        self.0.update(part.as_bytes());
-    }
-
     fn key(self) -> ProofKey {
         let mut key = [0; 32];
         key.copy_from_slice(self.0.finish().as_ref());
@@ -138,11 +133,9 @@ fn key(question: &VersionPairQuestion<'_>, limits: Limits, release: KubernetesRe
     } = question;
     let rest =
         format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {release} {}", limits.steps);
-    let mut hashed = Hashed(Context::new(&SHA256));
-    [group, kind, version, live_schema, desired_schema, rest.as_str()]
-        .into_iter()
-        .for_each(|part| hashed.hash_part(part));
-    hashed.key()
+    let mut hash = PartsHash::default();
+    [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hash.add(part));
+    hash.finish()
 }
 
 #[cfg(test)]
