@@ -132,6 +132,9 @@ impl Session {
             true => RESOURCE.replace_all(command, " $1.example.com ").into_owned(),
             false => command.to_owned(),
         };
+        // kubectl merges custom resources without a schema, but asks for the one of all kinds (OpenAPI v2), which takes
+        // the server a second after each change of a CRD.
+        let command = command.replace("kubectl apply ", "kubectl apply --openapi-patch=false ");
         let gantry = Path::new(env!("CARGO_BIN_EXE_gantry"));
         let kubectl = gantry_testbed::kubectl();
         let folders = [gantry, &kubectl].map(|program| program.parent().expect("a folder").display().to_string());
