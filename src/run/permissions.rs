@@ -16,7 +16,7 @@ use super::host::Host;
 use super::interrupt::until_interrupted;
 use super::prepare::{Asking, complete, connection, desired_source, loader, overrides, read_input};
 use crate::cli::PermissionsArgs;
-use gantry_core::options::PermissionPurpose;
+use gantry_core::options::{HelmReleaseSpec, PermissionPurpose, TargetSpec};
 use gantry_core::parallel::on_cpu_thread;
 use gantry_deploy::app::{App, config_maps, kapp, revisions};
 use gantry_deploy::config::{Loader, Settings, key};
@@ -191,6 +191,7 @@ async fn print(
             needs.extend(needs_of_kapp(name, &app, target).await?);
         }
     }
+    needs.extend(needs_of_helm_releases(args, settings, target));
     if super::app::waits(settings) {
         needs.extend(of_waiting(plan, RightsOccasion::Always));
     }
@@ -380,6 +381,26 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
         needs.push(needed_right(0, Some(&app.namespace), &config_maps(), None, verb));
     }
     Ok(needs)
+}
+
+/// The rights to read the releases of Helm that `-f` and the target name: Helm records each revision as a Secret.
+fn needs_of_helm_releases(args: &PermissionsArgs, settings: &Settings, target: &Target) -> Vec<Need> {
+    let arguments = args.input.arguments();
+    let of_arguments = arguments.iter().filter_map(|argument| HelmReleaseSpec::of_argument(argument)?.ok());
+    let of_target = match &settings.target {
+        TargetSpec::HelmRelease(spec) => Some(spec.clone()),
+        _ => None,
+    };
+    let mut namespaces: Vec<String> = of_arguments
+        .chain(of_target)
+        .map(|spec| spec.namespace.or_else(|| settings.namespace.clone()))
+        .map(|namespace| namespace.unwrap_or_else(|| target.default_namespace().to_owned()))
+        .collect();
+    namespaces.dedup();
+    let secrets = revisions::secrets();
+    let needs_in =
+        |namespace: &String| ["get", "list"].map(|verb| needed_right(0, Some(namespace), &secrets, None, verb));
+    namespaces.iter().flat_map(needs_in).collect()
 }
 
 /// A comment on rights that grant more than one may expect.

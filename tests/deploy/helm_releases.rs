@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::support::rights::grant;
 use crate::support::{Bed, Output, control_plane};
 
 /// Prints what the chart in `$3` would be rendered as, followed by the values on standard input.
@@ -213,4 +214,18 @@ fn a_rollback_by_helm_is_foretold() {
         .stdout_contains("update configmap/a")
         .stdout_contains("delete configmap/added")
         .contains_nowhere("meta.helm.sh");
+}
+
+#[test]
+fn the_printed_rights_suffice_to_read_a_release() {
+    let bed = HelmBed::new();
+    bed.record(1, "deployed", &bed.config_map("a", "x"), &json!({}));
+    let cp = control_plane();
+    let user = cp.user(&json!([]));
+    let printed = bed.run(&["permissions", "-f", "helm:shop", "-n", bed.namespace(), "--as", &user]);
+    let check = ["check", "-f", "helm:shop", "-n", bed.namespace()];
+    let as_user = || bed.bed.gantry(cp.kubeconfig(&user), &check).run();
+    as_user().code(1).stderr_contains("secrets");
+    grant(cp, &user, &printed.code(0).stdout);
+    as_user().code(0).stdout_contains("configmap/a");
 }
