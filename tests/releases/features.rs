@@ -160,7 +160,7 @@ pub const FEATURES: &[Feature] = &[
             "a: {type: object, required: [namespace], properties: {namespace: {type: string, maxLength: 9}}, \
              x-kubernetes-validations: [{rule: \"self.namespace != 'x'\"}]}",
         ),
-        answers: SINCE_1_31,
+        answers: SINCE_1_32,
     },
     Feature {
         name: "CEL two-variable comprehensions",
@@ -187,7 +187,7 @@ pub const FEATURES: &[Feature] = &[
             "a: {type: array, maxItems: 1000, items: {type: string, enum: [x, y]}, \
              x-kubernetes-validations: [{rule: \"self.all(v, v.matches('^[xy]$'))\"}]}",
         ),
-        answers: SINCE_1_30,
+        answers: SINCE_1_29,
     },
     Feature {
         name: "CEL reason, fieldPath",

@@ -4,6 +4,8 @@
 //! an abstract cost and stops at a limit; this does the same with steps. A rule that does not finish within the budget
 //! is undecided, never assumed to hold.
 
+use crate::release::KubernetesRelease;
+
 /// The step limit for one rule on one value: the server's limit per call.
 pub const COST_PER_CALL: u64 = 1_000_000;
 /// The step limit for all rules of one object: the server's limit per object.
@@ -12,11 +14,12 @@ pub const COST_PER_OBJECT: u64 = 10_000_000;
 /// The reason for a rule that does not finish.
 pub const EXHAUSTED: &str = "the rule takes more steps than its budget allows";
 
-/// The remaining steps for the rules of one object.
+/// The remaining steps for the rules of one object, and the release of the server that counts them.
 #[derive(Debug, Clone)]
 pub struct CelBudget {
     object: u64,
     rule: u64,
+    release: KubernetesRelease,
 }
 
 impl Default for CelBudget {
@@ -28,7 +31,17 @@ impl Default for CelBudget {
 impl CelBudget {
     /// A budget of `steps` for all rules of one object; a single rule gets at most a million of them.
     pub fn new(steps: u64) -> Self {
-        CelBudget { object: steps, rule: COST_PER_CALL.min(steps) }
+        CelBudget { object: steps, rule: COST_PER_CALL.min(steps), release: KubernetesRelease::default() }
+    }
+
+    /// Evaluates as a server of this release does; without this, as the newest known one.
+    pub fn with_release(self, release: KubernetesRelease) -> Self {
+        CelBudget { release, ..self }
+    }
+
+    /// See [`CelBudget::with_release`].
+    pub(crate) fn release(&self) -> KubernetesRelease {
+        self.release
     }
 
     /// The remaining steps for the rules of the object.

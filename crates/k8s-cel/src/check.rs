@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ast::{Expr, FunctionCall, Literal, SelectionStep};
 use super::constant::{is_validated, literal_argument, unfit_index};
-use super::environment::{CelEnvironment, FORMAT_VALIDATOR, LITERAL_VALIDATORS, RESERVED_FIELDS};
+use super::environment::{ANY_FORMAT_TEMPLATE, CelEnvironment, FORMAT_VALIDATOR, LITERAL_VALIDATORS, RESERVED_FIELDS};
 use super::estimate::{Id, Of, Sketch, estimate};
 use super::lib_string_format;
 use super::problem::{ExpressionError, ExpressionResult};
@@ -388,6 +388,14 @@ impl<'e> TypeChecker<'e> {
             && self.environment.has(FORMAT_VALIDATOR)
         {
             self.formats.push((template, items));
+        }
+        if call.function == "format"
+            && call.member
+            && !matches!(call.args.first(), Some(Expr::Literal(_)))
+            && self.environment.has(FORMAT_VALIDATOR)
+            && !self.environment.has(ANY_FORMAT_TEMPLATE)
+        {
+            return Err("the template of 'format' is not a literal, on which a server of this release fails".to_owned());
         }
         let has_validators = self.environment.has(LITERAL_VALIDATORS);
         if let Err(problem) = literal_argument(call) {

@@ -48,6 +48,8 @@ pub(crate) struct Availability {
 pub(crate) const RESERVED_FIELDS: Availability = Availability { for_new: 32, for_live: 31 };
 /// Literal templates of `format` are validated by the type checker.
 pub(crate) const FORMAT_VALIDATOR: Availability = Availability { for_new: 31, for_live: 31 };
+/// The type checker can read a template of `format` that is not a literal. The first servers with the validator fail.
+pub(crate) const ANY_FORMAT_TEMPLATE: Availability = Availability { for_new: 32, for_live: 32 };
 /// Literals of durations, times and patterns are validated by the type checker. Before, the server finds the same errors
 /// when it compiles the program.
 pub(crate) const LITERAL_VALIDATORS: Availability = Availability { for_new: 30, for_live: 29 };

@@ -6,9 +6,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::budget::CelBudget;
 use super::fault::{CelResult, EvaluationError};
 use super::library::{Function, OverloadResult};
+use super::release::KubernetesRelease;
 use super::value::CelValue;
 use crate::golang::ip::Ip;
 use crate::gotext::quote;
+
+/// The first release in which a network contains all smaller ones inside. Before, it contains those that begin at its own
+/// address.
+const NETWORKS_CONTAIN_PARTS: KubernetesRelease = KubernetesRelease::minor(32);
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("ip", 1, ip),
@@ -242,7 +247,13 @@ fn contains_cidr<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
         [CelValue::Cidr(outer), CelValue::String(text)] => (outer, to_cidr(text)),
         _ => return None,
     };
-    Some(inner.map(|inner| CelValue::Bool(outer.prefix <= inner.prefix && outer.contains(inner.address))))
+    Some(inner.map(|inner| {
+        let is_inside = match budget.release() < NETWORKS_CONTAIN_PARTS {
+            true => outer.masked().address == inner.address,
+            false => outer.contains(inner.address),
+        };
+        CelValue::Bool(outer.prefix <= inner.prefix && is_inside)
+    }))
 }
 
 fn part<'a>(args: &[CelValue<'a>], part: fn(Cidr) -> CelValue<'static>) -> OverloadResult<'a> {

@@ -4,7 +4,13 @@ use super::budget::CelBudget;
 use super::fault::{CelResult, EvaluationError};
 use super::lib_string_format::format;
 use super::library::{Function, OverloadResult};
+use super::release::KubernetesRelease;
 use super::value::CelValue;
+
+/// The first release in which searching from an offset beyond the end of a string finds nothing. Before, it is an error.
+const OFFSETS_BEYOND_END: KubernetesRelease = KubernetesRelease::minor(32);
+/// The first release in which searching an empty string backwards finds nothing. Before, it is an error.
+const LAST_IN_EMPTY: KubernetesRelease = KubernetesRelease::minor(34);
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("size", 1, size),
@@ -77,9 +83,14 @@ fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult
             return Ok(CelValue::Int(from));
         }
         let start = usize::try_from(from).map_err(|_| out_of_range(from))?;
-        let Some((at, _)) = text.char_indices().nth(start) else { return Ok(CelValue::Int(-1)) };
+        let Some((at, _)) = text.char_indices().nth(start) else { return beyond_end(from, OFFSETS_BEYOND_END, budget) };
         Ok(text[at..].find(&**part).map_or(CelValue::Int(-1), |found| length(text[..at + found].chars().count())))
     }))
+}
+
+/// The result of a search from an offset at which there is no character, which is an error before `since`.
+fn beyond_end<'a>(offset: i64, since: KubernetesRelease, budget: &CelBudget) -> CelResult<CelValue<'a>> {
+    if budget.release() < since { Err(out_of_range(offset)) } else { Ok(CelValue::Int(-1)) }
 }
 
 fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
@@ -94,12 +105,12 @@ fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
             return Ok(from.map_or(length(chars), CelValue::Int));
         }
         let last = match from {
-            None if text.len() < part.len() => return Ok(CelValue::Int(-1)),
+            None if text.is_empty() => return beyond_end(-1, LAST_IN_EMPTY, budget),
             None => chars.saturating_sub(1),
             Some(from) => usize::try_from(from).map_err(|_| out_of_range(from))?,
         };
         if last >= chars {
-            return Ok(CelValue::Int(-1));
+            return beyond_end(from.unwrap_or_default(), OFFSETS_BEYOND_END, budget);
         }
         // The match must begin at character `last` or earlier.
         let starts = text.char_indices().take(last + 1).map(|(at, _)| at);

@@ -4,9 +4,13 @@ use super::ast::Expr;
 use super::budget::CelBudget;
 use super::fault::{CelResult, EvaluationError};
 use super::lib_convert::{go_double, text};
+use super::release::KubernetesRelease;
 use super::typing::Ty;
 use super::value::{CelList, CelMap, CelValue};
 use crate::gotext::quote;
+
+/// The first release that writes `1.5×10⁰³` without narrow spaces.
+const SCIENTIFIC_WITHOUT_SPACES: KubernetesRelease = KubernetesRelease::minor(33);
 
 const DEFAULT_PRECISION: usize = 6;
 /// No number has more digits.
@@ -45,7 +49,7 @@ fn fill(template: &str, list: &CelList, budget: &mut CelBudget) -> CelResult<Str
             's' => format_string(&value),
             'd' => decimal(&value),
             'f' => fixed(&value, precision),
-            'e' => scientific(&value, precision),
+            'e' => scientific(&value, precision, budget.release()),
             'b' => binary(&value),
             'x' | 'X' => hex(&value, clause == 'X'),
             _ => octal(&value),
@@ -301,7 +305,7 @@ fn fixed(value: &CelValue, precision: usize) -> CelResult<String> {
 }
 
 /// `%e` in scientific notation: `1.5×10⁰³`. The server uses the precision as a minimum width.
-fn scientific(value: &CelValue, width: usize) -> CelResult<String> {
+fn scientific(value: &CelValue, width: usize, release: KubernetesRelease) -> CelResult<String> {
     let value = number(value, "scientific")?;
     if let Some(text) = not_finite(value) {
         return Ok(format!("{text:>width$}"));
@@ -314,7 +318,8 @@ fn scientific(value: &CelValue, width: usize) -> CelResult<String> {
         .chars()
         .filter_map(|digit| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(digit.to_digit(10)? as usize))
         .collect();
-    Ok(format!("{:>width$}", format!("{digits}×10{sign}{raised}")))
+    let times = if release < SCIENTIFIC_WITHOUT_SPACES { "\u{202f}×\u{202f}" } else { "×" };
+    Ok(format!("{:>width$}", format!("{digits}{times}10{sign}{raised}")))
 }
 
 /// A signed number in another base: Go writes a minus sign before the absolute value.

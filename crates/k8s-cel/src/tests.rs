@@ -78,6 +78,17 @@ fn go_quote(text: &str) -> String {
 
 /// Our result for an expression, the number of steps, and the estimated maximum cost.
 fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (String, u64, String) {
+    evaluate_as(KubernetesRelease::NEWEST_KNOWN, source, schema, object, optional_old)
+}
+
+/// The same on a server of this release; its type checker is that of the newest one.
+fn evaluate_as(
+    release: KubernetesRelease,
+    source: &str,
+    schema: &Json,
+    object: &Json,
+    optional_old: bool,
+) -> (String, u64, String) {
     let of = CelType::compile(schema, false);
     let parsed =
         parse(source).and_then(|mut expr| resolve(&mut expr, &Patterns::default())?.require_program().map(|_| expr));
@@ -89,7 +100,7 @@ fn evaluate(source: &str, schema: &Json, object: &Json, optional_old: bool) -> (
         Err(why) => return (format!("refused: {why}"), 0, String::new()),
     };
     let estimate = estimate.map_or_else(|problem| problem.text, |cost| cost.to_string());
-    let mut budget = CelBudget::new(STEPS);
+    let mut budget = CelBudget::new(STEPS).with_release(release);
     let run = |budget: &mut CelBudget| {
         let this = typed(object, &of);
         let old = if optional_old { this.clone().map(CelValue::some) } else { this.clone() };
@@ -214,26 +225,74 @@ fn verdict(source: &str, of: &std::sync::Arc<CelType>, environment: CelEnvironme
     }
 }
 
+/// The first release in which `oldSelf` can be an optional.
+const OPTIONAL_OLD_VALUES: KubernetesRelease = KubernetesRelease::minor(30);
+
 #[test]
-fn expressions_have_the_verdicts_and_estimates_of_older_servers() {
+fn expressions_have_the_verdicts_estimates_and_values_of_older_servers() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-    let schema = serde_json::from_str::<Json>(&read(folder, "cel/schema.json")).expect("JSON");
+    let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
+    let (schema, object) = (json("cel/schema.json"), json("cel/object.json"));
     let text = read(folder, "cel-releases.txt");
     let (mut release, mut of) = (KubernetesRelease::default(), CelType::compile(&schema, false));
-    let (mut all, mut wrong) = (0, Vec::new());
+    let (mut all, mut values, mut wrong) = (0, 0, Vec::new());
     for line in text.lines() {
         if let Some(named) = line.strip_prefix("# ") {
             release = named.parse().expect("a release");
             of = CelType::compile_for(&schema, false, release);
         }
         let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
+        let (verdicts, value) = match wanted.splitn(3, " ⇒ ").collect::<Vec<_>>()[..] {
+            [new, live, value] => (format!("{new} ⇒ {live}"), Some(value)),
+            _ => (wanted.to_owned(), None),
+        };
+        let (is_optional, expression) = source.strip_prefix('?').map_or((false, source), |source| (true, source));
+        if let Some(value) = value.filter(|_| !is_optional || release >= OPTIONAL_OLD_VALUES) {
+            values += 1;
+            let ours = evaluate_as(release, expression, &schema, &object, is_optional).0;
+            if ours != value && !(value == "error" && ours.starts_with("error: ")) {
+                wrong.push(format!("{release}: {source}\n  server {value}\n  ours   {ours}"));
+            }
+        }
         let (new, live) = (CelEnvironment::of_new_expressions(release), CelEnvironment::of_live_expressions(release));
         let ours = format!("{} ⇒ {}", verdict(source, &of, new), verdict(source, &of, live));
         all += 1;
-        if ours != wanted {
-            wrong.push(format!("{release}: {source}\n  server {wanted}\n  ours   {ours}"));
+        if ours != verdicts {
+            wrong.push(format!("{release}: {source}\n  server {verdicts}\n  ours   {ours}"));
         }
     }
-    assert!(all > 100, "the table exists");
+    assert!(all > 100 && values > 10, "the table exists");
     assert!(wrong.is_empty(), "{} of {all} differ\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn expressions_have_another_value_in_an_older_release_only_where_the_table_says_so() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+    let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
+    let (schema, object) = (json("cel/schema.json"), json("cel/object.json"));
+    let table = read(folder, "cel-releases.txt");
+    let mut wrong = Vec::new();
+    for section in table.split("\n# ").skip(1) {
+        let (release, lines) = section.split_once('\n').expect("a release");
+        let release = release.parse().expect("a release");
+        let others: std::collections::BTreeSet<&str> =
+            lines.lines().filter_map(|line| line.split(" ⇒ ").next()).collect();
+        for file in std::fs::read_dir(format!("{folder}/cel")).expect("the tables").flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let is_optional = name == "optional.txt";
+            let text = if name.ends_with(".txt") { read(folder, &format!("cel/{name}")) } else { String::new() };
+            for (source, _) in text.lines().filter_map(|line| line.split_once(" ⇒ ")) {
+                let listed = if is_optional { format!("?{source}") } else { source.to_owned() };
+                if others.contains(&*listed) || is_optional && release < OPTIONAL_OLD_VALUES {
+                    continue;
+                }
+                let [old, new] = [release, KubernetesRelease::NEWEST_KNOWN]
+                    .map(|release| evaluate_as(release, source, &schema, &object, is_optional).0);
+                if old != new {
+                    wrong.push(format!("{release}: {source}\n  newest {new}\n  then   {old}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

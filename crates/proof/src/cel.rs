@@ -63,7 +63,7 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &RuleProofResources<'_>) 
     let mut why = String::new();
     let mut node = None;
     for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
-        let node = node.get_or_insert_with(|| RuleNode::new(live, desired, means.patterns));
+        let node = node.get_or_insert_with(|| RuleNode::new(live, desired, means));
         let answer = match node {
             Ok(node) => node.decide(rule, means),
             Err(reason) => Implied::Unknown(reason.clone()),
@@ -181,7 +181,7 @@ const COST_PER_STEP: u64 = 4;
 
 /// Whether all rules hold for a value. None: unknown.
 fn holds(rules: &[CompiledRule], value: &Value, old: Option<&Value>, means: &RuleProofResources<'_>) -> Option<bool> {
-    let mut budget = CelBudget::new(STEPS);
+    let mut budget = CelBudget::new(STEPS).with_release(means.release);
     let mut known = true;
     for rule in rules {
         let before = budget.remaining();

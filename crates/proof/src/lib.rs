@@ -271,7 +271,7 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
     };
     // Finding breaks matters more than finding out whether desired also accepts more.
     let forward_steps = limits.steps / 3 * 2;
-    let solver = Solver::new(forward_steps, &patterns);
+    let solver = Solver::new(forward_steps, &patterns, live.release);
     let mut walked = product::walk(&solver, live.schema, desired.schema);
     status::add_obligation(&solver, live, desired, &mut walked);
     product::add_cost_obligation(&solver, live.schema, desired.schema, &mut walked);
@@ -283,7 +283,7 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
         unwalked = nodes.add_forward(&forward, &solver, walked);
     }
     let spent = forward_steps - solver.left();
-    let solver = Solver::new(limits.steps - spent, &patterns);
+    let solver = Solver::new(limits.steps - spent, &patterns, live.release);
     let harmless = nodes.harmless_beside_breaking();
     let mut walked = product::walk_back(&solver, desired.schema, live.schema, &nodes.summed_up, &harmless);
     status::add_obligation(&solver, desired, live, &mut walked);

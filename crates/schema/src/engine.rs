@@ -3,7 +3,9 @@
 use serde_json::Value as Json;
 
 use gantry_k8s_cel::re2::Patterns;
-use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, RuleFailureReason, compile_rules_sharing};
+use gantry_k8s_cel::{
+    CelBudget, CelRuleResult, CompiledRule, KubernetesRelease, RuleFailureReason, compile_rules_sharing,
+};
 
 use crate::{CompileRules, EvaluateRules, FieldErrorKind, RuleVerdict};
 
@@ -30,8 +32,14 @@ impl CompileRules for Engine {
 struct CompiledRules(Vec<CompiledRule>);
 
 impl EvaluateRules for CompiledRules {
-    fn evaluate(&self, this: &Json, old: Option<&Json>, budget: &mut u64) -> Vec<(&str, RuleVerdict)> {
-        let mut left = CelBudget::new(*budget);
+    fn evaluate(
+        &self,
+        this: &Json,
+        old: Option<&Json>,
+        release: KubernetesRelease,
+        budget: &mut u64,
+    ) -> Vec<(&str, RuleVerdict)> {
+        let mut left = CelBudget::new(*budget).with_release(release);
         let verdicts = self.0.iter().map(|rule| (rule.source(), verdict(rule, this, old, &mut left))).collect();
         *budget = left.remaining();
         verdicts

@@ -62,6 +62,8 @@ pub const RATCHETS_STATUS: KubernetesRelease = KubernetesRelease::minor(33);
 
 /// The first release that does not evaluate rules beside a value that is not in its `enum`.
 pub const ENUM_BLOCKS_RULES: KubernetesRelease = KubernetesRelease::minor(29);
+/// The first release in which the `fieldPath` of a failing rule is not also that of the rules after it.
+pub const SEPARATE_RULE_PATHS: KubernetesRelease = KubernetesRelease::minor(30);
 /// The first release that checks numbers, and the bounds of numbers, against the range of their type and format.
 pub const NUMBER_RANGES: KubernetesRelease = KubernetesRelease::minor(36);
 

@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::correlate::Correlated;
 use super::error::{FieldError, FieldErrorKind, RefusedBy, Undecided};
 use super::node::{JsonType, SchemaNode, Types};
+use super::older_releases;
 use super::path::LinkedPath;
 use crate::Step;
-use gantry_k8s_cel::{EXHAUSTED, FieldPath};
+use gantry_k8s_cel::{EXHAUSTED, FieldPath, KubernetesRelease};
 
 /// The result of one rule for one value.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +46,15 @@ pub enum RuleVerdict {
 
 /// The compiled rules of one schema node.
 pub trait EvaluateRules: fmt::Debug + Send + Sync {
-    /// The source and result of each rule, in order and without omissions. `budget` is the remaining cost budget of
-    /// the object.
-    fn evaluate(&self, this: &Value, old: Option<&Value>, budget: &mut u64) -> Vec<(&str, RuleVerdict)>;
+    /// The source and the result of each rule on a server of this release, in order and without omissions. `budget` is
+    /// the remaining cost budget of the object.
+    fn evaluate(
+        &self,
+        this: &Value,
+        old: Option<&Value>,
+        release: KubernetesRelease,
+        budget: &mut u64,
+    ) -> Vec<(&str, RuleVerdict)>;
 }
 
 /// Compiles the rules of a node.
@@ -65,7 +72,7 @@ pub struct NoRules;
 struct Nothing;
 
 impl EvaluateRules for Nothing {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: KubernetesRelease, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
         Vec::new()
     }
 }
@@ -84,7 +91,7 @@ pub struct NoEngine;
 struct Unevaluated(Vec<String>);
 
 impl EvaluateRules for Unevaluated {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: KubernetesRelease, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
         let open = || RuleVerdict::Undecided("there is no CEL engine".to_owned());
         self.0.iter().map(|rule| (rule.as_str(), open())).collect()
     }
@@ -105,6 +112,7 @@ pub struct RuleWalk {
     pub errors: Vec<FieldError>,
     pub undecided: Vec<Undecided>,
     pub budget: u64,
+    release: KubernetesRelease,
 }
 
 /// The correlated values that decide whether a failing rule is tolerated.
@@ -122,8 +130,8 @@ impl Ratchet<'_, '_> {
 }
 
 impl RuleWalk {
-    pub fn new() -> Self {
-        Self { errors: Vec::new(), undecided: Vec::new(), budget: BUDGET }
+    pub fn for_release(release: KubernetesRelease) -> Self {
+        Self { errors: Vec::new(), undecided: Vec::new(), budget: BUDGET, release }
     }
 
     /// Evaluates the whole object. On an update, `correlated` pairs it with the old one.
@@ -215,7 +223,10 @@ impl RuleWalk {
         path: &LinkedPath,
         ratchet: Ratchet,
     ) {
-        for (index, (rule, verdict)) in rules.evaluate(new, old, &mut self.budget).into_iter().enumerate() {
+        // The paths of failing rules before, where they are not separate.
+        let mut earlier: Vec<FieldPath> = Vec::new();
+        for (index, (rule, verdict)) in rules.evaluate(new, old, self.release, &mut self.budget).into_iter().enumerate()
+        {
             let rule_at = || {
                 let mut steps = path.keyword("x-kubernetes-validations");
                 steps.push(index.into());
@@ -227,16 +238,10 @@ impl RuleWalk {
                     if !is_transition && ratchet.tolerates() {
                         continue;
                     }
-                    let mut text = path.field();
-                    let mut at = path.steps();
-                    if let Some(field) = field_path {
-                        if path.is_root() {
-                            text.clear();
-                        } else {
-                            text.push('.');
-                        }
-                        text.push_str(&field.text);
-                        at.extend(field.steps.iter().map(|name| Step::from(name.as_str())));
+                    earlier.extend(field_path);
+                    let (at, text) = place_below(path, &earlier);
+                    if self.release >= older_releases::SEPARATE_RULE_PATHS {
+                        earlier.clear();
                     }
                     // Objects and lists are not printed.
                     let shown = !matches!(spine.types, Types::One(JsonType::Object | JsonType::Array));
@@ -248,7 +253,7 @@ impl RuleWalk {
                 }
                 RuleVerdict::Errs { message, type_name } => {
                     let bad_value = Some(Value::String(type_name));
-                    let (at, path, kind) = (path.steps(), path.field(), FieldErrorKind::Invalid);
+                    let ((at, path), kind) = (place_below(path, &earlier), FieldErrorKind::Invalid);
                     let by = RefusedBy::Evaluation(rule_at());
                     self.errors.push(FieldError { at, path, by, kind, bad_value, detail: message.into() });
                 }
@@ -268,6 +273,22 @@ impl RuleWalk {
     }
 }
 
+/// The steps to the field below a value that these paths lead to, one after the other, and their text.
+fn place_below(value: &LinkedPath, paths: &[FieldPath]) -> (Vec<Step>, String) {
+    let (mut steps, mut text) = (value.steps(), value.field());
+    if value.is_root() && !paths.is_empty() {
+        text.clear();
+    }
+    for path in paths {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(&path.text);
+        steps.extend(path.steps.iter().map(|name| Step::from(name.as_str())));
+    }
+    (steps, text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -281,7 +302,13 @@ mod tests {
     struct Words(Vec<String>);
 
     impl EvaluateRules for Words {
-        fn evaluate(&self, this: &Value, old: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+        fn evaluate(
+            &self,
+            this: &Value,
+            old: Option<&Value>,
+            _: KubernetesRelease,
+            _: &mut u64,
+        ) -> Vec<(&str, RuleVerdict)> {
             let fails = |is_transition| RuleVerdict::Fails {
                 message: "no".to_owned(),
                 kind: FieldErrorKind::Invalid,

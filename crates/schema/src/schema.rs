@@ -312,7 +312,7 @@ impl Schema {
                             .into(),
                 });
             } else {
-                let mut walk = RuleWalk::new();
+                let mut walk = RuleWalk::for_release(self.release);
                 walk.budget = walk.budget.min(*steps);
                 let most = walk.budget;
                 walk.object(&self.root, new, old, correlated.as_ref());

@@ -68,8 +68,10 @@ mod command {
         }
         for (program, arguments, table) in TABLES {
             fs::create_dir_all(folder.join(program))?;
-            let source = Path::new(program).join("main.go");
-            fs::copy(package.join("control-plane").join(&source), folder.join(&source))?;
+            for source in fs::read_dir(package.join("control-plane").join(program))? {
+                let source = source?;
+                fs::copy(source.path(), folder.join(program).join(source.file_name()))?;
+            }
             let path = format!("./{program}");
             let text = run("go", &[&["run", "-mod=mod", &path], arguments].concat(), &folder)?;
             let new = folder.join(format!("{program}.txt"));

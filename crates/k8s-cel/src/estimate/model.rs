@@ -28,7 +28,7 @@ impl CostModel {
             follows_values: since(33),
             optional_fields_cost: since(29),
             has_costs: !since(29),
-            loops_have_size: since(29),
+            loops_have_size: since(30),
             quantities_cost: since(30),
             types_cost: since(32),
         }

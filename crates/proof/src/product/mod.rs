@@ -201,7 +201,7 @@ impl<'s> ProductWalk<'_, 's> {
                 None => drop(keywords.shift_remove(keyword)),
             }
         }
-        let solver = Solver::new(self.solver.left(), self.solver.patterns());
+        let solver = Solver::new(self.solver.left(), self.solver.patterns(), self.solver.release());
         let asked = &NOTHING;
         let open = OpenNodes::SkipAll;
         let mut product = ProductWalk { solver: &solver, walked: Walked::default(), weight: 0, open, asked };

@@ -1,5 +1,6 @@
 //! Pairs of schemas, and the obligations that remain for them.
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Value, json};
 
 use super::{ExpectedEffect, status_obligation, walk};
@@ -20,7 +21,7 @@ struct Found {
 }
 
 fn found(source: &Value, target: &Value) -> Found {
-    let solver = Solver::new(100_000, &Patterns::default());
+    let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
     let walked = walk(&solver, source, target);
     assert!(!walked.is_cut);
     for open in &walked.obligations {
@@ -118,7 +119,7 @@ fn a_required_field_with_a_default_is_a_note_and_no_break() {
 #[test]
 fn without_steps_nothing_is_proven() {
     let (source, target) = (whole(&json!({"type": "string"})), whole(&json!({"type": "string", "maxLength": 3})));
-    let solver = Solver::new(0, &Patterns::default());
+    let solver = Solver::new(0, &Patterns::default(), KubernetesRelease::default());
     let walked = walk(&solver, &source, &target);
     assert!(walked.is_cut);
     assert!(walked.obligations.iter().all(|one| one.open.is_some()) && !walked.obligations.is_empty());
@@ -132,7 +133,7 @@ fn a_new_status_subresource_loses_a_status_if_the_schema_allows_one() {
         (status(json!({"type": "string", "enum": ["a"], "maxLength": 0})), false),
         (whole(&json!({"type": "string"})), false),
     ] {
-        let solver = Solver::new(100_000, &Patterns::default());
+        let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
         let found = status_obligation(&solver, &source, &source);
         assert_eq!(
             found.map(|found| (found.effect, found.path)),

@@ -35,7 +35,7 @@ use budget::BUDGET;
 pub use fill::fill;
 pub use footprint::footprint;
 use gantry_k8s_cel::re2::Patterns;
-use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
+use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, KubernetesRelease, compile_rules_sharing};
 use gantry_schema::Schema;
 use logic::LiveLogic;
 use repair::{RepairInvariant, Repairs, overlaid};
@@ -54,6 +54,8 @@ pub struct RuleProofResources<'m> {
     pub spend: &'m dyn Fn(u64) -> bool,
     /// A shared cache of compiled patterns.
     pub patterns: &'m Patterns,
+    /// The release of the server that evaluates the rules.
+    pub release: KubernetesRelease,
 }
 
 impl RuleProofResources<'_> {
@@ -84,6 +86,7 @@ pub struct RuleNode<'a> {
     /// All of live's rules as formulas.
     logic: LiveLogic<'a>,
     patterns: &'a Patterns,
+    release: KubernetesRelease,
     repairs: Repairs<'a>,
 }
 
@@ -108,10 +111,11 @@ struct RuleQuestion<'n, 'a> {
 }
 
 /// The node's schema, embedded in the schema of a custom resource.
-fn wrapped(set: &RuleSet<'_>, patterns: &Patterns) -> Result<Schema, String> {
+fn wrapped(set: &RuleSet<'_>, patterns: &Patterns, release: KubernetesRelease) -> Result<Schema, String> {
     let schema =
         if set.is_root { set.schema.clone() } else { json!({"type": "object", "properties": {"value": set.schema}}) };
-    Schema::compile_sharing(&schema, patterns).map_err(|error| error.to_string())
+    let compiled = Schema::compile_sharing(&schema, patterns).map_err(|error| error.to_string())?;
+    Ok(compiled.with_release(release))
 }
 
 fn resource(set: &RuleSet<'_>, value: &Value) -> Value {
@@ -133,19 +137,21 @@ fn unwrapped(set: &RuleSet<'_>, mut object: Value) -> Value {
 impl<'a> RuleNode<'a> {
     /// # Errors
     /// A schema does not compile.
-    pub fn new(live: RuleSet<'a>, desired: RuleSet<'a>, patterns: &'a Patterns) -> Result<Self, String> {
-        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns)?) } else { None };
+    pub fn new(live: RuleSet<'a>, desired: RuleSet<'a>, means: &RuleProofResources<'a>) -> Result<Self, String> {
+        let RuleProofResources { patterns, release, .. } = *means;
+        let defaults = if has_defaults(desired.schema) { Some(wrapped(&desired, patterns, release)?) } else { None };
         Ok(RuleNode {
             live,
             desired,
-            accepts: wrapped(&live, patterns)?,
+            accepts: wrapped(&live, patterns, release)?,
             defaults,
             takes: OnceCell::new(),
             known: OnceCell::new(),
             asked: OnceCell::new(),
             logic: LiveLogic::default(),
             patterns,
-            repairs: Repairs::new(patterns),
+            release,
+            repairs: Repairs::new(patterns, release),
         })
     }
 
@@ -222,7 +228,7 @@ impl<'a> RuleNode<'a> {
 
     /// Whether desired accepts the whole object.
     fn is_taken(&self, object: &Value) -> bool {
-        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns).ok());
+        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns, self.release).ok());
         let mut object = object.clone();
         schema.as_ref().is_none_or(|schema| {
             schema.prepare(&mut object).is_ok() && schema.validate(&object, None).errors.is_empty()
@@ -304,7 +310,8 @@ impl<'n, 'a> RuleQuestion<'n, 'a> {
     fn fails_alone(&self, values: &[Value]) -> Option<String> {
         let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
         // An item on which the rule cannot be evaluated is in no list that passes.
-        let fails = |rule: &CompiledRule, value: &Value| match rule.evaluate(value, None, &mut CelBudget::default()) {
+        let budget = || CelBudget::default().with_release(self.node.release);
+        let fails = |rule: &CompiledRule, value: &Value| match rule.evaluate(value, None, &mut budget()) {
             CelRuleResult::Holds => false,
             CelRuleResult::Fails(failure) => !failure.is_error,
             CelRuleResult::NotApplicable | CelRuleResult::Undecided(_) => true,
@@ -356,7 +363,7 @@ impl CounterexampleSearch<'_, '_, '_> {
 
     /// Whether live's filters let the value pass.
     fn passes(&self, value: &Value, old: Option<&Value>) -> bool {
-        let mut budget = CelBudget::default();
+        let mut budget = CelBudget::default().with_release(self.means.release);
         let most = budget.remaining();
         let fails = |rule: &&CompiledRule| matches!(rule.evaluate(value, old, &mut budget), CelRuleResult::Fails(_));
         let passes = !self.question.filters.iter().any(fails);
@@ -366,7 +373,7 @@ impl CounterexampleSearch<'_, '_, '_> {
 
     /// The result of the desired rule for a value that has desired's defaults.
     fn evaluate_desired(&self, value: &Value, old: Option<&Value>) -> CelRuleResult {
-        let mut budget = CelBudget::default();
+        let mut budget = CelBudget::default().with_release(self.means.release);
         let most = budget.remaining();
         let answer = self.question.desired.evaluate(value, old, &mut budget);
         self.means.spend((most - budget.remaining()) / BUDGET.cel_cost_per_step);

@@ -21,7 +21,7 @@ use super::view::{RuleView, ViewStep};
 use crate::automaton::SearchBudget;
 use crate::keywords as kw;
 use gantry_k8s_cel::re2::Patterns;
-use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, compile_rules_sharing};
+use gantry_k8s_cel::{CelBudget, CelRuleResult, CompiledRule, KubernetesRelease, compile_rules_sharing};
 
 /// Caches compiled rules by schema node, and the variants for each rule. Nodes are identified by their addresses, so
 /// all of them must live as long as this cache.
@@ -29,6 +29,7 @@ pub struct Repairs<'s> {
     rules: RefCell<HashMap<*const Value, Rc<Vec<CompiledRule>>>>,
     variants: RefCell<HashMap<RulePlace, Option<Rc<Variants>>>>,
     patterns: Patterns,
+    release: KubernetesRelease,
     /// Makes `'s` invariant, so that no schema can be used that lives shorter than an earlier one.
     schemas: PhantomData<Cell<&'s Value>>,
 }
@@ -62,11 +63,12 @@ pub struct RepairInvariant<'k> {
 }
 
 impl<'s> Repairs<'s> {
-    pub fn new(patterns: &Patterns) -> Self {
+    pub fn new(patterns: &Patterns, release: KubernetesRelease) -> Self {
         Self {
             rules: RefCell::default(),
             variants: RefCell::default(),
             patterns: patterns.clone(),
+            release,
             schemas: PhantomData,
         }
     }
@@ -103,11 +105,16 @@ impl<'s> Repairs<'s> {
         None
     }
 
+    fn fails(&self, rule: &CompiledRule, value: &Value) -> bool {
+        let mut budget = CelBudget::default().with_release(self.release);
+        matches!(rule.evaluate(value, None, &mut budget), CelRuleResult::Fails(_))
+    }
+
     /// Whether all rules of this node itself hold for the value after defaulting.
     pub fn is_passed_by(&self, schema: &'s Value, is_root: bool, value: &Value, spend: &dyn Fn(u64) -> bool) -> bool {
         let rules = self.rules_of(schema, is_root);
         let full = defaulted(value, schema);
-        rules.iter().all(|rule| spend(BUDGET.steps_per_run) && !fails(rule, &full))
+        rules.iter().all(|rule| spend(BUDGET.steps_per_run) && !self.fails(rule, &full))
     }
 
     /// The places at which rules fail after defaulting, inner ones first.
@@ -168,7 +175,7 @@ impl<'s> Repairs<'s> {
             _ => {}
         }
         for (rule, compiled) in self.rules_of(schema, is_root).iter().enumerate() {
-            if spend(BUDGET.steps_per_run) && fails(compiled, value) {
+            if spend(BUDGET.steps_per_run) && self.fails(compiled, value) {
                 found.push(RuleFailurePlace { path: path.clone(), pointer: pointer.clone(), schema, rule });
             }
         }
@@ -252,7 +259,7 @@ impl<'s> Repairs<'s> {
             if !spend(BUDGET.steps_per_run) {
                 break;
             }
-            if fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
+            if self.fails(&rules[failing.rule], &defaulted(&option, failing.schema)) {
                 continue;
             }
             let mut whole = value.clone();
@@ -288,10 +295,6 @@ fn with_copied(value: &Value, from: &[ViewStep], to: &[ViewStep]) -> Option<Valu
     let around = around.iter().try_fold(&mut changed, |value, step| value.get_mut(field(step)?))?;
     around.as_object_mut()?.insert(field(last)?, part);
     Some(changed)
-}
-
-fn fails(rule: &CompiledRule, value: &Value) -> bool {
-    matches!(rule.evaluate(value, None, &mut CelBudget::default()), CelRuleResult::Fails(_))
 }
 
 /// `value` with the parts that `view` looks at taken from `variant`; the pinned part stays. None if that is impossible.

@@ -1,3 +1,4 @@
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Value, json};
 
 use super::*;
@@ -11,7 +12,8 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
     let live_set = RuleSet { schema: &ruled, rules: &rules, is_root: false, keeps: false };
     let desired_set = RuleSet { schema, rules: std::slice::from_ref(&rule), is_root: false, keeps: false };
     let patterns = Patterns::default();
-    match RuleNode::new(live_set, desired_set, &patterns).expect("schemas").decide(&rule, &endless(&patterns)) {
+    match RuleNode::new(live_set, desired_set, &endless(&patterns)).expect("schemas").decide(&rule, &endless(&patterns))
+    {
         Implied::Yes => "holds",
         Implied::No(found) => {
             for example in &found {
@@ -24,7 +26,7 @@ fn decided(schema: &Value, live: &[&str], desired: &str) -> &'static str {
 }
 
 fn endless(patterns: &Patterns) -> RuleProofResources<'_> {
-    RuleProofResources { spend: &|_| true, patterns }
+    RuleProofResources { spend: &|_| true, patterns, release: KubernetesRelease::default() }
 }
 
 /// Checks that a counterexample passes all of live's rules and fails the desired one.
@@ -325,7 +327,10 @@ fn a_rule_about_a_new_field_assumes_that_it_is_absent() {
         let live_set = RuleSet { schema: &live, rules: &[], is_root: false, keeps: false };
         let desired_set = RuleSet { schema: &desired, rules: &rules, ..live_set };
         let patterns = Patterns::default();
-        match RuleNode::new(live_set, desired_set, &patterns).expect("schemas").decide(&rules[0], &endless(&patterns)) {
+        match RuleNode::new(live_set, desired_set, &endless(&patterns))
+            .expect("schemas")
+            .decide(&rules[0], &endless(&patterns))
+        {
             Implied::Yes => "holds",
             Implied::No(_) => "fails",
             Implied::Unknown(_) => "unknown",

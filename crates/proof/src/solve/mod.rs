@@ -8,6 +8,7 @@ mod ruled;
 #[cfg(test)]
 mod tests;
 
+use gantry_k8s_cel::KubernetesRelease;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -107,6 +108,7 @@ pub struct Solver<'s> {
     least: RefCell<HashMap<*const Value, u64>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
+    release: KubernetesRelease,
     /// Changes values so that the rules of their own node hold.
     repairs: Repairs<'s>,
     /// Makes `'s` invariant: the caches use addresses of schemas as keys, so all schemas must live as long as the
@@ -126,7 +128,7 @@ impl Drop for DepthGuard<'_> {
 impl<'s> Solver<'s> {
     /// A solver that uses at most `steps` steps; after that everything is open. `patterns` is a shared cache of
     /// compiled patterns.
-    pub fn new(steps: u64, patterns: &Patterns) -> Self {
+    pub fn new(steps: u64, patterns: &Patterns, release: KubernetesRelease) -> Self {
         Self {
             steps: Cell::new(steps),
             depth: Cell::new(0),
@@ -139,7 +141,8 @@ impl<'s> Solver<'s> {
             least: RefCell::default(),
             subsets: RefCell::default(),
             patterns: patterns.clone(),
-            repairs: Repairs::new(patterns),
+            release,
+            repairs: Repairs::new(patterns, release),
             schemas: PhantomData,
         }
     }
@@ -153,12 +156,17 @@ impl<'s> Solver<'s> {
 
     /// Calls `ask` with the steps and patterns that questions about rules can use.
     pub fn with_means<T>(&self, ask: impl FnOnce(&RuleProofResources<'_>) -> T) -> T {
-        ask(&RuleProofResources { spend: &|steps| self.spend(steps), patterns: &self.patterns })
+        ask(&RuleProofResources { spend: &|steps| self.spend(steps), patterns: &self.patterns, release: self.release })
     }
 
     /// The shared cache of compiled patterns.
     pub fn patterns(&self) -> &Patterns {
         &self.patterns
+    }
+
+    /// The release of the server.
+    pub fn release(&self) -> KubernetesRelease {
+        self.release
     }
 
     /// The number of steps left.

@@ -1,5 +1,6 @@
 //! Constraints on a value, and the values found.
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Value, json};
 
 use super::{PinnedPart, Solver};
@@ -61,7 +62,7 @@ fn a_value_is_found_if_one_exists() {
         (object(json!({"additionalProperties": text(json!({}))})), object(json!({"maxProperties": 2}))),
     ];
     for (holds, fails) in &rows {
-        let solver = Solver::new(100_000, &Patterns::default());
+        let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
         let answer = solver.solve(&constraints(holds, fails), None, 1);
         let [value] = &answer.values[..] else { panic!("{holds} and not {fails}: {answer:?}") };
         assert!(accepts(holds, value) && !accepts(fails, value), "{holds} and not {fails}: {value}");
@@ -90,7 +91,7 @@ fn that_no_value_exists_is_certain() {
         ),
     ];
     for (holds, fails) in &rows {
-        let solver = Solver::new(100_000, &Patterns::default());
+        let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
         let answer = solver.solve(&constraints(holds, fails), None, 1);
         assert!(answer.is_nothing(), "{holds} and not {fails}: {answer:?}");
     }
@@ -100,7 +101,11 @@ fn that_no_value_exists_is_certain() {
 fn a_search_that_runs_out_of_steps_is_undecided() {
     let (holds, fails) = (text(json!({"pattern": "^[ab]+$"})), text(json!({"pattern": "^a+$"})));
     for steps in [0, 1, 20] {
-        let answer = Solver::new(steps, &Patterns::default()).solve(&constraints(&holds, &fails), None, 1);
+        let answer = Solver::new(steps, &Patterns::default(), KubernetesRelease::default()).solve(
+            &constraints(&holds, &fails),
+            None,
+            1,
+        );
         assert!(!answer.is_nothing(), "{steps}: {answer:?}");
         assert!(answer.values.is_empty() && answer.open.is_some(), "{steps}: {answer:?}");
     }
@@ -110,7 +115,7 @@ fn a_search_that_runs_out_of_steps_is_undecided() {
 fn the_wanted_number_of_values_is_found_and_null_only_if_it_is_accepted() {
     let options = typed("boolean", json!({"nullable": true}));
     let fails = text(json!({}));
-    let solver = Solver::new(100_000, &Patterns::default());
+    let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
     let values = |null: bool, want: usize| {
         solver.solve(&ValueConstraints { null, ..constraints(&options, &fails) }, None, want).values
     };
@@ -125,7 +130,7 @@ fn a_part_that_is_given_is_in_the_value() {
     let holds = object(json!({"properties": fields, "required": ["b"]}));
     let (list, nothing) =
         (typed("array", json!({"items": text(json!({})), "minItems": 2})), object(json!({"required": ["c"]})));
-    let solver = Solver::new(100_000, &Patterns::default());
+    let solver = Solver::new(100_000, &Patterns::default(), KubernetesRelease::default());
     let given = json!("x");
     let [value] = &solver.solve(&constraints(&holds, &nothing), Some(PinnedPart::Field("a", &given)), 1).values[..]
     else {

@@ -470,3 +470,19 @@ fn a_comparison_of_contents_that_neither_side_describes_ends() {
     let emptied = json!({"type": "object", "additionalProperties": true});
     both_ways(&[(kept, emptied, DataLoss, Widening)]);
 }
+
+#[test]
+fn rules_are_proven_for_the_release() {
+    let text = json!({"type": "string", "maxLength": 9});
+    let mut ruled = text.clone();
+    // An error for an empty text before 1.32, and true otherwise.
+    ruled["x-kubernetes-validations"] = json!([{"rule": "self.indexOf('b') < 10"}]);
+    let (live, desired) = (whole(&text), whole(&ruled));
+    let verdict = |minor| {
+        let of_release = |schema| VersionSchema { release: KubernetesRelease::minor(minor), ..version(schema) };
+        let proof = prove(&of_release(&live), &of_release(&desired), Limits::default());
+        (proof.verdict, proof.nodes.iter().any(|node| !node.witnesses.is_empty()))
+    };
+    assert_eq!(verdict(31), (Narrowing, true));
+    assert!(!verdict(32).1);
+}

@@ -40,7 +40,8 @@ pub struct CompiledSides<'v> {
 
 impl<'v> CompiledSides<'v> {
     pub fn new(source: ComparedVersion<'v>, target: ComparedVersion<'v>, patterns: &Patterns) -> Self {
-        Self { source, target, repairs: Repairs::new(patterns), runs: RefCell::default(), shrunk: RefCell::default() }
+        let repairs = Repairs::new(patterns, source.version.release);
+        Self { source, target, repairs, runs: RefCell::default(), shrunk: RefCell::default() }
     }
 }
 

@@ -176,7 +176,7 @@ impl DefaultsWalk<'_, '_> {
         // First as an update that keeps the default, then as one that adds it.
         let is_validated_as_new = self.options.release >= older_releases::DEFAULTS_WITHOUT_OLD;
         for old in [Some(default), None].into_iter().take(1 + usize::from(is_validated_as_new)) {
-            let mut walk = RuleWalk::new();
+            let mut walk = RuleWalk::for_release(self.options.release);
             walk.object(node, default, old, None);
             let is_valid = walk.errors.is_empty();
             self.extend(walk.errors, path);

@@ -188,7 +188,7 @@ fn errors_tried_together_have_the_answers_that_each_has_alone() {
 struct Counted(Arc<AtomicUsize>);
 
 impl EvaluateRules for Counted {
-    fn evaluate(&self, _: &Value, _: Option<&Value>, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
+    fn evaluate(&self, _: &Value, _: Option<&Value>, _: KubernetesRelease, _: &mut u64) -> Vec<(&str, RuleVerdict)> {
         self.0.fetch_add(1, Ordering::Relaxed);
         vec![("true", RuleVerdict::Holds)]
     }

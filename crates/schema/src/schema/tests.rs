@@ -148,3 +148,42 @@ fn an_integer_can_be_bounded_by_a_fraction_until_1_35() {
     assert_eq!([-1, 0, 1].map(|value| accepts(35, value)), [false, true, true]);
     assert_eq!([-1, 0, 1].map(|value| accepts(36, value)), [false; 3]);
 }
+
+#[test]
+fn rules_are_evaluated_as_in_the_release() {
+    let holds = |minor, rule: &str, value: &str| {
+        let field = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+        let schema = schema(json!({"type": "object", "properties": {"a": field}}));
+        let schema = schema.with_release(KubernetesRelease::minor(minor));
+        schema.process(&mut object(json!({"a": value})), None).outcome.is_accepted()
+    };
+    for (rule, value, since) in [
+        ("self.indexOf('b') == -1", "", 32),
+        ("self.indexOf('b', 3) == -1", "b", 32),
+        ("self.lastIndexOf('b') == -1", "", 34),
+        ("cidr('10.0.0.0/8').containsCIDR(self)", "10.1.0.0/16", 32),
+        ("'%e'.format([1.0]) != self", "1.000000\u{202f}×\u{202f}10⁰⁰", 33),
+    ] {
+        assert_eq!([since - 1, since].map(|minor| holds(minor, rule, value)), [false, true], "{rule}");
+    }
+    assert!(holds(31, "cidr('10.0.0.0/8').containsCIDR(self)", "10.0.0.0/16"));
+}
+
+#[test]
+fn the_path_of_a_failing_rule_is_that_of_later_ones_until_1_29() {
+    let rules = json!([
+        {"rule": "has(self.b)", "fieldPath": ".b"},
+        {"rule": "has(self.c)", "fieldPath": ".c"},
+        {"rule": "has(self.d)"},
+    ]);
+    let text = || json!({"type": "string"});
+    let fields = json!({"b": text(), "c": text(), "d": text()});
+    let schema = schema(json!({"type": "object", "properties": fields, "x-kubernetes-validations": rules}));
+    let paths = |minor| {
+        let schema = schema.clone().with_release(KubernetesRelease::minor(minor));
+        let outcome = schema.process(&mut object(json!({})), None).outcome;
+        outcome.errors.into_iter().map(|error| error.path).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(29), ["spec.b", "spec.b.c", "spec.b.c"]);
+    assert_eq!(paths(30), ["spec.b", "spec.c", "spec"]);
+}

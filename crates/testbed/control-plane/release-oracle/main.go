@@ -2,9 +2,10 @@
 //
 //	./run.sh ../../../k8s-cel/tests/fixtures > ../../../k8s-cel/tests/fixtures/cel-releases.txt
 //
-// builds it for several releases. It prints the expressions in the folder `cel` whose verdict or estimated maximum cost
-// is another one than the tables there say: `EXPRESSION ⇒ NEW ⇒ LIVE`, with `refused` or the cost of a new expression,
-// and of one that the live CRD has. Expressions of optional.txt begin with `?`.
+// builds it for several releases. It prints the expressions in the folder `cel` that the tables there judge otherwise:
+// `EXPRESSION ⇒ NEW ⇒ LIVE`, with `refused` or the estimated maximum cost of a new expression, and of one that the live
+// CRD has. ` ⇒ VALUE` follows if the value of the latter is another one; all errors are the same. Expressions of
+// optional.txt begin with `?`.
 package main
 
 import (
@@ -16,13 +17,16 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -33,6 +37,7 @@ const arrow = " ⇒ "
 // Known differences of gantry, which matter to no real rule.
 var known = []string{
 	`'\ud800'`, "string(null)", "optional.none().optMap(x, x)", "[?dyn(1)]", "true || string(dyn(int)) == ''",
+	"type(optional.none())", "format.qualifiedName().validate('a/b/c')",
 }
 
 func main() {
@@ -46,12 +51,19 @@ func main() {
 	structural, err := schema.NewStructural(&internal)
 	check(err)
 	of := model.SchemaDeclType(structural, false).MaybeAssignTypeName("selfType")
+	raw, err = os.ReadFile(filepath.Join(folder, "object.json"))
+	check(err)
+	var object any
+	check(utiljson.Unmarshal(raw, &object))
+	self := schemacel.UnstructuredToVal(object, structural)
 	files, err := filepath.Glob(filepath.Join(folder, "*.txt"))
 	check(err)
 	for _, file := range files {
 		old, prefix := of.CelType(), ""
+		variables := map[string]any{"self": self, "oldSelf": self}
 		if filepath.Base(file) == "optional.txt" {
 			old, prefix = cel.OptionalType(of.CelType()), "?"
+			variables["oldSelf"] = types.OptionalOf(self)
 		}
 		// run.sh adds an argument where a release has one.
 		base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
@@ -69,36 +81,69 @@ func main() {
 			if !isExpression || strings.HasPrefix(expression, "#") || slices.Contains(known, expression) {
 				continue
 			}
-			newest := "refused"
+			newest, newestValue := "refused", ""
 			if !strings.HasPrefix(result, "refused") {
-				newest = result[strings.LastIndex(result, " ≤ ")+len(" ≤ "):]
+				at := strings.LastIndex(result, " ≤ ")
+				newest = result[at+len(" ≤ "):]
+				newestValue, _, _ = cutLast(result[:at], " · ")
 			}
-			asNew := verdict(set.NewExpressionsEnv(), of, expression)
-			asLive := verdict(set.StoredExpressionsEnv(), of, expression)
-			if asNew != newest || asLive != newest {
-				fmt.Println(prefix + expression + arrow + asNew + arrow + asLive)
+			if strings.HasPrefix(newestValue, "error: ") {
+				newestValue = "error"
+			}
+			asNew, _ := verdict(set.NewExpressionsEnv(), of, expression, variables)
+			asLive, value := verdict(set.StoredExpressionsEnv(), of, expression, variables)
+			line := prefix + expression + arrow + asNew + arrow + asLive
+			switch {
+			case asLive != "refused" && newest != "refused" && value != newestValue:
+				fmt.Println(line + arrow + value)
+			case asNew != newest || asLive != newest:
+				fmt.Println(line)
 			}
 		}
 	}
 }
 
-func verdict(env *cel.Env, of *apiservercel.DeclType, expression string) (said string) {
+// The text before the last separator, and the one after it.
+func cutLast(text, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(text, separator)
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+len(separator):], true
+}
+
+// The estimated maximum cost of an expression, or `refused`, and its value.
+func verdict(
+	env *cel.Env, of *apiservercel.DeclType, expression string, variables map[string]any,
+) (said, value string) {
 	// The server's request handler recovers from a panic too.
 	defer func() {
-		if recover() != nil {
+		switch panicked := recover() != nil; {
+		case panicked && said == "":
 			said = "refused"
+		case panicked:
+			value = "error"
 		}
 	}()
 	ast, issues := env.Compile(expression)
 	if issues != nil {
-		return "refused"
+		return "refused", ""
 	}
-	if _, err := env.Program(ast, cel.CostTracking(&library.CostEstimator{})); err != nil {
-		return "refused"
+	program, err := env.Program(ast,
+		cel.CostLimit(celconfig.PerCallLimit),
+		cel.CostTracking(&library.CostEstimator{}),
+	)
+	if err != nil {
+		return "refused", ""
 	}
 	estimate, err := env.EstimateCost(ast, &library.CostEstimator{SizeEstimator: sizes{of}})
 	check(err)
-	return fmt.Sprint(estimate.Max)
+	said = fmt.Sprint(estimate.Max)
+	result, _, err := program.Eval(variables)
+	if err != nil {
+		return said, "error"
+	}
+	return said, show(result)
 }
 
 // The size limits of the schema's values, as the server passes them to cel-go's estimator.
