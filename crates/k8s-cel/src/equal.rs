@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::budget::CelBudget;
 use super::convert::{native, opened_misfit, typed};
 use super::fault::{CelResult, EvaluationError};
+use super::release::KubernetesRelease;
 use super::types::{CelTypeKind, ListKind};
 use super::value::{CelList, CelListItems, CelMap, CelValue, MapKey};
 
@@ -270,6 +271,9 @@ fn keyed_lists<'a>(
     Ok(true)
 }
 
+/// The first release in which two objects with a null field can be equal. Before, not even the same object is.
+const NULL_FIELDS_ARE_EQUAL: KubernetesRelease = KubernetesRelease::minor(34);
+
 fn maps<'a>(left: &CelMap<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<bool> {
     let CelValue::Map(right) = right else {
         return if matches!(left, CelMap::Json { .. }) { Err(EvaluationError::no_such_overload()) } else { Ok(false) };
@@ -310,7 +314,7 @@ fn maps<'a>(left: &CelMap<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> 
                             return Ok(false);
                         }
                     }
-                    (None, None) => {}
+                    (None, None) if budget.release() >= NULL_FIELDS_ARE_EQUAL => {}
                     _ => return Ok(false),
                 }
             }

@@ -187,3 +187,17 @@ fn the_path_of_a_failing_rule_is_that_of_later_ones_until_1_29() {
     assert_eq!(paths(29), ["spec.b", "spec.b.c", "spec.b.c"]);
     assert_eq!(paths(30), ["spec.b", "spec.c", "spec"]);
 }
+
+#[test]
+fn an_object_with_a_null_field_is_not_equal_to_itself_until_1_33() {
+    let nullable = json!({"type": "string", "nullable": true});
+    let schema = schema(json!({"type": "object", "properties": {"a": nullable, "b": {"type": "string"}},
+        "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}));
+    let keeps = |minor, spec: Value| {
+        let schema = schema.clone().with_release(KubernetesRelease::minor(minor));
+        let old = object(spec);
+        schema.process(&mut old.clone(), Some(&old)).outcome.is_accepted()
+    };
+    assert_eq!([33, 34].map(|minor| keeps(minor, json!({"a": null, "b": "x"}))), [false, true]);
+    assert!(keeps(33, json!({"a": "x", "b": "x"})));
+}
