@@ -220,6 +220,31 @@ pub const FEATURES: &[Feature] = &[
         probe: NewObject { schema: "{type: integer, format: int32}", value: "3000000000" },
         answers: UNTIL_1_35,
     },
+    Feature {
+        name: "objects: `''.indexOf('b')`",
+        probe: NewObject {
+            schema: "{type: string, maxLength: 9, x-kubernetes-validations: [{rule: \"self.indexOf('b') < 0\"}]}",
+            value: "''",
+        },
+        answers: SINCE_1_32,
+    },
+    Feature {
+        name: "objects: `''.lastIndexOf('b')`",
+        probe: NewObject {
+            schema: "{type: string, maxLength: 9, x-kubernetes-validations: [{rule: \"self.lastIndexOf('b') < 0\"}]}",
+            value: "''",
+        },
+        answers: SINCE_1_34,
+    },
+    Feature {
+        name: "objects: one with a null field equals itself",
+        probe: NewObject {
+            schema: "{type: object, properties: {b: {type: string, maxLength: 9, nullable: true}}, \
+                     x-kubernetes-validations: [{rule: self == self}]}",
+            value: "{b: null}",
+        },
+        answers: SINCE_1_34,
+    },
     Feature { name: "an update to an invalid caBundle", probe: Probe::InvalidCaBundle, answers: UNTIL_1_30 },
     Feature {
         name: "aggregated discovery v2",
