@@ -25,7 +25,8 @@ use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_deploy::plan::{self, Action, Change, Crds, Deleter, Plan, PlanOptions, Prefetch};
 use gantry_olm::cluster_extension::Extension;
 
-use gantry_cluster::Target;
+use gantry_cluster::kube::KubeTarget;
+use gantry_cluster::{HelmRelease, Target};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::rbac::{self, Atom};
 use gantry_core::resource::{LiveObject, ObjectRef, Resource};
@@ -191,7 +192,7 @@ async fn print(
             needs.extend(needs_of_kapp(name, &app, target).await?);
         }
     }
-    needs.extend(needs_of_helm_releases(args, settings, target));
+    needs.extend(needs_of_helm_releases(args, settings, plan).await?);
     if super::app::waits(settings) {
         needs.extend(of_waiting(plan, RightsOccasion::Always));
     }
@@ -384,23 +385,32 @@ async fn needs_of_kapp(name: &str, app: &App, target: &Target) -> std::result::R
 }
 
 /// The rights to read the releases of Helm that `-f` and the target name: Helm records each revision as a Secret.
-fn needs_of_helm_releases(args: &PermissionsArgs, settings: &Settings, target: &Target) -> Vec<Need> {
+async fn needs_of_helm_releases(
+    args: &PermissionsArgs,
+    settings: &Settings,
+    plan: &Plan,
+) -> std::result::Result<Vec<Need>, Problem> {
     let arguments = args.input.arguments();
     let of_arguments = arguments.iter().filter_map(|argument| HelmReleaseSpec::of_argument(argument)?.ok());
     let of_target = match &settings.target {
         TargetSpec::HelmRelease(spec) => Some(spec.clone()),
         _ => None,
     };
-    let mut namespaces: Vec<String> = of_arguments
-        .chain(of_target)
-        .map(|spec| spec.namespace.or_else(|| settings.namespace.clone()))
-        .map(|namespace| namespace.unwrap_or_else(|| target.default_namespace().to_owned()))
-        .collect();
-    namespaces.dedup();
+    let releases: Vec<HelmReleaseSpec> = of_arguments.chain(of_target).collect();
+    if releases.is_empty() || plan.changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let first = |error: Error| error.first_problem();
+    // They are read from the cluster whatever the target is.
+    let server = KubeTarget::open(&connection(settings, None)).await.map_err(first)?;
+    let mut namespaces = BTreeSet::new();
+    for release in &releases {
+        let of_run = settings.namespace.as_deref();
+        namespaces.insert(HelmRelease::choose_namespace(release, of_run, &server).map_err(first)?);
+    }
     let secrets = revisions::secrets();
-    let needs_in =
-        |namespace: &String| ["get", "list"].map(|verb| needed_right(0, Some(namespace), &secrets, None, verb));
-    namespaces.iter().flat_map(needs_in).collect()
+    let needs_in = |namespace| ["get", "list"].map(|verb| needed_right(0, Some(namespace), &secrets, None, verb));
+    Ok(namespaces.into_iter().flat_map(needs_in).collect())
 }
 
 /// A comment on rights that grant more than one may expect.

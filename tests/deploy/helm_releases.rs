@@ -228,4 +228,8 @@ fn the_printed_rights_suffice_to_read_a_release() {
     as_user().code(1).stderr_contains("secrets");
     grant(cp, &user, &printed.code(0).stdout);
     as_user().code(0).stdout_contains("configmap/a");
+    // The release is read from the cluster, whatever the target.
+    let release = format!("helm:{}/shop", bed.namespace());
+    let in_folder = bed.run(&["permissions", "-f", &release, "--target", "dir:.", "--as", &user]);
+    in_folder.code(0).stdout_contains("[secrets]").stdout_contains(&format!("namespace: {}", bed.namespace()));
 }

@@ -28,12 +28,14 @@ fn the_servers_own_migrator_writes_and_gantry_verifies() {
     static CLUSTER: OnceLock<ControlPlane> = OnceLock::new();
     let migrating = CLUSTER.get_or_init(ControlPlane::start_with_idle_storage_migrator);
     let samples = StoredSamples::moved_on(migrating, &["one", "two"], &["a", "b"]);
-    migrating.run_storage_migrator();
+    migrating.start_migrating_controllers();
     let run = samples.migrate(&["--using", "server", "--yes", "-o", "json"]).spawn();
     let group = &samples.bed.names.group;
     eventually("the controller notes the resourceVersion to migrate up to", || {
         let migrations = migrations_of(migrating, group);
-        migrations.first()?["status"]["resourceVersion"].is_string().then_some(())
+        let is_noted = |migration: &Value| migration["status"]["resourceVersion"].is_string();
+        // Or it has ended already.
+        (migrations.first().is_some_and(is_noted) || samples.version_of("one") == "v2").then_some(())
     });
     // It waits until its cache is as new: for this event, or a minute for the server's bookmark.
     samples.create("v2", "three", json!({"a": "1", "b": "2"}));

@@ -28,7 +28,6 @@ use crate::certificates::Certificates;
 use crate::decide::{Decision, Requester, ReviewOutcome, accepted_digests, decide};
 use crate::judge::{ChangeVerdict, CrdJudge, is_harmless};
 use crate::metrics::{AdmissionMetrics, MEDIA_TYPE};
-
 use crate::review::{MAX_REVIEW_BYTES, ReviewedChange, ReviewedRequest};
 use gantry_core::options::AdmissionMode;
 

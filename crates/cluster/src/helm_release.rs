@@ -111,17 +111,7 @@ impl HelmRelease {
     /// # Errors
     /// There is no such release, it cannot be read, or the names of two namespaces contradict each other.
     pub async fn read(spec: &HelmReleaseSpec, namespace: Option<&str>, server: &KubeTarget) -> Result<Self> {
-        let namespace = match (&spec.namespace, namespace) {
-            (Some(of_release), Some(of_run)) if of_release != of_run => {
-                let problem = Problem::new(format!(
-                    "{spec} is in the namespace {of_release}, but the namespace of the run is {of_run}"
-                ));
-                return Err(Error::usage(problem.help("leave out -n; all releases of a run are in one namespace")));
-            }
-            (Some(namespace), _) => namespace,
-            (None, Some(namespace)) => namespace,
-            (None, None) => server.default_namespace(),
-        };
+        let namespace = Self::choose_namespace(spec, namespace, server)?;
         let mut found = None;
         for resource in [("Secret", "secrets"), ("ConfigMap", "configmaps")] {
             let resource = Resource::built_in("", resource.0, resource.1, true);
@@ -145,6 +135,28 @@ impl HelmRelease {
         })?;
         let (namespace, name) = (namespace.to_owned(), spec.name.clone());
         Ok(HelmRelease { namespace, name, revision: chosen.revision, record, notices })
+    }
+
+    /// The namespace of a release: its own, that of the run, or that of the context.
+    ///
+    /// # Errors
+    /// The first two contradict each other.
+    pub fn choose_namespace<'n>(
+        spec: &'n HelmReleaseSpec,
+        of_run: Option<&'n str>,
+        server: &'n KubeTarget,
+    ) -> Result<&'n str> {
+        match (&spec.namespace, of_run) {
+            (Some(of_release), Some(of_run)) if of_release != of_run => {
+                let problem = Problem::new(format!(
+                    "{spec} is in the namespace {of_release}, but the namespace of the run is {of_run}"
+                ));
+                Err(Error::usage(problem.help("leave out -n; all releases of a run are in one namespace")))
+            }
+            (Some(namespace), _) => Ok(namespace),
+            (None, Some(namespace)) => Ok(namespace),
+            (None, None) => Ok(server.default_namespace()),
+        }
     }
 
     /// `helm: prod/shop revision 3 (web 1.0.0)`

@@ -18,7 +18,7 @@ use gantry_core::render::{self, ChartOptions, RenderedManifests, Renderer};
 /// Renders a chart with the values of the run.
 ///
 /// # Errors
-/// It is no chart, or Helm fails.
+/// There is no such chart, or Helm fails.
 pub(super) async fn open_chart(chart: &str, desired: DesiredSource<'_>) -> Result<RecordedTarget> {
     // The version of a flag is that of the chart on the other side.
     let of_run = desired.render.map(|renderers| renderers.charts.clone()).unwrap_or_default();

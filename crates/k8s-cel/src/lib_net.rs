@@ -11,8 +11,8 @@ use super::value::CelValue;
 use crate::golang::ip::Ip;
 use crate::gotext::quote;
 
-/// The first release in which a network contains all smaller ones inside. Before, it contains those that begin at its own
-/// address.
+/// The first release in which a network contains all smaller ones inside. Before, it contains those that begin at its
+/// own address.
 const NETWORKS_CONTAIN_PARTS: KubernetesRelease = KubernetesRelease::minor(32);
 
 pub(crate) const FUNCTIONS: &[Function] = &[

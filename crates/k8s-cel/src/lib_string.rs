@@ -7,7 +7,8 @@ use super::library::{Function, OverloadResult};
 use super::release::KubernetesRelease;
 use super::value::CelValue;
 
-/// The first release in which searching from an offset beyond the end of a string finds nothing. Before, it is an error.
+/// The first release in which searching from an offset beyond the end of a string finds nothing. Before, it is an
+/// error.
 const OFFSETS_BEYOND_END: KubernetesRelease = KubernetesRelease::minor(32);
 /// The first release in which searching an empty string backwards finds nothing. Before, it is an error.
 const LAST_IN_EMPTY: KubernetesRelease = KubernetesRelease::minor(34);

@@ -10,8 +10,8 @@ use super::environment::CelEnvironment;
 use super::rule::compile_expression;
 use super::types::CelType;
 
-/// The maximum cost of each rule for one value of the node `schema`. `None` if it cannot be estimated. `is_resource` is
-/// whether the node is the root of a custom resource.
+/// The maximum cost of each rule for one value of the node `schema`, by the model of the newest known release. `None` if
+/// it cannot be estimated. `is_resource` is whether the node is the root of a custom resource.
 pub fn most_costs(schema: &Json, validations: &[Json], is_resource: bool) -> Vec<Option<u64>> {
     let of = CelType::compile(schema, is_resource);
     let most = |validation: &Json| {

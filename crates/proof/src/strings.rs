@@ -111,7 +111,7 @@ pub(crate) fn subset_within(live: &StringSet, desired: &StringSet, budget: &mut 
     decide(live, desired, budget).unwrap_or_else(Subset::Unknown)
 }
 
-/// A member, if there is one; a short one where that is easy.
+/// A member, if there is one: the first of an enum, or else one of the shortest unless a format matters.
 ///
 /// # Errors
 /// Why that is unknown.
@@ -127,7 +127,7 @@ pub(crate) fn find_member_with_patterns(set: &StringSet, patterns: &Patterns) ->
     find_member_except(set, &[], &mut SearchBudget::sharing(STEPS, patterns))
 }
 
-/// A member that is not in `others`, if there is one; a short one where that is easy.
+/// A member that is not in `others`, if there is one: as [`find_member`].
 ///
 /// # Errors
 /// As [`find_member`].

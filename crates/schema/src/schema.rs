@@ -34,6 +34,8 @@ pub struct Schema {
     looks_back: bool,
     /// See [`Schema::with_release`].
     release: KubernetesRelease,
+    /// See [`Schema::without_ratcheting`].
+    skips_ratcheting: bool,
     /// See [`Schema::with_most_missing`].
     most_missing: usize,
 }
@@ -122,6 +124,7 @@ impl Schema {
             ignores_metadata,
             looks_back,
             release: KubernetesRelease::default(),
+            skips_ratcheting: false,
             most_missing: usize::MAX,
         }
     }
@@ -160,10 +163,16 @@ impl Schema {
         Self { scale: (!scale.is_empty()).then(|| Arc::new(scale)), ..self }
     }
 
-    /// Validates updates as a server of this release does; without this, as the newest known one. The formats that an
+    /// Validates as a server of this release does; without this, as the newest known one. The formats that an
     /// older server ignores are removed before the schema is compiled: see [`crate::drop_ignored_formats`].
     pub fn with_release(self, release: KubernetesRelease) -> Self {
         Self { release, ..self }
+    }
+
+    /// Validates all of an updated object, also values that did not change. Servers that ratchet objects and not yet
+    /// statuses do so when a status is written.
+    pub(crate) fn without_ratcheting(self) -> Self {
+        Self { skips_ratcheting: true, ..self }
     }
 
     /// Reports only the first `most` fields, at least one, that are missing in an object: all other errors of the object
@@ -284,7 +293,7 @@ impl Schema {
         errors_block_rules: bool,
         steps: &mut u64,
     ) -> ObjectValidationResult {
-        let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS);
+        let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS && !self.skips_ratcheting);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
         let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
         let mut checker =

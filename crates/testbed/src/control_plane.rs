@@ -135,7 +135,7 @@ impl ControlPlane {
     }
 
     /// Starts a control plane that serves `StorageVersionMigration`, without a controller that carries it out: see
-    /// [`run_storage_migrator`](Self::run_storage_migrator).
+    /// [`start_migrating_controllers`](Self::start_migrating_controllers).
     ///
     /// # Panics
     ///
@@ -174,7 +174,7 @@ impl ControlPlane {
     /// # Panics
     ///
     /// See [`ControlPlane::start`].
-    pub fn run_storage_migrator(&self) {
+    pub fn start_migrating_controllers(&self) {
         self.run_controllers(controllers(), &[MIGRATOR]);
     }
 

@@ -19,7 +19,7 @@ pub async fn find_weakenings(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, 
         Ok(found) => found.into_iter().chain(of_baseline(run, commit).await).collect(),
         Err(problem) => vec![problem],
     };
-    let name = commit.name();
+    let name = target.read_only_name().unwrap_or_default();
     let help = "a maintainer should confirm it; --fail-on-weaker-gate makes it an error";
     let with_context = |problem: Problem| Problem {
         message: format!("this change weakens the gate of {name}: {}", problem.message),

@@ -55,7 +55,7 @@ pub async fn on_target(
     let stop = host.stop.clone();
     if args.fail_on_weaker_gate && target.as_commit().is_none() {
         let problem =
-            Problem::new("--fail-on-weaker-gate: the target is no commit, so there is no gate to compare with");
+            Problem::new("--fail-on-weaker-gate: the target is not a commit, so there is no gate to compare with");
         return Err(Error::usage(problem.help("name one: --target git:main")));
     }
     if writes {

@@ -6,20 +6,14 @@ use std::path::{Path, PathBuf};
 use super::command;
 use gantry_core::problem::Problem;
 
-/// All files of a commit, also those that are no manifests.
+/// All files of a commit, not only the manifests.
 pub struct CommitFiles {
-    pub(super) name: String,
     pub(super) hash: String,
     /// See `Repository::work_tree`.
     pub(super) work_tree: Option<PathBuf>,
 }
 
 impl CommitFiles {
-    /// The name of the commit for messages.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The text of a file at the commit, by its path on disk. The outer `None` if the file is outside the repository,
     /// and the inner one if the commit does not have it.
     ///

@@ -28,8 +28,8 @@ use gantry_core::render::{RenderedManifests, Renderer};
 
 pub use desired::{has_chart, read_manifests};
 
-/// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not there are
-/// looked up in the rest of the commit.
+/// Reads the manifests of the commit below the target's path, or below the paths of `-f`. Objects that are not there
+/// are looked up in the rest of the commit.
 ///
 /// # Errors
 /// There is no repository or no such commit, or its manifests cannot be read.
@@ -45,11 +45,11 @@ pub(super) async fn open(spec: &GitSpec, desired: DesiredSource<'_>) -> Result<R
     let spec = gantry_core::manifest::shown_text(spec.strip_prefix("git:").unwrap_or(&spec));
     Ok(RecordedTarget {
         description: format!("git: {spec} ({})", commit.short_hash()),
-        name: commit.name.clone(),
+        name: commit.name,
         namespace: None,
         state,
         notices,
-        commit: Some(CommitFiles { name: commit.name, hash: commit.hash, work_tree: repository.work_tree.clone() }),
+        commit: Some(CommitFiles { hash: commit.hash, work_tree: repository.work_tree.clone() }),
     })
 }
 

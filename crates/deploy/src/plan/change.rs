@@ -49,7 +49,7 @@ pub struct Change {
 /// How a change treats what kapp wrote to the object.
 #[derive(Debug, Clone, Default)]
 pub struct OfKapp {
-    /// The value of the label of its app that the selector keeps: see [`rebase`].
+    /// The value of the label of its app that the selector keeps: see [`super::kapp_labels`].
     pub kept: Option<String>,
     /// The object is a member of the kapp app that is taken over as a whole.
     pub joins: bool,

@@ -19,7 +19,7 @@ const PAGE: u32 = 500;
 /// Takes custom resources out of the plan whose kind neither the commit nor a manifest defines: the cluster may well
 /// have it, and the other objects can be checked. Returns a notice about them.
 pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Problem> {
-    let Some(commit) = target.as_commit() else { return None };
+    let commit = target.as_commit().and(target.read_only_name())?;
     let is_unknown = |unplaced: &mut Unplaced| !unplaced.is_down && matcher::is_custom(&unplaced.manifest.object);
     let unknown: Vec<Unplaced> = plan.unplaced.extract_if(.., is_unknown).collect();
     let first = unknown.first()?;
@@ -27,7 +27,7 @@ pub fn leave_out_unknown_kinds(plan: &mut Plan, target: &Target) -> Option<Probl
     let names: Vec<String> = names.collect();
     let message = format!(
         "not checked, because neither {} nor a manifest defines the kind: {}",
-        sanitize(commit.name()),
+        sanitize(commit),
         listed(&names)
     );
     let help = "a check on a cluster that has the CRD also checks these; or give the CRD with -f, too";
@@ -44,7 +44,7 @@ pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
     struct CommitCrdMetadata {
         name: String,
     }
-    let Some(commit) = target.as_commit() else { return None };
+    let commit = target.as_commit().and(target.read_only_name())?;
     let resource = Resource::crd();
     let request = ListRequest::new(&resource, PAGE);
     let gather = |names: &mut Vec<String>, json: &str| {
@@ -65,7 +65,7 @@ pub async fn lost_crds(plan: &Plan, target: &Target) -> Option<Problem> {
         if is_one { ("a CRD", "is", "its objects are") } else { ("CRDs", "are", "their objects are") };
     let names: Vec<String> = lost.iter().map(|name| sanitize(name).into_owned()).collect();
     let message =
-        format!("{} has {crds} that {is} no longer among the manifests: {}", sanitize(commit.name()), listed(&names));
+        format!("{} has {crds} that {is} no longer among the manifests: {}", sanitize(commit), listed(&names));
     let help = format!("if a deploy prunes or somebody deletes what is no longer there, {goes} deleted, too");
     Some(Problem::new(message).help(help))
 }

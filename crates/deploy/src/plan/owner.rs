@@ -235,7 +235,7 @@ impl TakeoverPatterns {
         matches!((owner, &self.kapp), (Some(Owner::Kapp(id)), Some(taken)) if id == taken)
     }
 
-    /// See [`super::rebase`].
+    /// See [`super::kapp_labels`].
     pub fn drops_kapp_selector(&self) -> bool {
         self.drops_kapp_selector
     }

@@ -116,8 +116,8 @@ impl<'a> OlmState<'a> {
         self.target.is_server()
     }
 
-    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a git
-    /// commit are manifests: what a manifest no longer has is gone.
+    /// The object of a change after the deploy, in which fields of other field managers stay. The objects of a
+    /// commit, a chart or a release are manifests: what a manifest no longer has is gone.
     pub fn object_after(&self, change: &Change) -> Value {
         match self.target {
             Target::Recorded(_) => change.desired_value(),

@@ -8,12 +8,12 @@ mod ruled;
 #[cfg(test)]
 mod tests;
 
-use gantry_k8s_cel::KubernetesRelease;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Value, json};
 
 pub use build::TOO_LARGE;

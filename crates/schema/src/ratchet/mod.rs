@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 
 use crate::typed::{TypedValueError, UnreadableKind};
 use crate::{FieldError, RefusedBy, Schema, Step, is_path_of_rule, older_releases};
-use gantry_k8s_cel::KubernetesRelease;
 use trials::{Trials, TriedChange};
 
 /// The refused updates, from most to fewest. In each case, creating such an object is refused too.
@@ -110,7 +109,7 @@ pub fn refused_updates_of_each(
     let mut open: Vec<usize> = (0..errors.len()).collect();
     open.retain(|number| !decide(remain[*number], RatchetingRefusals::Every, &mut refused[*number]));
     if has_status && schema.release() < older_releases::RATCHETS_STATUS {
-        let remain = trials.remain_with(&schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN));
+        let remain = trials.remain_with(&schema.clone().without_ratcheting());
         open.retain(|number| {
             let remains = remain[*number] && is_validated_with_status(errors[*number]);
             !decide(remains, RatchetingRefusals::OfStatus, &mut refused[*number])

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -28,7 +29,7 @@ fn by_direct_validation(
         return RatchetingRefusals::Every;
     }
     if has_status && schema.release() < older_releases::RATCHETS_STATUS && is_validated_with_status(error) {
-        let without = schema.clone().with_release(KubernetesRelease::OLDEST_KNOWN);
+        let without = schema.clone().without_ratcheting();
         if remains_in(&without, new, &labelled) {
             return RatchetingRefusals::OfStatus;
         }
@@ -247,6 +248,25 @@ fn the_number_of_validations_depends_on_the_schema_and_not_on_the_number_of_erro
         assert_eq!((few.1, many.1), (20 * each, 200 * each), "{name}");
         assert!(few.0 == many.0 && many.0 <= 12, "{name}: {few:?} {many:?}");
     }
+}
+
+#[test]
+fn a_status_is_refused_by_the_rules_as_the_release_evaluates_them() {
+    let text = || json!({"type": "string"});
+    let rules = json!([
+        {"rule": "has(self.b)", "fieldPath": ".b"},
+        {"rule": "has(self.c)", "fieldPath": ".c"},
+        {"rule": "self.a.indexOf('b') != -1"},
+    ]);
+    let fields = json!({"a": text(), "b": text(), "c": text()});
+    let spec = json!({"type": "object", "properties": fields, "x-kubernetes-validations": rules});
+    let raw = json!({"type": "object", "properties": {"spec": spec}});
+    let schema = Schema::compile(&raw).expect("a schema").with_release(KubernetesRelease::minor(32));
+    let object = json!({"metadata": {"name": "x"}, "spec": {"a": ""}});
+    let errors = schema.validate_all(&object, None).errors;
+    let asked: Vec<&FieldError> = errors.iter().collect();
+    let refused = refused_updates_of_each(&schema, &raw, true, &asked, (&object, &object), &[]);
+    assert!(refused.len() == 3 && refused.iter().all(|answer| *answer == Some(RatchetingRefusals::OfStatus)));
 }
 
 /// What cannot be tried together is answered as long as it takes a limited amount of work.

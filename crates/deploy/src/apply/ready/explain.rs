@@ -64,13 +64,13 @@ impl ReadyWaitLimits<'_> {
         let logs = self.logs(logging, waited).await;
         let said = failed.iter().map(|one| {
             let reason = format!("{}{}", one.reason, pods(one).unwrap_or_default());
-            has_failed_problem(one.awaited.change, &reason)
+            explain_failure(one.awaited.change, &reason)
         });
         let late = overdue
             .iter()
             .map(|one| (one, self.resource_timeout.unwrap_or(self.timeout)))
             .chain(late.iter().map(|one| (one, self.timeout)));
-        let late = late.map(|(one, limit)| not_ready_in_time(one, limit, &pods(one).unwrap_or_default()));
+        let late = late.map(|(one, limit)| explain_delay(one, limit, &pods(one).unwrap_or_default()));
         let said = said.chain(late).zip(logs);
         waited.reported.extend(unready().map(|one| one.awaited.index));
         waited.unready = said.map(|(problem, log)| Problem { log: log.map(Box::new), ..problem }).collect();
@@ -98,7 +98,7 @@ impl ReadyWaitLimits<'_> {
 }
 
 /// The problem of an object that was not ready within the limit; `pods` says what its Pods wait for.
-fn not_ready_in_time(one: &ReadinessProgress<'_>, limit: Duration, pods: &str) -> Problem {
+fn explain_delay(one: &ReadinessProgress<'_>, limit: Duration, pods: &str) -> Problem {
     let object = &one.awaited.change.desired.object;
     let (limit, since) = (limit.as_secs(), one.since.elapsed().as_secs());
     Problem::new(format!("{object} is not ready after {limit}s: {} (for {since}s){pods}", one.reason))
@@ -106,7 +106,7 @@ fn not_ready_in_time(one: &ReadinessProgress<'_>, limit: Duration, pods: &str) -
         .help(format!("kubectl describe {object}; to keep waiting, run the same command again"))
 }
 
-fn has_failed_problem(change: &Change, reason: &str) -> Problem {
+fn explain_failure(change: &Change, reason: &str) -> Problem {
     let object = &change.desired.object;
     Problem::new(format!("{object} has failed: {reason}")).at(change.desired.origin.location()).help(format!(
         "kubectl describe {object}; fix the manifest or what it depends on, and run the same command again"
