@@ -57,13 +57,15 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     if args.objects {
         return Err(Error::usage(Problem::new("--objects is about a snapshot").help("say --for snapshot")));
     }
+    // --as names who needs the rights: the manifests are read with one's own.
+    let own = Loader { overrides: overrides(&args.input), ..loader(&args.input.config, host) };
+    let input = read_input(&args.input.arguments(), &own, Asking::Target, host).await?;
     let overrides = overrides(&args.input)
         .with(&key::AS_USER, &args.user)
         .with(&key::AS_GROUPS, &args.groups)
         .with(&key::APP, &args.app)
         .with(&key::LOGS, &args.logs);
-    let loader = Loader { overrides, ..loader(&args.input.config, host) };
-    let input = read_input(&args.input.arguments(), &loader, Asking::Target, host).await?;
+    let loader = Loader { overrides, ..own };
     let loaded = loader.load(input.configs(), &registry::known())?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;
