@@ -86,7 +86,6 @@ pub struct RuleNode<'a> {
     /// All of live's rules as formulas.
     logic: LiveLogic<'a>,
     patterns: &'a Patterns,
-    release: KubernetesRelease,
     repairs: Repairs<'a>,
 }
 
@@ -150,7 +149,6 @@ impl<'a> RuleNode<'a> {
             asked: OnceCell::new(),
             logic: LiveLogic::default(),
             patterns,
-            release,
             repairs: Repairs::new(patterns, release),
         })
     }
@@ -228,7 +226,7 @@ impl<'a> RuleNode<'a> {
 
     /// Whether desired accepts the whole object.
     fn is_taken(&self, object: &Value) -> bool {
-        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns, self.release).ok());
+        let schema = self.takes.get_or_init(|| wrapped(&self.desired, self.patterns, self.repairs.release()).ok());
         let mut object = object.clone();
         schema.as_ref().is_none_or(|schema| {
             schema.prepare(&mut object).is_ok() && schema.validate(&object, None).errors.is_empty()
@@ -310,7 +308,7 @@ impl<'n, 'a> RuleQuestion<'n, 'a> {
     fn fails_alone(&self, values: &[Value]) -> Option<String> {
         let is_alone = |value: &&Value| value.as_array().is_some_and(|items| items.len() == 1);
         // An item on which the rule cannot be evaluated is in no list that passes.
-        let budget = || CelBudget::default().with_release(self.node.release);
+        let budget = || CelBudget::default().with_release(self.node.repairs.release());
         let fails = |rule: &CompiledRule, value: &Value| match rule.evaluate(value, None, &mut budget()) {
             CelRuleResult::Holds => false,
             CelRuleResult::Fails(failure) => !failure.is_error,

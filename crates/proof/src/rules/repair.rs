@@ -105,6 +105,11 @@ impl<'s> Repairs<'s> {
         None
     }
 
+    /// The release of the server that evaluates the rules.
+    pub fn release(&self) -> KubernetesRelease {
+        self.release
+    }
+
     fn fails(&self, rule: &CompiledRule, value: &Value) -> bool {
         let mut budget = CelBudget::default().with_release(self.release);
         matches!(rule.evaluate(value, None, &mut budget), CelRuleResult::Fails(_))

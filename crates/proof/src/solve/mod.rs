@@ -108,7 +108,6 @@ pub struct Solver<'s> {
     least: RefCell<HashMap<*const Value, u64>>,
     subsets: RefCell<HashMap<(StringSet, StringSet), Subset>>,
     patterns: Patterns,
-    release: KubernetesRelease,
     /// Changes values so that the rules of their own node hold.
     repairs: Repairs<'s>,
     /// Makes `'s` invariant: the caches use addresses of schemas as keys, so all schemas must live as long as the
@@ -141,7 +140,6 @@ impl<'s> Solver<'s> {
             least: RefCell::default(),
             subsets: RefCell::default(),
             patterns: patterns.clone(),
-            release,
             repairs: Repairs::new(patterns, release),
             schemas: PhantomData,
         }
@@ -156,7 +154,11 @@ impl<'s> Solver<'s> {
 
     /// Calls `ask` with the steps and patterns that questions about rules can use.
     pub fn with_means<T>(&self, ask: impl FnOnce(&RuleProofResources<'_>) -> T) -> T {
-        ask(&RuleProofResources { spend: &|steps| self.spend(steps), patterns: &self.patterns, release: self.release })
+        ask(&RuleProofResources {
+            spend: &|steps| self.spend(steps),
+            patterns: &self.patterns,
+            release: self.release(),
+        })
     }
 
     /// The shared cache of compiled patterns.
@@ -166,7 +168,7 @@ impl<'s> Solver<'s> {
 
     /// The release of the server.
     pub fn release(&self) -> KubernetesRelease {
-        self.release
+        self.repairs.release()
     }
 
     /// The number of steps left.
