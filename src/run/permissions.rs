@@ -194,7 +194,7 @@ async fn print(
             needs.extend(needs_of_kapp(name, &app, target).await?);
         }
     }
-    needs.extend(needs_of_helm_releases(args, settings, plan).await?);
+    needs.extend(needs_of_helm_releases(args, settings, plan, target).await?);
     if super::app::waits(settings) {
         needs.extend(of_waiting(plan, RightsOccasion::Always));
     }
@@ -391,6 +391,7 @@ async fn needs_of_helm_releases(
     args: &PermissionsArgs,
     settings: &Settings,
     plan: &Plan,
+    target: &Target,
 ) -> std::result::Result<Vec<Need>, Problem> {
     let arguments = args.input.arguments();
     let of_arguments = arguments.iter().filter_map(|argument| HelmReleaseSpec::of_argument(argument)?.ok());
@@ -404,11 +405,18 @@ async fn needs_of_helm_releases(
     }
     let first = |error: Error| error.first_problem();
     // They are read from the cluster whatever the target is.
-    let server = KubeTarget::open(&connection(settings, None)).await.map_err(first)?;
+    let opened;
+    let server = match target.as_server() {
+        Some(server) => server,
+        None => {
+            opened = KubeTarget::open(&connection(settings, None)).await.map_err(first)?;
+            &opened
+        }
+    };
     let mut namespaces = BTreeSet::new();
     for release in &releases {
         let of_run = settings.namespace.as_deref();
-        namespaces.insert(HelmRelease::choose_namespace(release, of_run, &server).map_err(first)?);
+        namespaces.insert(HelmRelease::choose_namespace(release, of_run, server).map_err(first)?);
     }
     let secrets = revisions::secrets();
     let needs_in = |namespace| ["get", "list"].map(|verb| needed_right(0, Some(namespace), &secrets, None, verb));
