@@ -228,25 +228,46 @@ fn verdict(source: &str, of: &std::sync::Arc<CelType>, environment: CelEnvironme
 /// The first release in which `oldSelf` can be an optional.
 const OPTIONAL_OLD_VALUES: KubernetesRelease = KubernetesRelease::minor(30);
 
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+
+/// The schema and the object of the tables of expressions.
+fn schema_and_object() -> (Json, Json) {
+    let json = |name: &str| serde_json::from_str::<Json>(&read(FIXTURES, name)).expect("JSON");
+    (json("cel/schema.json"), json("cel/object.json"))
+}
+
+/// The expressions in the table of older releases, with the results of one release.
+struct ReleaseTable {
+    release: KubernetesRelease,
+    results: Vec<(String, String)>,
+}
+
+fn tables_of_releases() -> Vec<ReleaseTable> {
+    let text = read(FIXTURES, "cel-releases.txt");
+    let table = |section: &str| {
+        let (release, lines) = section.split_once('\n').expect("a release");
+        let results = lines.lines().filter_map(|line| line.split_once(" ⇒ "));
+        let results = results.map(|(source, wanted)| (source.to_owned(), wanted.to_owned())).collect();
+        ReleaseTable { release: release.parse().expect("a release"), results }
+    };
+    text.split("\n# ").skip(1).map(table).collect()
+}
+
 #[test]
 fn expressions_have_the_verdicts_estimates_and_values_of_older_servers() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-    let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
-    let (schema, object) = (json("cel/schema.json"), json("cel/object.json"));
-    let text = read(folder, "cel-releases.txt");
-    let (mut release, mut of) = (KubernetesRelease::default(), CelType::compile(&schema, false));
+    let (schema, object) = schema_and_object();
+    let tables = tables_of_releases();
     let (mut all, mut values, mut wrong) = (0, 0, Vec::new());
-    for line in text.lines() {
-        if let Some(named) = line.strip_prefix("# ") {
-            release = named.parse().expect("a release");
-            of = CelType::compile_for(&schema, false, release);
-        }
-        let Some((source, wanted)) = line.split_once(" ⇒ ") else { continue };
+    let lines = tables.iter().flat_map(|table| {
+        let of = CelType::compile_for(&schema, false, table.release);
+        table.results.iter().map(move |(source, wanted)| (table.release, of.clone(), source, wanted))
+    });
+    for (release, of, source, wanted) in lines {
         let (verdicts, value) = match wanted.splitn(3, " ⇒ ").collect::<Vec<_>>()[..] {
             [new, live, value] => (format!("{new} ⇒ {live}"), Some(value)),
-            _ => (wanted.to_owned(), None),
+            _ => (wanted.clone(), None),
         };
-        let (is_optional, expression) = source.strip_prefix('?').map_or((false, source), |source| (true, source));
+        let (is_optional, expression) = source.strip_prefix('?').map_or((false, &**source), |source| (true, source));
         if let Some(value) = value.filter(|_| !is_optional || release >= OPTIONAL_OLD_VALUES) {
             values += 1;
             let ours = evaluate_as(release, expression, &schema, &object, is_optional).0;
@@ -267,25 +288,20 @@ fn expressions_have_the_verdicts_estimates_and_values_of_older_servers() {
 
 #[test]
 fn expressions_have_another_value_in_an_older_release_only_where_the_table_says_so() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
-    let json = |name: &str| serde_json::from_str::<Json>(&read(folder, name)).expect("JSON");
-    let (schema, object) = (json("cel/schema.json"), json("cel/object.json"));
-    let table = read(folder, "cel-releases.txt");
-    let mut wrong = Vec::new();
-    for section in table.split("\n# ").skip(1) {
-        let (release, lines) = section.split_once('\n').expect("a release");
-        let release = release.parse().expect("a release");
-        let others: std::collections::BTreeSet<&str> =
-            lines.lines().filter_map(|line| line.split(" ⇒ ").next()).collect();
-        for file in std::fs::read_dir(format!("{folder}/cel")).expect("the tables").flatten() {
+    let (schema, object) = schema_and_object();
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for ReleaseTable { release, results } in tables_of_releases() {
+        let others: std::collections::BTreeSet<&str> = results.iter().map(|(source, _)| &**source).collect();
+        for file in std::fs::read_dir(format!("{FIXTURES}/cel")).expect("the tables").flatten() {
             let name = file.file_name().to_string_lossy().into_owned();
             let is_optional = name == "optional.txt";
-            let text = if name.ends_with(".txt") { read(folder, &format!("cel/{name}")) } else { String::new() };
+            let text = if name.ends_with(".txt") { read(FIXTURES, &format!("cel/{name}")) } else { String::new() };
             for (source, _) in text.lines().filter_map(|line| line.split_once(" ⇒ ")) {
                 let listed = if is_optional { format!("?{source}") } else { source.to_owned() };
                 if others.contains(&*listed) || is_optional && release < OPTIONAL_OLD_VALUES {
                     continue;
                 }
+                compared += 1;
                 let [old, new] = [release, KubernetesRelease::NEWEST_KNOWN]
                     .map(|release| evaluate_as(release, source, &schema, &object, is_optional).0);
                 if old != new {
@@ -294,5 +310,6 @@ fn expressions_have_another_value_in_an_older_release_only_where_the_table_says_
             }
         }
     }
+    assert!(compared > 1000, "the tables exist: {compared}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

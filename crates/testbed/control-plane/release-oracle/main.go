@@ -83,9 +83,8 @@ func main() {
 			}
 			newest, newestValue := "refused", ""
 			if !strings.HasPrefix(result, "refused") {
-				at := strings.LastIndex(result, " ≤ ")
-				newest = result[at+len(" ≤ "):]
-				newestValue, _, _ = cutLast(result[:at], " · ")
+				result, newest = cutLast(result, " ≤ ")
+				newestValue, _ = cutLast(result, " · ")
 			}
 			if strings.HasPrefix(newestValue, "error: ") {
 				newestValue = "error"
@@ -103,13 +102,13 @@ func main() {
 	}
 }
 
-// The text before the last separator, and the one after it.
-func cutLast(text, separator string) (before, after string, found bool) {
+// The text before the last separator, and the one after it; all of it and nothing without a separator.
+func cutLast(text, separator string) (before, after string) {
 	at := strings.LastIndex(text, separator)
 	if at < 0 {
-		return text, "", false
+		return text, ""
 	}
-	return text[:at], text[at+len(separator):], true
+	return text[:at], text[at+len(separator):]
 }
 
 // The estimated maximum cost of an expression, or `refused`, and its value.

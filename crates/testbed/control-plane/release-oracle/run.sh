@@ -9,9 +9,9 @@ trap 'rm -rf "$work"' EXIT
 export GOFLAGS=-mod=mod
 
 cat <<'END'
-Expressions of `cel/` whose verdict or estimated maximum cost is another one in an older release, by the packages of that
-release: first as new expressions, then as expressions of the live CRD. The value of the latter follows where it is
-another one. Those of optional.txt begin with `?`.
+Expressions of `cel/` whose verdict or estimated maximum cost differs in an older release, by the packages of that
+release: first as new expressions, then as expressions of the live CRD. The value of the latter follows where it
+differs. Those of optional.txt begin with `?`.
 END
 for release in ${RELEASES:-1.28 1.29 1.30 1.31 1.32 1.33 1.34 1.35}; do
     # The staging modules of 1.X.Y are v0.X.Y.
