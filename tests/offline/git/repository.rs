@@ -70,9 +70,10 @@ impl Repository {
         self.git(&["commit", "-q", "--allow-empty", "-m", "change"]);
     }
 
-    /// A clone next to it, over a protocol that supports partial clones.
+    /// A new clone next to it, over a protocol that supports partial clones.
     pub fn clone(&self, options: &[&str]) -> PathBuf {
-        let (from, to) = (format!("file://{}", self.root().display()), self.folder.path().join("clone"));
+        let from = format!("file://{}", self.root().display());
+        let to = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         let arguments = [&["clone", "-q"], options, &[&from, to.to_str().unwrap()]].concat();
         git(self.folder.path(), &arguments);
         to
@@ -97,9 +98,12 @@ pub fn quiet(command: &mut Command) -> &mut Command {
 }
 
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
-    let user = ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "protocol.file.allow=always"];
+    // Maintenance would go on in the background and write while the test removes the folder.
+    let settings =
+        ["user.name=test", "user.email=test@example.com", "protocol.file.allow=always", "maintenance.auto=false"];
+    let settings = settings.iter().flat_map(|setting| ["-c", setting]);
     let mut command = Command::new("git");
-    let output = quiet(&mut command).args(user).args(arguments).current_dir(folder).output().expect("git");
+    let output = quiet(&mut command).args(settings).args(arguments).current_dir(folder).output().expect("git");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "git {arguments:?}: {said}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
