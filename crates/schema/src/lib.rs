@@ -71,7 +71,7 @@ pub mod typed;
 pub use compile::CompileError;
 pub use error::{FieldError, FieldErrorKind, RefusedBy, Undecided, is_path_of_rule};
 pub use ignored_keywords::{drop_ignored_formats, truncate_bounds_of_integers};
-pub use number::{as_stored, can_be_bound};
+pub use number::{as_stored, can_be_bound, is_maximum_beyond_integers};
 pub use objectmeta::fields as object_meta;
 pub use prune::{Defaulted, PrunedField};
 pub use rules::{CompileRules, EvaluateRules, NoEngine, RuleVerdict};

@@ -78,6 +78,15 @@ pub fn can_be_bound(kind: Option<&str>, format: Option<&str>, bound: f64) -> boo
     NumberRange::for_type(kind, format).contains(Num::Float(bound))
 }
 
+/// Whether the server refuses every integer because of this maximum. It compares integers with the bound as an int64,
+/// and a larger float64 becomes the smallest one.
+///
+/// Source: `MaximumNativeType` of `k8s.io/kube-openapi/pkg/validation/validate/values.go`
+pub fn is_maximum_beyond_integers(maximum: f64) -> bool {
+    const BEYOND_INT64: f64 = 9_223_372_036_854_775_808.0;
+    maximum >= BEYOND_INT64
+}
+
 /// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
 pub fn is_integral(f: f64) -> bool {
     const LARGEST: f64 = 9_007_199_254_740_991.0;

@@ -1,13 +1,13 @@
 //! The shared code of the rules for the eight bounds (minimum, minLength, … maxProperties): a bound may be neither
 //! added nor tightened. Nor may the bound of a number be loosened to one that the type of the field cannot represent:
-//! with it, the server refuses every number.
+//! with it, the server refuses every number, or every integer.
 
 use super::json::{Json, JsonMap};
 use super::node::NodePair;
 use super::rule::ViolationText;
 use super::words;
 use gantry_core::finding::wording::wording;
-use gantry_schema::{can_be_bound, keywords};
+use gantry_schema::{can_be_bound, is_maximum_beyond_integers, keywords};
 
 pub struct KeywordBound {
     pub keyword: &'static str,
@@ -69,28 +69,34 @@ pub fn judge(pair: &NodePair, bound: &KeywordBound) -> Option<ViolationText> {
 
 /// Reports a looser bound that the type or format of the field cannot represent.
 fn beyond_type(pair: &NodePair, bound: &KeywordBound, live: &Json, desired: &Json) -> Option<ViolationText> {
-    let of = |node: &JsonMap, value: &Json| {
-        let text = |keyword| keywords::get(node, keyword).and_then(Json::text);
-        let fits = can_be_bound(text("type"), text("format"), value.number()?);
-        Some((fits, text("format").or(text("type")).unwrap_or_default().to_owned()))
-    };
     let is_of_number = matches!(bound.keyword, "minimum" | "maximum");
-    let (fits, of_type) = of(pair.desired, desired).filter(|_| is_of_number)?;
-    if fits || of(pair.live, live).is_some_and(|(fits, _)| !fits) {
+    // What is wrong with a bound, which numbers the server refuses because of it, and which one to use.
+    let problem_of = |node: &JsonMap, value: &Json| {
+        let text = |keyword| keywords::get(node, keyword).and_then(Json::text);
+        let value = value.number().filter(|_| is_of_number)?;
+        if !can_be_bound(text("type"), text("format"), value) {
+            let of_type = text("format").or(text("type")).unwrap_or_default();
+            return Some((format!("which is no value of {of_type}"), "number", format!("a bound that {of_type} has")));
+        }
+        let is_beyond = bound.keyword == "maximum" && is_maximum_beyond_integers(value);
+        is_beyond.then(|| ("which is beyond every int64".to_owned(), "integer", "a smaller bound".to_owned()))
+    };
+    let (problem, refused, better) = problem_of(pair.desired, desired)?;
+    if problem_of(pair.live, live).is_some() {
         return None;
     }
     let (keyword, field) = (bound.keyword, pair.place.field());
     let (was, now) = (words::value(live), words::value(desired));
-    let text = format!("{} constraint changed from {was} to {now}, which is no value of {of_type}", bound.words);
+    let text = format!("{} constraint changed from {was} to {now}, {problem}", bound.words);
     Some(
         ViolationText::of_field(pair.place, keyword, &text)
             .message(wording!(
                 "{keyword} of {field} changes in ",
                 VERSIONS,
-                " from {was} to {now}, which is no value of {of_type}: the server refuses every number there"
+                " from {was} to {now}, {problem}: the server refuses every {refused} there"
             ))
             .fact(format!("{keyword} changed from {was} to {now}"))
             .label(format!("was {was} in the live CRD"))
-            .help(wording!("use a bound that {of_type} has in ", VERSIONS, ", or remove {keyword}")),
+            .help(wording!("use {better} in ", VERSIONS, ", or remove {keyword}")),
     )
 }
