@@ -305,6 +305,13 @@ fn needs_of_app(app: &App, plan: &Plan, keeps_revisions: bool) -> Vec<Need> {
             needs.push(needed_right(index, namespace, &change.resource, None, verb));
         }
     }
+    // The members of a kind are looked for in all namespaces of the app, and in that of its record.
+    let in_plan = plan.changes.iter().filter_map(|change| change.desired.object.namespace.as_deref());
+    let namespaces: BTreeSet<&str> = in_plan.chain([&*app.namespace]).collect();
+    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| change.resource.namespaced) {
+        let list = |namespace: &&str| needed_right(index, Some(namespace), &change.resource, None, "list");
+        needs.extend(namespaces.iter().map(list));
+    }
     if !plan.changes.is_empty() {
         let (parent, resource) = (app.parent(), config_maps());
         for verb in ["get", "create", "patch", "delete"] {

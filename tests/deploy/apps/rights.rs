@@ -147,3 +147,26 @@ fn the_right_to_write_the_record_is_among_the_permissions_that_are_checked() {
     assert_eq!(proxy.writes(), writes);
     deploy(&proxy, &no_create).code(0).stdout_contains("1 updated");
 }
+
+/// Each kind is looked for in every namespace of the app, and in that of its record.
+#[test]
+fn the_printed_rights_are_enough_for_later_deploys_of_kinds_in_different_namespaces() {
+    let (cp, shop, other) = (control_plane(), Shop::new(), Shop::new());
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "namespace": other.bed.names.namespace}, "spec": {"ports": [{"port": 80}]}});
+    let write = |value: &str| shop.write(&[shop.config_map("a", value), service.clone()]);
+    write("1");
+    let user = cp.user(&json!([]));
+    let record = Shop::new().bed.names.namespace.clone();
+    let of_app = ["-f", "manifests.yaml", "-a", "shop", "-n", &record];
+    let permissions = [&["permissions", "--as", &user], &of_app[..]].concat();
+    let printed = shop.bed.gantry(cp.kubeconfig("admin"), &permissions).run();
+    grant(cp, &user, &printed.code(0).stdout);
+    let deploy = || {
+        let flags = ["--prune=yes", "--wait=false", "--preflight", "PermissionValidation"];
+        shop.bed.gantry(cp.kubeconfig(&user), &[&["deploy"], &of_app[..], &flags].concat()).run()
+    };
+    deploy().code(0).stdout_contains("2 created");
+    write("2");
+    deploy().code(0).stdout_contains("1 updated");
+}
