@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every format that is written to a file, and the file's name.
-const FORMATS: &[&str] = &["json", "sarif", "junit", "markdown", "github", "gitlab", "html"];
+const FORMATS: &[&str] = &["json", "yaml", "sarif", "junit", "markdown", "github", "gitlab", "html"];
 
 /// A repository with manifests and a folder that represents a cluster, both below `deploy/`.
 pub fn repository() -> TempDir {
@@ -152,7 +152,7 @@ fn a_configuration_may_name_every_format() {
         .iter()
         .map(|format| format.to_possible_value().expect("a name").get_name().to_owned())
         .collect();
-    assert_eq!(formats, [&["human"], FORMATS].concat());
+    assert_eq!(formats, [&["human"], FORMATS, &["name"]].concat());
     let config =
         |output: &str| serde_json::json!({"apiVersion": "gantry.dev/v1alpha1", "kind": "Config", "output": [output]});
     assert!(formats.iter().all(|format| validator.is_valid(&config(&format!("{format}=out")))));

@@ -19,7 +19,7 @@ const COMMANDS: &[&str] = &[
     "section_start:1:x\r\u{1b}[0Kx",
 ];
 
-const FORMATS: &[&str] = &["human", "json", "sarif", "junit", "markdown", "github", "gitlab", "html"];
+const FORMATS: &[&str] = &["human", "json", "yaml", "sarif", "junit", "markdown", "github", "gitlab", "html"];
 
 fn gantry(folder: &TempDir, host: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gantry"));

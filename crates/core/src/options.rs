@@ -60,12 +60,14 @@ pub enum TargetSpec {
 pub enum ReportFormat {
     Human,
     Json,
+    Yaml,
     Sarif,
     Junit,
     Markdown,
     Github,
     Gitlab,
     Html,
+    Name,
 }
 
 /// The names of all values of a flag.

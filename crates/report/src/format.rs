@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Report, ReportContext, ReportList, github, gitlab, html, json, junit, markdown, sarif};
+use super::{Report, ReportContext, ReportList, github, gitlab, html, json, junit, markdown, name, sarif, yaml};
 use gantry_core::ci_log::OutputSyntax;
 use gantry_core::options::ReportFormat;
 
@@ -23,12 +23,14 @@ pub fn writer_of(format: ReportFormat) -> Option<&'static FormatWriter> {
     match format {
         ReportFormat::Human => None,
         ReportFormat::Json => Some(&json::WRITER),
+        ReportFormat::Yaml => Some(&yaml::WRITER),
         ReportFormat::Sarif => Some(&sarif::WRITER),
         ReportFormat::Junit => Some(&junit::WRITER),
         ReportFormat::Markdown => Some(&markdown::WRITER),
         ReportFormat::Github => Some(&github::WRITER),
         ReportFormat::Gitlab => Some(&gitlab::WRITER),
         ReportFormat::Html => Some(&html::WRITER),
+        ReportFormat::Name => Some(&name::WRITER),
     }
 }
 

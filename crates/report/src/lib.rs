@@ -14,6 +14,7 @@ pub mod json;
 mod junit;
 mod list;
 mod markdown;
+mod name;
 mod places;
 #[cfg(test)]
 mod samples;
@@ -21,6 +22,7 @@ mod sarif;
 mod surroundings;
 mod view;
 mod words;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
