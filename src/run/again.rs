@@ -164,10 +164,16 @@ impl FileChanges {
 
     /// The first file that has changed since the last call, as soon as no more are changing.
     async fn next(&mut self) -> Option<PathBuf> {
-        let first = self.receiver.recv().await?;
-        let settled = async { while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.receiver.recv()).await {} };
+        let mut changed = vec![self.receiver.recv().await?];
+        let settled = async {
+            while let Ok(Some(path)) = tokio::time::timeout(QUIET, self.receiver.recv()).await {
+                changed.push(path);
+            }
+        };
         // A file that changes all the time must not prevent the run.
         let _ = tokio::time::timeout(MOST_WAIT, settled).await;
-        Some(first)
+        // Editors write a temporary file first, which takes the place of the other one.
+        let is_left = changed.iter().position(|path| path.exists());
+        Some(changed.swap_remove(is_left.unwrap_or(0)))
     }
 }

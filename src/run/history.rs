@@ -72,7 +72,13 @@ impl AppHistory {
                 let problem = Problem::new(format!(
                     "the app {name} in namespace {namespace} has no earlier revision with other manifests that was deployed"
                 ));
-                problem.help(format!("name one: {list} shows them"))
+                problem.help(match &*self.revisions.list {
+                    [_] => format!(
+                        "it is the first deploy of the app: deploy the earlier manifests, gantry deploy -a {name} -n \
+                         {namespace} -f DIR"
+                    ),
+                    _ => format!("name one: {list} shows them"),
+                })
             }),
         }
     }

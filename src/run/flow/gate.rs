@@ -20,7 +20,10 @@ pub async fn find_weakenings(run: &ConfiguredRun<'_>, loaded: &LoadedManifests, 
         Err(problem) => vec![problem],
     };
     let name = target.read_only_name().unwrap_or_default();
-    let help = "a maintainer should confirm it; --fail-on-weaker-gate makes it an error";
+    let help = match run.args.fail_on_weaker_gate {
+        true => "a maintainer who confirms it runs this without --fail-on-weaker-gate",
+        false => "a maintainer should confirm it; --fail-on-weaker-gate makes it an error",
+    };
     let with_context = |problem: Problem| Problem {
         message: format!("this change weakens the gate of {name}: {}", problem.message),
         help: Some(help.to_owned()),

@@ -113,13 +113,13 @@ fn a_configuration_that_is_removed_or_named_and_a_baseline_are_compared_too() {
      --> deploy/config.yaml:4:9
     4 | - name: CRDUpgradeSafety
       |         ^^^^^^^^^^^^^^^^
-      = help: a maintainer should confirm it; --fail-on-weaker-gate makes it an error
+      = help: a maintainer who confirms it runs this without --fail-on-weaker-gate
 
     error: this change weakens the gate of main: the check APIAvailability does not run any more
      --> deploy/config.yaml:3:1
     3 | preflightRules:
       | ^^^^^^^^^^^^^^
-      = help: a maintainer should confirm it; --fail-on-weaker-gate makes it an error
+      = help: a maintainer who confirms it runs this without --fail-on-weaker-gate
 
     Would be blocked: 2 errors. Nothing was written.
     ----- stderr
