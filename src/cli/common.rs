@@ -34,6 +34,30 @@ pub struct KubeconfigArgs {
     /// The kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)
     #[arg(id = "kubeconfig", long = "kubeconfig", value_name = "PATH")]
     pub file: Option<PathBuf>,
+
+    /// The cluster of the kubeconfig, instead of the context's own
+    #[arg(id = "cluster_name", long = "cluster", value_name = "NAME")]
+    pub cluster: Option<String>,
+
+    /// The user of the kubeconfig, instead of the context's own
+    #[arg(id = "user_name", long = "user", value_name = "NAME")]
+    pub user: Option<String>,
+
+    /// The address of the API server, instead of the one in the kubeconfig
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+
+    /// A bearer token, instead of the credentials in the kubeconfig
+    #[arg(long, value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+}
+
+impl KubeconfigArgs {
+    /// Whether a flag names a cluster or a user.
+    pub fn is_given(&self) -> bool {
+        let KubeconfigArgs { context, file, cluster, user, server, token } = self;
+        file.is_some() || [context, cluster, user, server, token].into_iter().any(Option::is_some)
+    }
 }
 
 /// Where a report is written, and how much of it is printed.

@@ -123,8 +123,8 @@ impl CatalogDiffArgs {
     /// Whether a flag names a target.
     pub fn names_target(&self) -> bool {
         let IdentityArgs { user, groups } = &self.identity;
-        let TargetArgs { target, kubeconfig: KubeconfigArgs { context, file }, .. } = &self.target;
-        !target.is_empty() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
+        let TargetArgs { target, kubeconfig, .. } = &self.target;
+        !target.is_empty() || kubeconfig.is_given() || user.is_some() || !groups.is_empty()
     }
 }
 
@@ -132,8 +132,7 @@ impl CatalogArgs {
     /// Whether a flag names a cluster.
     pub fn names_cluster(&self) -> bool {
         let IdentityArgs { user, groups } = &self.identity;
-        let KubeconfigArgs { context, file } = &self.kubeconfig;
-        self.target.is_some() || context.is_some() || file.is_some() || user.is_some() || !groups.is_empty()
+        self.target.is_some() || self.kubeconfig.is_given() || user.is_some() || !groups.is_empty()
     }
 }
 

@@ -31,7 +31,7 @@ const NEVER: [&str; 17] = [
 ];
 
 /// Flags of kapp by name, and what gantry has instead.
-const FLAGS: [(&[&str], &str); 45] = [
+const FLAGS: [(&[&str], &str); 43] = [
     (&["allow-all-ns", "allow-cluster", "allow-ns"], "a Role limits where a deploy may write: see gantry permissions"),
     (&["allow-check"], "choose the checks with --preflight, or in the configuration"),
     (&["app-changes-max-to-keep"], "it is --history: how many deploys of an app gantry rollback can go back to"),
@@ -94,16 +94,14 @@ const FLAGS: [(&[&str], &str); 45] = [
     (&["chart"], "name the chart with -f: a folder, a .tgz file or oci://REGISTRY/CHART"),
     (&["repo"], "name the chart with -f oci://REGISTRY/CHART, or fetch it with helm pull, then -f CHART.tgz"),
     (&["reuse-values", "reset-values"], "write the values to a file: helm get values NAME > FILE, then --values FILE"),
-    (&["cluster", "user"], "use --context, which names both"),
     (&["create-namespace"], "put the Namespace among the manifests"),
     (&["filename", "manifests", "path"], "use --file, or -f"),
     (&["force", "replace"], "an object is replaced only if its annotation kapp.k14s.io/update-strategy says so"),
     (&["recursive", "R"], "folders are always read recursively"),
-    (&["request-timeout"], "set timeouts.request in the configuration, or GANTRY_TIMEOUTS__REQUEST"),
     (&["selector", "l", "field-selector"], "use --filter, for example --filter kind=Deployment,ns=web"),
     (&["server-side", "apply"], "every deploy is a server-side apply"),
     (
-        &["server", "token", "insecure-skip-tls-verify", "certificate-authority", "client-certificate", "client-key"],
+        &["insecure-skip-tls-verify", "certificate-authority", "client-certificate", "client-key", "tls-server-name"],
         "write it to a kubeconfig: --kubeconfig FILE",
     ),
     (&["timeout"], "use --wait-timeout"),

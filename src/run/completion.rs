@@ -180,6 +180,10 @@ async fn of_cluster(words: &[String], host: &mut Host, wanted: Wanted) -> Descri
         kubeconfig: KubeconfigArgs {
             file: value_of(before, "--kubeconfig", None).map(PathBuf::from),
             context: value_of(before, "--context", None),
+            cluster: value_of(before, "--cluster", None),
+            user: value_of(before, "--user", None),
+            server: value_of(before, "--server", None),
+            token: value_of(before, "--token", None),
         },
         namespace: value_of(before, "--namespace", Some("-n")),
         app_namespace: value_of(before, "--app-namespace", None),

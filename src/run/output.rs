@@ -10,12 +10,14 @@ use super::file;
 use super::host::Host;
 use super::own_report;
 use crate::cli::OutputArgs;
+use gantry_cluster::ConnectionOverrides;
 use gantry_core::ci_log::{Guarded, OutputSyntax};
 use gantry_core::finding::{CheckReport, Severity};
 use gantry_core::manifest::{ManifestSource, is_manifest_file};
 use gantry_core::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::ui;
+use gantry_deploy::config::Settings;
 use gantry_preflight::{explain, registry};
 use gantry_report::human::{self, HumanOptions, Sources};
 use gantry_report::{
@@ -146,9 +148,11 @@ impl Output {
         if problems.is_empty() { Ok(()) } else { Err(Error::Usage(problems)) }
     }
 
-    /// Says beside commands of kubectl that it has to use the cluster of these flags.
-    pub fn with_connection(&mut self, context: Option<&str>, kubeconfig: Option<&Path>) {
-        self.options.is_other_cluster = context.is_some() || kubeconfig.is_some();
+    /// Says beside commands of kubectl that it has to use the cluster of these settings.
+    pub fn with_connection(&mut self, settings: &Settings) {
+        let Settings { context, kubeconfig, connection, .. } = settings;
+        self.options.is_other_cluster =
+            context.is_some() || kubeconfig.is_some() || *connection != ConnectionOverrides::default();
     }
 
     /// Refuses to write over files that are not reports of gantry, if the project file names the outputs: the project
@@ -459,7 +463,16 @@ impl RuleTexts for OfGantry {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {
-    Problem::new(format!("cannot write the report to {}: {error}", path.display()))
+    let folder = path.parent().filter(|folder| error.kind() == io::ErrorKind::NotFound && !folder.exists());
+    match folder {
+        Some(folder) => Problem::new(format!(
+            "cannot write the report to {}: the folder {} does not exist",
+            path.display(),
+            folder.display()
+        ))
+        .help("create the folder first, or name a file in another one"),
+        None => Problem::new(format!("cannot write the report to {}: {error}", path.display())),
+    }
 }
 
 fn stdout_lost(error: &io::Error) -> Error {

@@ -264,6 +264,10 @@ pub fn overrides_of_kubeconfig(kubeconfig: &KubeconfigArgs, config: &ConfigFlags
     Overrides::default()
         .with(&key::KUBECONFIG, &kubeconfig.file)
         .with(&key::CONTEXT, &kubeconfig.context)
+        .with(&key::CLUSTER, &kubeconfig.cluster)
+        .with(&key::USER, &kubeconfig.user)
+        .with(&key::SERVER, &kubeconfig.server)
+        .with(&key::TOKEN, &kubeconfig.token)
         .with(&key::ALLOW_EXEC, &config.allow_exec)
 }
 
@@ -318,6 +322,7 @@ pub fn connection(settings: &Settings, impersonate: Option<Impersonate>) -> Conn
         kubeconfig: settings.kubeconfig.clone(),
         read: None,
         context: settings.context.clone(),
+        overrides: settings.connection.clone(),
         impersonate,
         timeout: Some(settings.timeouts.request),
         credentials_timeout: Some(settings.timeouts.credentials),

@@ -595,3 +595,51 @@ fn a_ytt_template_is_recognised() {
     "#);
     run(&format!("#@ comment\n{map}metadata: {{name: a}}\n")).contains_nowhere("ytt");
 }
+
+/// As with kubectl: each flag replaces one part of the context.
+#[test]
+fn flags_replace_the_cluster_the_user_the_server_and_the_token_of_the_context() {
+    let (cp, failing) = (control_plane(), Failing::new());
+    let admin = cp.kubeconfig("admin");
+    let url = cp.url();
+    failing.0.write("namespace.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: flags-of-kubectl}\n");
+    let with = |kubeconfig: &PathBuf, flags: &[&str]| {
+        failing.0.gantry(kubeconfig.clone(), &[&["check", "-f", "namespace.yaml"], flags].concat()).run()
+    };
+    let closed = failing.with(|cluster, _| cluster["server"] = json!("https://127.0.0.1:1"));
+    with(&closed, &[]).code(1).stderr_contains("127.0.0.1:1 refused the connection");
+    with(&closed, &["--server", &url]).code(0).stdout_contains(&url);
+    let expired = failing.with(|_, user| user["token"] = json!("geheim"));
+    with(&expired, &[]).code(1).contains_nowhere("geheim");
+    let token = cp.token("admin");
+    with(&expired, &["--token", token]).code(0).contains_nowhere(token);
+    let from_environment = failing.0.gantry(expired, &["check", "-f", "namespace.yaml"]).env("GANTRY_TOKEN", token);
+    from_environment.run().code(0).contains_nowhere(token);
+
+    let mut several: Value = serde_yaml::from_str(&fs::read_to_string(&admin).unwrap()).unwrap();
+    several["clusters"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "down", "cluster": {"server": "https://127.0.0.1:1"}}));
+    several["users"].as_array_mut().unwrap().push(json!({"name": "nobody", "user": {"token": cp.token("nobody")}}));
+    let path = failing.folder().join("several");
+    fs::write(&path, several.to_string()).unwrap();
+    with(&path, &["--cluster", "down"]).code(1).stderr_contains("127.0.0.1:1 refused the connection");
+    with(&path, &["--user", "nobody"]).code(1).stderr_contains("user \"nobody\" may not");
+    explained(&with(&path, &["--cluster", "dwn"]), 2, "the kubeconfig has no cluster \"dwn\", did you mean \"down\"?");
+    explained(&with(&path, &["--user", "x"]), 2, "the kubeconfig has no user \"x\"");
+    let contexts = with(&path, &["--context", "*", "--server", &url]);
+    explained(&contexts, 2, "--cluster, --user, --server and --token are about one cluster, but several are named");
+
+    // Without a kubeconfig, they are enough.
+    let certificate = Gantry::new().cwd(failing.folder()).args(["check", "-f", "namespace.yaml", "--server"]);
+    let run = certificate.args([&url, "--token", token]).run();
+    explained(&run, 1, &format!("the certificate of {url} is signed by an unknown authority"));
+    let user = Gantry::new().cwd(failing.folder()).args(["check", "-f", "namespace.yaml", "--user", "x"]).run();
+    explained(&user, 2, "no kubeconfig found for user \"x\"");
+
+    let shown = with(&admin, &["--token", "a b"]);
+    shown.code(2).stderr_contains("a token has only letters").contains_nowhere("a b");
+    let shown = failing.0.gantry(admin, &["config", "show"]).env("GANTRY_TOKEN", token).run();
+    shown.code(0).stdout_contains("token: \"(hidden)\"").contains_nowhere(token);
+}

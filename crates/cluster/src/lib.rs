@@ -27,6 +27,7 @@ pub mod watch;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,12 +122,49 @@ pub struct Connection {
     pub read: Option<kube::ReadKubeconfig>,
     /// The context of the kubeconfig; if `None`, its current one.
     pub context: Option<String>,
+    /// What replaces parts of the context.
+    pub overrides: ConnectionOverrides,
     /// The identity to impersonate; if `None`, the kubeconfig decides.
     pub impersonate: Option<Impersonate>,
     /// The limit for one request, from sending it to the end of its response.
     pub timeout: Option<Duration>,
     /// The limit for a credential plugin that does not prompt the user.
     pub credentials_timeout: Option<Duration>,
+}
+
+/// Parts of a context of the kubeconfig, each of which replaces the context's own: see the flags of kubectl with the
+/// same names (<https://kubernetes.io/docs/reference/kubectl/kubectl/>).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionOverrides {
+    /// The name of a cluster in the kubeconfig.
+    pub cluster: Option<String>,
+    /// The name of a user in the kubeconfig.
+    pub user: Option<String>,
+    /// The URL of the API server.
+    pub server: Option<String>,
+    /// Replaces every other credential. kubectl sends it beside a client certificate, which the API server prefers.
+    pub token: Option<BearerToken>,
+}
+
+/// A credential.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(String);
+
+impl BearerToken {
+    /// The token with this text.
+    pub fn new(text: String) -> Self {
+        BearerToken(text)
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BearerToken")
+    }
 }
 
 /// Where the manifests come from. A commit is read in the same way.

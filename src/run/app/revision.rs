@@ -236,10 +236,17 @@ pub fn rollback_command(args: &FlowArgs, app: &App, revision: u32, context: Opti
     let of_record = args.input.target.namespace.as_deref().filter(|namespace| *namespace != app.namespace);
     flag("--app-namespace", of_record.map(|_| &*app.namespace).or(args.app.namespace.as_deref()));
     flag("--context", context.or(kubeconfig.context.as_deref()));
+    flag("--cluster", kubeconfig.cluster.as_deref());
+    flag("--user", kubeconfig.user.as_deref());
+    flag("--server", kubeconfig.server.as_deref());
     flag("--kubeconfig", kubeconfig.file.as_deref().and_then(|file| file.to_str()));
     flag("--as", args.identity.user.as_deref());
     args.identity.groups.iter().for_each(|group| flag("--as-group", Some(group)));
     args.input.config.config_files.iter().for_each(|file| flag("-c", file.to_str()));
+    // The rollback is judged as the deploy was.
+    args.input.preflight.iter().for_each(|check| flag("--preflight", Some(check)));
+    let preset = args.input.preset.as_ref().and_then(clap::ValueEnum::to_possible_value);
+    flag("--preset", preset.as_ref().map(clap::builder::PossibleValue::get_name));
     flag("--field-manager", args.settings.text(&key::FIELD_MANAGER));
     if let Some(prune) = args.app.prune.filter(|prune| *prune != gantry_core::options::PruneFlag::Kapp) {
         flag(

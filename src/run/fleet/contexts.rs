@@ -8,6 +8,7 @@ use wildmatch::WildMatch;
 use crate::cli::{FlowArgs, ManyArgs};
 use crate::run::flow::configured::ConfiguredRun;
 use crate::run::prepare::connection;
+use gantry_cluster::ConnectionOverrides;
 use gantry_cluster::kube::{self, ReadKubeconfig};
 use gantry_core::bounded;
 use gantry_core::manifest;
@@ -68,6 +69,11 @@ pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<O
         let flag = if args.many.contexts_file.is_some() { "--contexts-file" } else { "--context" };
         let problem = Problem::new(format!("{flag} names several clusters, but the target is not a cluster"));
         return Err(Error::usage(problem.help("leave out --target, or name one target")));
+    }
+    if settings.connection != ConnectionOverrides::default() {
+        let problem =
+            Problem::new("--cluster, --user, --server and --token are about one cluster, but several are named");
+        return Err(Error::usage(problem.help("leave them out: the contexts of the kubeconfig have their own")));
     }
     let kubeconfig = kube::kubeconfig(&connection(settings, None)).await?;
     let known: Vec<&str> = kubeconfig.contexts().collect();

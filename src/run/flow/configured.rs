@@ -223,7 +223,7 @@ fn configure(
     let loaded = loader.load(input.configs(), &registry::known())?;
     let settings = loaded.settings;
     output.configure(&settings.output, settings.color, settings.is_on(&key::REDACT), host)?;
-    output.with_connection(settings.context.as_deref(), settings.kubeconfig.as_deref());
+    output.with_connection(&settings);
     if settings.output_is_of_project {
         output.spare_foreign_files(host)?;
     }

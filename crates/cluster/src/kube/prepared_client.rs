@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError, LoadDataError};
+use kube::config::{AuthInfo, Cluster, Context, ExecAuthCluster, Kubeconfig, KubeconfigError, LoadDataError};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -12,9 +12,13 @@ use super::kubeconfig::{self, ProcessEnvironment};
 use super::plugin::Plugin;
 use super::request::Peer;
 use super::{Connection, proxy};
+use crate::ConnectionOverrides;
 use gantry_core::bounded;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
 use gantry_core::resource::is_dns_label;
+
+/// What the target of flags that need no context is called.
+const WITHOUT_CONTEXT: &str = "no context";
 
 /// Everything that is needed to create the client.
 pub(super) struct PreparedClient {
@@ -28,11 +32,16 @@ pub(super) struct PreparedClient {
 impl PreparedClient {
     /// From the service account of the Pod that gantry runs in.
     pub fn in_cluster(connection: &Connection, surroundings: &ProcessEnvironment) -> Result<PreparedClient> {
-        if let Some(context) = &connection.context {
+        let ConnectionOverrides { cluster, user, server, .. } = &connection.overrides;
+        let named = [("context", &connection.context), ("cluster", cluster), ("user", user)];
+        if let Some((what, name)) = named.into_iter().find_map(|(what, name)| Some((what, name.as_ref()?))) {
             return Err(Error::usage(
-                Problem::new(format!("no kubeconfig found for context {context:?}"))
+                Problem::new(format!("no kubeconfig found for {what} {name:?}"))
                     .help(format!("searched in {}", kubeconfig::searched_paths(surroundings))),
             ));
+        }
+        if server.is_some() {
+            return Self::from_kubeconfig(&Kubeconfig::default(), connection, surroundings);
         }
         if surroundings.variable("KUBERNETES_SERVICE_HOST").is_none() {
             return Err(Error::failed(
@@ -58,17 +67,22 @@ impl PreparedClient {
         surroundings: &ProcessEnvironment,
     ) -> Result<PreparedClient> {
         let asked = connection.context.is_some();
-        let name =
-            match connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty())) {
-                Some(name) => name,
-                None => {
-                    let help = format!("choose one with --context: {}", known_contexts(kubeconfig));
-                    return Err(Error::failed(Problem::new("the kubeconfig sets no current-context").help(help)));
-                }
-            };
-        let context =
-            kubeconfig.contexts.iter().find(|context| context.name == name).and_then(|named| named.context.clone());
-        let Some(context) = context else {
+        let ConnectionOverrides { cluster, user, server, token } = &connection.overrides;
+        let name = connection.context.clone().or(kubeconfig.current_context.clone().filter(|name| !name.is_empty()));
+        let (name, context) = match name {
+            // The flags say where the server is, and a context is not needed.
+            None if server.is_some() || cluster.is_some() => (WITHOUT_CONTEXT.to_owned(), Some(Context::default())),
+            None => {
+                let help = format!("choose one with --context: {}", known_contexts(kubeconfig));
+                return Err(Error::failed(Problem::new("the kubeconfig sets no current-context").help(help)));
+            }
+            Some(name) => {
+                let named = kubeconfig.contexts.iter().find(|context| context.name == name);
+                let context = named.and_then(|named| named.context.clone());
+                (name, context)
+            }
+        };
+        let Some(mut context) = context else {
             let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
             let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
             let from = if asked { "" } else { " (its current-context)" };
@@ -83,24 +97,44 @@ impl PreparedClient {
             );
             return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
         };
-        let missing = |what: &str, missing: &str| {
-            Error::failed(Problem::new(format!(
-                "context {:?} names {what} {:?}, which the kubeconfig does not have",
-                words(&name),
-                words(missing)
-            )))
+        let missing = |what: &str, missing: &str, asked: Option<&String>, known: &mut dyn Iterator<Item = &str>| {
+            let shown = words(missing);
+            if asked.is_some() {
+                let known: Vec<&str> = known.collect();
+                let near = did_you_mean(missing, known.iter().copied());
+                let near = near.map_or(String::new(), |near| format!(", did you mean {near:?}?"));
+                let problem = Problem::new(format!("the kubeconfig has no {what} {shown:?}{near}"));
+                return Error::usage(problem.help(format!("known: {}", listed(known))));
+            }
+            let context = words(&name);
+            let message = format!("context {context:?} names {what} {shown:?}, which the kubeconfig does not have");
+            Error::failed(Problem::new(message))
         };
-        let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
-        let cluster =
-            cluster.and_then(|named| named.cluster.clone()).ok_or_else(|| missing("cluster", &context.cluster))?;
-        let user = context.user.clone().filter(|user| !user.is_empty());
-        let auth = match &user {
-            None => AuthInfo::default(),
-            Some(user) => {
-                let named = kubeconfig.auth_infos.iter().find(|named| &named.name == user);
-                named.ok_or_else(|| missing("user", user))?.auth_info.clone().unwrap_or_default()
+        context.cluster = cluster.clone().unwrap_or(context.cluster);
+        let named = kubeconfig.clusters.iter().find(|named| named.name == context.cluster);
+        let mut cluster = match named.and_then(|named| named.cluster.clone()) {
+            Some(found) => found,
+            None if server.is_some() && cluster.is_none() && context.cluster.is_empty() => Cluster::default(),
+            None => {
+                let mut known = kubeconfig.clusters.iter().map(|named| &*named.name);
+                return Err(missing("cluster", &context.cluster, cluster.as_ref(), &mut known));
             }
         };
+        cluster.server = server.clone().or(cluster.server);
+        let asked_user = user.as_ref();
+        let user = asked_user.cloned().or(context.user).filter(|user| !user.is_empty());
+        let mut auth = match &user {
+            None => AuthInfo::default(),
+            Some(user) => {
+                let mut known = kubeconfig.auth_infos.iter().map(|named| &*named.name);
+                let named = kubeconfig.auth_infos.iter().find(|named| &named.name == user);
+                let named = named.ok_or_else(|| missing("user", user, asked_user, &mut known))?;
+                named.auth_info.clone().unwrap_or_default()
+            }
+        };
+        if let Some(token) = token {
+            auth = AuthInfo { token: Some(token.clone().into_text().into()), ..AuthInfo::default() };
+        }
         let peer = Peer { context: name, user, ..Peer::default() };
         let mut prepared =
             prepare(&context.cluster, cluster, auth, peer, connection, surroundings).map_err(Error::failed)?;
@@ -120,7 +154,11 @@ impl PreparedClient {
 
 /// The names of the contexts, for a message.
 fn known_contexts(kubeconfig: &Kubeconfig) -> String {
-    let mut names: Vec<String> = kubeconfig.contexts.iter().map(|context| words(&context.name)).collect();
+    listed(kubeconfig.contexts.iter().map(|context| &*context.name))
+}
+
+fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names: Vec<String> = names.into_iter().map(words).collect();
     names.sort();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

@@ -232,6 +232,7 @@ mod tests {
             "--keep-going",
             "--apply-timeout=1m",
             "--wait-timeout=1m",
+            "--request-timeout=1m",
             "--wait-resource-timeout=1m",
             "--field-manager=f",
             "--history=7",
@@ -250,6 +251,10 @@ mod tests {
             .with(&table::TARGET, &Some(TargetSpec::Dir("live".into())))
             .with(&table::KUBECONFIG, &Some(PathBuf::from("k")))
             .with(&table::CONTEXT, &Some("c".to_owned()))
+            .with(&table::CLUSTER, &Some("c".to_owned()))
+            .with(&table::USER, &Some("u".to_owned()))
+            .with(&table::SERVER, &Some("https://10.0.0.1".to_owned()))
+            .with(&table::TOKEN, &Some("t".to_owned()))
             .with(&table::AS_USER, &Some("u".to_owned()))
             .with(&table::AS_GROUPS, &vec!["g,h".to_owned()])
             .with(&table::NAMESPACE, &Some("team".to_owned()))

@@ -15,6 +15,7 @@ use super::merge::Merged;
 use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
+use gantry_cluster::{BearerToken, ConnectionOverrides};
 use gantry_core::options::{
     AdmissionMode, ColorChoice, FailOn, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
 };
@@ -46,6 +47,8 @@ pub struct Settings {
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; `None` for its current one.
     pub context: Option<String>,
+    /// What replaces parts of that context.
+    pub connection: ConnectionOverrides,
     /// The user or service account to impersonate.
     pub user: Option<String>,
     /// The groups to impersonate.
@@ -140,6 +143,12 @@ impl Settings {
             },
             kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
             context: values.text(&table::CONTEXT),
+            connection: ConnectionOverrides {
+                cluster: values.text(&table::CLUSTER),
+                user: values.text(&table::USER),
+                server: values.text(&table::SERVER),
+                token: values.text(&table::TOKEN).map(BearerToken::new),
+            },
             user: values.text(&table::AS_USER),
             groups: values.texts(&table::AS_GROUPS),
             namespace: values.text(&table::NAMESPACE),

@@ -1,12 +1,14 @@
 //! `gantry config show`: the merged configuration, each value with its origin.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use gantry_core::text::{sanitize, yaml_quoted};
 use gantry_yaml::{self as yaml, Data};
 
-use super::keys::{API_VERSION, KEYS, KIND, RULES, SECTIONS};
+use super::keys::{API_VERSION, ConfigKey, KEYS, KIND, RULES, SECTIONS, SettingKind};
 use super::located::{LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
 use super::selected::Switch;
@@ -27,6 +29,9 @@ pub struct Setting {
 
 /// The maximum column at which comments are aligned. Longer lines have their comment directly after them.
 const MAX_COMMENT_COLUMN: usize = 56;
+
+/// What is shown of a credential.
+const HIDDEN: &str = "(hidden)";
 
 /// A line of YAML and the comment after it.
 struct CommentedYamlLine {
@@ -52,7 +57,7 @@ impl Settings {
         }
         for key in KEYS.iter().filter(|key| key.path != RULES) {
             if let Some(found) = self.tree.at(key.path) {
-                leaves(key.path, found, &mut list);
+                leaves(key.path, &hide_secret(key, found), &mut list);
             }
         }
         list
@@ -75,6 +80,7 @@ impl Settings {
         let mut parent = "";
         for key in KEYS.iter().filter(|key| key.path != RULES) {
             let Some(found) = self.tree.at(key.path) else { continue };
+            let found = &*hide_secret(key, found);
             match key.path.split_once('.') {
                 None => write(&format!("{}:", key.path), 2, found, &mut lines),
                 Some((above, name)) => {
@@ -93,6 +99,14 @@ impl Settings {
     fn sections(&self, switch: &Switch) -> impl Iterator<Item = (&'static str, &LocatedValue)> {
         let rule = self.tree.get(RULES).and_then(|rules| rules.get(&switch.name));
         SECTIONS.iter().filter_map(move |section| Some((*section, rule?.get(section)?)))
+    }
+}
+
+/// The value of a key without what must not be shown.
+fn hide_secret<'a>(key: &ConfigKey, found: &'a LocatedValue) -> Cow<'a, LocatedValue> {
+    match key.kind {
+        SettingKind::Secret => Cow::Owned(LocatedValue { data: LocatedData::Scalar(HIDDEN.into()), ..found.clone() }),
+        _ => Cow::Borrowed(found),
     }
 }
 

@@ -407,7 +407,7 @@ fn all_problems_of_a_document_are_reported_at_once() {
             "gantry.yaml:8:8: color: \"allways\" is not one of auto, always, never (did you mean \"always\"?)",
             "gantry.yaml:9:9: target: unknown target \"cluster\"; known: kube, dir:PATH, git:REV,…[:PATH], \
              chart:CHART, helm:[NAMESPACE/]RELEASE[:REVISION]",
-            "gantry.yaml:10:9: output: unknown format \"xml\"; known: human, json, sarif, junit, markdown, github, gitlab, html",
+            "gantry.yaml:10:9: output: unknown format \"xml\"; known: human, json, yaml, sarif, junit, markdown, github, gitlab, html, name",
         ]
     );
     assert!(

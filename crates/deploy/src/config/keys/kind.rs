@@ -33,6 +33,8 @@ pub enum SettingKind {
     Wait,
     /// A non-empty string.
     Text,
+    /// A credential, which is sent as a header and never shown.
+    Secret,
     /// The name of a user, which is sent as a header.
     User,
     FieldManager,
@@ -144,7 +146,9 @@ impl SettingKind {
             SettingKind::Bool | SettingKind::Toggle => json!({"type": ["boolean", "null"]}),
             SettingKind::Count => json!({"type": ["integer", "null"], "minimum": 0, "maximum": MOST_COUNTED}),
             SettingKind::Wait => json!({"enum": [true, WaitPolicy::Crds.name(), false]}),
-            SettingKind::Text | SettingKind::User | SettingKind::File => text(json!({"minLength": 1})),
+            SettingKind::Text | SettingKind::Secret | SettingKind::User | SettingKind::File => {
+                text(json!({"minLength": 1}))
+            }
             SettingKind::FieldManager => text(json!({"minLength": 1, "maxLength": MAX_FIELD_MANAGER})),
             SettingKind::Command => text(json!({})),
             SettingKind::Namespace => text(json!({"maxLength": 63, "pattern": DNS_LABEL})),
@@ -192,6 +196,9 @@ impl SettingKind {
             SettingKind::Duration => duration(text).map(drop),
             SettingKind::Color => word::<ColorChoice>(text).map(drop),
             SettingKind::User => check_identity(text),
+            SettingKind::Secret if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Err("a token has only letters, digits and punctuation, without spaces or line breaks".into())
+            }
             SettingKind::Command => check_syntax::<Render>(text),
             SettingKind::Namespace => check_namespace(text),
             SettingKind::App => Ok(app::check_name(text)?),

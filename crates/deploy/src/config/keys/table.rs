@@ -4,8 +4,8 @@ use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
     AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FailOn, FieldManager, File, Groups,
-    Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Target, Text, Toggle,
-    UnjudgedChange, User, Wait, Waivers,
+    Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Secret, Target, Text,
+    Toggle, UnjudgedChange, User, Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -78,6 +78,14 @@ config_keys! {
     KUBECONFIG = key("kubeconfig", File, OwnFiles).flag("--kubeconfig");
     /// The context of the kubeconfig.
     CONTEXT = key("context", Text, Files).flag("--context");
+    /// The cluster of the kubeconfig to use instead of the context's own. Not allowed in gantry.yaml.
+    CLUSTER = key("cluster", Text, OwnFiles).flag("--cluster");
+    /// The user of the kubeconfig to use instead of the context's own. Not allowed in gantry.yaml.
+    USER = key("user", Text, OwnFiles).flag("--user");
+    /// The address of the API server, instead of the one in the kubeconfig. Not allowed in gantry.yaml.
+    SERVER = key("server", Text, OwnFiles).flag("--server");
+    /// A bearer token that replaces the credentials of the kubeconfig. Not allowed in gantry.yaml.
+    TOKEN = key("token", Secret, OwnFiles).flag("--token");
     /// The user or service account to impersonate. Not allowed in gantry.yaml.
     AS_USER = key("as", User, OwnFiles).flag("--as");
     /// The groups to impersonate, together with as. Not allowed in gantry.yaml.
@@ -114,7 +122,7 @@ config_keys! {
     /// Whether a deploy continues with objects that do not depend on an object that failed.
     KEEP_GOING = key("keepGoing", Bool, Files).default("false").makes_flag("--keep-going", "", "When an object fails, continue with those that do not depend on it");
     /// The limit of one request to the API server.
-    REQUEST_TIMEOUT = key("timeouts.request", Duration, Files).default("30s");
+    REQUEST_TIMEOUT = key("timeouts.request", Duration, Files).default("30s").makes_flag("--request-timeout", "DURATION", "How long one request to the API server may take, for example 1m [default: 30s]");
     /// How long to wait until the next applied CRD is Established.
     ESTABLISHED_TIMEOUT = key("timeouts.established", Duration, Files).default("1m");
     /// How long to retry an object while a webhook does not answer.
