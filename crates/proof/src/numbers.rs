@@ -66,7 +66,7 @@ fn integers(cuts: &Cuts) -> NumberRepresentatives {
     let mut are_all = true;
     for factor in &cuts.factors {
         let whole = (*factor as i64).max(1);
-        let common = period / gcd(period, whole) * whole;
+        let common = (period / gcd(period, whole)).saturating_mul(whole);
         // For integers a fractional factor is truncated to an integer, and 0 refuses every integer.
         if common > PERIOD || *factor < 1.0 && *factor > 0.0 && cuts.factors.len() > 1 {
             are_all = false;
@@ -80,7 +80,7 @@ fn integers(cuts: &Cuts) -> NumberRepresentatives {
         let reach = if period == 1 { 2 } else { period };
         values.extend((-reach..=reach).filter_map(|by| at.checked_add(by)));
         for factor in cuts.factors.iter().map(|f| *f as i64).filter(|f| *f > PERIOD) {
-            let below = at - at.rem_euclid(factor);
+            let below = at.saturating_sub(at.rem_euclid(factor));
             values.extend([below, below.saturating_add(factor), below.saturating_sub(factor)]);
         }
     }

@@ -83,6 +83,14 @@ fn changes_of_bounds_have_their_verdicts() {
             Widening,
         ),
         (json!({"type": "integer", "multipleOf": 6}), json!({"type": "integer", "multipleOf": 3}), Widening, Narrowing),
+        // Beyond every int64: numbers near these bounds do not overflow.
+        (json!({"type": "integer"}), json!({"type": "integer", "multipleOf": 1e19}), Narrowing, Widening),
+        (
+            json!({"type": "number", "minimum": -1e19, "multipleOf": 7}),
+            json!({"type": "number", "minimum": -1e19, "allOf": [{"multipleOf": 7}, {"multipleOf": 9e18}]}),
+            Narrowing,
+            Undecided,
+        ),
         (
             json!({"type": "integer", "enum": [1, 2]}),
             json!({"type": "integer", "maximum": 2, "minimum": 1}),
