@@ -106,6 +106,8 @@ pub struct CrdModel<'v> {
 #[derive(Clone, Debug, Default)]
 pub struct CrdStatusModel<'v> {
     pub is_established: bool,
+    /// A manifest, or the CRD in the moment after it was created.
+    pub has_conditions: bool,
     pub accepted: CrdNamesModel<'v>,
     pub stored_versions: Vec<&'v str>,
 }
@@ -324,6 +326,7 @@ fn status(object: DecodedObject<'_>) -> Decoded<CrdStatusModel<'_>> {
     };
     Ok(CrdStatusModel {
         is_established: conditions.iter().any(is_true),
+        has_conditions: !conditions.is_empty(),
         accepted: object.object("acceptedNames", names)?.unwrap_or_default(),
         stored_versions: object.texts("storedVersions")?.items,
     })

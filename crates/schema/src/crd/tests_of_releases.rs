@@ -100,6 +100,12 @@ fn an_invalid_ca_bundle_is_refused_on_update_from_1_31() {
     new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = json!("Cg==");
     assert_eq!(errors(&new, Some(&old), 30), [""; 0]);
     assert!(errors(&new, Some(&old), 31)[0].contains("unable to load root certificates"));
+    // A manifest stands for a CRD that is established.
+    let mut manifest = old.clone();
+    manifest["status"] = json!({"storedVersions": ["v1"]});
+    assert!(errors(&new, Some(&manifest), 31)[0].contains("unable to load root certificates"));
+    old["status"]["conditions"][0]["status"] = json!("False");
+    assert_eq!(errors(&new, Some(&old), 31), [""; 0]);
 }
 
 #[test]
