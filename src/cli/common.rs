@@ -48,7 +48,7 @@ pub struct KubeconfigArgs {
     pub server: Option<String>,
 
     /// A bearer token, instead of the credentials in the kubeconfig
-    #[arg(long, value_name = "TOKEN", hide_env_values = true)]
+    #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
 }
 

@@ -23,7 +23,7 @@ pub fn describe_run(host: &Host) -> RunFacts {
     RunFacts { started: Some(format_minute(started)), command: Some(command).filter(|command| !command.is_empty()) }
 }
 
-/// The command line as a shell reads it, without values of `--set`, without assignments in `--render`, and without what
+/// The command line as a shell reads it, without values of `--set`, without assignments in `--render`, without a token, and without what
 /// URLs have beside their host and path.
 fn show_command(arguments: &[String]) -> String {
     let mut shown: Vec<Cow<'_, str>> = Vec::with_capacity(arguments.len());
@@ -32,7 +32,9 @@ fn show_command(arguments: &[String]) -> String {
         let hidden = match (before, argument.split_once('=')) {
             ("--set", _) => without_value(argument),
             ("--render", _) => without_assignments(argument),
+            ("--token", _) => HIDDEN.to_owned(),
             (_, Some(("--set", value))) => format!("--set={}", without_value(value)),
+            (_, Some(("--token", _))) => format!("--token={HIDDEN}"),
             (_, Some(("--render", value))) => format!("--render={}", without_assignments(value)),
             _ => without_url_secrets(argument),
         };
@@ -114,6 +116,11 @@ mod tests {
         let render = shown(&["gantry", "check", "--render", "env TOKEN=hunter2 kustomize build {dir}"]);
         assert_eq!(render, "gantry check --render 'env TOKEN=[hidden] kustomize build {dir}'");
         assert!(!shown(&["gantry", "--render=env TOKEN=hunter2 x"]).contains("hunter2"));
+        assert_eq!(
+            shown(&["gantry", "check", "--token", "hunter2", "-f", "a"]),
+            "gantry check --token '[hidden]' -f a"
+        );
+        assert_eq!(shown(&["gantry", "--token=hunter2"]), "gantry '--token=[hidden]'");
         let render = shown(&["gantry", "--render", "tool --token hunter2 {dir}"]);
         assert_eq!(render, "gantry --render 'tool --token [hidden] {dir}'");
     }

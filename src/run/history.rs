@@ -73,9 +73,9 @@ impl AppHistory {
                     "the app {name} in namespace {namespace} has no earlier revision with other manifests that was deployed"
                 ));
                 problem.help(match &*self.revisions.list {
-                    [_] => format!(
-                        "it is the first deploy of the app: deploy the earlier manifests, gantry deploy -a {name} -n \
-                         {namespace} -f DIR"
+                    [only] if only.number == 1 => format!(
+                        "it is the first deploy of the app: deploy the earlier manifests, gantry deploy -a {name} \
+                         --app-namespace {namespace} -f DIR"
                     ),
                     _ => format!("name one: {list} shows them"),
                 })

@@ -6,7 +6,7 @@
 mod of_migration;
 mod of_snapshot;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -305,11 +305,14 @@ fn needs_of_app(app: &App, plan: &Plan, keeps_revisions: bool) -> Vec<Need> {
             needs.push(needed_right(index, namespace, &change.resource, None, verb));
         }
     }
-    // The members of a kind are looked for in all namespaces of the app, and in that of its record.
+    // The members of a kind are looked for in all namespaces of the manifests, and in that of the record.
     let in_plan = plan.changes.iter().filter_map(|change| change.desired.object.namespace.as_deref());
     let namespaces: BTreeSet<&str> = in_plan.chain([&*app.namespace]).collect();
-    for (index, change) in plan.changes.iter().enumerate().filter(|(_, change)| change.resource.namespaced) {
-        let list = |namespace: &&str| needed_right(index, Some(namespace), &change.resource, None, "list");
+    let namespaced = plan.changes.iter().enumerate().filter(|(_, change)| change.resource.namespaced);
+    let kinds: BTreeMap<_, _> =
+        namespaced.map(|(index, change)| ((&change.resource.group, &change.resource.plural), index)).collect();
+    for index in kinds.into_values() {
+        let list = |namespace: &&str| needed_right(index, Some(namespace), &plan.changes[index].resource, None, "list");
         needs.extend(namespaces.iter().map(list));
     }
     if !plan.changes.is_empty() {

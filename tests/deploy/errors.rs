@@ -638,6 +638,25 @@ fn flags_replace_the_cluster_the_user_the_server_and_the_token_of_the_context() 
     let user = Gantry::new().cwd(failing.folder()).args(["check", "-f", "namespace.yaml", "--user", "x"]).run();
     explained(&user, 2, "no kubeconfig found for user \"x\"");
 
+    let run = with(&admin, &["--server", "10.0.0.1:6443"]);
+    explained(&run, 2, "--server is not a URL such as https://HOST:PORT");
+    let run = with(&admin, &["--server", "http://cluster.invalid", "--token", token]);
+    explained(&run, 2, "--token would be sent to --server without encryption");
+
+    // The project may not send them to another server.
+    let at = |project: &str| {
+        failing.0.write("gantry.yaml", &format!("apiVersion: gantry.dev/v1alpha1\nkind: Config\n{project}\n"));
+        failing.0.gantry(admin.clone(), &["check", "-f", "namespace.yaml"]).env("GANTRY_TOKEN", token).run()
+    };
+    at("context: test").code(2).stderr_contains("the project file chooses a context, and --token is also given");
+    at("server: https://10.0.0.1").code(2).stderr_contains("may not choose the server or the credentials");
+    at("token: geheim").code(2).stderr_contains("cannot set \"token\"").contains_nowhere("geheim");
+    fs::remove_file(failing.folder().join("gantry.yaml")).unwrap();
+    failing.0.write("own.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\ntoken: 'geheim '\n");
+    with(&admin, &["-c", "own.yaml"]).code(2).stderr_contains("token: a token has only").contains_nowhere("geheim");
+    let page = with(&admin, &["--token", token, "-o", "html"]);
+    page.code(0).stdout_contains("[hidden]").contains_nowhere(token);
+
     let shown = with(&admin, &["--token", "a b"]);
     shown.code(2).stderr_contains("a token has only letters").contains_nowhere("a b");
     let shown = failing.0.gantry(admin, &["config", "show"]).env("GANTRY_TOKEN", token).run();

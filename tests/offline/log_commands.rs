@@ -130,8 +130,11 @@ fn no_text_of_the_input_becomes_a_command_of_the_log() {
         }
         let shown = gantry(&folder, host, &["diff", "-f", "named", "--target", "dir:live"]);
         assert_eq!(commands(&shown.stdout, false), Vec::<String>::new(), "{hostile:?}");
-        let report = gantry(&folder, host, &["check", "-f", "new", "--target", "dir:live", "-o", "json"]);
-        let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("the report stays JSON");
+        let report =
+            |format| gantry(&folder, host, &["check", "-f", "new", "--target", "dir:live", "-o", format]).stdout;
+        let yaml: serde_json::Value = serde_yaml::from_slice(&report("yaml")).expect("the report stays YAML");
+        let report: serde_json::Value = serde_json::from_slice(&report("json")).expect("the report stays JSON");
+        assert_eq!(yaml, report);
         assert!(report["checks"].to_string().contains(&quoted.trim_matches('"').replace("\\n", "")[..2]));
     }
 }

@@ -13,12 +13,14 @@ pub const WRITER: FormatWriter = FormatWriter {
     write: |report, _, out| write(report.changes.iter(), out),
     write_list: |list, _, out| write(list.clusters.iter().flat_map(|cluster| &cluster.report.changes), out),
     syntax: OutputSyntax::Text,
-    // Nothing tells such lines from those of another file.
-    is_start_of_report: |_| false,
+    is_start_of_report: |head| head.lines().all(|line| line.contains('/') && !line.contains(' ')),
 };
 
 fn write<'a>(changes: impl Iterator<Item = &'a ChangeEntry>, out: &mut dyn Write) -> io::Result<()> {
-    let is_changed = |change: &&ChangeEntry| !matches!(change.action, Action::Unchanged | Action::Skip);
+    let is_changed = |change: &&ChangeEntry| {
+        use Action::{InstalledByOlm, Skip, Unchanged, Unknown};
+        !matches!(change.action, Unchanged | Skip | Unknown | InstalledByOlm)
+    };
     let mut written = BTreeSet::new();
     for change in changes.filter(is_changed) {
         let name = name_as_kubectl(&change.object);

@@ -12,7 +12,8 @@ use gantry_core::text;
 pub const WRITER: FormatWriter = FormatWriter {
     write: |report, _, out| write(report, out),
     write_list: |list, _, out| write(list, out),
-    syntax: OutputSyntax::Text,
+    // Its escapes mean the same within quotes.
+    syntax: OutputSyntax::Json,
     is_start_of_report: |head| head.starts_with(&format!("apiVersion: {API_VERSION}\nkind: Report")),
 };
 

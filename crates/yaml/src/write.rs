@@ -129,7 +129,7 @@ pub fn is_plain(text: &str, is_allowed: impl Fn(char) -> bool) -> bool {
 }
 
 fn is_written_plain(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii()) && is_plain(text, is_printable)
+    text.starts_with(|first: char| first.is_ascii()) && is_plain(text, is_printable) && !may_be_command(text)
 }
 
 /// Whether the text can be written as a literal block scalar below its key.
@@ -138,6 +138,12 @@ fn is_literal(text: &str) -> bool {
         && !text.starts_with([' ', '\n'])
         && !text.ends_with("\n\n")
         && text.chars().all(|character| character == '\n' || is_printable(character))
+        && !may_be_command(text)
+}
+
+/// Whether a build server could read a line of the text as a command, which is then escaped within quotes.
+fn may_be_command(text: &str) -> bool {
+    text.contains("##") || text.contains("::")
 }
 
 /// ASCII, and letters of other scripts. Everything else is quoted, which is simpler.

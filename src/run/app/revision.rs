@@ -243,7 +243,7 @@ pub fn rollback_command(args: &FlowArgs, app: &App, revision: u32, context: Opti
     flag("--as", args.identity.user.as_deref());
     args.identity.groups.iter().for_each(|group| flag("--as-group", Some(group)));
     args.input.config.config_files.iter().for_each(|file| flag("-c", file.to_str()));
-    // The rollback is judged as the deploy was.
+    // The same checks, by the same preset.
     args.input.preflight.iter().for_each(|check| flag("--preflight", Some(check)));
     let preset = args.input.preset.as_ref().and_then(clap::ValueEnum::to_possible_value);
     flag("--preset", preset.as_ref().map(clap::builder::PossibleValue::get_name));

@@ -70,11 +70,6 @@ pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<O
         let problem = Problem::new(format!("{flag} names several clusters, but the target is not a cluster"));
         return Err(Error::usage(problem.help("leave out --target, or name one target")));
     }
-    if settings.connection != ConnectionOverrides::default() {
-        let problem =
-            Problem::new("--cluster, --user, --server and --token are about one cluster, but several are named");
-        return Err(Error::usage(problem.help("leave them out: the contexts of the kubeconfig have their own")));
-    }
     let kubeconfig = kube::kubeconfig(&connection(settings, None)).await?;
     let known: Vec<&str> = kubeconfig.contexts().collect();
     let wanted = match (&args.many.contexts_file, &args.input.target.kubeconfig.context) {
@@ -82,6 +77,14 @@ pub async fn find(run: &ConfiguredRun<'_>, working_directory: &Path) -> Result<O
         (None, Some(name)) if known.contains(&name.as_str()) => return only_one(run).map(|()| None),
         (None, names) => of_flag(names.as_deref().unwrap_or_default())?,
     };
+    if settings.connection != ConnectionOverrides::default() {
+        let problem =
+            Problem::new("--cluster, --user, --server and --token are about one cluster, but several are named");
+        return Err(Error::usage(
+            problem
+                .help("leave them out, also as GANTRY_ variables and in configuration files: each context has its own"),
+        ));
+    }
     let mut names = select(&wanted, &known).map_err(Error::Usage)?;
     if let Some(shard) = args.many.shard {
         let mut index = 0..;

@@ -84,7 +84,10 @@ pub fn read(connection: &Connection, surroundings: &ProcessEnvironment) -> Resul
             })?,
         });
     }
-    Ok(merged.filter(|kubeconfig| !kubeconfig.contexts.is_empty() || kubeconfig.current_context.is_some()))
+    // Flags can name a cluster and a user without a context.
+    let names_parts = connection.overrides.cluster.is_some() || connection.overrides.user.is_some();
+    Ok(merged
+        .filter(|kubeconfig| names_parts || !kubeconfig.contexts.is_empty() || kubeconfig.current_context.is_some()))
 }
 
 fn default_paths(surroundings: &ProcessEnvironment) -> Vec<PathBuf> {

@@ -12,7 +12,7 @@ use super::kubeconfig::{self, ProcessEnvironment};
 use super::plugin::Plugin;
 use super::request::Peer;
 use super::{Connection, proxy};
-use crate::ConnectionOverrides;
+use crate::{BearerToken, ConnectionOverrides};
 use gantry_core::bounded;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
 use gantry_core::resource::is_dns_label;
@@ -32,7 +32,7 @@ pub(super) struct PreparedClient {
 impl PreparedClient {
     /// From the service account of the Pod that gantry runs in.
     pub fn in_cluster(connection: &Connection, surroundings: &ProcessEnvironment) -> Result<PreparedClient> {
-        let ConnectionOverrides { cluster, user, server, .. } = &connection.overrides;
+        let ConnectionOverrides { cluster, user, server, token } = &connection.overrides;
         let named = [("context", &connection.context), ("cluster", cluster), ("user", user)];
         if let Some((what, name)) = named.into_iter().find_map(|(what, name)| Some((what, name.as_ref()?))) {
             return Err(Error::usage(
@@ -55,6 +55,9 @@ impl PreparedClient {
                     .help("is automountServiceAccountToken off? Mount a token, or pass a kubeconfig with --kubeconfig"),
             )
         })?;
+        if let Some(token) = token {
+            config.auth_info = of_token(token, &config.auth_info);
+        }
         config.proxy_url = proxy::choose(&config.cluster_url, None, surroundings).map_err(Error::failed)?;
         let peer = peer("in-cluster".into(), &config.cluster_url, None);
         Ok(PreparedClient { config, peer, plugin: None, disable_http2: surroundings.disables_http2() })
@@ -120,9 +123,14 @@ impl PreparedClient {
                 return Err(missing("cluster", &context.cluster, cluster.as_ref(), &mut known));
             }
         };
-        cluster.server = server.clone().or(cluster.server);
+        if let Some(server) = server {
+            check_server(server, token.is_some())?;
+            cluster.server = Some(server.clone());
+            // It is the name of the other server.
+            cluster.tls_server_name = None;
+        }
         let asked_user = user.as_ref();
-        let user = asked_user.cloned().or(context.user).filter(|user| !user.is_empty());
+        let mut user = asked_user.cloned().or(context.user).filter(|user| !user.is_empty());
         let mut auth = match &user {
             None => AuthInfo::default(),
             Some(user) => {
@@ -133,7 +141,8 @@ impl PreparedClient {
             }
         };
         if let Some(token) = token {
-            auth = AuthInfo { token: Some(token.clone().into_text().into()), ..AuthInfo::default() };
+            auth = of_token(token, &auth);
+            user = None;
         }
         let peer = Peer { context: name, user, ..Peer::default() };
         let mut prepared =
@@ -150,6 +159,36 @@ impl PreparedClient {
         }
         Ok(prepared)
     }
+}
+
+/// Credentials that are only this token. Whom they impersonate stays as it is, as with kubectl.
+fn of_token(token: &BearerToken, instead_of: &AuthInfo) -> AuthInfo {
+    let AuthInfo { impersonate, impersonate_groups, impersonate_uid, impersonate_user_extra, .. } = instead_of.clone();
+    AuthInfo {
+        token: Some(token.clone().into_text().into()),
+        impersonate,
+        impersonate_groups,
+        impersonate_uid,
+        impersonate_user_extra,
+        ..AuthInfo::default()
+    }
+}
+
+/// Checks the URL of `--server`. A token is sent over TLS, or within this machine.
+fn check_server(server: &str, has_token: bool) -> Result<()> {
+    let url = server.parse::<http::Uri>().ok().filter(|url| {
+        let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        matches!(url.scheme_str(), Some("http" | "https")) && proxy::is_whole(url) && !has_user
+    });
+    let Some(url) = url else {
+        let problem = Problem::new("--server is not a URL such as https://HOST:PORT");
+        return Err(Error::usage(problem.help("name scheme, host and port, and no user")));
+    };
+    if has_token && url.scheme_str() == Some("http") && !proxy::is_this_machine(proxy::host_of(&url)) {
+        let problem = Problem::new("--token would be sent to --server without encryption");
+        return Err(Error::usage(problem.help("use https://")));
+    }
+    Ok(())
 }
 
 /// The names of the contexts, for a message.

@@ -168,6 +168,16 @@ impl ConfigDocumentReader<'_> {
         self.reading.problems.push(problem);
     }
 
+    /// Reports a problem with a key, without a column if the line must not be shown.
+    fn report_key_problem(&mut self, key: &ConfigKey, span: &Span, message: impl Into<String>, help: Option<String>) {
+        self.report_problem(span, message, help);
+        if key.kind == SettingKind::Secret
+            && let Some(at) = self.reading.problems.last_mut().and_then(|problem| problem.at.as_mut())
+        {
+            at.column = 0;
+        }
+    }
+
     /// Whether the document is a Config; reports a problem if not.
     fn is_config(&mut self, root: &YamlNode) -> bool {
         let word = |name: &str| entry(root, name).map(|entry| (&entry.value.span, text_of(&entry.value)));
@@ -284,7 +294,7 @@ impl ConfigDocumentReader<'_> {
         }
         let mut value = entry.value.to_value();
         if let Err(why) = key.check(&value) {
-            return self.report_problem(&entry.value.span, format!("{}: {why}", key.path), None);
+            return self.report_key_problem(key, &entry.value.span, format!("{}: {why}", key.path), None);
         }
         if let Some(named) = self.text.confined_to.and_then(|folder| find_path_outside(key.kind, &value, folder)) {
             let message = format!("{}: {named:?} is outside the folder of this file", key.path);
@@ -333,6 +343,10 @@ impl ConfigDocumentReader<'_> {
                         "a kubeconfig can run programs, and this file is part of the project; use -c FILE or \
                             --kubeconfig"
                     }
+                    Some("--cluster" | "--user" | "--server" | "--token") => {
+                        "this file is part of the project and may not choose the server or the credentials; use the \
+                            flag, -c FILE or the user file"
+                    }
                     Some("--render") => {
                         "this file is part of the project and may not name a program to run; use --render, -c FILE or the \
                             user file"
@@ -349,7 +363,7 @@ impl ConfigDocumentReader<'_> {
             ),
             _ => return false,
         };
-        self.report_problem(&entry.key_span, message, Some(help.into()));
+        self.report_key_problem(key, &entry.key_span, message, Some(help.into()));
         true
     }
 

@@ -9,7 +9,7 @@ pub mod table;
 use super::located::LocatedValue;
 pub use kind::SettingKind;
 pub(super) use kind::{
-    DNS_LABEL, check_namespace, count, duration, path_of_target, releases, target, wait, wait_value, word,
+    DNS_LABEL, HIDDEN, check_namespace, count, duration, path_of_target, releases, target, wait, wait_value, word,
 };
 pub use table::KEYS;
 

@@ -120,6 +120,16 @@ impl Settings {
     ) -> Result<Settings, Problem> {
         let Merged { tree, .. } = merged;
         let values = SettingValues(&tree);
+        if let Some(context) = tree.at(table::CONTEXT.path).filter(|context| context.layer == Layer::Project) {
+            let parts = [&table::CLUSTER, &table::USER, &table::SERVER, &table::TOKEN];
+            if let Some(part) = parts.into_iter().find(|part| values.text(part).is_some()) {
+                let flag = part.flag.unwrap_or(part.path);
+                let problem = context.place.problem(format!(
+                    "the project file chooses a context, and {flag} is also given: it may not choose where this goes"
+                ));
+                return Err(problem.help("also name the context yourself: --context or GANTRY_CONTEXT"));
+            }
+        }
         let app = values.text(&table::APP);
         // A deploy of an app waits until the app runs. CRDs are awaited in any case, because later objects may need
         // them.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use gantry_core::text::{sanitize, yaml_quoted};
 use gantry_yaml::{self as yaml, Data};
 
-use super::keys::{API_VERSION, ConfigKey, KEYS, KIND, RULES, SECTIONS, SettingKind};
+use super::keys::{API_VERSION, ConfigKey, HIDDEN, KEYS, KIND, RULES, SECTIONS, SettingKind};
 use super::located::{LocatedData, LocatedValue};
 use super::origin::{Layer, SettingOrigin};
 use super::selected::Switch;
@@ -29,9 +29,6 @@ pub struct Setting {
 
 /// The maximum column at which comments are aligned. Longer lines have their comment directly after them.
 const MAX_COMMENT_COLUMN: usize = 56;
-
-/// What is shown of a credential.
-const HIDDEN: &str = "(hidden)";
 
 /// A line of YAML and the comment after it.
 struct CommentedYamlLine {

@@ -513,8 +513,10 @@ fn documents_among_the_manifests_configure_checks_and_nothing_else() {
     };
     for key in KEYS.iter().filter(others).filter(|key| !key.path.contains('.')) {
         let problems = Bed::new().manifest(&gantry(&format!("{}: x\n", key.path))).problems();
+        // Without a column, the line of a credential is not shown.
+        let at = if key.kind == keys::SettingKind::Secret { "5" } else { "5:1" };
         let expected =
-            format!("manifests/config.yaml:5:1: a Config document among the manifests cannot set {:?}", key.path);
+            format!("manifests/config.yaml:{at}: a Config document among the manifests cannot set {:?}", key.path);
         assert!(problems.len() == 1 && problems[0].starts_with(&expected), "{problems:?}");
     }
     assert_eq!(Bed::new().manifest(&gantry("timeouts: {request: 1s}\n")).problems().len(), 1);

@@ -78,8 +78,10 @@ fn beyond_type(pair: &NodePair, bound: &KeywordBound, live: &Json, desired: &Jso
             let of_type = text("format").or(text("type")).unwrap_or_default();
             return Some((format!("which is no value of {of_type}"), "number", format!("a bound that {of_type} has")));
         }
-        let is_beyond = bound.keyword == "maximum" && is_maximum_beyond_integers(value);
-        is_beyond.then(|| ("which is beyond every int64".to_owned(), "integer", "a smaller bound".to_owned()))
+        // Other types ignore the bound.
+        let is_applied = matches!(text("type"), None | Some("number" | "integer"));
+        let is_beyond = is_applied && bound.keyword == "maximum" && is_maximum_beyond_integers(value);
+        is_beyond.then(|| ("which overflows an int64".to_owned(), "integer", "a smaller bound".to_owned()))
     };
     let (problem, refused, better) = problem_of(pair.desired, desired)?;
     if problem_of(pair.live, live).is_some() {

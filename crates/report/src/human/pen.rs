@@ -34,7 +34,9 @@ impl<'a> Pen<'a> {
     /// What commands of kubectl above need so that they use the cluster of this run.
     pub fn cluster_of_kubectl(&self) -> Option<&'static str> {
         let is_needed = self.has_kubectl && self.is_other_cluster;
-        is_needed.then_some("Give kubectl the same --context, --kubeconfig, --server, --cluster and --user as gantry.")
+        is_needed.then_some(
+            "Give kubectl the same --context and --kubeconfig as gantry, or the other flags that name its cluster.",
+        )
     }
 
     /// A blank line, if there is something to separate from.

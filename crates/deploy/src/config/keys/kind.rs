@@ -21,6 +21,9 @@ use gantry_core::render::Render;
 use gantry_core::resource::is_dns_label;
 use gantry_k8s_cel::{InvalidRelease, KubernetesRelease};
 
+/// What is shown of a credential.
+pub(in crate::config) const HIDDEN: &str = "(hidden)";
+
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
@@ -135,6 +138,7 @@ impl SettingKind {
                     if self == SettingKind::Groups { check_identity(text) } else { Ok(()) }
                 })
             }
+            SettingKind::Secret => self.check_text(value.as_str().ok_or("it is not a string; quote it")?),
             kind => kind.check_text(value.as_str().ok_or_else(|| located::not_a_string(value))?),
         }
     }
@@ -146,9 +150,8 @@ impl SettingKind {
             SettingKind::Bool | SettingKind::Toggle => json!({"type": ["boolean", "null"]}),
             SettingKind::Count => json!({"type": ["integer", "null"], "minimum": 0, "maximum": MOST_COUNTED}),
             SettingKind::Wait => json!({"enum": [true, WaitPolicy::Crds.name(), false]}),
-            SettingKind::Text | SettingKind::Secret | SettingKind::User | SettingKind::File => {
-                text(json!({"minLength": 1}))
-            }
+            SettingKind::Secret => text(json!({"pattern": "^[!-~]+$"})),
+            SettingKind::Text | SettingKind::User | SettingKind::File => text(json!({"minLength": 1})),
             SettingKind::FieldManager => text(json!({"minLength": 1, "maxLength": MAX_FIELD_MANAGER})),
             SettingKind::Command => text(json!({})),
             SettingKind::Namespace => text(json!({"maxLength": 63, "pattern": DNS_LABEL})),
@@ -196,6 +199,9 @@ impl SettingKind {
             SettingKind::Duration => duration(text).map(drop),
             SettingKind::Color => word::<ColorChoice>(text).map(drop),
             SettingKind::User => check_identity(text),
+            SettingKind::Secret if text == HIDDEN => {
+                Err("this is what gantry config show prints instead of the token".into())
+            }
             SettingKind::Secret if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
                 Err("a token has only letters, digits and punctuation, without spaces or line breaks".into())
             }
