@@ -23,8 +23,8 @@ pub fn describe_run(host: &Host) -> RunFacts {
     RunFacts { started: Some(format_minute(started)), command: Some(command).filter(|command| !command.is_empty()) }
 }
 
-/// The command line as a shell reads it, without values of `--set`, without assignments in `--render`, without a token, and without what
-/// URLs have beside their host and path.
+/// The command line as a shell reads it, without values of `--set`, without assignments in `--render`, without a token,
+/// and without what URLs have beside their host and path.
 fn show_command(arguments: &[String]) -> String {
     let mut shown: Vec<Cow<'_, str>> = Vec::with_capacity(arguments.len());
     let mut before = "";
