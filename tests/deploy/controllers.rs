@@ -351,6 +351,10 @@ fn an_object_is_tried_again_until_its_quota_counts_its_new_kind() {
     assert!(!stage.exists(&first) && !stage.exists(&later), "{output}");
     stage.deploy(&[&quota, &crd, &grouped, &later], &[]).code(0).stdout_contains("2 created");
     assert!(stage.exists(&first) && stage.exists(&later));
+    // The quota's controller may not have seen the object yet, and then it counts none.
+    eventually("the quota counts the object", || {
+        (cluster().get(&path).1["status"]["used"][&counted] == "1").then_some(())
+    });
     // An exceeded quota is not retried.
     let output = stage.deploy(&[&quota, &crd, &grouped, &later, &second], &[]);
     output.code(1).stdout_contains("exceeded quota: few").contains_nowhere("tried ");

@@ -438,7 +438,8 @@ fn an_output_that_cannot_be_written_is_named_once_before_any_request() {
     insta::assert_snapshot!(run.shown(), @r#"
     exit code 2
     ----- stderr
-    error: cannot write the report to FOLDER/work/missing/report.json: No such file or directory (os error 2) at path "FOLDER/work/missing/.gantry-report.RANDOM"
+    error: cannot write the report to FOLDER/work/missing/report.json: the folder FOLDER/work/missing does not exist
+      = help: create the folder first, or name a file in another one
     "#);
     assert_eq!(run.stderr.matches("cannot write the report").count(), 1, "{}", run.stderr);
     assert!(!run.stderr.contains("nowhere"), "{}", run.stderr);
