@@ -301,19 +301,25 @@ fn needs_of_app(app: &App, plan: &Plan, keeps_revisions: bool) -> Vec<Need> {
     for (index, change) in plan.changes.iter().enumerate() {
         needs.extend(needs_to_delete(index, &change.desired.object));
         let namespace = change.desired.object.namespace.as_deref();
-        for verb in ["get", "list", "delete"] {
+        for verb in ["get", "delete"] {
             needs.push(needed_right(index, namespace, &change.resource, None, verb));
         }
     }
     // The members of a kind are looked for in all namespaces of the manifests, and in that of the record.
     let in_plan = plan.changes.iter().filter_map(|change| change.desired.object.namespace.as_deref());
     let namespaces: BTreeSet<&str> = in_plan.chain([&*app.namespace]).collect();
-    let namespaced = plan.changes.iter().enumerate().filter(|(_, change)| change.resource.namespaced);
-    let kinds: BTreeMap<_, _> =
-        namespaced.map(|(index, change)| ((&change.resource.group, &change.resource.plural), index)).collect();
+    let of_kind = |(index, change): (usize, &Change)| {
+        let Resource { group, plural, .. } = &*change.resource;
+        ((group.clone(), plural.clone()), index)
+    };
+    let kinds: BTreeMap<_, _> = plan.changes.iter().enumerate().map(of_kind).collect();
     for index in kinds.into_values() {
-        let list = |namespace: &&str| needed_right(index, Some(namespace), &plan.changes[index].resource, None, "list");
-        needs.extend(namespaces.iter().map(list));
+        let resource = &plan.changes[index].resource;
+        let list = |namespace| needed_right(index, namespace, resource, None, "list");
+        match resource.namespaced {
+            true => needs.extend(namespaces.iter().map(|namespace| list(Some(*namespace)))),
+            false => needs.push(list(None)),
+        }
     }
     if !plan.changes.is_empty() {
         let (parent, resource) = (app.parent(), config_maps());

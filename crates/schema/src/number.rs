@@ -78,13 +78,11 @@ pub fn can_be_bound(kind: Option<&str>, format: Option<&str>, bound: f64) -> boo
     NumberRange::for_type(kind, format).contains(Num::Float(bound))
 }
 
-/// Whether the server refuses every integer because of this maximum. It compares integers with the bound as an int64,
-/// and a larger float64 becomes the smallest one.
+/// Whether the server refuses every integer because of this maximum: [as an int64](to_int) it is the lowest one.
 ///
 /// Source: `MaximumNativeType` of `k8s.io/kube-openapi/pkg/validation/validate/values.go`
 pub fn is_maximum_beyond_integers(maximum: f64) -> bool {
-    const BEYOND_INT64: f64 = 9_223_372_036_854_775_808.0;
-    maximum >= BEYOND_INT64
+    maximum > 0.0 && to_int(maximum) == i64::MIN
 }
 
 /// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.

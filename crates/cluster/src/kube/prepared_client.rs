@@ -86,30 +86,20 @@ impl PreparedClient {
             }
         };
         let Some(mut context) = context else {
-            let names = kubeconfig.contexts.iter().map(|context| context.name.as_str());
-            let near = did_you_mean(&name, names).map_or(String::new(), |near| format!(", did you mean {near:?}?"));
             let from = if asked { "" } else { " (its current-context)" };
-            let problem = Problem::new(format!("the kubeconfig has no context {:?}{from}{near}", words(&name))).help(
-                match asked && name.contains([',', '*', '?']) {
-                    true => format!(
-                        "only check, diff and deploy accept several contexts; known: {}",
-                        known_contexts(kubeconfig)
-                    ),
-                    false => format!("known: {}", known_contexts(kubeconfig)),
-                },
-            );
+            let names = kubeconfig.contexts.iter().map(|context| &*context.name).collect();
+            let mut problem = unknown_entry("context", &name, from, names);
+            if asked && name.contains([',', '*', '?']) {
+                let known = problem.help.unwrap_or_default();
+                problem.help = Some(format!("only check, diff and deploy accept several contexts; {known}"));
+            }
             return Err(if asked { Error::usage(problem) } else { Error::failed(problem) });
         };
         let missing = |what: &str, missing: &str, asked: Option<&String>, known: &mut dyn Iterator<Item = &str>| {
-            let shown = words(missing);
             if asked.is_some() {
-                let known: Vec<&str> = known.collect();
-                let near = did_you_mean(missing, known.iter().copied());
-                let near = near.map_or(String::new(), |near| format!(", did you mean {near:?}?"));
-                let problem = Problem::new(format!("the kubeconfig has no {what} {shown:?}{near}"));
-                return Error::usage(problem.help(format!("known: {}", listed(known))));
+                return Error::usage(unknown_entry(what, missing, "", known.collect()));
             }
-            let context = words(&name);
+            let (context, shown) = (words(&name), words(missing));
             let message = format!("context {context:?} names {what} {shown:?}, which the kubeconfig does not have");
             Error::failed(Problem::new(message))
         };
@@ -189,6 +179,14 @@ fn check_server(server: &str, has_token: bool) -> Result<()> {
         return Err(Error::usage(problem.help("use https://")));
     }
     Ok(())
+}
+
+/// The kubeconfig has no entry of this name. `from` says where the name comes from.
+fn unknown_entry(what: &str, name: &str, from: &str, known: Vec<&str>) -> Problem {
+    let near = did_you_mean(name, known.iter().copied());
+    let near = near.map_or(String::new(), |near| format!(", did you mean {near:?}?"));
+    let problem = Problem::new(format!("the kubeconfig has no {what} {:?}{from}{near}", words(name)));
+    problem.help(format!("known: {}", listed(known)))
 }
 
 /// The names of the contexts, for a message.
