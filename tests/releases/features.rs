@@ -88,10 +88,13 @@ const SINCE_1_32: &[(u32, Answer)] = &[(28, No), (32, Yes)];
 const SINCE_1_33: &[(u32, Answer)] = &[(28, No), (33, Yes)];
 const SINCE_1_34: &[(u32, Answer)] = &[(28, No), (34, Yes)];
 const SINCE_1_35: &[(u32, Answer)] = &[(28, No), (35, Yes)];
+const SINCE_1_37: &[(u32, Answer)] = &[(28, No), (37, Yes)];
+const SINCE_1_38: &[(u32, Answer)] = &[(28, No), (38, Yes)];
 const UNTIL_1_30: &[(u32, Answer)] = &[(28, Yes), (31, No)];
 const UNTIL_1_31: &[(u32, Answer)] = &[(28, Yes), (32, No)];
 const UNTIL_1_34: &[(u32, Answer)] = &[(28, Yes), (35, No)];
 const UNTIL_1_35: &[(u32, Answer)] = &[(28, Yes), (36, No)];
+const UNTIL_1_36: &[(u32, Answer)] = &[(28, Yes), (37, No)];
 
 pub const FEATURES: &[Feature] = &[
     Feature {
@@ -125,6 +128,37 @@ pub const FEATURES: &[Feature] = &[
             status: "type: string",
         },
         answers: SINCE_1_33,
+    },
+    Feature {
+        name: "CEL names in backquotes",
+        probe: NewCrd(
+            "a: {type: object, maxProperties: 9, additionalProperties: {type: string, maxLength: 9}, \
+             x-kubernetes-validations: [{rule: \"!has(self.`a/b`)\"}]}",
+        ),
+        answers: SINCE_1_37,
+    },
+    Feature { name: "CEL lists: includes", probe: ListRule("self.includes('x')"), answers: SINCE_1_38 },
+    Feature {
+        name: "CEL duration(int)",
+        probe: NewCrd("a: {type: integer, x-kubernetes-validations: [{rule: \"duration(self) > duration('1s')\"}]}"),
+        answers: UNTIL_1_36,
+    },
+    Feature {
+        name: "CEL matches(text, pattern) at the cost of a call",
+        probe: NewCrd(
+            "a: {type: array, maxItems: 100, items: {type: string}, \
+             x-kubernetes-validations: [{rule: \"self.all(x, matches(x, '^[a-z]+$'))\"}]}",
+        ),
+        answers: UNTIL_1_36,
+    },
+    Feature {
+        name: "metadata.name bounds a rule's cost",
+        probe: NewCrd(
+            "a: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, \
+             x-kubernetes-validations: [{rule: \"[1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, self.metadata.name.split('-')\
+             .all(y, y.size() < x))\"}]}",
+        ),
+        answers: SINCE_1_37,
     },
     Feature { name: "CEL quantity", probe: TextRule("isQuantity(self)"), answers: SINCE_1_29 },
     Feature {

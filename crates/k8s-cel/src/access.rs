@@ -39,7 +39,7 @@ pub(super) fn at<'a>(value: &CelValue<'a>, index: &CelValue<'a>) -> CelResult<Op
             };
             match usize::try_from(position) {
                 Ok(position) if position < list.len() => {
-                    if list.kind.is_some() && !matches!(index, CelValue::Int(_)) {
+                    if list.is_object_list() && !matches!(index, CelValue::Int(_)) {
                         let index = super::lib_convert::display(index);
                         return Err(EvaluationError::error(format!("unsupported index: {index}")));
                     }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use super::budget::CelBudget;
 use super::fault::{CelResult, EvaluationError};
+use super::release::KubernetesRelease;
 use super::types::{CelType, CelTypeKind};
 use super::value::{CelList, CelListItems, CelMap, CelString, CelValue};
 use crate::golang::{Timestamp, duration};
@@ -106,10 +107,17 @@ pub(crate) fn data<'a>(value: &CelValue<'a>) -> CelValue<'a> {
     }
 }
 
-/// The value inside an optional after the optional passes through a variable, a selection or a conditional: the server
-/// extracts the Go value and wraps it again. Data loses its schema, a nested optional is flattened, and types become
-/// their names. Many other values cannot be wrapped again: the optional still has a value, but reading it fails.
+/// The first release in which an optional keeps its value.
+const OPTIONALS_KEEP_VALUES: KubernetesRelease = KubernetesRelease::minor(37);
+
+/// The value inside an optional after the optional passes through a variable, a selection or a conditional. Before
+/// [`OPTIONALS_KEEP_VALUES`] the server extracts the Go value and wraps it again: data loses its schema, a nested
+/// optional is flattened, and types become their names. Many other values cannot be wrapped again: the optional still
+/// has a value, but reading it fails.
 pub(crate) fn unwrapped<'a>(value: &CelValue<'a>, budget: &mut CelBudget) -> CelResult<CelValue<'a>> {
+    if budget.release() >= OPTIONALS_KEEP_VALUES {
+        return Ok(value.clone());
+    }
     let lost = |of: &str, text: &dyn Display| CelValue::Misfit(format!("{UNCONVERTIBLE}: ({of}){text}").into());
     Ok(match value {
         CelValue::Optional(None) => CelValue::Null,

@@ -13,7 +13,7 @@ use super::value::CelValue;
 pub(super) fn of_call(function: &str, args: &[CelValue], result: &CelResult<CelValue>, most: u64) -> u64 {
     let length = |index: usize| args.get(index).map_or(1, size);
     match function {
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
             let mut left = most;
             let cost = args.first().map_or(0, |arg| traversal(arg, &mut left));
             if left == 0 { most.max(cost) } else { cost }

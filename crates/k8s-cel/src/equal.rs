@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::budget::CelBudget;
 use super::convert::{native, opened_misfit, typed};
 use super::fault::{CelResult, EvaluationError};
+use super::object_list;
 use super::release::KubernetesRelease;
 use super::types::{CelTypeKind, ListKind};
 use super::value::{CelList, CelListItems, CelMap, CelValue, MapKey};
@@ -119,23 +120,8 @@ fn lists<'a>(left: &CelList<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -
         return Ok(false);
     }
     match (left.kind, &left.items) {
-        (Some(ListKind::Set), _) => {
-            left_data(left).try_for_each(|item| require_hashable(&item))?;
-            for value in right.iter() {
-                let value = match value {
-                    // A value that does not match its schema is not in any set.
-                    Err(EvaluationError::Error(_)) => return Ok(false),
-                    value => value?,
-                };
-                require_hashable(&value)?;
-                budget.take(left.len() as u64)?;
-                if !left_data(left).any(|item| is_same(&item, &value)) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        (Some(ListKind::Map(keys)), _) => keyed_lists(left, right, keys, budget),
+        (Some(ListKind::Set), _) => object_list::sets_are_equal(left, right, budget),
+        (Some(ListKind::Map(keys)), _) => object_list::keyed_lists_are_equal(left, right, keys, budget),
         (Some(_), _) => {
             for index in 0..left.len() {
                 if !elements(left.get(index), right.get(index), budget)? {
@@ -147,7 +133,7 @@ fn lists<'a>(left: &CelList<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -
         (None, items) => {
             let mut fault = None;
             for index in 0..left.len() {
-                match elements(left.get(index), right.get(index), budget) {
+                match built_elements(left.get(index), right.get(index), budget) {
                     Ok(true) => {}
                     Ok(false) => return Ok(false),
                     Err(problem) if problem.is_final() => return Err(problem),
@@ -162,7 +148,7 @@ fn lists<'a>(left: &CelList<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -
 
 /// Equality of elements in lists and maps. An element that does not match its schema is a fault on the left; on the
 /// right it is merely unequal to a scalar.
-fn elements<'a>(
+pub(crate) fn elements<'a>(
     left: CelResult<CelValue<'a>>,
     right: CelResult<CelValue<'a>>,
     budget: &mut CelBudget,
@@ -178,8 +164,25 @@ fn elements<'a>(
     }
 }
 
+/// Equality of elements in lists and maps that a rule built: null equals only null, also beside an element that does not
+/// match its schema.
+fn built_elements<'a>(
+    left: CelResult<CelValue<'a>>,
+    right: CelResult<CelValue<'a>>,
+    budget: &mut CelBudget,
+) -> CelResult<bool> {
+    let is_final = |side: &CelResult<CelValue>| side.as_ref().is_err_and(EvaluationError::is_final);
+    let is_null = |side: &CelResult<CelValue>| matches!(side, Ok(CelValue::Null));
+    match (is_null(&left), is_null(&right)) {
+        (left_is_null, right_is_null) if (left_is_null || right_is_null) && !is_final(&left) && !is_final(&right) => {
+            Ok(left_is_null == right_is_null)
+        }
+        _ => elements(left, right, budget),
+    }
+}
+
 /// Whether `value` equals the data, ignoring the schema of both.
-fn is_data(json: &Json, value: &CelValue) -> bool {
+pub(crate) fn is_data(json: &Json, value: &CelValue) -> bool {
     match (json, value) {
         (json, CelValue::Unknown(value)) => json_equal(json, value),
         (Json::String(json), CelValue::String(value)) => **json == **value,
@@ -195,80 +198,6 @@ fn is_data(json: &Json, value: &CelValue) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether two elements of sets are the same data.
-pub(crate) fn is_same(left: &CelValue, right: &CelValue) -> bool {
-    match (left, right) {
-        (CelValue::Unknown(left), right) => is_data(left, right),
-        (left, CelValue::Unknown(right)) => is_data(right, left),
-        (CelValue::String(left), CelValue::String(right)) => **left == **right,
-        (CelValue::Bool(left), CelValue::Bool(right)) => left == right,
-        (CelValue::Int(left), CelValue::Int(right)) => left == right,
-        (CelValue::Double(left), CelValue::Double(right)) => left == right,
-        (CelValue::Duration(left), CelValue::Duration(right)) => left == right,
-        _ => false,
-    }
-}
-
-/// The elements of a list in the validated object, as written.
-fn left_data<'l, 'a>(list: &'l CelList<'a>) -> impl Iterator<Item = CelValue<'a>> + 'l {
-    let item = |index: usize| match &list.items {
-        CelListItems::Json(items, _) => CelValue::Unknown(&items[index]),
-        CelListItems::Merged(items, _) => items[index].clone(),
-        _ => CelValue::Null,
-    };
-    (0..list.len()).map(item)
-}
-
-/// The server keeps the elements of sets, and the keys of elements in lists of type `map`, in a Go map. Lists and maps
-/// cannot be keys of a Go map, and abort the evaluation.
-pub(crate) fn require_hashable(data: &CelValue) -> CelResult<()> {
-    let of = match data {
-        CelValue::List(_) | CelValue::Unknown(Json::Array(_)) => "[]interface {}",
-        CelValue::Map(_) | CelValue::Unknown(Json::Object(_)) => "map[string]interface {}",
-        _ => return Ok(()),
-    };
-    Err(EvaluationError::Abort(format!("internal error: runtime error: hash of unhashable type {of}")))
-}
-
-/// The key values of an element, which identify it in a list of type `map`.
-pub(crate) fn element_key<'a>(element: &CelValue<'a>, keys: &[String]) -> CelResult<Option<Vec<Option<&'a Json>>>> {
-    let fields = match element {
-        CelValue::Map(CelMap::Json { fields, .. } | CelMap::Plain(fields)) => fields,
-        CelValue::Unknown(Json::Object(fields)) => fields,
-        _ => return Ok(None),
-    };
-    let key: Vec<_> = keys.iter().map(|key| fields.get(key)).collect();
-    // The server joins more than three keys as text.
-    if keys.len() <= 3 {
-        key.iter().flatten().try_for_each(|value| require_hashable(&CelValue::Unknown(value)))?;
-    }
-    Ok(Some(key))
-}
-
-fn keyed_lists<'a>(
-    left: &CelList<'a>,
-    right: &CelList<'a>,
-    keys: &[String],
-    budget: &mut CelBudget,
-) -> CelResult<bool> {
-    // An element can be found even if parts of it do not match the schema.
-    let known = left_data(left).map(|item| element_key(&item, keys)).collect::<CelResult<Vec<_>>>()?;
-    for element in right.iter() {
-        let element = match element {
-            Err(EvaluationError::Error(_)) => return Ok(false),
-            element => element?,
-        };
-        let key = element_key(&element, keys)?;
-        budget.take(left.len() as u64)?;
-        // The last of several elements with the same key wins.
-        match known.iter().rposition(|known| key.is_some() && *known == key) {
-            Some(index) if elements(left.get(index), Ok(element), budget)? => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
 }
 
 /// The first release in which two objects with a null field can be equal. Before, not even the same object is.
@@ -287,7 +216,7 @@ fn maps<'a>(left: &CelMap<'a>, right: &CelValue<'a>, budget: &mut CelBudget) -> 
                 let value = find(left, &key)?.unwrap_or(CelValue::Null);
                 let Some(other) = find(right, &key).transpose() else { return Ok(false) };
                 // In a map that a rule built, the server treats values that cannot be compared as equal.
-                match elements(Ok(value), other, budget) {
+                match built_elements(Ok(value), other, budget) {
                     Ok(false) => return Ok(false),
                     Err(fault) if fault.is_final() => return Err(fault),
                     _ => {}

@@ -430,6 +430,10 @@ pub(super) fn go_type(value: &CelValue) -> &'static str {
         CelValue::Bytes(_) => "types.Bytes",
         CelValue::Duration(_) => "types.Duration",
         CelValue::Timestamp(_) => "types.Timestamp",
+        CelValue::List(CelList { kind: Some(ListKind::Set), items: CelListItems::Taken(_) }) => "*common.refValSetList",
+        CelValue::List(CelList { kind: Some(ListKind::Map(_)), items: CelListItems::Taken(_) }) => {
+            "*common.refValMapList"
+        }
         CelValue::List(CelList { kind: Some(ListKind::Set), .. }) => "*common.unstructuredSetList",
         CelValue::List(CelList { kind: Some(ListKind::Map(_)), .. }) => "*common.unstructuredMapList",
         CelValue::List(list) => match &list.items {

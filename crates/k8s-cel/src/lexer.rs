@@ -13,6 +13,8 @@ pub(crate) struct CelToken {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TokenKind {
     Ident(String),
+    /// A field name in backquotes, without them.
+    QuotedName(String),
     /// An unsigned number, a string or bytes.
     Literal(Literal),
     /// `9223372036854775808`, which is valid only after a minus sign.
@@ -59,9 +61,21 @@ fn token(rest: &str) -> Result<(TokenKind, usize), String> {
         let length = bytes.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         return Ok((TokenKind::Ident(rest[..length].to_owned()), length));
     }
+    if first == b'`' {
+        return quoted_name(rest);
+    }
     match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
         Some(mark) => Ok((TokenKind::Mark(mark), mark.len())),
         None => Err(format!("unexpected character {:?}", rest.chars().next().unwrap_or_default())),
+    }
+}
+
+fn quoted_name(rest: &str) -> Result<(TokenKind, usize), String> {
+    let name = rest[1..].split_once('`').map(|(name, _)| name).ok_or("unterminated name")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-/ ".contains(&b));
+    match is_name {
+        true => Ok((TokenKind::QuotedName(name.to_owned()), name.len() + 2)),
+        false => Err(format!("invalid name {name:?}")),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rule text ─► lexer ─► parser, macros ─► resolve ─► check ─► eval, comprehension ─► rule: message, reason, field
-//! schema ────► types ───────────────────► typing ─┘   │        └─ ops, equal, library: lib_*
+//! schema ────► types ───────────────────► typing ─┘   │        └─ ops, equal, object_list, library: lib_*
 //!                 └──► convert: data as typed values ─┘
 //! ```
 //!
@@ -59,6 +59,7 @@ mod lib_url;
 mod library;
 mod macros;
 mod num;
+mod object_list;
 mod ops;
 mod parser;
 mod problem;

@@ -9,6 +9,7 @@ use super::eval::LIST_COST;
 use super::fault::{CelResult, EvaluationError};
 use super::library::{Function, OverloadResult};
 use super::ops;
+use super::release::KubernetesRelease;
 use super::types::CelTypeKind;
 use super::value::{CelList, CelListItems, CelValue};
 
@@ -19,6 +20,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::member("max", 1, |args, budget| find_extreme(args, budget, "max", Ordering::Less)),
     Function::member("indexOf", 2, |args, budget| position(args, budget, false)),
     Function::member("lastIndexOf", 2, |args, budget| position(args, budget, true)),
+    Function::member("includes", 2, includes),
     Function::member("slice", 3, slice),
     Function::member("flatten", 1, flatten).or_one_more(),
     Function::member("sort", 1, sort),
@@ -271,9 +273,41 @@ fn remove_duplicates<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> Overl
     Some(unique())
 }
 
+/// Whether a list contains the value, or is the value.
+fn includes<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
+    let [target, value] = args else { return None };
+    let list = match target {
+        CelValue::List(list) => list.clone(),
+        other => CelList::new(vec![other.clone()]),
+    };
+    let find = |budget: &mut CelBudget| {
+        budget.take(list.len() as u64)?;
+        for item in list.iter() {
+            match item.and_then(|item| equal(&item, value, budget)) {
+                Ok(true) => return Ok(CelValue::Bool(true)),
+                Err(fault) if fault.is_final() => return Err(fault),
+                _ => {}
+            }
+        }
+        Ok(CelValue::Bool(false))
+    };
+    Some(find(budget))
+}
+
+/// The first release that limits the length of `lists.range`, and the limit.
+const LIMITED_RANGES: KubernetesRelease = KubernetesRelease::minor(37);
+const LONGEST_RANGE: i64 = 1_000_000;
+
 fn range<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {
     let [CelValue::Int(end)] = args else { return None };
     let length = u64::try_from(*end).unwrap_or(0);
+    if budget.release() >= LIMITED_RANGES && !(0..=LONGEST_RANGE).contains(end) {
+        let problem = match end {
+            ..0 => format!("size must be non-negative, got {end}"),
+            _ => format!("size {end} exceeds maximum allowed ({LONGEST_RANGE})"),
+        };
+        return Some(Err(EvaluationError::error(format!("lists.range: {problem}"))));
+    }
     Some(
         budget
             .take(LIST_COST.saturating_add(length))

@@ -22,7 +22,7 @@ fn covers<'a>(list: &CelList<'a>, part: &CelList<'a>, budget: &mut CelBudget) ->
     for item in part.iter() {
         let found = match item {
             // A list built by a rule never contains a value that does not match its schema.
-            Err(EvaluationError::Error(_)) if list.kind.is_none() => false,
+            Err(EvaluationError::Error(_)) if !list.is_object_list() => false,
             item => has(list, item?, budget)?,
         };
         if !found {

@@ -12,6 +12,8 @@ use super::value::CelValue;
 const OFFSETS_BEYOND_END: KubernetesRelease = KubernetesRelease::minor(32);
 /// The first release in which searching an empty string backwards finds nothing. Before, it is an error.
 const LAST_IN_EMPTY: KubernetesRelease = KubernetesRelease::minor(34);
+/// The first release in which an empty string is not found beyond the end.
+const OFFSETS_OF_EMPTY: KubernetesRelease = KubernetesRelease::minor(37);
 
 pub(crate) const FUNCTIONS: &[Function] = &[
     Function::global("size", 1, size),
@@ -81,12 +83,21 @@ fn index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult
     };
     Some(charge_reading(budget, text).and_then(|()| {
         if part.is_empty() {
-            return Ok(CelValue::Int(from));
+            return find_empty(text, from, budget);
         }
         let start = usize::try_from(from).map_err(|_| out_of_range(from))?;
         let Some((at, _)) = text.char_indices().nth(start) else { return beyond_end(from, OFFSETS_BEYOND_END, budget) };
         Ok(text[at..].find(&**part).map_or(CelValue::Int(-1), |found| length(text[..at + found].chars().count())))
     }))
+}
+
+/// An empty string is found at the offset. Up to 1.36 also where there is none in the text.
+fn find_empty<'a>(text: &str, offset: i64, budget: &CelBudget) -> CelResult<CelValue<'a>> {
+    if budget.release() < OFFSETS_OF_EMPTY {
+        return Ok(CelValue::Int(offset));
+    }
+    let offset = usize::try_from(offset).map_err(|_| out_of_range(offset))?;
+    Ok(length(offset.min(text.chars().count())))
 }
 
 /// The result of a search from an offset at which there is no character, which is an error before `since`.
@@ -103,7 +114,7 @@ fn last_index_of<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadR
     Some(charge_reading(budget, text).and_then(|()| {
         let chars = text.chars().count();
         if part.is_empty() {
-            return Ok(from.map_or(length(chars), CelValue::Int));
+            return from.map_or(Ok(length(chars)), |from| find_empty(text, from, budget));
         }
         let last = match from {
             None if text.is_empty() => return beyond_end(-1, LAST_IN_EMPTY, budget),

@@ -2,13 +2,11 @@
 
 use super::ast::BinaryOperator;
 use super::budget::CelBudget;
-use super::convert::data;
-use super::equal::{compare, element_key, equal, find, is_ordered, is_same, require_hashable};
+use super::equal::{compare, equal, find, is_ordered};
 use super::fault::{CelResult, EvaluationError};
-use super::types::ListKind;
-use super::value::{CelList, CelListItems, CelValue};
+use super::object_list::concat;
+use super::value::CelValue;
 use std::cmp::Ordering;
-use std::rc::Rc;
 
 const INT: &str = "integer overflow";
 const UINT: &str = "unsigned integer overflow";
@@ -141,57 +139,6 @@ fn subtract<'a>(left: CelValue<'a>, right: CelValue<'a>) -> CelResult<CelValue<'
         }
         _ => Err(EvaluationError::no_such_overload()),
     }
-}
-
-/// `left + right` for lists: a union if the left list is a set, a merge by key if it is of type `map`.
-fn concat<'a>(left: CelList<'a>, right: CelList<'a>, budget: &mut CelBudget) -> CelResult<CelList<'a>> {
-    if left.kind.is_none() && left.len() == 0 {
-        return Ok(right);
-    }
-    if left.kind.is_none() && right.len() == 0 {
-        return Ok(left);
-    }
-    let (mut items, of): (Vec<CelValue<'a>>, _) = match &left.items {
-        CelListItems::Json(items, of) => (items.iter().map(CelValue::Unknown).collect(), *of),
-        CelListItems::Merged(items, of) => (items.to_vec(), *of),
-        _ => {
-            let marked = |list: &CelList<'a>| (0..list.len()).map(|at| (list.get(at), list.is_of_object(at))).collect();
-            let mut items: Vec<_> = marked(&left);
-            items.append(&mut marked(&right));
-            return Ok(CelList { items: CelListItems::Joined(Rc::new(items)), kind: left.kind });
-        }
-    };
-    let known_keys = match left.kind {
-        Some(ListKind::Set) => items.iter().try_for_each(require_hashable).map(|()| Vec::new())?,
-        Some(ListKind::Map(keys)) => items.iter().map(|item| element_key(item, keys)).collect::<CelResult<_>>()?,
-        _ => Vec::new(),
-    };
-    for value in right.iter() {
-        let value = match value {
-            Ok(value) => data(&value),
-            Err(EvaluationError::Error(text)) => CelValue::Misfit(text.into()),
-            Err(fault) => return Err(fault),
-        };
-        budget.take(items.len() as u64)?;
-        match left.kind {
-            Some(ListKind::Set) => {
-                require_hashable(&value)?;
-                if !items.iter().any(|item| is_same(item, &value)) {
-                    items.push(value);
-                }
-            }
-            Some(ListKind::Map(keys)) => {
-                // New elements are matched only with the original elements.
-                let key = element_key(&value, keys)?;
-                match known_keys.iter().rposition(|known| key.is_some() && *known == key) {
-                    Some(at) => items[at] = value,
-                    None => items.push(value),
-                }
-            }
-            _ => items.push(value),
-        }
-    }
-    Ok(CelList { items: CelListItems::Merged(Rc::new(items), of), kind: left.kind })
 }
 
 /// `value in container`

@@ -4,6 +4,7 @@
 //! and anything that can be repeated without nesting is parsed in a loop.
 
 use super::ast::{BinaryOperator, Expr, Literal, SelectionStep};
+use super::environment::{CelEnvironment, QUOTED_NAMES};
 use super::lexer::{CelToken, TokenKind, tokens};
 use super::macros;
 use super::problem::{ExpressionError, ExpressionResult};
@@ -31,6 +32,14 @@ const BINARY: &[&[(&str, BinaryOperator)]] = &[
     &[("*", BinaryOperator::Multiply), ("/", BinaryOperator::Divide), ("%", BinaryOperator::Modulo)],
 ];
 
+/// [`parse`] in an environment, which might lack the syntax of quoted names.
+pub(crate) fn parse_in(source: &str, environment: CelEnvironment) -> ExpressionResult<Expr> {
+    match !environment.has(QUOTED_NAMES) && has_quoted_names(source) {
+        true => Err("unsupported syntax: '`'".to_owned().into()),
+        false => parse(source),
+    }
+}
+
 /// Parses `source`; the error includes the position.
 pub(crate) fn parse(source: &str) -> ExpressionResult<Expr> {
     if source.chars().count() > MAX_CHARS {
@@ -44,9 +53,15 @@ pub(crate) fn parse(source: &str) -> ExpressionResult<Expr> {
     }
 }
 
+/// Whether a field name of the expression is in backquotes.
+fn has_quoted_names(source: &str) -> bool {
+    let is_quoted = |token: &CelToken| matches!(token.kind, TokenKind::QuotedName(_));
+    source.contains('`') && tokens(source).is_ok_and(|tokens| tokens.iter().any(is_quoted))
+}
+
 fn describe(kind: &TokenKind) -> String {
     match kind {
-        TokenKind::Ident(name) => format!("{name:?}"),
+        TokenKind::Ident(name) | TokenKind::QuotedName(name) => format!("{name:?}"),
         TokenKind::Mark(mark) => format!("{mark:?}"),
         TokenKind::Literal(_) | TokenKind::MinInt => "literal".to_owned(),
     }
@@ -208,8 +223,9 @@ impl CelParser {
             }
             if self.accept(".") {
                 let optional = self.accept("?");
-                let name = self.identifier()?;
-                if !optional && self.is("(") {
+                let is_quoted = matches!(self.peek(), Some(TokenKind::QuotedName(_)));
+                let name = self.field_name()?;
+                if !optional && !is_quoted && self.is("(") {
                     // Each call nests the chain before it.
                     self.depth += 1;
                     if self.depth > MAX_DEPTH {
@@ -232,8 +248,13 @@ impl CelParser {
         }
     }
 
-    fn identifier(&mut self) -> ExpressionResult<String> {
+    fn field_name(&mut self) -> ExpressionResult<String> {
         match self.peek() {
+            Some(TokenKind::QuotedName(name)) => {
+                let name = name.clone();
+                self.at += 1;
+                Ok(name)
+            }
             // These four are never identifiers; other reserved words can be field names.
             Some(TokenKind::Ident(name)) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
                 let name = name.clone();

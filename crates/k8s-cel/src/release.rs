@@ -15,8 +15,8 @@ pub struct KubernetesRelease {
 }
 
 impl KubernetesRelease {
-    /// The release that the tables of these crates are generated from.
-    pub const NEWEST_KNOWN: Self = Self::minor(36);
+    /// The newest release whose behavior is known. The tables of these crates are generated from it.
+    pub const NEWEST_KNOWN: Self = Self::minor(37);
     /// The oldest release whose behavior is known.
     pub const OLDEST_KNOWN: Self = Self::minor(28);
 

@@ -12,7 +12,7 @@ use super::environment::CelEnvironment;
 use super::eval::Evaluation;
 use super::fault::EvaluationError;
 use super::field_path::{FieldPath, normalized};
-use super::parser::parse;
+use super::parser::{parse, parse_in};
 use super::problem::{ExpressionError, ExpressionResult};
 use super::resolve::resolve;
 use super::types::CelType;
@@ -202,7 +202,7 @@ pub fn compile_expression(
     environment: CelEnvironment,
 ) -> ExpressionResult<CompiledExpression> {
     let compiled = || {
-        let mut expr = parse(source)?;
+        let mut expr = parse_in(source, environment)?;
         let names = resolve(&mut expr, &Patterns::default())?;
         let Analysis { ty, program_error, cost } = analyze(&expr, of, optional_old, environment)?;
         let program_error = names.program_error.or(program_error);

@@ -92,11 +92,12 @@ fn macro_of(line: &'static str) -> Option<((&'static str, usize), Availability)>
     Some(((parts.next()?, parts.next()?.parse().ok()?), availability))
 }
 
-/// Splits `NEW/LIVE` from a line.
+/// Splits `NEW/LIVE`, or `NEW/LIVE/REMOVED`, from a line.
 fn availability(line: &'static str) -> Option<(Availability, &'static str)> {
     let (releases, rest) = line.split_once(' ')?;
-    let (for_new, for_live) = releases.split_once('/')?;
-    Some((Availability { for_new: for_new.parse().ok()?, for_live: for_live.parse().ok()? }, rest))
+    let mut releases = releases.split('/').map(str::parse);
+    let (for_new, for_live) = (releases.next()?.ok()?, releases.next()?.ok()?);
+    Some((Availability { for_new, for_live, removed: releases.next().transpose().ok()? }, rest))
 }
 
 /// Parses `NEW/LIVE name(args) result` or `NEW/LIVE target.name(args) result`.
@@ -134,6 +135,7 @@ fn signature(line: &'static str) -> Option<(&'static str, bool, Signature)> {
 /// The types that have member functions, except those with parameters.
 const TYPES: &[&str] = &[
     "bytes",
+    "dyn",
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
     "kubernetes.NamedFormat",

@@ -178,14 +178,37 @@ fn object(schema: &Json, resource: bool, implied: bool, release: KubernetesRelea
         .map(|(name, property)| (name.clone(), CelType::compile_for(property, false, release)))
         .collect();
     if implied {
-        // Rules see only these two fields of the metadata, regardless of the schema.
-        let metadata = json!({"type": "object", "properties":
-            {"name": {"type": "string"}, "generateName": {"type": "string"}}});
         types.insert("apiVersion".to_owned(), CelType::text());
         types.insert("kind".to_owned(), CelType::text());
-        types.insert("metadata".to_owned(), CelType::compile(&metadata, false));
+        types.insert("metadata".to_owned(), metadata(schema, release));
     }
     CelTypeKind::Object(types)
+}
+
+/// The first release in which the longest name of an object bounds the cost of a rule.
+const LENGTH_OF_NAMES: KubernetesRelease = KubernetesRelease::minor(37);
+/// The longest name of an object: that of a DNS subdomain.
+const MAX_NAME_LENGTH: u64 = 253;
+
+/// The metadata of a resource that does not declare it. Rules see only two fields, regardless of the schema.
+///
+/// Source: `pkg/apiserver/schema/cel/model/schemas.go` of `k8s.io/apiextensions-apiserver`.
+fn metadata(resource: &Json, release: KubernetesRelease) -> Arc<CelType> {
+    let text = |name: &str, longest: u64| {
+        let mut text = json!({"type": "string"});
+        if release >= LENGTH_OF_NAMES {
+            let pointer = format!("/properties/metadata/properties/{name}/maxLength");
+            let declared = resource.pointer(&pointer).and_then(Json::as_u64);
+            text["maxLength"] = declared.map_or(longest, |declared| declared.min(longest)).into();
+        }
+        text
+    };
+    // The suffix of a generated name has a character or more.
+    let properties = json!({
+        "name": text("name", MAX_NAME_LENGTH),
+        "generateName": text("generateName", MAX_NAME_LENGTH - 1),
+    });
+    CelType::compile_for(&json!({"type": "object", "properties": properties}), false, release)
 }
 
 /// The fields of every resource that rules can access.

@@ -72,7 +72,7 @@ impl Deref for CelString<'_> {
 #[derive(Debug, Clone)]
 pub(crate) struct CelList<'a> {
     pub items: CelListItems<'a>,
-    /// The list semantics of the schema, if the list comes from the object.
+    /// The list semantics of the schema, if the list or its left part comes from the object.
     pub kind: Option<&'a ListKind>,
 }
 
@@ -131,8 +131,13 @@ impl<'a> CelList<'a> {
     pub(crate) fn is_of_object(&self, index: usize) -> bool {
         match &self.items {
             CelListItems::Joined(items) => items.get(index).is_some_and(|(_, of_object)| *of_object),
-            _ => self.kind.is_some(),
+            _ => self.is_object_list(),
         }
+    }
+
+    /// Whether the server accesses the list as one of the object. The sum of values keeps only the list type.
+    pub(crate) fn is_object_list(&self) -> bool {
+        self.kind.is_some() && !matches!(self.items, CelListItems::Taken(_))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = CelResult<CelValue<'a>>> + '_ {

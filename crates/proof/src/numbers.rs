@@ -102,8 +102,9 @@ fn fractions(cuts: &Cuts) -> NumberRepresentatives {
         for factor in &cuts.factors {
             let below = (cut / factor).floor();
             values.extend((-3..=3).map(|by| (below + f64::from(by)) * factor));
-            // A number just above a multiple still counts as a multiple.
-            values.extend([1.0, 2.0, 3.0].map(|times| times * factor * (1.0 + 5e-10)));
+            // A number just beside a multiple still counts as a multiple, depending on the release.
+            let beside = [1.0, 2.0, 3.0, -1.0, -2.0].map(|times| times * factor);
+            values.extend(beside.into_iter().flat_map(|at| [at * (1.0 + 5e-10), at * (1.0 - 5e-10)]));
         }
     }
     // A number that reads as an integer is treated as an integer.

@@ -24,8 +24,8 @@ pub struct ValueChecker {
     pub steps: u64,
     /// Whether only the existence of an error matters, not its text.
     pub skips_messages: bool,
-    /// Whether numbers and their bounds must be in the range of their type and format.
-    pub has_number_ranges: bool,
+    /// The release of the server that validates.
+    pub release: KubernetesRelease,
     /// The number of missing fields of an object that are reported.
     pub most_missing: usize,
 }
@@ -51,12 +51,11 @@ fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
 impl ValueChecker {
     /// Validates as a server of this release does.
     pub fn for_release(release: KubernetesRelease) -> Self {
-        let has_number_ranges = release >= older_releases::NUMBER_RANGES;
         Self {
+            release,
             undecided: Vec::new(),
             steps: u64::MAX,
             skips_messages: false,
-            has_number_ranges,
             most_missing: usize::MAX,
         }
     }
@@ -103,7 +102,7 @@ impl ValueChecker {
             return found;
         };
         if has_type_check {
-            match type_mismatch(node, value, kind, implied_format) {
+            match type_mismatch(node, value, kind, implied_format, self.release) {
                 Some(Mismatch { keyword, wanted, got }) => found.add(wrong_type(path, keyword, wanted, got)),
                 None => found.matches += 1,
             }
@@ -128,8 +127,9 @@ impl ValueChecker {
             }
             Value::Number(number) => {
                 if let Some(rules) = &node.number {
-                    let rules = if self.has_number_ranges { **rules } else { rules.without_range() };
-                    rules.check(Num::from(number), path, &mut found);
+                    let has_ranges = self.release >= older_releases::NUMBER_RANGES;
+                    let rules = if has_ranges { **rules } else { rules.without_range() };
+                    rules.check(Num::from(number), path, self.release, &mut found);
                 }
                 found.matches += 2;
             }
@@ -437,8 +437,14 @@ struct Mismatch<'n> {
     got: &'n str,
 }
 
-fn type_mismatch<'n>(node: &'n SchemaNode, value: &Value, kind: JsonType, implied: &'n str) -> Option<Mismatch<'n>> {
-    let integral = matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f)));
+fn type_mismatch<'n>(
+    node: &'n SchemaNode,
+    value: &Value,
+    kind: JsonType,
+    implied: &'n str,
+    release: KubernetesRelease,
+) -> Option<Mismatch<'n>> {
+    let integral = matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f, release)));
     let fits = node.types.names_type(kind)
         || integral && node.types.names_type(JsonType::Integer)
         || kind == JsonType::Integer && node.types.names_type(JsonType::Number);

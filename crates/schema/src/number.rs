@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::error::{FieldError, FieldErrorKind};
 use super::found::FieldErrors;
+use super::older_releases;
 use super::path::LinkedPath;
-use gantry_k8s_cel::Num;
+use gantry_k8s_cel::{KubernetesRelease, Num};
 use gantry_k8s_cel::gotext;
 
 /// The type and format that a number is checked against. A schema with several types or none imposes no range.
@@ -85,8 +86,13 @@ pub fn is_maximum_beyond_integers(maximum: f64) -> bool {
     maximum > 0.0 && to_int(maximum) == i64::MIN
 }
 
-/// Whether a float counts as an integer: within a tolerance of 1e-9, and not beyond 2^53.
-pub fn is_integral(f: f64) -> bool {
+/// Whether a float counts as an integer for a server of this release: within a tolerance, and not beyond 2^53.
+///
+/// Source: `IsFloat64AJSONInteger` of `github.com/go-openapi/swag`, 0.23 and, from [`INTEGERS_BELOW`] on, 0.27
+///
+/// [`INTEGERS_BELOW`]: older_releases::INTEGERS_BELOW
+pub fn is_integral(f: f64, release: KubernetesRelease) -> bool {
+    const TOLERANCE: f64 = 1e-9;
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     if !f.is_finite() || f.abs() > LARGEST {
         return false;
@@ -94,9 +100,13 @@ pub fn is_integral(f: f64) -> bool {
     if f == f.trunc() {
         return true;
     }
-    // Only values slightly above a positive integer pass, never those slightly below one.
+    if release >= older_releases::INTEGERS_BELOW {
+        // Go rounds halves away from zero, as Rust does.
+        let rounded = f.round();
+        return rounded != 0.0 && (f - rounded).abs() < TOLERANCE * rounded.abs();
+    }
     let floor = f.trunc();
-    f > 0.0 && floor != 0.0 && (f - floor) / (f + floor) < 1e-9
+    f > 0.0 && floor != 0.0 && (f - floor) / (f + floor) < TOLERANCE
 }
 
 /// Converts the value to its form after being stored and read again: a float without a fraction becomes an integer.
@@ -131,13 +141,14 @@ impl NumberRules {
     }
 
     /// Adds the errors for `value`.
-    pub fn check(&self, value: Num, path: &LinkedPath, found: &mut FieldErrors) {
+    pub fn check(&self, value: Num, path: &LinkedPath, release: KubernetesRelease, found: &mut FieldErrors) {
         if !self.range.contains(value) {
             found.add(FieldError::unplaced(path, "format", self.out_of_range("Checked", path)));
         }
         if let Some(factor) = self.multiple_of {
             let native = self.bound_fits("multipleOf", "MultipleOf", factor, path, found);
-            check_multiple(value, factor, native, path, found);
+            let is_integral = |f| is_integral(f, release);
+            check_multiple(value, factor, native, &is_integral, path, found);
         }
         // Minimum before maximum, the order in which the server merges them.
         if let Some(minimum) = self.minimum {
@@ -163,7 +174,14 @@ impl NumberRules {
     }
 }
 
-fn check_multiple(value: Num, factor: f64, native: bool, path: &LinkedPath, found: &mut FieldErrors) {
+fn check_multiple(
+    value: Num,
+    factor: f64,
+    native: bool,
+    is_integral: &dyn Fn(f64) -> bool,
+    path: &LinkedPath,
+    found: &mut FieldErrors,
+) {
     let name = || path.openapi();
     let invalid = |bad: Value, detail: String| {
         FieldError::openapi(path, "multipleOf", FieldErrorKind::Invalid, Some(bad), detail)
@@ -234,24 +252,30 @@ mod tests {
 
     fn broken(rules: NumberRules, value: Num) -> Vec<String> {
         let mut found = FieldErrors::default();
-        rules.check(value, &LinkedPath::Name(&LinkedPath::Root, "x"), &mut found);
+        let path = LinkedPath::Name(&LinkedPath::Root, "x");
+        rules.check(value, &path, KubernetesRelease::default(), &mut found);
         found.errors.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_number_is_an_integer_if_the_server_takes_it_for_one() {
-        for (f, integral) in [
-            (1.0, true),
-            (-3.0, true),
-            (1.5, false),
-            (-1.5, false),
-            (0.1, false),
-            (1e300, false),
-            (3.000_000_000_1, true),
+        for (f, before, since) in [
+            (1.0, true, true),
+            (-3.0, true, true),
+            (1.5, false, false),
+            (-1.5, false, false),
+            (0.1, false, false),
+            (1e-12, false, false),
+            (1e300, false, false),
+            (3.000_000_000_1, true, true),
+            (2.999_999_999_9, false, true),
+            (-3.000_000_000_1, false, true),
+            (-1.0 / 0.1 * 0.199_999_999_999_999_96, false, true),
+            (1.0 / 0.1 * 0.3, true, true),
         ] {
-            assert_eq!(is_integral(f), integral, "{f}");
+            let by = |minor| is_integral(f, KubernetesRelease::minor(minor));
+            assert_eq!((by(36), by(37)), (before, since), "{f}");
         }
-        assert!(is_integral(1.0 / 0.1 * 0.3));
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub const ENUM_BLOCKS_RULES: KubernetesRelease = KubernetesRelease::minor(29);
 pub const SEPARATE_RULE_PATHS: KubernetesRelease = KubernetesRelease::minor(30);
 /// The first release that checks numbers, and the bounds of numbers, against the range of their type and format.
 pub const NUMBER_RANGES: KubernetesRelease = KubernetesRelease::minor(36);
+/// The first release in which a number slightly below an integer, or a negative one slightly beside one, counts as that
+/// integer.
+pub const INTEGERS_BELOW: KubernetesRelease = KubernetesRelease::minor(37);
 
 /// The first release whose server-side apply reads live objects with duplicates in lists of type `map` or `set`.
 pub const DUPLICATES_IN_LIVE: KubernetesRelease = KubernetesRelease::minor(29);

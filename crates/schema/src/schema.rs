@@ -295,13 +295,16 @@ impl Schema {
     ) -> ObjectValidationResult {
         let ratcheted = old.filter(|_| self.release >= older_releases::RATCHETS_OBJECTS && !self.skips_ratcheting);
         let correlated = ratcheted.map(|old| Correlated::new(new, old, &self.root));
-        let mut errors = if self.ignores_metadata { Vec::new() } else { objectmeta::check_root(new, old.is_some()) };
+        let mut errors = match self.ignores_metadata {
+            true => Vec::new(),
+            false => objectmeta::check_root(new, old.is_some(), self.release),
+        };
         let mut checker =
             ValueChecker { steps: *steps, most_missing: self.most_missing, ..ValueChecker::for_release(self.release) };
         errors.extend(checker.value(&self.root, new, &LinkedPath::Root, correlated.as_ref()).errors);
         *steps = checker.steps;
         errors.extend(self.scale.iter().flat_map(|scale| scale.check(new)));
-        errors.extend(objectmeta::check_embedded(new, &self.root));
+        errors.extend(objectmeta::check_embedded(new, &self.root, self.release));
         // If the old object had duplicates in any list, no list of the new object is checked.
         if old.is_none_or(|old| listtype::check(old, &self.root).is_empty()) {
             errors.extend(listtype::check(new, &self.root));

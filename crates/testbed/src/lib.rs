@@ -11,7 +11,7 @@ mod supervisor;
 mod wait;
 
 pub use api::{Api, ApiUnreachable};
-pub use binaries::{kubectl, range_oracle};
+pub use binaries::{kubectl, pinned, range_oracle};
 pub use control_plane::{ControlPlane, SPARE_USERS, kubeconfig, shared};
 pub use isolated::{Isolated, isolated};
 pub use releases::{module_requiring, releases};

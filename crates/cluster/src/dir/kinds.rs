@@ -1,7 +1,7 @@
 //! The kinds that are built into every API server: plural, scope and versions.
 //!
 //! A folder has no discovery API. The CRDs in it describe custom kinds; these are Kubernetes' own kinds, as listed by
-//! the discovery of version 1.36 with every API group enabled. Kinds that can be created but never applied (reviews,
+//! the discovery of version 1.37 with every API group enabled. Kinds that can be created but never applied (reviews,
 //! bindings) are omitted. A version that is not served counts as unknown, as on a cluster. For older releases there are
 //! tables of what came later and of what left: without alpha versions that left, which no server has by default.
 
@@ -24,8 +24,8 @@ impl BuiltIn {
         let came = |version: &&str| {
             CAME.iter().find(|(of, came, _)| is_it(of) && came == version).is_none_or(|(_, _, since)| release >= *since)
         };
-        let left = LEFT.iter().filter(|(of, _, before)| is_it(of) && release < *before);
-        self.versions.iter().copied().filter(came).chain(left.map(|(_, version, _)| *version)).collect()
+        let left = LEFT.iter().filter(|(of, _, before)| is_it(of) && release < *before).map(|(_, version, _)| *version);
+        self.versions.iter().copied().chain(left).filter(came).collect()
     }
 }
 
@@ -105,17 +105,19 @@ const BUILT_IN: &[BuiltIn] = &[
     kind("batch", "CronJob", "cronjobs", NAMESPACED, &["v1"]),
     kind("batch", "Job", "jobs", NAMESPACED, &["v1"]),
     kind("certificates.k8s.io", "CertificateSigningRequest", "certificatesigningrequests", CLUSTER, &["v1"]),
+    kind("certificates.k8s.io", "ClusterTrustBundle", "clustertrustbundles", CLUSTER, &["v1", "v1beta1"]),
+    kind("certificates.k8s.io", "PodCertificateRequest", "podcertificaterequests", NAMESPACED, &["v1", "v1beta1"]),
     kind("coordination.k8s.io", "Lease", "leases", NAMESPACED, &["v1"]),
     kind("coordination.k8s.io", "LeaseCandidate", "leasecandidates", NAMESPACED, &["v1beta1", "v1alpha2"]),
     kind("discovery.k8s.io", "EndpointSlice", "endpointslices", NAMESPACED, &["v1"]),
     kind("events.k8s.io", "Event", "events", NAMESPACED, &["v1"]),
     kind("flowcontrol.apiserver.k8s.io", "FlowSchema", "flowschemas", CLUSTER, &["v1"]),
     kind("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", "prioritylevelconfigurations", CLUSTER, &["v1"]),
-    kind("networking.k8s.io", "IPAddress", "ipaddresses", CLUSTER, &["v1", "v1beta1"]),
+    kind("networking.k8s.io", "IPAddress", "ipaddresses", CLUSTER, &["v1"]),
     kind("networking.k8s.io", "Ingress", "ingresses", NAMESPACED, &["v1"]),
     kind("networking.k8s.io", "IngressClass", "ingressclasses", CLUSTER, &["v1"]),
     kind("networking.k8s.io", "NetworkPolicy", "networkpolicies", NAMESPACED, &["v1"]),
-    kind("networking.k8s.io", "ServiceCIDR", "servicecidrs", CLUSTER, &["v1", "v1beta1"]),
+    kind("networking.k8s.io", "ServiceCIDR", "servicecidrs", CLUSTER, &["v1"]),
     kind("node.k8s.io", "RuntimeClass", "runtimeclasses", CLUSTER, &["v1"]),
     kind("policy", "PodDisruptionBudget", "poddisruptionbudgets", NAMESPACED, &["v1"]),
     kind("rbac.authorization.k8s.io", "ClusterRole", "clusterroles", CLUSTER, &["v1"]),
@@ -123,7 +125,7 @@ const BUILT_IN: &[BuiltIn] = &[
     kind("rbac.authorization.k8s.io", "Role", "roles", NAMESPACED, &["v1"]),
     kind("rbac.authorization.k8s.io", "RoleBinding", "rolebindings", NAMESPACED, &["v1"]),
     kind("resource.k8s.io", "DeviceClass", "deviceclasses", CLUSTER, &["v1", "v1beta2", "v1beta1"]),
-    kind("resource.k8s.io", "DeviceTaintRule", "devicetaintrules", CLUSTER, &["v1beta2", "v1alpha3"]),
+    kind("resource.k8s.io", "DeviceTaintRule", "devicetaintrules", CLUSTER, &["v1", "v1beta2", "v1alpha3"]),
     kind("resource.k8s.io", "ResourceClaim", "resourceclaims", NAMESPACED, &["v1", "v1beta2", "v1beta1"]),
     kind("resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates", NAMESPACED, &["v1", "v1beta2", "v1beta1"]),
     kind("resource.k8s.io", "ResourcePoolStatusRequest", "resourcepoolstatusrequests", CLUSTER, &["v1alpha3"]),
@@ -134,7 +136,8 @@ const BUILT_IN: &[BuiltIn] = &[
     kind("storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities", NAMESPACED, &["v1"]),
     kind("storage.k8s.io", "StorageClass", "storageclasses", CLUSTER, &["v1"]),
     kind("storage.k8s.io", "VolumeAttachment", "volumeattachments", CLUSTER, &["v1"]),
-    kind("storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["v1", "v1beta1"]),
+    kind("storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", CLUSTER, &["v1"]),
+    kind("storagemigration.k8s.io", "StorageVersionMigration", "storageversionmigrations", CLUSTER, &["v1", "v1beta1"]),
 ];
 
 /// A group and some of its kinds.
@@ -150,10 +153,12 @@ const CLAIMS: GroupKinds =
     ("resource.k8s.io", &["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]);
 const DEVICE_TAINT_RULES: GroupKinds = ("resource.k8s.io", &["DeviceTaintRule"]);
 const LEASE_CANDIDATES: GroupKinds = ("coordination.k8s.io", &["LeaseCandidate"]);
+const CERTIFICATES: GroupKinds = ("certificates.k8s.io", &["ClusterTrustBundle", "PodCertificateRequest"]);
+const STORAGE_MIGRATIONS: GroupKinds = ("storagemigration.k8s.io", &["StorageVersionMigration"]);
 const VOLUME_ATTRIBUTES: GroupKinds = ("storage.k8s.io", &["VolumeAttributesClass"]);
 
-/// The versions of the table that came after 1.28, each with the first release that serves it. From the discovery of
-/// servers of 1.28, 1.30, 1.32, 1.34 and 1.36, and the comments on lifecycles in `k8s.io/api`.
+/// The versions that came after 1.28, each with the first release that serves it. From the discovery of servers of 1.28,
+/// 1.30, 1.32, 1.34, 1.36 and 1.37, and the comments on lifecycles in `k8s.io/api`.
 const CAME: &[(GroupKinds, &str, KubernetesRelease)] = &[
     (POLICIES, "v1", KubernetesRelease::minor(30)),
     (MUTATING_POLICIES, "v1", KubernetesRelease::minor(36)),
@@ -167,16 +172,23 @@ const CAME: &[(GroupKinds, &str, KubernetesRelease)] = &[
     (CLAIMS, "v1", KubernetesRelease::minor(34)),
     (CLAIMS, "v1beta2", KubernetesRelease::minor(33)),
     (CLAIMS, "v1beta1", KubernetesRelease::minor(32)),
+    (CERTIFICATES, "v1", KubernetesRelease::minor(37)),
+    (CERTIFICATES, "v1beta1", KubernetesRelease::minor(37)),
+    (DEVICE_TAINT_RULES, "v1", KubernetesRelease::minor(37)),
     (DEVICE_TAINT_RULES, "v1beta2", KubernetesRelease::minor(36)),
     (DEVICE_TAINT_RULES, "v1alpha3", KubernetesRelease::minor(33)),
     (("resource.k8s.io", &["ResourcePoolStatusRequest"]), "v1alpha3", KubernetesRelease::minor(36)),
+    (STORAGE_MIGRATIONS, "v1", KubernetesRelease::minor(37)),
+    (STORAGE_MIGRATIONS, "v1beta1", KubernetesRelease::minor(37)),
     (VOLUME_ATTRIBUTES, "v1", KubernetesRelease::minor(34)),
     (VOLUME_ATTRIBUTES, "v1beta1", KubernetesRelease::minor(31)),
 ];
 
-/// The versions that 1.28 serves and the table lacks, each with the first release that no longer serves it.
+/// The versions that the table lacks, each with the first release that no longer serves it.
 const LEFT: &[(GroupKinds, &str, KubernetesRelease)] = &[
     (POLICIES, "v1beta1", KubernetesRelease::minor(34)),
+    (ADDRESSES, "v1beta1", KubernetesRelease::minor(37)),
+    (VOLUME_ATTRIBUTES, "v1beta1", KubernetesRelease::minor(37)),
     (FLOW_CONTROL, "v1beta3", KubernetesRelease::minor(32)),
     (FLOW_CONTROL, "v1beta2", KubernetesRelease::minor(29)),
 ];
@@ -203,12 +215,16 @@ mod tests {
         assert_eq!([policies(28), policies(33), policies(34)], [vec!["v1beta1"], vec!["v1", "v1beta1"], vec!["v1"]]);
         assert_eq!(versions("resource.k8s.io", "ResourceClaim", 31), Vec::<&str>::new());
         assert_eq!(versions("apps", "Deployment", 28), ["v1"]);
-        // Every entry names a version of the table.
+        let addresses = |minor| versions("networking.k8s.io", "IPAddress", minor);
+        assert_eq!(addresses(30), Vec::<&str>::new());
+        assert_eq!([addresses(31), addresses(36), addresses(37)], [vec!["v1beta1"], vec!["v1", "v1beta1"], vec!["v1"]]);
+        // Every entry names a version of the table, or one that left.
         for ((group, kinds), version, _) in CAME {
-            assert!(
-                kinds.iter().all(|kind| built_in(group, kind).expect("a kind").versions.contains(version)),
-                "{version}"
-            );
+            let has_left = |kind: &str| {
+                LEFT.iter().any(|((of, left), gone, _)| of == group && left.contains(&kind) && gone == version)
+            };
+            let is_known = |kind: &str| built_in(group, kind).expect("a kind").versions.contains(version);
+            assert!(kinds.iter().all(|kind| is_known(kind) || has_left(kind)), "{version}");
         }
         for known in BUILT_IN {
             assert_eq!(known.versions_of(KubernetesRelease::NEWEST_KNOWN), known.versions, "{known:?}");

@@ -194,11 +194,12 @@ impl<'e> OverloadCall<'_, '_, 'e> {
         let name = self.overload.name;
         let through = |size: Size, times: f64| scaled(size.max, times * PER_CHARACTER);
         match (name, self.target, self.args) {
-            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(target), _) => {
+            ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes", Some(target), _) => {
                 let count = self.size(target).max;
                 let cost = match self.elements(target) {
                     Some((true, size)) => count.saturating_mul(through(size, 1.0).saturating_add(1)),
                     Some((false, _)) => count,
+                    None if name == "includes" => count,
                     None => scaled(count, PER_CHARACTER),
                 };
                 Some((cost, None))
@@ -266,6 +267,12 @@ impl<'e> OverloadCall<'_, '_, 'e> {
         }
     }
 
+    /// Searching a text for a pattern.
+    fn matching(text: &VisitedArgument<'e>, pattern: &VisitedArgument<'e>) -> u64 {
+        let text = scaled(Self::known(text).add(Size::fixed(1)).max, PER_CHARACTER);
+        text.saturating_mul(scaled(Self::known(pattern).max, PER_PATTERN_CHARACTER))
+    }
+
     /// Equality of two values of a type that Kubernetes adds.
     fn equal(&mut self, left: &VisitedArgument<'e>, right: &VisitedArgument<'e>) -> Option<Estimate> {
         let (Ty::Of(one, _), Ty::Of(other, _)) = (self.walk.ty(left.id), self.walk.ty(right.id)) else { return None };
@@ -304,9 +311,9 @@ impl<'e> OverloadCall<'_, '_, 'e> {
             ("@in", _, [_, list]) if matches!(parameter(self.overload, 1), Some(Ty::Of("list", _))) => {
                 Some((Self::known(list).max, None))
             }
-            ("matches", Some(target), [pattern]) => {
-                let text = through(Self::known(target).add(Size::fixed(1)));
-                Some((text.saturating_mul(scaled(Self::known(pattern).max, PER_PATTERN_CHARACTER)), None))
+            ("matches", Some(target), [pattern]) => Some((Self::matching(target, pattern), None)),
+            ("matches", None, [text, pattern]) if self.walk.model.global_matches_costs => {
+                Some((Self::matching(text, pattern), None))
             }
             ("contains", Some(target), [part]) => {
                 Some((through(Self::known(target)).saturating_mul(through(Self::known(part))), None))

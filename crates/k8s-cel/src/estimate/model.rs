@@ -17,6 +17,8 @@ pub(super) struct CostModel {
     pub loops_have_size: bool,
     /// Whether parsing a quantity costs as much as traversing the string.
     pub quantities_cost: bool,
+    /// Whether `matches(text, pattern)` costs as much as `text.matches(pattern)`.
+    pub global_matches_costs: bool,
     /// Whether comparing values of the types that Kubernetes adds has a cost of its own, and a URL a size.
     pub types_cost: bool,
 }
@@ -31,6 +33,7 @@ impl CostModel {
             loops_have_size: since(30),
             quantities_cost: since(30),
             types_cost: since(32),
+            global_matches_costs: since(37),
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn validate(
         let stored = to_stored(live, desired, manager);
         // A live CRD with a uid was accepted by a server; one in a folder (`dir:`) need not have been.
         if stored["spec"] == live["spec"] && live["metadata"]["uid"].is_string() {
-            let validated = || foretell(crd::validate_same_spec(&stored, live), &stored);
+            let validated = || foretell(crd::validate_same_spec(&stored, live, release), &stored);
             return unreadable.then_validate(validated);
         }
     }

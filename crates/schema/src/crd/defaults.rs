@@ -202,7 +202,7 @@ impl DefaultsWalk<'_, '_> {
             self.extend(vec![*error], path);
             return None;
         }
-        let found = objectmeta::check_embedded(&coerced, node);
+        let found = objectmeta::check_embedded(&coerced, node, self.options.release);
         let is_valid = found.is_empty();
         self.extend(found, path);
         is_valid.then_some(coerced)
@@ -213,7 +213,7 @@ impl DefaultsWalk<'_, '_> {
         let mut object = resource.around(default);
         let problem = match objectmeta::coerce(&mut object, resource.node, false, MalformedFieldPolicy::Refused) {
             Err(error) => Some(error.to_string()),
-            Ok(_) => aggregate(&objectmeta::check_embedded(&object, resource.node)),
+            Ok(_) => aggregate(&objectmeta::check_embedded(&object, resource.node, self.options.release)),
         };
         let Some(problem) = problem else { return true };
         self.errors.invalid(path, default.clone(), format!("must result in valid metadata: {problem}"));

@@ -167,12 +167,16 @@ pub fn validate_without_old_versions(
 ///
 /// # Errors
 /// The server cannot decode the CRD.
-pub fn validate_same_spec(new: &Value, old: &Value) -> Result<CrdValidationResult, UndecodableCrd> {
+pub fn validate_same_spec(
+    new: &Value,
+    old: &Value,
+    release: KubernetesRelease,
+) -> Result<CrdValidationResult, UndecodableCrd> {
     let old = CrdModel::decode(old)?;
     let mut crd = CrdModel::decode(new)?;
     crd.take_status(Some(&old));
     let mut errors = Errors::default();
-    check_metadata(new, &crd, true, &mut errors);
+    check_metadata(new, &crd, true, release, &mut errors);
     approval::check(&crd, Some(&old), &mut errors);
     Ok(errors.into_result())
 }
@@ -194,7 +198,7 @@ fn check(
     if release.is_unknown() {
         errors.open_unknown_fields(new, release);
     }
-    check_metadata(new, &crd, old_crd.is_some(), &mut errors);
+    check_metadata(new, &crd, old_crd.is_some(), release, &mut errors);
     spec::check(&crd, &options, &mut errors);
     if let Some(old) = &old_crd {
         check_immutable_fields(&crd, old, &options, &mut errors);
@@ -212,9 +216,15 @@ fn check(
     Ok(errors.into_result())
 }
 
-fn check_metadata(new: &Value, crd: &CrdModel, is_update: bool, errors: &mut Errors) {
+fn check_metadata(
+    new: &Value,
+    crd: &CrdModel,
+    is_update: bool,
+    release: KubernetesRelease,
+    errors: &mut Errors,
+) {
     let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
-    for error in objectmeta::check_root(new, is_update) {
+    for error in objectmeta::check_root(new, is_update, release) {
         errors.add(&path, error);
     }
     let wanted = format!("{}.{}", crd.names.plural, crd.group);

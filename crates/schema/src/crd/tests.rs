@@ -373,7 +373,7 @@ fn an_update_of_metadata_alone_has_the_errors_of_the_whole_update() {
         for crd in [&mut live, &mut new] {
             crd["spec"]["versions"] = json!([]);
         }
-        let outcome = validate_same_spec(&new, &live).expect("a CRD that can be read");
+        let outcome = validate_same_spec(&new, &live, KubernetesRelease::NEWEST_KNOWN).expect("a CRD that can be read");
         assert_eq!(outcome.refusals.iter().map(ToString::to_string).collect::<Vec<_>>(), wanted, "{metadata}");
     }
     assert_eq!(count, 4);

@@ -79,15 +79,15 @@ fn unknown_fields_are_undecided_for_a_release_that_is_newer_than_the_known_ones(
     let mut crd = crd(json!({"type": "string", "x-new": 1}));
     crd["spec"]["newest"] = json!(true);
     assert_eq!(unreadable(&crd, 36).len(), 2);
-    assert_eq!(unreadable(&crd, 37), [""; 0]);
-    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 37);
+    assert_eq!(unreadable(&crd, 38), [""; 0]);
+    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 38);
     assert_eq!(refusals, []);
     let paths: Vec<&str> = undecided.iter().map(|open| open.path.as_str()).collect();
     let schema = ".spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.x";
     assert_eq!(paths, [format!("{schema}.x-new"), ".spec.newest".to_owned()]);
-    assert!(undecided[0].reason.contains("1.37"), "{}", undecided[0].reason);
+    assert!(undecided[0].reason.contains("1.38"), "{}", undecided[0].reason);
     crd["spec"]["scope"] = json!("Galaxy");
-    assert_eq!(result(&crd, None, 37).refusals.len(), 1);
+    assert_eq!(result(&crd, None, 38).refusals.len(), 1);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_function_is_for_new_rules_one_release_after_it_is_for_those_of_the_live_crd
 fn rules_with_functions_that_no_known_release_has_are_undecided_in_newer_ones() {
     let crd = crd(json!({"type": "string", "x-kubernetes-validations": [{"rule": "self.shiny()"}]}));
     assert_eq!(errors(&crd, None, 36).len(), 1);
-    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 37);
+    let CrdValidationResult { refusals, undecided, .. } = result(&crd, None, 38);
     assert_eq!(refusals, []);
     assert!(undecided[0].reason.contains("undeclared reference to 'shiny'"), "{undecided:?}");
 }

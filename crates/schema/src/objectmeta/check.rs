@@ -1,6 +1,7 @@
 //! The server's validation of metadata that could be decoded.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +10,11 @@ use super::super::names;
 use super::super::node::SchemaNode;
 use super::super::path::LinkedPath;
 use super::invalid;
-use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, gotext};
 
 /// Validates the metadata of the object itself. The namespace depends on the request, and the server sets the
 /// generation and the managed fields itself.
-pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
+pub fn check_root(object: &Value, is_update: bool, release: KubernetesRelease) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
     let text = |field: &str| object.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or("");
@@ -42,42 +43,55 @@ pub fn check_root(object: &Value, is_update: bool) -> Vec<FieldError> {
         errors.push(FieldError::object_meta(&LinkedPath::Name(&path, "name"), FieldErrorKind::Required, None, detail));
     }
     if let Some(metadata) = object.get("metadata") {
-        check_common(metadata, &path, &mut errors);
+        check_common(metadata, &path, release, &mut errors);
     }
     errors
 }
 
 /// Validates the kind, version and metadata of each embedded resource.
-pub fn check_embedded(object: &Value, node: &SchemaNode) -> Vec<FieldError> {
+pub fn check_embedded(object: &Value, node: &SchemaNode, release: KubernetesRelease) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(object, node, &LinkedPath::Root, &mut errors);
+    walk(object, node, &LinkedPath::Root, release, &mut errors);
+    if release >= SAYS_ONCE {
+        let mut said = HashSet::new();
+        errors.retain(|error| said.insert(error.to_string()));
+    }
     errors
 }
 
-fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+/// The first release that gives each error about an embedded resource once.
+const SAYS_ONCE: KubernetesRelease = KubernetesRelease::minor(37);
+
+fn walk(
+    value: &Value,
+    node: &SchemaNode,
+    path: &LinkedPath,
+    release: KubernetesRelease,
+    errors: &mut Vec<FieldError>,
+) {
     if !node.has_embedded {
         return;
     }
     match value {
         Value::Object(map) => {
             if node.embedded {
-                check_resource(map, path, errors);
+                check_resource(map, path, release, errors);
             }
             let mut keys: Vec<&String> = map.keys().collect();
             keys.sort();
             for key in keys {
                 let Some(value) = map.get(key) else { continue };
                 if let Some(child) = node.properties.get(key) {
-                    walk(value, child, &LinkedPath::Name(path, key), errors);
+                    walk(value, child, &LinkedPath::Name(path, key), release, errors);
                 } else if let Some(entry) = node.additional.schema() {
-                    walk(value, entry, &LinkedPath::Key(path, key), errors);
+                    walk(value, entry, &LinkedPath::Key(path, key), release, errors);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(item_node) = node.items.as_deref() {
                 for (at, item) in items.iter().enumerate() {
-                    walk(item, item_node, &LinkedPath::Index(path, at), errors);
+                    walk(item, item_node, &LinkedPath::Index(path, at), release, errors);
                 }
             }
         }
@@ -85,7 +99,12 @@ fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, errors: &mut Vec<Fi
     }
 }
 
-fn check_resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_resource(
+    map: &Map<String, Value>,
+    path: &LinkedPath,
+    release: KubernetesRelease,
+    errors: &mut Vec<FieldError>,
+) {
     for key in ["apiVersion", "kind"] {
         let path = LinkedPath::Name(path, key);
         match map.get(key) {
@@ -127,12 +146,12 @@ fn check_resource(map: &Map<String, Value>, path: &LinkedPath, errors: &mut Vec<
             "must be greater than or equal to 0",
         ));
     }
-    check_common(metadata, &path, errors);
-    managed_fields(metadata, &LinkedPath::Name(&path, "managedFields"), errors);
+    check_common(metadata, &path, release, errors);
+    managed_fields(metadata, &LinkedPath::Name(&path, "managedFields"), release, errors);
 }
 
 /// Validates labels, annotations, owners and finalizers.
-fn check_common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn check_common(metadata: &Value, path: &LinkedPath, release: KubernetesRelease, errors: &mut Vec<FieldError>) {
     let entries = |field: &str| {
         let map = metadata.get(field).and_then(Value::as_object);
         let mut entries: Vec<(&str, &str)> =
@@ -162,7 +181,7 @@ fn check_common(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError
         let detail = format!("may not be more than {LARGEST} bytes");
         errors.push(FieldError::object_meta(&annotations, FieldErrorKind::TooLong, None, detail));
     }
-    check_owners(metadata, &LinkedPath::Name(path, "ownerReferences"), errors);
+    check_owners(metadata, &LinkedPath::Name(path, "ownerReferences"), release, errors);
     check_finalizers(metadata, &LinkedPath::Name(path, "finalizers"), errors);
 }
 
@@ -180,10 +199,16 @@ fn check_finalizers(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldE
     }
 }
 
-fn check_owners(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+/// The first release that names the item in an error about an owner, and has errors of their own for missing values.
+const NAMES_OWNERS: KubernetesRelease = KubernetesRelease::minor(37);
+
+fn check_owners(metadata: &Value, path: &LinkedPath, release: KubernetesRelease, errors: &mut Vec<FieldError>) {
+    let is_named = release >= NAMES_OWNERS;
     let owners = metadata.get("ownerReferences").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut controller: Option<String> = None;
-    for owner in owners {
+    for (at, owner) in owners.iter().enumerate() {
+        let item = LinkedPath::Index(path, at);
+        let at = if is_named { &item } else { path };
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or("");
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let (group, version) = match api_version.split_once('/') {
@@ -192,21 +217,22 @@ fn check_owners(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError
             Some((_, version)) if version.contains('/') => ("", ""),
             Some((group, version)) => (group, version),
         };
-        if version.is_empty() {
-            errors.push(invalid(
-                &LinkedPath::Name(path, "apiVersion"),
-                json!(api_version),
-                "version must not be empty",
-            ));
+        if version.is_empty() && !(is_named && api_version.is_empty()) {
+            let detail = if is_named { "must be <group>/<version> or <version>" } else { "version must not be empty" };
+            errors.push(invalid(&LinkedPath::Name(at, "apiVersion"), json!(api_version), detail));
         }
-        for field in ["kind", "name", "uid"] {
-            if text(field).is_empty() {
-                errors.push(invalid(&LinkedPath::Name(path, field), json!(""), "must not be empty"));
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            let path = LinkedPath::Name(at, field);
+            let detail = "must not be empty";
+            match text(field) {
+                "" if is_named => errors.push(required(&path, detail)),
+                "" if field != "apiVersion" => errors.push(invalid(&path, json!(""), detail)),
+                _ => {}
             }
         }
         if (group, version, kind) == ("", "v1", "Event") {
             let detail = format!("{}: /v1, Kind=Event is disallowed from being an owner", owner_text(owner));
-            let error = FieldError::object_meta(path, FieldErrorKind::Invalid, None, detail);
+            let error = FieldError::object_meta(at, FieldErrorKind::Invalid, None, detail);
             errors.push(without_values(error, "an Event is disallowed from being an owner"));
         }
         if owner.get("controller") == Some(&json!(true)) {
@@ -240,7 +266,14 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-fn managed_fields(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldError>) {
+fn required(path: &LinkedPath, detail: &str) -> FieldError {
+    FieldError::object_meta(path, FieldErrorKind::Required, None, detail.to_owned())
+}
+
+/// The first release that has errors of their own for missing and unsupported operations.
+const NAMES_OPERATIONS: KubernetesRelease = KubernetesRelease::minor(37);
+
+fn managed_fields(metadata: &Value, path: &LinkedPath, release: KubernetesRelease, errors: &mut Vec<FieldError>) {
     let too_long = |path: &LinkedPath, max: usize| {
         FieldError::object_meta(path, FieldErrorKind::TooLong, None, format!("may not be more than {max} bytes"))
     };
@@ -248,9 +281,18 @@ fn managed_fields(metadata: &Value, path: &LinkedPath, errors: &mut Vec<FieldErr
     for (at, entry) in entries.into_iter().flatten().enumerate() {
         let path = LinkedPath::Index(path, at);
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or("");
-        if !matches!(text("operation"), "Apply" | "Update") {
-            let path = LinkedPath::Name(&path, "operation");
-            errors.push(invalid(&path, json!(text("operation")), "must be `Apply` or `Update`"));
+        let operation = text("operation");
+        let of_operation = LinkedPath::Name(&path, "operation");
+        match operation {
+            "Apply" | "Update" => {}
+            "" if release >= NAMES_OPERATIONS => errors.push(required(&of_operation, "must not be empty")),
+            _ if release >= NAMES_OPERATIONS => errors.push(FieldError::object_meta(
+                &of_operation,
+                FieldErrorKind::NotSupported,
+                Some(json!(operation)),
+                "supported values: \"Apply\", \"Update\"".to_owned(),
+            )),
+            _ => errors.push(invalid(&of_operation, json!(operation), "must be `Apply` or `Update`")),
         }
         if !matches!(text("fieldsType"), "" | "FieldsV1") {
             errors.push(invalid(

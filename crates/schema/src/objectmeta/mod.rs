@@ -241,6 +241,7 @@ fn invalid(path: &LinkedPath, value: Value, detail: &str) -> FieldError {
 mod tests {
     use super::super::Schema;
     use super::*;
+    use gantry_k8s_cel::KubernetesRelease;
 
     fn schema() -> Schema {
         let pod = json!({"type": "object", "x-kubernetes-embedded-resource": true,
@@ -311,7 +312,12 @@ mod tests {
     }
 
     fn said(metadata: Value) -> Vec<String> {
-        let outcome = schema().process(&mut with(metadata), None).outcome;
+        said_by(36, metadata)
+    }
+
+    fn said_by(minor: u32, metadata: Value) -> Vec<String> {
+        let schema = schema().with_release(KubernetesRelease::minor(minor));
+        let outcome = schema.process(&mut with(metadata), None).outcome;
         let text = |error: &FieldError| error.to_string().replace("pod.metadata.", "");
         outcome.errors.iter().map(text).collect()
     }
@@ -351,6 +357,36 @@ mod tests {
                 "managedFields[0].fieldsType: Invalid value: \"X\": must be `FieldsV1`",
                 "managedFields[0].manager: Invalid value: \"a\\x01b\": invalid character U+0001 (at position 1)",
                 "managedFields[1].operation: Invalid value: \"\": must be `Apply` or `Update`",
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_name_the_item_and_what_is_missing_from_1_37_on() {
+        let owner = |api_version: &str| json!({"apiVersion": api_version, "kind": "", "name": "n", "uid": "1"});
+        assert_eq!(
+            said_by(37, json!({"ownerReferences": [owner("v1"), owner(""), owner("a/")]})),
+            [
+                "ownerReferences[0].kind: Required value: must not be empty",
+                "ownerReferences[1].apiVersion: Required value: must not be empty",
+                "ownerReferences[1].kind: Required value: must not be empty",
+                "ownerReferences[2].apiVersion: Invalid value: \"a/\": must be <group>/<version> or <version>",
+                "ownerReferences[2].kind: Required value: must not be empty",
+            ]
+        );
+        assert_eq!(
+            said_by(37, json!({"managedFields": [{"operation": "Foo"}, null]})),
+            [
+                "managedFields[0].operation: Unsupported value: \"Foo\": supported values: \"Apply\", \"Update\"",
+                "managedFields[1].operation: Required value: must not be empty",
+            ]
+        );
+        assert_eq!(
+            said_by(36, json!({"ownerReferences": [owner("v1"), owner("")]})),
+            [
+                "ownerReferences.kind: Invalid value: \"\": must not be empty",
+                "ownerReferences.apiVersion: Invalid value: \"\": version must not be empty",
+                "ownerReferences.kind: Invalid value: \"\": must not be empty",
             ]
         );
     }

@@ -89,7 +89,8 @@ var unversioned = map[string]uint{
 // it from release 1.NEW on, and a CRD whose live version has the same rule from 1.LIVE on. The overloads of a function are
 // in the order in which they are tried. Macros follow: `NEW/LIVE macro name:arguments:target`.
 func signatures() {
-	newest := environment.DefaultCompatibilityVersion().Minor()
+	// The default is the release before.
+	newest := environment.DefaultCompatibilityVersion().Minor() + 1
 	introduced := map[string]uint{}
 	lines := []string{}
 	for minor := uint(oldest - 1); minor <= newest; minor++ {
@@ -104,15 +105,30 @@ func signatures() {
 			}
 		}
 	}
+	for line, release := range removed {
+		if release <= newest {
+			introduced[line] = oldest - 1
+			name, _, _ := strings.Cut(line, "(")
+			next := slices.IndexFunc(lines, func(other string) bool { return strings.HasPrefix(other, name+"(") && other > line })
+			lines = slices.Insert(lines, next, line)
+		}
+	}
 	for _, line := range lines {
 		// New rules are compiled for a rollback to the release before.
 		first, live := introduced[line]+1, max(introduced[line], oldest)
 		if release, found := unversioned[line]; found {
 			first, live = release, release
 		}
-		fmt.Printf("%d/%d %s\n", first, live, line)
+		end := ""
+		if release, found := removed[line]; found && release <= newest {
+			end = fmt.Sprintf("/%d", release)
+		}
+		fmt.Printf("%d/%d%s %s\n", first, live, end, line)
 	}
 }
+
+// The release that removed what a version of cel-go no longer declares.
+var removed = map[string]uint{"duration(int) google.protobuf.Duration": 37}
 
 // Comparisons of numbers of two types.
 var crossType = regexp.MustCompile(`^_[<>]=?_\((int, (uint|double)|uint, (int|double)|double, (int|uint))\)`)

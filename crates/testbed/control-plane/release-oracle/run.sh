@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the table of expressions that older releases judge differently: ./run.sh FIXTURES > FIXTURES/cel-releases.txt
+# Prints the table of expressions that other releases than the pinned one judge differently: ./run.sh FIXTURES > FIXTURES/cel-releases.txt
 # Builds main.go with the modules of each release, in a folder that is removed at the end; each takes some minutes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -9,11 +9,11 @@ trap 'rm -rf "$work"' EXIT
 export GOFLAGS=-mod=mod
 
 cat <<'END'
-Expressions of `cel/` whose verdict or estimated maximum cost differs in an older release, by the packages of that
+Expressions of `cel/` whose verdict or estimated maximum cost differs in another release, by the packages of that
 release: first as new expressions, then as expressions of the live CRD. The value of the latter follows where it
 differs. Those of optional.txt begin with `?`.
 END
-for release in ${RELEASES:-1.28 1.29 1.30 1.31 1.32 1.33 1.34 1.35}; do
+for release in ${RELEASES:-1.28 1.29 1.30 1.31 1.32 1.33 1.34 1.35 1.37}; do
     # The staging modules of 1.X.Y are v0.X.Y.
     version=v0.$(sed -n "s/^v1\.\(${release#1.}\.[0-9]*\) .*/\1/p" "$here/../releases.txt")
     mkdir "$work/$release"
