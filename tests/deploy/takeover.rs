@@ -494,6 +494,23 @@ fn a_crd_that_another_tool_applied_is_taken_over_and_the_server_is_not_asked_abo
 }
 
 #[test]
+fn the_server_is_asked_once_about_a_changed_crd_in_conflict() {
+    for arguments in [&["apply", "--server-side"][..], &["apply", "--server-side", "--field-manager=somebody"]] {
+        let bed = Bed::new();
+        kubectl(arguments, &generated_crd(&bed, 5));
+        control_plane().wait_until_served(&bed.crd_path());
+        bed.write_objects([&generated_crd(&bed, 9)]);
+        let proxy = Proxy::start(control_plane());
+        let check = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml"]).run();
+        check.code(3).stdout_contains("--force-conflicts");
+        let requests = proxy.requests();
+        let asked: Vec<&str> =
+            requests.iter().filter(|one| one.query.contains("dryRun")).map(|one| &*one.query).collect();
+        assert!(asked.len() == 1 && asked[0].contains("force=true"), "{arguments:?}: {asked:?}");
+    }
+}
+
+#[test]
 fn a_crd_that_somebody_else_applied_stays_in_conflict_and_changed_values_of_a_tool_too() {
     let bed = Bed::new();
     kubectl(&["apply", "--server-side", "--field-manager=somebody"], &generated_crd(&bed, 5));

@@ -309,8 +309,8 @@ fn expressions_have_another_value_in_another_release_only_where_the_table_says_s
                     continue;
                 }
                 compared += 1;
-                let [old, new] = [release, OF_TABLES]
-                    .map(|release| evaluate_as(release, source, &schema, &object, is_optional).0);
+                let [old, new] =
+                    [release, OF_TABLES].map(|release| evaluate_as(release, source, &schema, &object, is_optional).0);
                 // The words of errors and refusals differ between releases.
                 let category = |said: &str| ["error: ", "refused: "].into_iter().find(|word| said.starts_with(word));
                 if old != new && (category(&old).is_none() || category(&old) != category(&new)) {

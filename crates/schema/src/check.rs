@@ -51,13 +51,7 @@ fn kind_of(value: &Value) -> Option<(JsonType, &'static str)> {
 impl ValueChecker {
     /// Validates as a server of this release does.
     pub fn for_release(release: KubernetesRelease) -> Self {
-        Self {
-            release,
-            undecided: Vec::new(),
-            steps: u64::MAX,
-            skips_messages: false,
-            most_missing: usize::MAX,
-        }
+        Self { release, undecided: Vec::new(), steps: u64::MAX, skips_messages: false, most_missing: usize::MAX }
     }
 
     /// Validates `value`. Errors are tolerated if `old` correlates it with an equal value.
@@ -444,7 +438,8 @@ fn type_mismatch<'n>(
     implied: &'n str,
     release: KubernetesRelease,
 ) -> Option<Mismatch<'n>> {
-    let integral = matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f, release)));
+    let integral =
+        matches!(value, Value::Number(n) if matches!(Num::from(n), Num::Float(f) if is_integral(f, release)));
     let fits = node.types.names_type(kind)
         || integral && node.types.names_type(JsonType::Integer)
         || kind == JsonType::Integer && node.types.names_type(JsonType::Number);

@@ -10,8 +10,8 @@ use super::error::{FieldError, FieldErrorKind};
 use super::found::FieldErrors;
 use super::older_releases;
 use super::path::LinkedPath;
-use gantry_k8s_cel::{KubernetesRelease, Num};
 use gantry_k8s_cel::gotext;
+use gantry_k8s_cel::{KubernetesRelease, Num};
 
 /// The type and format that a number is checked against. A schema with several types or none imposes no range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

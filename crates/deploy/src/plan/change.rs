@@ -44,6 +44,8 @@ pub struct Change {
     pub crds: Crds,
     /// Empty until somebody asks for a dry run.
     pub answer: DryRunCache,
+    /// The same for a dry run that takes the fields of other managers: see [`super::pin::forced_dry_run`].
+    pub forced_answer: ForcedAnswer,
 }
 
 /// How a change treats what kapp wrote to the object.
@@ -73,6 +75,11 @@ impl DryRunCache {
     }
 }
 
+/// The server's answer to a dry run that takes the fields of other managers. Who asks while another waits for it shares
+/// it. Boxed, because few changes have one.
+#[derive(Debug, Clone, Default)]
+pub struct ForcedAnswer(pub(super) tokio::sync::OnceCell<Box<std::result::Result<RawObject, DryRunError>>>);
+
 /// The parsed CRD of a change, parsed at first use. A change that is copied with another live object needs a new one.
 #[derive(Debug, Clone, Default)]
 pub struct Crds(OnceLock<Arc<CrdSides>>);
@@ -99,6 +106,7 @@ impl Change {
             is_as_applied: false,
             crds: Crds::default(),
             answer: DryRunCache::default(),
+            forced_answer: ForcedAnswer::default(),
         }
     }
 

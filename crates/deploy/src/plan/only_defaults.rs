@@ -11,8 +11,8 @@ use gantry_schema::json::Json;
 use gantry_schema::scan;
 use gantry_schema::{Sense, same_schema};
 
-use super::Plan;
 use super::conflicts::ChangeConflicts;
+use super::{Plan, pin};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DRY_RUNS_IN_FLIGHT, FieldConflict, FormerTools, Target, is_same_at};
 
@@ -39,7 +39,7 @@ pub async fn mark(plan: &Plan, foreseen: &mut Vec<ChangeConflicts>, target: &Tar
         }
         let asking = asked.iter_mut().map(|found| async move {
             let change = &plan.changes[found.change];
-            mark_each(change, &mut found.conflicts, server, &plan.policy.field_manager).await;
+            mark_each(change, &mut found.conflicts, &plan.policy.field_manager, server, target).await;
         });
         stream::iter(asking).buffer_unordered(DRY_RUNS_IN_FLIGHT).collect::<()>().await;
         kept.extend(asked.into_iter().filter(|found| !is_settled(found)));
@@ -52,8 +52,9 @@ pub async fn mark(plan: &Plan, foreseen: &mut Vec<ChangeConflicts>, target: &Tar
 pub async fn mark_each(
     change: &super::Change,
     conflicts: &mut [FieldConflict],
-    server: &KubeTarget,
     field_manager: &str,
+    server: &KubeTarget,
+    target: &Target,
 ) {
     let Some(live) = &change.live else { return };
     for conflict in conflicts.iter_mut() {
@@ -65,7 +66,7 @@ pub async fn mark_each(
     if conflicts.iter().all(|conflict| conflict.field == VERSIONS) && changes_versions(change) {
         return;
     }
-    let Ok(forced) = server.dry_run(&change.request(&change.pin(), field_manager, true)).await else { return };
+    let Ok(forced) = pin::forced_dry_run(change, field_manager, server, target).await else { return };
     let (live, forced) = (live.raw.value(), forced.value());
     for conflict in conflicts {
         conflict.only_defaults = is_same_at(&conflict.field, &live, &forced);

@@ -115,6 +115,22 @@ pub async fn dry_run_once(
     answer
 }
 
+/// The server's answer to a dry run of the request that writes a change and takes the fields of other managers, for an
+/// object in conflict. The server is asked once.
+///
+/// # Errors
+/// See [`dry_run`].
+pub async fn forced_dry_run<'c>(
+    change: &'c Change,
+    field_manager: &str,
+    server: &KubeTarget,
+    target: &Target,
+) -> Result<&'c RawObject, &'c DryRunError> {
+    let writing = Writing { field_manager, force_conflicts: true };
+    let ask = || async { Box::new(dry_run(change, writing, server, target).await) };
+    (**change.forced_answer.0.get_or_init(ask).await).as_ref()
+}
+
 impl Moved {
     pub fn problem(&self, change: &Change) -> Problem {
         let object = &change.desired.object;

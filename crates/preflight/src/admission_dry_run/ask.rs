@@ -83,7 +83,7 @@ async fn dry_run(context: &Context<'_>, server: &KubeTarget, change: &Change) ->
     let writing = context.plan.policy.writing();
     let mut answer = pin::dry_run(change, writing, server, context.target).await;
     if let Err(DryRunError::Conflict(conflicts)) = &mut answer {
-        only_defaults::mark_each(change, conflicts, server, &context.plan.policy.field_manager).await;
+        only_defaults::mark_each(change, conflicts, &context.plan.policy.field_manager, server, context.target).await;
     }
     answer
 }

@@ -16,12 +16,13 @@ use super::rule::ViolationText;
 use super::same_definition::is_same_definition;
 use super::{NAME, server};
 use crate::{Context, CouldNotCheck, dry_runs, server_field};
+use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{RawObject, Step};
 use gantry_core::text;
-use gantry_deploy::plan::{Change, is_dropped_from_crd, pin as plan_pin};
+use gantry_deploy::plan::{Change, conflicts, is_dropped_from_crd, pin as plan_pin};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::json::Json;
 
@@ -51,9 +52,7 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
     let mut answers: BTreeMap<usize, CrdAnswer> =
         crds.iter().filter(|(_, is_known)| *is_known).map(|(index, _)| accepted(*index)).collect();
     let crds = crds.into_iter().filter(|(_, is_known)| !is_known).map(|(index, _)| index).collect();
-    let mut received = pin!(dry_runs::request_each(crds, |index| {
-        plan_pin::dry_run_once(&changes[index], context.plan, server, context.target)
-    }));
+    let mut received = pin!(dry_runs::request_each(crds, |index| ask(&changes[index], context, server)));
     let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {
@@ -79,6 +78,19 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
         context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release()));
     }
     answers
+}
+
+/// Asks about one CRD. If fields of other managers are in the way, the server would say only that: then it is asked what
+/// it does with them taken over.
+async fn ask(change: &Change, context: &Context<'_>, server: &KubeTarget) -> Result<RawObject, DryRunError> {
+    let Context { plan, target, .. } = *context;
+    match conflicts::is_crd_in_conflict(change, plan, target) {
+        true => {
+            let answer = plan_pin::forced_dry_run(change, &plan.policy.field_manager, server, target).await;
+            answer.cloned().map_err(Clone::clone)
+        }
+        false => plan_pin::dry_run_once(change, plan, server, target).await,
+    }
 }
 
 /// The fields of `spec` that a manifest sets and the server does not store, with `[*]` for indexes.

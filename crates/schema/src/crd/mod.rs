@@ -216,13 +216,7 @@ fn check(
     Ok(errors.into_result())
 }
 
-fn check_metadata(
-    new: &Value,
-    crd: &CrdModel,
-    is_update: bool,
-    release: KubernetesRelease,
-    errors: &mut Errors,
-) {
+fn check_metadata(new: &Value, crd: &CrdModel, is_update: bool, release: KubernetesRelease, errors: &mut Errors) {
     let path = LinkedPath::Name(&LinkedPath::Root, "metadata");
     for error in objectmeta::check_root(new, is_update, release) {
         errors.add(&path, error);

@@ -62,13 +62,7 @@ pub fn check_embedded(object: &Value, node: &SchemaNode, release: KubernetesRele
 /// The first release that gives each error about an embedded resource once.
 const SAYS_ONCE: KubernetesRelease = KubernetesRelease::minor(37);
 
-fn walk(
-    value: &Value,
-    node: &SchemaNode,
-    path: &LinkedPath,
-    release: KubernetesRelease,
-    errors: &mut Vec<FieldError>,
-) {
+fn walk(value: &Value, node: &SchemaNode, path: &LinkedPath, release: KubernetesRelease, errors: &mut Vec<FieldError>) {
     if !node.has_embedded {
         return;
     }
