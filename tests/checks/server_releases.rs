@@ -21,7 +21,7 @@ fn a_crd_with_a_function_that_the_server_does_not_know_is_not_deployed() {
     };
     let refused = |output: &Output| {
         output.code(3).stdout_contains("error[CRDInvalid]").stdout_contains("undeclared reference to 'distinct'");
-        output.stdout_contains("Kubernetes 1.36 accepts it: deploy a version of this CRD that supports 1.34");
+        output.stdout_contains("Kubernetes 1.37 accepts it: deploy a version of this CRD that supports 1.34");
     };
     // A new CRD.
     manifests(DISTINCT);
@@ -90,11 +90,17 @@ fn a_server_that_answers_no_dry_run_is_not_asked_about_every_crd() {
     assert!(asked.len() <= 40, "{asked:#?}");
 }
 
-/// A proxy to a server that says it is of a release that does not exist yet, and whose OpenAPI document is not readable.
+/// A proxy to a server that says it is of a release that does not exist yet.
 fn server_of_a_later_release() -> Proxy {
     let proxy = Proxy::start(control_plane());
     let version = json!({"major": "1", "minor": "40", "gitVersion": "v1.40.0"});
     proxy.answer(When::new("GET", "/version").ending(), 200, version);
+    proxy
+}
+
+/// The same, and its OpenAPI document is not readable.
+fn silent_server_of_a_later_release() -> Proxy {
+    let proxy = server_of_a_later_release();
     proxy.answer(When::new("GET", "/openapi/"), 403, json!({"kind": "Status", "code": 403, "reason": "Forbidden"}));
     proxy
 }
@@ -114,7 +120,7 @@ fn crds_of_a_later_release(bed: &Bed) -> [Value; 2] {
 #[test]
 fn what_a_later_release_accepts_in_its_dry_run_is_accepted() {
     let bed = Bed::with_namespace();
-    let proxy = server_of_a_later_release();
+    let proxy = silent_server_of_a_later_release();
     let crds = crds_of_a_later_release(&bed);
     bed.write_objects(&crds);
     for crd in &crds {
@@ -129,7 +135,7 @@ fn what_a_later_release_accepts_in_its_dry_run_is_accepted() {
 #[test]
 fn what_a_later_release_may_know_is_undecided_without_a_dry_run_and_never_invalid() {
     let bed = Bed::with_namespace();
-    let proxy = server_of_a_later_release();
+    let proxy = silent_server_of_a_later_release();
     for crd in crds_of_a_later_release(&bed) {
         bed.write_objects([&crd]);
         let check = bed.gantry(proxy.kubeconfig("reader"), CHECK).run();
@@ -140,4 +146,35 @@ fn what_a_later_release_may_know_is_undecided_without_a_dry_run_and_never_invali
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["name"]["type"] = json!("text");
     bed.write_objects([&crd]);
     bed.gantry(proxy.kubeconfig("reader"), CHECK).run().code(3).stdout_contains("error[CRDInvalid]");
+}
+
+#[test]
+fn the_document_of_a_later_release_says_which_fields_it_lacks() {
+    let bed = Bed::with_namespace();
+    let proxy = server_of_a_later_release();
+    let [with_field, with_function] = crds_of_a_later_release(&bed);
+    bed.write_objects([&with_field]);
+    let check = || bed.gantry(proxy.kubeconfig("reader"), CHECK).run();
+    let run = check();
+    run.code(3).stdout_contains("error[CRDInvalid]").stdout_contains("fieldOfNextYear: field not declared in schema");
+    run.contains_nowhere("could not be decided");
+    // It has the fields of all releases that are known, and says nothing about functions.
+    bed.write_objects([&with_function]);
+    check().contains_nowhere("CRDInvalid").stdout_contains("could not be decided");
+    let every_field = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 9, "default": 3, "enum": [1, 3], "title": "A",
+            "description": "a", "example": {"x": 1}, "externalDocs": {"url": "https://example.com"}},
+        "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems": 3, "uniqueItems": false,
+            "x-kubernetes-list-type": "set"},
+        "c": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "d": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}, "maxProperties": 2,
+            "x-kubernetes-map-type": "atomic"},
+        "e": {"type": "string", "maxLength": 9, "pattern": "a", "x-kubernetes-validations": [{"rule": "oldSelf.hasValue() || self != 'x'",
+            "message": "m", "messageExpression": "'m'", "reason": "FieldValueInvalid", "optionalOldSelf": true}]},
+        "f": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true},
+    }}}});
+    let mut crd = crate::support::CrdBuilder::samples(&bed.names.group).version("v1", every_field).build();
+    crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.e"}]);
+    bed.write_objects([&crd]);
+    check().code(0).contains_nowhere("CRDInvalid");
 }

@@ -17,14 +17,15 @@ use super::same_definition::is_same_definition;
 use super::{NAME, server};
 use crate::{Context, CouldNotCheck, dry_runs, server_field};
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{DryRunError, Refusal, RefusalCause, Refuser};
+use gantry_cluster::{Described, DryRunError, Refusal, RefusalCause, Refuser};
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{RawObject, Step};
 use gantry_core::text;
-use gantry_deploy::plan::{Change, conflicts, is_dropped_from_crd, pin as plan_pin};
+use gantry_deploy::plan::{Change, Published, conflicts, is_dropped_from_crd, pin as plan_pin};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::json::Json;
+use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 
 /// The maximum number of CRDs that one notice names.
 const CRDS_SHOWN: usize = 3;
@@ -37,6 +38,8 @@ pub enum CrdAnswer {
         dropped: Vec<String>,
     },
     Refuses(Refusal),
+    /// It was not asked, but its OpenAPI document lacks these fields of the CRD.
+    Lacks(Vec<TypedValueError>),
 }
 
 /// The answers of the server, by the index of the change. A CRD about which the server gives no answer is left out.
@@ -53,7 +56,7 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
         crds.iter().filter(|(_, is_known)| *is_known).map(|(index, _)| accepted(*index)).collect();
     let crds = crds.into_iter().filter(|(_, is_known)| !is_known).map(|(index, _)| index).collect();
     let mut received = pin!(dry_runs::request_each(crds, |index| ask(&changes[index], context, server)));
-    let mut unanswered: BTreeMap<Problem, Vec<&Change>> = BTreeMap::new();
+    let mut unanswered: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
     while let Some((index, answer)) = received.next().await {
         let problem = match answer {
             Some(Ok(stored)) => {
@@ -72,12 +75,34 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
             }
             None => Problem::new("the server no longer answers"),
         };
-        unanswered.entry(problem).or_default().push(&changes[index]);
+        unanswered.entry(problem).or_default().push(index);
+    }
+    // What the tables say of a known release needs no document.
+    if context.plan.release().is_unknown() {
+        let crds: Vec<usize> = unanswered.values().flatten().copied().collect();
+        answers.extend(read_lacking(&crds, context).await);
     }
     for (problem, crds) in unanswered {
+        let crds: Vec<&Change> = crds.into_iter().map(|index| &changes[index]).collect();
         context.notices.not_checked(NAME, not_asked(problem, &crds, context.plan.release()));
     }
     answers
+}
+
+/// The fields of these CRDs that the server's OpenAPI document lacks, which needs no right to write. Empty if the server
+/// does not publish it.
+async fn read_lacking(crds: &[usize], context: &Context<'_>) -> Vec<(usize, CrdAnswer)> {
+    let changes = &context.plan.changes;
+    let published = Published::read(crds.iter().map(|index| &changes[*index]), context.target).await;
+    let lacking = |index: &usize| {
+        let change = &changes[*index];
+        let Described { schema, definitions } = published.schema(&change.resource)?;
+        let (desired, release) = (change.desired.raw.value(), context.plan.release());
+        let mut found = typed::unreadable_by(schema, definitions, &desired, Duplicates::Refused, release);
+        found.retain(|found| found.kind == UnreadableKind::Undeclared);
+        Some((*index, CrdAnswer::Lacks(found)))
+    };
+    in_parallel(crds, lacking).into_iter().flatten().collect()
 }
 
 /// Asks about one CRD. If fields of other managers are in the way, the server would say only that: then it is asked what

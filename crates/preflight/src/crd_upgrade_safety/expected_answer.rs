@@ -32,7 +32,12 @@ pub fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: 
     let manager = Some(&*crd.manager);
     let foretell = |release| definition::validate(&crd.crd, manager, release, proofs.known());
     let (release, newest) = (proofs.release(), KubernetesRelease::NEWEST_KNOWN);
-    let ForetoldAnswer { refusals, undecided, dropped } = foretell(release);
+    let ForetoldAnswer { mut refusals, mut undecided, dropped } = foretell(release);
+    if let Some(CrdAnswer::Lacks(fields)) = answer {
+        let desired = crd.crd.desired_object.value();
+        undecided.retain(|open| !fields.iter().any(|field| open.starts_with(&format!("{}: ", field.path))));
+        refusals.extend(fields.iter().map(|field| definition::cannot_parse(field, &desired)));
+    }
     let is_accepted = |answer: ForetoldAnswer| answer.refusals.is_empty() && answer.undecided.is_empty();
     let is_too_new = !refusals.is_empty() && release < newest && is_accepted(foretell(newest));
     let mut refusals = server::to_violations(refusals, &crd.crd, manager);

@@ -14,7 +14,7 @@ use gantry_core::text;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_schema::FieldError;
 use gantry_schema::crd::{self, CrdValidationResult};
-use gantry_schema::typed::{self, UnreadableKind};
+use gantry_schema::typed::{self, TypedValueError, UnreadableKind};
 
 /// The maximum number of refusals reported for one CRD; the rest are counted.
 const MOST: usize = 50;
@@ -122,12 +122,15 @@ struct NotParsed {
 fn unreadable(desired: &Value, release: KubernetesRelease) -> NotParsed {
     let found = typed::unreadable_crd(desired, release);
     let only_unknown = found.iter().all(|found| found.kind == UnreadableKind::Undeclared);
-    let refused = found.into_iter().take(MOST).map(|found| {
-        let at = found.steps();
-        let message = format!("the API server cannot parse this CRD: {}", text::cut_quote(&found.to_string()));
-        CrdRefusal { version: version_at(&at, desired), path: steps::below_schema(&at).map(node_path), at, message }
-    });
+    let refused = found.iter().take(MOST).map(|found| cannot_parse(found, desired));
     NotParsed { refused: refused.collect(), only_unknown }
+}
+
+/// The refusal of a CRD with a value that the server cannot parse.
+pub fn cannot_parse(found: &TypedValueError, desired: &Value) -> CrdRefusal {
+    let at = found.steps();
+    let message = format!("the API server cannot parse this CRD: {}", text::cut_quote(&found.to_string()));
+    CrdRefusal { version: version_at(&at, desired), path: steps::below_schema(&at).map(node_path), at, message }
 }
 
 impl NotParsed {
