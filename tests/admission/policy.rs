@@ -188,9 +188,11 @@ fn a_shortened_list_of_stored_versions_is_denied() {
         assert!(denial.contains("status.storedVersions no longer names") && denial.contains("v2"), "{denial}");
     }
     // After a complete migration of this generation it may be shortened.
-    for (generation, expected) in [(1, 200), (12, 403)] {
-        let mark =
-            format!("{{\"version\":\"v1\",\"generation\":{generation},\"resourceVersion\":1,\"complete\":true}}");
+    let uid = live["metadata"]["uid"].as_str().expect("a uid");
+    for (uid, generation, expected) in [(uid, 1, 200), (uid, 12, 403), ("of-another-crd", 1, 403)] {
+        let mark = format!(
+            "{{\"version\":\"v1\",\"uid\":\"{uid}\",\"generation\":{generation},\"resourceVersion\":1,\"complete\":true}}"
+        );
         let annotated =
             policy.send("", &live, |crd| crd["metadata"]["annotations"] = json!({"gantry.dev/stored-since": mark}), "");
         assert_eq!(annotated.0, 200, "{annotated:?}");

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bed, Output, Proxy, When, control_plane, crd_yaml};
+use crate::support::admission::Admission;
+use crate::support::{Bed, Output, Proxy, When, control_plane, crd_yaml, eventually};
 use gantry_testbed::ControlPlane;
 use serde_json::{Value, json};
 
@@ -177,4 +178,32 @@ fn the_document_of_a_later_release_says_which_fields_it_lacks() {
     crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.e"}]);
     bed.write_objects([&crd]);
     check().code(0).contains_nowhere("CRDInvalid");
+}
+
+#[test]
+fn a_crd_that_a_policy_denies_is_refused_before_anything_is_written() {
+    let (cp, bed) = (control_plane(), Bed::with_namespace());
+    let crd = |fields: &str| format!("{}---\n{}", bed.config_map("first", "a"), bed.crd(fields));
+    bed.write("manifests.yaml", &bed.crd("name: {type: string}"));
+    bed.deploy(cp.kubeconfig("admin"), &[]).run().code(0);
+    let name = format!("samples.{}", bed.names.group);
+    let mut admission = Admission::default();
+    let rules = json!({"apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["*"], "operations": ["UPDATE"],
+        "resources": ["customresourcedefinitions"]});
+    let spec = json!({"matchConstraints": {"resourceRules": [rules]},
+        "validations": [{"expression": format!("object.metadata.name != '{name}'"), "message": "frozen by the team"}]});
+    admission.configure("validatingadmissionpolicies", &json!({"metadata": {"name": name}, "spec": spec}));
+    let spec = json!({"policyName": name, "validationActions": ["Deny"]});
+    admission.configure("validatingadmissionpolicybindings", &json!({"metadata": {"name": name}, "spec": spec}));
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let path = format!("{}?dryRun=All", bed.crd_path());
+    eventually("the policy to be in force", || (cp.patch(&path, &label).0 == 422).then_some(()));
+
+    bed.write("manifests.yaml", &crd("name: {type: string}, more: {type: string}"));
+    for flags in [&[][..], &["--warn-only"]] {
+        let run = bed.deploy(cp.kubeconfig("admin"), flags).run();
+        run.code(3).stdout_contains("error[CRDInvalid]").stdout_contains("frozen by the team");
+        run.stdout_contains("ask who administers the policy").contains_nowhere("was not asked");
+    }
+    assert_eq!(cp.get(&bed.config_map_path("first")).0, 404);
 }

@@ -63,6 +63,17 @@ fn without_the_flag_the_stored_versions_stay_and_a_second_run_writes_only_what_i
 }
 
 #[test]
+fn a_mark_of_another_crd_does_not_count() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let mark = json!({"version": "v2", "uid": "of-another-crd", "generation": samples.crd()["metadata"]["generation"],
+        "resourceVersion": u32::MAX, "complete": true});
+    let annotation = json!({"metadata": {"annotations": {"gantry.dev/stored-since": mark.to_string()}}});
+    assert_eq!(control_plane().patch(&samples.bed.crd_path(), &annotation).0, 200);
+    samples.migrate(&["--yes", "--prune-stored-versions"]).run().code(0).stdout_contains("wrote 1 object;");
+    assert_eq!(samples.version_of("one"), "v2");
+}
+
+#[test]
 fn a_mark_of_another_storage_version_does_not_count() {
     let samples = StoredSamples::moved(&["one"], &["a", "b"]);
     samples.migrate(&["--yes"]).run().code(0);

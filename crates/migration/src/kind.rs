@@ -165,13 +165,14 @@ impl StoredKind {
 
     /// The mark of an earlier run, if it is about the CRD as it is now.
     pub(crate) fn mark(&self) -> Option<StoredSince> {
-        StoredSince::of_crd(&self.crd, self.metadata.generation)
+        StoredSince::of_crd(&self.crd, &self.live.uid, self.metadata.generation)
     }
 
     /// The mark for a migration whose first list has this resourceVersion.
     pub(crate) fn mark_since(&self, resource_version: u64) -> StoredSince {
         StoredSince {
             version: self.storage.to_string(),
+            uid: self.live.uid.clone(),
             generation: self.metadata.generation,
             resource_version,
             complete: false,

@@ -18,6 +18,8 @@ pub const ANNOTATION: &str = "gantry.dev/stored-since";
 pub struct StoredSince {
     /// The storage version of the CRD.
     pub version: String,
+    /// `metadata.uid` of the CRD: a mark that comes with a copied manifest says nothing about another CRD.
+    pub uid: String,
     /// `metadata.generation` of the CRD: any change of its spec increases it.
     pub generation: i64,
     /// The resourceVersion of a list that was read when this was the storage version.
@@ -34,20 +36,23 @@ impl StoredSince {
         #[derive(Deserialize)]
         struct GenerationMetadata {
             #[serde(default)]
+            uid: String,
+            #[serde(default)]
             generation: i64,
         }
         let json = live.json();
         let metadata: GenerationMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
-        Self::of_crd(&Crd::read(live).ok()?, metadata.generation)
+        Self::of_crd(&Crd::read(live).ok()?, &metadata.uid, metadata.generation)
     }
 
-    /// Reads the mark of a CRD of this generation, as [`StoredSince::of_live`].
-    pub(crate) fn of_crd(crd: &Crd, generation: i64) -> Option<Self> {
+    /// Reads the mark of a CRD with this uid and generation, as [`StoredSince::of_live`].
+    pub(crate) fn of_crd(crd: &Crd, uid: &str, generation: i64) -> Option<Self> {
         let mark = Self::parse(crd.annotations().get(ANNOTATION)?.as_str()?)?;
-        (mark.generation == generation && *mark.version == *crd.storage()?.name).then_some(mark)
+        let is_of_crd = mark.uid == uid && mark.generation == generation;
+        (is_of_crd && *mark.version == *crd.storage()?.name).then_some(mark)
     }
 
-    /// Reads the value of the annotation. What somebody else wrote there is no mark.
+    /// Reads the value of the annotation; `None` for a text that is no mark.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }

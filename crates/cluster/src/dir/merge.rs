@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use crate::{Apply, FieldConflict, FormerTools};
-use gantry_core::managed_fields::{FieldSet, ManagerEntry, MergePathStep};
+use gantry_core::managed_fields::{FieldSet, ManagerEntry};
 use gantry_core::merge::{self, Emptied, ManagerFieldSets, MergeSchema, Owned, Owners, UNRECORDED};
 
 /// A folder has no schemas.
@@ -67,7 +67,7 @@ fn apply_as(
         conflicts.dedup();
         return Err(conflicts);
     }
-    release_unrecorded(&mut others, &applied_fields(intent));
+    release_unrecorded(&mut others, &merge::applied_fields(intent));
     if former_tools == FormerTools::TakeUnlessConflict
         && let Some(taken) = take_over(&with_entries(live, &others, before.as_ref()), intent, manager)
     {
@@ -82,16 +82,6 @@ fn apply_as(
     let mut merged = merge::apply(live, intent, SCHEMA, &managers, Emptied::Empty);
     record(&mut merged, others, before, intent, manager);
     Ok(merged)
-}
-
-/// The fields that applying this manifest records for its manager.
-fn applied_fields(intent: &Value) -> FieldSet {
-    let mut fields = FieldSet::of_manifest(intent);
-    for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
-        let path: Vec<MergePathStep> = path.iter().map(|name| MergePathStep::Field((*name).to_owned())).collect();
-        fields.remove(&path);
-    }
-    fields
 }
 
 /// Ends the shared ownership with a writer that left no record, so that the next change to these fields is ours alone.
@@ -126,7 +116,24 @@ fn managers(live: &Value, manager: &str) -> (Vec<DirManagerEntry>, Option<DirMan
         entries.map(|entry| DirManagerEntry { fields: entry.fields(), value: entry.value().clone() }).collect();
     let ours = others.iter().position(|other| other.entry().is_apply_of(manager));
     let ours = ours.map(|index| others.remove(index));
+    let of_manifest = || {
+        let fields = merge::applied_manifest(live).filter(|fields| !fields.is_empty())?;
+        let value = entry_of(&fields, live.get("apiVersion").cloned().unwrap_or_default(), manager);
+        Some(DirManagerEntry { fields, value })
+    };
+    let ours = ours.or_else(of_manifest);
     (others, ours)
+}
+
+/// The item of `metadata.managedFields` for an apply.
+fn entry_of(fields: &FieldSet, api_version: Value, manager: &str) -> Value {
+    json!({
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields.to_json(),
+    })
 }
 
 /// Writes `metadata.managedFields`: the other managers as they were, then this one.
@@ -137,7 +144,7 @@ fn record(
     intent: &Value,
     manager: &str,
 ) {
-    let fields = applied_fields(intent);
+    let fields = merge::applied_fields(intent);
     let mut entries: Vec<Value> = others.into_iter().map(|other| other.to_json()).collect();
     let api_version = intent.get("apiVersion").cloned().unwrap_or_default();
     match before {
@@ -146,13 +153,7 @@ fn record(
             entries.push(before.value);
         }
         _ if fields.is_empty() => {}
-        _ => entries.push(json!({
-            "manager": manager,
-            "operation": "Apply",
-            "apiVersion": api_version,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": fields.to_json(),
-        })),
+        _ => entries.push(entry_of(&fields, api_version, manager)),
     }
     if let Some(metadata) = merged.get_mut("metadata").and_then(Value::as_object_mut) {
         if entries.is_empty() {
@@ -191,15 +192,36 @@ mod tests {
         assert_eq!(live["metadata"]["managedFields"][0]["fieldsV1"], json!({"f:data": {"f:x": {}}}));
     }
 
+    /// An object that a server had.
+    fn exported(data: Value) -> Value {
+        let mut object = config_map(data);
+        object["metadata"]["uid"] = "1".into();
+        object
+    }
+
+    #[test]
+    fn a_manifest_without_a_record_was_applied_so_that_a_field_that_the_next_version_lacks_is_removed() {
+        let mut live = config_map(json!({"x": "1", "y": "2"}));
+        live["metadata"]["labels"] = json!({"l": "1"});
+        live["status"] = json!({"ready": true});
+        let next = applied(&live, &config_map(json!({"x": "3"})));
+        assert_eq!((&next["data"], next["metadata"].get("labels")), (&json!({"x": "3"}), None));
+        assert_eq!(next["status"], live["status"]);
+        assert_eq!(next["metadata"]["managedFields"].as_array().map(Vec::len), Some(1));
+        // Another manager does not conflict with it.
+        let next = apply(&live, &config_map(json!({"x": "3"})), "other", false).unwrap();
+        assert_eq!(next["data"], json!({"x": "3"}));
+    }
+
     #[test]
     fn a_null_leaves_the_fields_of_a_mapping_alone() {
-        let live = applied(&config_map(json!({"by-hand": "1"})), &config_map(Value::Null));
+        let live = applied(&exported(json!({"by-hand": "1"})), &config_map(Value::Null));
         assert_eq!(live["data"], json!({"by-hand": "1"}));
     }
 
     #[test]
     fn fields_that_were_not_applied_stay() {
-        let live = applied(&config_map(json!({"x": "1", "by-hand": "2"})), &config_map(json!({"x": "3"})));
+        let live = applied(&exported(json!({"x": "1", "by-hand": "2"})), &config_map(json!({"x": "3"})));
         assert_eq!(live["data"], json!({"x": "3", "by-hand": "2"}));
         let live = applied(&live, &config_map(json!({"x": "3"})));
         assert_eq!(live["data"]["by-hand"], "2");

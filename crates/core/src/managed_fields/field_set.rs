@@ -317,6 +317,17 @@ impl FieldSet {
         changed
     }
 
+    /// Removes the fields that the value has, whatever their values are.
+    pub fn subtract_existing(&mut self, value: &Value) {
+        let Value::Object(map) = value else { return *self = FieldSet::default() };
+        self.own = false;
+        self.fields.retain(|name, below| {
+            let Some(value) = map.get(name) else { return true };
+            below.subtract_existing(value);
+            !below.is_empty()
+        });
+    }
+
     /// Removes the field at `path` and everything below it.
     pub fn remove(&mut self, path: &[MergePathStep]) {
         fn remove<K: Ord>(below: &mut BTreeMap<K, FieldSet>, step: &K, rest: &[MergePathStep]) {

@@ -6,8 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::apply::intent;
 use super::tools::{self, UNRECORDED};
-use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry};
+use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry, MergePathStep};
 
 /// Fields that controllers work with, whichever tool wrote them: they stay as they are.
 const KEPT: [&[&str]; 3] = [&["metadata", "finalizers"], &["metadata", "ownerReferences"], &["status"]];
@@ -39,6 +40,61 @@ pub struct Owners {
     time: Option<Value>,
 }
 
+/// The fields of a live object that is a manifest, of a folder or a commit: neither a server nor an apply has recorded
+/// anything in it. They count as applied by whoever applies the next version, so what that lacks is removed. `None` for
+/// other objects.
+pub fn applied_manifest(object: &Value) -> Option<FieldSet> {
+    let metadata = &object["metadata"];
+    let is_recorded = metadata["uid"].is_string() || ManagerEntry::all(object).next().is_some();
+    (metadata["name"].is_string() && !is_recorded).then(|| {
+        let mut manifest = intent(object.clone(), true);
+        remove_blanks(&mut manifest);
+        if manifest["kind"] == "CustomResourceDefinition" {
+            remove_crd_defaults(&mut manifest);
+        }
+        applied_fields(&manifest)
+    })
+}
+
+/// Removes what says nothing: null, and empty maps and lists.
+fn remove_blanks(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, value| {
+            remove_blanks(value);
+            !(value.is_null() || *value == json!({}) || *value == json!([]))
+        });
+    }
+}
+
+/// Removes what the server fills in, which every CRD that is read from a folder has.
+fn remove_crd_defaults(crd: &mut Value) {
+    let spec = &crd["spec"];
+    let kind = spec["names"]["kind"].as_str().unwrap_or_default();
+    let defaults = [
+        ("/spec", "conversion", json!({"strategy": "None"})),
+        ("/spec/names", "listKind", json!(format!("{kind}List"))),
+        ("/spec/names", "singular", json!(kind.to_lowercase())),
+        ("/spec/conversion/webhook/clientConfig/service", "port", json!(443)),
+    ];
+    for (parent, field, default) in defaults {
+        if let Some(Value::Object(parent)) = crd.pointer_mut(parent)
+            && parent.get(field) == Some(&default)
+        {
+            parent.shift_remove(field);
+        }
+    }
+}
+
+/// The fields that applying this manifest records for its manager, if its schema is unknown.
+pub fn applied_fields(intent: &Value) -> FieldSet {
+    let mut fields = FieldSet::of_manifest(intent);
+    for path in [&["apiVersion"][..], &["kind"], &["metadata", "name"], &["metadata", "namespace"]] {
+        let path: Vec<MergePathStep> = path.iter().map(|name| MergePathStep::Field((*name).to_owned())).collect();
+        fields.remove(&path);
+    }
+    fields
+}
+
 impl Owners {
     /// The owners of the fields of a live object. `api_version` is the version that is applied.
     pub fn of_object(object: &Value, manager: &str, api_version: &str) -> Self {
@@ -46,6 +102,7 @@ impl Owners {
         for entry in ManagerEntry::all(object) {
             owners.add_entry(entry, object, manager, api_version);
         }
+        owners.ours.add(&applied_manifest(object).unwrap_or_default());
         // The fields of the two versions cannot be in one entry. The next deploy finds ours at the same version.
         let is_at_another = |entry: &Value| entry["apiVersion"] != api_version;
         if owners.our_entry.as_ref().is_some_and(is_at_another) {

@@ -44,8 +44,6 @@ pub struct Change {
     pub crds: Crds,
     /// Empty until somebody asks for a dry run.
     pub answer: DryRunCache,
-    /// The same for a dry run that takes the fields of other managers: see [`super::pin::forced_dry_run`].
-    pub forced_answer: ForcedAnswer,
 }
 
 /// How a change treats what kapp wrote to the object.
@@ -62,23 +60,24 @@ pub struct OfKapp {
 /// The server's answer to a dry run of the request that writes a change, if it is kept: see
 /// [`PlanOptions::keeps_answers`]. The first caller that asks shares it. Boxed, because few changes have one.
 #[derive(Debug, Clone, Default)]
-pub struct DryRunCache(OnceLock<Box<std::result::Result<RawObject, DryRunError>>>);
+pub struct DryRunCache {
+    answer: OnceLock<DryRunAnswer>,
+    /// The answer with the fields of other managers taken over: see [`super::pin::forced_dry_run`].
+    pub(super) forced: tokio::sync::OnceCell<DryRunAnswer>,
+}
+
+type DryRunAnswer = Box<std::result::Result<RawObject, DryRunError>>;
 
 impl DryRunCache {
     pub fn get(&self) -> Option<&std::result::Result<RawObject, DryRunError>> {
-        self.0.get().map(|answer| &**answer)
+        self.answer.get().map(|answer| &**answer)
     }
 
     /// Keeps the first answer.
     pub fn keep(&self, answer: &std::result::Result<RawObject, DryRunError>) {
-        let _ = self.0.set(Box::new(answer.clone()));
+        let _ = self.answer.set(Box::new(answer.clone()));
     }
 }
-
-/// The server's answer to a dry run that takes the fields of other managers. Who asks while another waits for it shares
-/// it. Boxed, because few changes have one.
-#[derive(Debug, Clone, Default)]
-pub struct ForcedAnswer(pub(super) tokio::sync::OnceCell<Box<std::result::Result<RawObject, DryRunError>>>);
 
 /// The parsed CRD of a change, parsed at first use. A change that is copied with another live object needs a new one.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +105,6 @@ impl Change {
             is_as_applied: false,
             crds: Crds::default(),
             answer: DryRunCache::default(),
-            forced_answer: ForcedAnswer::default(),
         }
     }
 

@@ -128,7 +128,7 @@ pub async fn forced_dry_run<'c>(
 ) -> Result<&'c RawObject, &'c DryRunError> {
     let writing = Writing { field_manager, force_conflicts: true };
     let ask = || async { Box::new(dry_run(change, writing, server, target).await) };
-    (**change.forced_answer.0.get_or_init(ask).await).as_ref()
+    (**change.answer.forced.get_or_init(ask).await).as_ref()
 }
 
 impl Moved {

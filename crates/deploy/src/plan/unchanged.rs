@@ -86,7 +86,8 @@ pub fn compare(
         OwnManagerEntry::Others => return Changed,
         // The server keeps no entry for an apply that owns nothing, such as a Namespace with only a name.
         OwnManagerEntry::OnlyOthers => return ObjectComparison::changed_if(!owns_nothing(desired, facts)),
-        // A folder of manifests may have no managedFields: then only the values count.
+        // A folder of manifests may have no managedFields: then only the values count, and what the next version lacks.
+        OwnManagerEntry::None if gives_up_fields(live, desired, crd) => return Changed,
         OwnManagerEntry::None => None,
     };
     if crd.is_some_and(CrdSides::has_other_text) {
@@ -131,6 +132,20 @@ fn owns_nothing(desired: &RawObject, facts: &ComparisonContext<'_>) -> bool {
         key => ComparisonPlace::Object.is_ownable(key),
     };
     desired.map().is_some_and(|desired| !desired.iter().any(says_something))
+}
+
+/// Whether an apply of `desired` removes a field from a live object that is a manifest.
+fn gives_up_fields(live: &RawObject, desired: &RawObject, crd: Option<&CrdSides>) -> bool {
+    // The versions are most of a CRD, and both have them.
+    let (live, desired) = match crd.and_then(CrdSides::without_versions) {
+        Some((live, desired)) => (Cow::Owned(live), Cow::Owned(desired)),
+        None => (live.json(), desired.json()),
+    };
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let Some(mut given_up) = read(&live).and_then(|live| merge::applied_manifest(&live)) else { return false };
+    let Some(desired) = read(&desired) else { return false };
+    given_up.subtract_existing(&desired);
+    !given_up.is_empty()
 }
 
 enum OwnManagerEntry {

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | forbidden | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
 //! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
+//! | owners of fields are lost | warning | as above | as above |
 //! | beyond | info | the rule's own severity; under semantic its semantic severity | |
 
 use super::FailMode;
@@ -61,6 +62,9 @@ fn severity(
         (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
+        (Weight::Unknown | Weight::Forbidden, Some(verdict)) if diagnosis.loses_owners => {
+            proven(verdict).min(Severity::Warning)
+        }
         (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
         (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
         (Weight::Unknown | Weight::Forbidden, None) => undecided,

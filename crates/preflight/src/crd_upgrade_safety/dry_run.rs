@@ -64,7 +64,9 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
                 answers.insert(index, CrdAnswer::Accepts { dropped });
                 continue;
             }
-            Some(Err(DryRunError::Refused(refusal))) if refusal.by == Refuser::Validation => {
+            Some(Err(DryRunError::Refused(refusal)))
+                if matches!(refusal.by, Refuser::Validation | Refuser::Admission | Refuser::Policy) =>
+            {
                 answers.insert(index, CrdAnswer::Refuses(refusal));
                 continue;
             }
@@ -173,6 +175,9 @@ fn not_asked(problem: Problem, crds: &[&Change], release: KubernetesRelease) -> 
 pub fn to_violations(refusal: &Refusal, desired: &Value, own: &[RuleViolation]) -> Vec<RuleViolation> {
     let Some(rule) = server::rule() else { return Vec::new() };
     let help: String = match own.is_empty() {
+        _ if refusal.by != Refuser::Validation => {
+            "change the CRD, or ask who administers the policy or webhook; otherwise the deploy stops there".into()
+        }
         true => {
             "newer releases of Kubernetes may accept it: deploy a version of this CRD that supports the release of \
                  this server, or upgrade the cluster first"

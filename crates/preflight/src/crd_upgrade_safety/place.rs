@@ -8,7 +8,7 @@ use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
 use super::{CrdUpgradeSafety, decide, server};
 use crate::{Violation, ViolationSubject};
-use gantry_core::finding::{Evidence, Examined, FindingBody, ForVersions, Severity, Verdict};
+use gantry_core::finding::{Breaks, Evidence, Examined, FindingBody, ForVersions, Severity, Verdict};
 use gantry_core::problem::Location;
 use gantry_core::text;
 
@@ -44,10 +44,11 @@ impl CrdUpgradeSafety {
         let RuleSeverities { configured: severity, semantic } = severities;
         let severity = if is_cleared && !is_refusal { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
-        let harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
-        if let Some(bare) = diagnosis.bare.take().filter(|_| harmless) {
+        let refuses_nothing = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
+        if let Some(bare) = diagnosis.bare.take().filter(|_| refuses_nothing) {
             diagnosis.message = bare;
         }
+        let harmless = refuses_nothing && !diagnosis.loses_owners;
         let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
         let (severity, semantic) = match is_refusal {
             true => (severity, Some(semantic)),
@@ -69,6 +70,9 @@ impl CrdUpgradeSafety {
                 }
             } else {
                 breaks = proof.breaks;
+                if diagnosis.loses_owners && !breaks.contains(&Breaks::Behaviour) {
+                    breaks.push(Breaks::Behaviour);
+                }
             }
             witnesses = proof.witnesses;
         }

@@ -105,6 +105,8 @@ pub struct ViolationText {
     /// The node of the schema that a violation of the CRD as a whole is about: its path, and the steps from the root of
     /// the version's schema.
     pub node: Option<(String, Vec<Step>)>,
+    /// Whether managers that share a part of an object lose what they own there, which no proof about values shows.
+    pub loses_owners: bool,
     /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
     /// What the finding says as it is here. Its message, help, effects and proof come from the fields above, the

@@ -173,11 +173,30 @@ fn a_secret_in_plain_text_equals_its_stored_form() {
 
 #[test]
 fn without_any_record_the_values_decide_and_with_anothers_it_is_an_update() {
-    let plain = json!({"metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}});
-    assert!(unchanged("X", &json!({"spec": {"a": 1}}), &plain, &BUILT_IN));
+    let exported = json!({"metadata": {"name": "x", "uid": "1"}, "spec": {"a": 1, "b": 2}});
+    assert!(unchanged("X", &json!({"spec": {"a": 1}}), &exported, &BUILT_IN));
     let others = json!({"metadata": {"managedFields": [{"manager": "kubectl", "operation": "Apply",
         "apiVersion": "v1", "fieldsV1": {"f:spec": {"f:a": {}}}}]}, "spec": {"a": 1}});
     assert!(!unchanged("X", &json!({"spec": {"a": 1}}), &others, &BUILT_IN));
+}
+
+#[test]
+fn a_field_that_the_next_version_of_a_manifest_lacks_is_a_change() {
+    let manifest = json!({"metadata": {"name": "x", "labels": {"l": "1"}}, "spec": {"a": 1, "list": [], "none": null},
+        "status": {"ready": true}});
+    let with = |spec: Value, labels: Value| json!({"metadata": {"labels": labels}, "spec": spec});
+    let same = json!({"l": "1"});
+    assert!(unchanged("X", &with(json!({"a": 1}), same.clone()), &manifest, &BUILT_IN), "what it lacks says nothing");
+    assert!(!unchanged("X", &with(json!({}), same), &manifest, &BUILT_IN));
+    assert!(!unchanged("X", &with(json!({"a": 1}), json!({})), &manifest, &BUILT_IN));
+    // A CRD has the defaults of the server, also in a folder.
+    let crd = |conversion: Value| {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},
+            "spec": {"names": {"kind": "Ab", "listKind": "AbList", "singular": "ab"}, "conversion": conversion}})
+    };
+    let desired = json!({"spec": {"names": {"kind": "Ab"}}});
+    assert!(unchanged("CustomResourceDefinition", &desired, &crd(json!({"strategy": "None"})), &BUILT_IN));
+    assert!(!unchanged("CustomResourceDefinition", &desired, &crd(json!({"strategy": "Webhook"})), &BUILT_IN));
 }
 
 #[test]

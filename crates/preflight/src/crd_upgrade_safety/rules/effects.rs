@@ -1,7 +1,7 @@
 //! The keywords whose transitions always have the same effects. The rule about such a keyword needs no code.
 
 use crate::crd_upgrade_safety::keyword_change::{Effects, KeywordEffect, LOOSENS};
-use gantry_core::finding::{Breaks, Verdict};
+use gantry_core::finding::Breaks;
 
 /// A keyword by which the server refuses values, with the consequence when it is added and when it changes; without it,
 /// the server refuses less. The help shows it as `shown`.
@@ -80,17 +80,6 @@ pub const FORMAT: Effects = refuses!(
     "if the API server knows the format, it refuses values that do not have it",
     "the server may refuse values that have only the old format"
 );
-
-/// The list of owners changes, and no value is refused.
-const OWNERS: KeywordEffect = KeywordEffect {
-    breaks: &[Breaks::Behaviour],
-    verdict: Some(Verdict::Equal),
-    so: "no value is refused; under server-side apply the owners of the fields change",
-    help: "check managedFields: if several managers apply this object, they will conflict or overwrite each other",
-};
-
-pub const MAP_TYPE: Effects =
-    Effects { keyword: "x-kubernetes-map-type", added: OWNERS, changed: OWNERS, removed: OWNERS };
 
 pub const MULTIPLE_OF: Effects = refuses!(
     "multipleOf",

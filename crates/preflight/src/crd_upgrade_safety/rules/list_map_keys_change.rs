@@ -35,5 +35,9 @@ pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     if pair.change("x-kubernetes-list-type").is_some() {
         return None;
     }
-    keyword_change::judge(pair, &EFFECTS)
+    let mut text = keyword_change::with_lost_owners(keyword_change::judge(pair, &EFFECTS)?);
+    text.bare = text.bare.map(|change| {
+        change.then("; under server-side apply the owners of items change, and an item with another key is another item")
+    });
+    Some(text)
 }

@@ -39,7 +39,10 @@ pub fn judge(pair: &NodePair) -> Option<ViolationText> {
         "set" if pair.desired("items").and_then(Json::map).is_some_and(is_structure) => OF_STRUCTURES,
         _ => UNIQUE,
     };
-    Some(keyword_change::diagnosis(pair, change, &effect))
+    let text = keyword_change::diagnosis(pair, change, &effect);
+    let was_shared = matches!(change.live.and_then(Json::text), Some("set" | "map"));
+    let becomes_atomic = effect.verdict == ATOMIC.verdict;
+    Some(if was_shared && becomes_atomic { keyword_change::with_lost_owners(text) } else { text })
 }
 
 /// Whether items with this schema can be objects or lists.

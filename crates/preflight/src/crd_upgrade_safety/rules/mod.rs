@@ -14,6 +14,7 @@ mod int_or_string_change;
 mod kind_changed;
 mod list_map_keys_change;
 mod list_type_change;
+mod map_type_change;
 mod name_removed;
 mod no_default_added;
 mod no_default_changed;
@@ -140,7 +141,7 @@ pub static RULES: &[Rule] = &[
         Judge::Node(list_map_keys_change::judge)
     ),
     rule!("ListTypeChange", Unknown, [Claim::all("x-kubernetes-list-type")], Judge::Node(list_type_change::judge)),
-    effects!("MapTypeChange", MAP_TYPE),
+    rule!("MapTypeChange", Unknown, [Claim::all("x-kubernetes-map-type")], Judge::Node(map_type_change::judge)),
     effects!("MultipleOfChange", MULTIPLE_OF),
     rule!("NameRemoved", beyond_documented(Severity::Warning), [], Judge::Crd(name_removed::judge)),
     rule!(

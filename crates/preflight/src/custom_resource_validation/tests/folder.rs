@@ -148,7 +148,8 @@ fn a_manifest_is_validated_by_the_crd_that_the_deploy_leaves() {
 fn a_manifest_of_a_live_object_is_judged_as_an_update() {
     let crd = with_spec(json!({"type": "object", "required": ["owner"],
         "properties": {"owner": {"type": "string"}, "size": {"type": "integer", "maximum": 5}, "note": {"type": "string"}}}));
-    let live = object(json!({"spec": {"owner": "me", "size": 7}}));
+    let mut live = object(json!({"spec": {"owner": "me", "size": 7}}));
+    live["metadata"]["uid"] = "1".into();
     // Another manager set the owner, and the size was invalid before.
     let manifest = object(json!({"spec": {"size": 7, "note": "x"}}));
     assert_eq!(found(on_folder(&[crd.clone(), live.clone()], &[manifest])), []);
