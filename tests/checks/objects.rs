@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
-use crate::support::{Proxy, Samples, When, affected, control_plane, fields, findings, names, text};
+use crate::support::{Proxy, Samples, When, affected, control_plane, eventually, fields, findings, names, text};
 use serde_json::{Value, json};
 
 #[test]
@@ -286,4 +286,22 @@ fn a_user_who_may_not_list_sees_the_rule_to_ask_for() {
         .code(1)
         .stdout_contains("custom resources cannot be validated without their CRDs")
         .stdout_contains("customresourcedefinitions");
+}
+
+#[test]
+fn a_version_that_nobody_serves_is_served_again_and_another_change_of_it_cannot_be_checked() {
+    let bed = Samples::new();
+    let served = bed.one_version(fields(json!({"size": {"type": "integer"}})));
+    bed.live(&served);
+    eventually("the kind to be served", || (control_plane().get(&bed.collection("v1")).0 == 200).then_some(()));
+    bed.create("one", &json!({"size": 1}));
+    let mut unserved = served.clone();
+    unserved["spec"]["versions"][0]["served"] = json!(false);
+    bed.live(&unserved);
+    bed.check(&served, &[]).code(0).contains_nowhere("could not check");
+    let mut narrowed = bed.one_version(fields(json!({"size": {"type": "integer", "maximum": 0}})));
+    narrowed["spec"]["versions"][0]["served"] = json!(true);
+    let run = bed.check(&narrowed, &[]);
+    assert_ne!(run.code, Some(0));
+    run.stdout_contains("serve a version without another change of the CRD");
 }

@@ -274,6 +274,17 @@ fn split_line(text: &str, columns: usize, is_inside_command: impl Fn(usize) -> b
     }
 }
 
+/// The text, shortened to `max` characters by leaving out its middle; the end has a third of them.
+pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= max {
+        return Cow::Borrowed(text);
+    }
+    let end = max / 3;
+    let rest = text.chars().skip(length - end);
+    Cow::Owned(cut(text, max - end).chars().chain(rest).collect())
+}
+
 /// The text, cut to `most` characters. Lines with a command are not cut, because half a command is worse than none,
 /// unless the text is much longer than that.
 pub fn cut_between_commands(text: &str, most: usize) -> Cow<'_, str> {
@@ -360,6 +371,8 @@ mod tests {
         assert_eq!(cut("日本語", 1), "…");
         assert_eq!(cut("", 1), "");
         assert_eq!(cut("x", 0), "");
+        assert_eq!(cut_middle("abcdefghi", 9), "abcdefghi");
+        assert_eq!(cut_middle("日本語defghij", 9), "日本語de…hij");
     }
 
     #[test]

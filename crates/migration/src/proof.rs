@@ -96,9 +96,8 @@ pub type OnObjects<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);
 pub(crate) fn explain_list_error(error: &ListError) -> Problem {
     let problem = error.problem().cloned().unwrap_or_else(|| Problem::new(error.to_string()));
     match error {
-        ListError::Conversion { .. } => {
-            problem.help("nothing was written; when the webhook converts all objects, run the same command again")
-        }
+        ListError::Conversion { .. } => problem
+            .help("nothing of this CRD was written; when the webhook converts all objects, run the same command again"),
         _ => problem,
     }
 }

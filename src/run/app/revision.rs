@@ -174,7 +174,7 @@ impl ManagedApp {
         };
         let left = objects(&left).map(|problem| {
             let message = format!("{}, so what is live stays as it is", problem.message);
-            Problem { message, ..problem }.help("revisions keep them from the next deploy with --history-secrets on")
+            Problem { message, ..problem }.help("revisions keep them from the next deploy with --history-secrets=true")
         });
         let missing = objects(&missing).map(|problem| {
             let message = format!("{}, and nothing is live", problem.message);

@@ -18,10 +18,10 @@ use gantry_core::text;
 /// The maximum number of characters of a server's or a plugin's message that are shown.
 const MAX_CHARS: usize = 1000;
 
-/// Text of a server or a plugin on one line, sanitized and shortened.
+/// Text of a server or a plugin on one line, sanitized and shortened in the middle: the end often says what to do.
 pub fn words(from_elsewhere: &str) -> String {
     let line = from_elsewhere.split_whitespace().collect::<Vec<_>>().join(" ");
-    text::cut(&text::sanitize(&line), MAX_CHARS).into_owned()
+    text::cut_middle(&text::sanitize(&line), MAX_CHARS).into_owned()
 }
 
 /// The server's message about one field. The reason is at the end, after the rejected value, so a long value such as a

@@ -4,13 +4,14 @@
 //! |---|---|---|---|
 //! | forbidden | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
 //! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
-//! | owners of fields are lost | warning | as above | as above |
 //! | beyond | info | the rule's own severity; under semantic its semantic severity | |
+//!
+//! What is proven harmless and has [an effect beyond the proof](BeyondProof) has at least the severity of that effect.
 
 use super::FailMode;
 use super::compare::RuleViolation;
 use super::options::{CrdUpgradeOptions, Preset};
-use super::rule::{Rule, ViolationText, Weight};
+use super::rule::{BeyondProof, Rule, ViolationText, Weight};
 use crate::proofs::ChangeProof;
 use gantry_core::finding::{Breaks, Severity, Verdict};
 
@@ -62,10 +63,10 @@ fn severity(
         (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
-        (Weight::Unknown | Weight::Forbidden, Some(verdict)) if diagnosis.loses_owners => {
-            proven(verdict).min(Severity::Warning)
+        (Weight::Unknown | Weight::Forbidden, Some(verdict)) => {
+            let least = diagnosis.beyond_proof.map(BeyondProof::least_severity);
+            proven(verdict).min(least.unwrap_or(Severity::Info))
         }
-        (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
         (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
         (Weight::Unknown | Weight::Forbidden, None) => undecided,
     }

@@ -30,14 +30,6 @@ pub const LOOSENS: KeywordEffect = KeywordEffect {
     help: "this alone breaks nothing; waive the finding or set the rule's enforcement",
 };
 
-/// A change after which managers under server-side apply conflict over what each of them owned before, or overwrite each
-/// other.
-///
-/// Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#compatibility-across-topology-changes>
-pub fn with_lost_owners(text: ViolationText) -> ViolationText {
-    ViolationText { loses_owners: true, ..text }
-}
-
 /// A keyword and the effect of each of its transitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Effects {

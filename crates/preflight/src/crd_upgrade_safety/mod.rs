@@ -284,8 +284,8 @@ impl CrdUpgradeSafety {
     fn would_block(&self, found: &[WeighedViolation]) -> bool {
         found.iter().any(|WeighedViolation { violation, proof, severities, .. }| {
             let verdict = proof.as_ref().map(|proof| proof.verdict);
-            let is_harmless =
-                matches!(verdict, Some(Verdict::Equal | Verdict::Widening)) && !violation.diagnosis.loses_owners;
+            let is_harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening))
+                && violation.diagnosis.beyond_proof.is_none();
             let rule = violation.rule.doc.name;
             decide::enforce(severities.configured, is_harmless, rule, &self.options) == Some(Severity::Error)
         })

@@ -6,6 +6,7 @@ use super::decide::RuleSeverities;
 use super::evidence::WeighedViolation;
 use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
+use super::rule::BeyondProof;
 use super::{CrdUpgradeSafety, decide, server};
 use crate::{Violation, ViolationSubject};
 use gantry_core::finding::{Breaks, Evidence, Examined, FindingBody, ForVersions, Severity, Verdict};
@@ -34,8 +35,11 @@ impl CrdUpgradeSafety {
     }
 
     pub(super) fn to_violation(&self, weighed: WeighedViolation, evidence: Option<Evidence>) -> Result<Violation, Off> {
-        let WeighedViolation { violation, proof, severities, .. } = weighed;
+        let WeighedViolation { violation, mut proof, severities, .. } = weighed;
         let RuleViolation { rule, version, path, mut diagnosis, .. } = violation;
+        if diagnosis.beyond_proof.is_some_and(BeyondProof::voids_proof) {
+            proof = proof.filter(|proof| !matches!(proof.verdict, Verdict::Equal | Verdict::Widening));
+        }
         let doc = &rule.doc;
         let is_cleared = self.options.preset == Preset::Evidence
             && evidence.as_ref().is_some_and(|evidence| evidence.examined == Examined::NoneAffected);
@@ -48,7 +52,7 @@ impl CrdUpgradeSafety {
         if let Some(bare) = diagnosis.bare.take().filter(|_| refuses_nothing) {
             diagnosis.message = bare;
         }
-        let harmless = refuses_nothing && !diagnosis.loses_owners;
+        let harmless = refuses_nothing && diagnosis.beyond_proof.is_none();
         let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
         let (severity, semantic) = match is_refusal {
             true => (severity, Some(semantic)),
@@ -70,7 +74,7 @@ impl CrdUpgradeSafety {
                 }
             } else {
                 breaks = proof.breaks;
-                if diagnosis.loses_owners && !breaks.contains(&Breaks::Behaviour) {
+                if diagnosis.beyond_proof.is_some() && !breaks.contains(&Breaks::Behaviour) {
                     breaks.push(Breaks::Behaviour);
                 }
             }

@@ -105,13 +105,41 @@ pub struct ViolationText {
     /// The node of the schema that a violation of the CRD as a whole is about: its path, and the steps from the root of
     /// the version's schema.
     pub node: Option<(String, Vec<Step>)>,
-    /// Whether managers that share a part of an object lose what they own there, which no proof about values shows.
-    pub loses_owners: bool,
+    /// What no proof about valid objects shows.
+    pub beyond_proof: Option<BeyondProof>,
     /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
     /// What the finding says as it is here. Its message, help, effects and proof come from the fields above, the
     /// preset and the prover.
     pub body: FindingBody,
+}
+
+/// A break that no proof about valid objects shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeyondProof {
+    /// Managers that share a part of an object conflict over what each of them owned, or overwrite each other.
+    ///
+    /// Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#compatibility-across-topology-changes>
+    LostOwners,
+    /// The server refuses a value that it drops today before it validates the object.
+    RefusedNull,
+    /// The server keeps such a value, in place of the default that it fills in today.
+    KeptNull,
+}
+
+impl BeyondProof {
+    /// The least severity of the finding, if it is proven harmless otherwise.
+    pub fn least_severity(self) -> Severity {
+        match self {
+            BeyondProof::RefusedNull => Severity::Error,
+            BeyondProof::LostOwners | BeyondProof::KeptNull => Severity::Warning,
+        }
+    }
+
+    /// Whether "every valid object stays valid and unchanged" is not true of what clients send.
+    pub fn voids_proof(self) -> bool {
+        self != BeyondProof::LostOwners
+    }
 }
 
 impl ViolationText {

@@ -324,13 +324,13 @@ fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteL
                 None => "ClusterRole".to_owned(),
             };
             let rule = format!(
-                "- apiGroups: [{:?}]\n  resources: [{:?}]\n  verbs: [{:?}]",
+                "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{:?}]}}",
                 right.group, right.resource, right.verb
             );
             return IncompleteListReason::Forbidden(
                 CouldNotCheck {
                     message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
-                    help: Some(format!("ask for a {kind} with this rule, bound to that user:\n{rule}")),
+                    help: Some(format!("ask for a {kind} with the rule {rule}, bound to that user")),
                 },
                 problem.help,
             );

@@ -2,7 +2,7 @@
 
 use crate::crd_upgrade_safety::keyword_change::{self, Effects, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{BeyondProof, ViolationText};
 use gantry_core::finding::Breaks;
 
 const EFFECTS: Effects = Effects {
@@ -35,9 +35,11 @@ pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     if pair.change("x-kubernetes-list-type").is_some() {
         return None;
     }
-    let mut text = keyword_change::with_lost_owners(keyword_change::judge(pair, &EFFECTS)?);
+    let mut text = keyword_change::judge(pair, &EFFECTS)?;
+    text.beyond_proof = Some(BeyondProof::LostOwners);
     text.bare = text.bare.map(|change| {
-        change.then("; under server-side apply the owners of items change, and an item with another key is another item")
+        change
+            .then("; under server-side apply the owners of items change, and an item with another key is another item")
     });
     Some(text)
 }

@@ -3,7 +3,7 @@
 use crate::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{BeyondProof, ViolationText};
 use gantry_core::finding::{Breaks, Verdict};
 use gantry_schema::keywords;
 
@@ -39,10 +39,10 @@ pub fn judge(pair: &NodePair) -> Option<ViolationText> {
         "set" if pair.desired("items").and_then(Json::map).is_some_and(is_structure) => OF_STRUCTURES,
         _ => UNIQUE,
     };
-    let text = keyword_change::diagnosis(pair, change, &effect);
     let was_shared = matches!(change.live.and_then(Json::text), Some("set" | "map"));
     let becomes_atomic = effect.verdict == ATOMIC.verdict;
-    Some(if was_shared && becomes_atomic { keyword_change::with_lost_owners(text) } else { text })
+    let beyond_proof = (was_shared && becomes_atomic).then_some(BeyondProof::LostOwners);
+    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &effect) })
 }
 
 /// Whether items with this schema can be objects or lists.

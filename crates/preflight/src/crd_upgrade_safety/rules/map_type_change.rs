@@ -3,7 +3,7 @@
 use crate::crd_upgrade_safety::json::Json;
 use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{BeyondProof, ViolationText};
 use gantry_core::finding::{Breaks, Verdict};
 
 const KEYWORD: &str = "x-kubernetes-map-type";
@@ -18,7 +18,7 @@ const OWNERS: KeywordEffect = KeywordEffect {
 
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
-    let text = keyword_change::diagnosis(pair, change, &OWNERS);
     let becomes_atomic = change.desired.and_then(Json::text) == Some("atomic");
-    Some(if becomes_atomic { keyword_change::with_lost_owners(text) } else { text })
+    let beyond_proof = becomes_atomic.then_some(BeyondProof::LostOwners);
+    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &OWNERS) })
 }

@@ -1,11 +1,13 @@
 //! `nullable` added or removed.
 
+use crate::crd_upgrade_safety::json::Json;
 use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::{NodePair, SchemaNodePlace, Transition};
-use crate::crd_upgrade_safety::rule::ViolationText;
+use crate::crd_upgrade_safety::rule::{BeyondProof, ViolationText};
 use gantry_core::crd::steps;
 use gantry_core::finding::Breaks;
 use gantry_core::resource::Step;
+use gantry_schema::keywords;
 
 const KEYWORD: &str = "nullable";
 
@@ -16,6 +18,16 @@ const ADDED: KeywordEffect = KeywordEffect {
     help: "make sure that every reader understands null there, or change it only in a new version that a webhook converts, \
         or after a migration",
 };
+
+const ADDED_BESIDE_ENUM: KeywordEffect = KeywordEffect {
+    breaks: &[Breaks::Writers],
+    so: "the server refuses a null that it dropped until now, because it is not in the enum",
+    help: "add null to the enum, or leave nullable out",
+    ..ADDED
+};
+
+const ADDED_TO_DEFAULT: KeywordEffect =
+    KeywordEffect { so: "the server keeps a null that it replaced by the default until now", ..ADDED };
 
 const ADDED_TO_ITEMS: KeywordEffect =
     KeywordEffect { so: "the server keeps a null that it refused until now", ..ADDED };
@@ -43,14 +55,22 @@ const REMOVED_FROM_ITEMS: KeywordEffect = KeywordEffect {
 /// The server drops a null only from the field of an object, and fills in a default only where there is one.
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
-    let effect = match (change.transition(), is_item(pair.place)) {
-        (Transition::Added, true) => ADDED_TO_ITEMS,
-        (Transition::Added, false) => ADDED,
-        (_, true) => REMOVED_FROM_ITEMS,
-        (_, false) if pair.desired("default").is_some() => REMOVED_WITH_DEFAULT,
-        (_, false) => REMOVED,
+    let is_added = change.transition() == Transition::Added;
+    let lacks_null = |values: &[Json<'_>]| !values.contains(&Json::Null);
+    let (effect, beyond_proof) = match (is_added, is_item(pair.place)) {
+        (true, true) => (ADDED_TO_ITEMS, None),
+        (true, false) if pair.desired("enum").and_then(Json::list).is_some_and(lacks_null) => {
+            (ADDED_BESIDE_ENUM, Some(BeyondProof::RefusedNull))
+        }
+        (true, false) if keywords::get(pair.live, "default").is_some() => {
+            (ADDED_TO_DEFAULT, Some(BeyondProof::KeptNull))
+        }
+        (true, false) => (ADDED, None),
+        (false, true) => (REMOVED_FROM_ITEMS, None),
+        (false, false) if pair.desired("default").is_some() => (REMOVED_WITH_DEFAULT, None),
+        (false, false) => (REMOVED, None),
     };
-    Some(keyword_change::diagnosis(pair, change, &effect))
+    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &effect) })
 }
 
 /// Whether the node describes the items of a list. A field can have the name `items`.
@@ -93,7 +113,31 @@ mod tests {
             node["default"] = json!("a");
             node
         };
+        let of_enum = |more: Value| json!({"type": "string", "enum": ["a", more]});
+        let nullable = |node: Value| {
+            let mut node = node;
+            node["nullable"] = json!(true);
+            node
+        };
         for (field, live, desired, message_ends) in [
+            (
+                "x",
+                of_enum(json!("b")),
+                nullable(of_enum(json!("b"))),
+                "; the server refuses a null that it dropped until now, because it is not in the enum",
+            ),
+            (
+                "x",
+                of_enum(Value::Null),
+                nullable(of_enum(Value::Null)),
+                "; the server keeps a null that it dropped until now",
+            ),
+            (
+                "x",
+                with_default(&text),
+                with_default(&null),
+                "; the server keeps a null that it replaced by the default until now",
+            ),
             ("x", null.clone(), text.clone(), ": true; the server drops a null from now on"),
             // A field can have the name of a keyword.
             ("items", null.clone(), text.clone(), ": true; the server drops a null from now on"),
