@@ -106,7 +106,7 @@ pub struct AdmissionManifestsArgs {
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
 
-    /// The webhook makes its own certificate; this is the default
+    /// The webhook makes its own certificate; this is the default without --url
     #[arg(long)]
     pub self_signed: bool,
 

@@ -189,6 +189,10 @@ pub async fn plan_and_check(
         notices.extend(known.notices);
         foreseen.refusals.extend(refusals::unfit_for_managed_fields(&plan));
     }
+    // The check of dry runs reports every denial.
+    if !reported.dry_runs {
+        foreseen.refusals.extend(refusals::denied_crds(&plan));
+    }
     foreseen.refusals.extend(refusals::no_longer_served(&plan));
     foreseen.refusals.extend(bundles::served_too_late(&plan));
     if let Some(wanted) = showing.diff {

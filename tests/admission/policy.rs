@@ -172,6 +172,13 @@ fn a_version_that_is_not_served_may_lose_fields_and_be_removed() {
     for change in changes {
         assert_eq!(policy.try_replace(&live, change).0, 200);
     }
+    // Every object passes through the schema of the storage version.
+    let mut gadgets = crd(&policy.names.group, "Gadget");
+    gadgets["spec"]["versions"][0]["served"] = false.into();
+    let live = policy.create(gadgets);
+    let answer = policy.try_replace(&live, |crd| remove(&mut schema(crd, 0)["properties"], "data"));
+    let denial = policy.denial(&answer).unwrap_or_else(|| panic!("{answer:?}"));
+    assert!(denial.contains("v1: ^.data."), "{denial}");
 }
 
 #[test]

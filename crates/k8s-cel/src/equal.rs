@@ -173,12 +173,10 @@ fn built_elements<'a>(
 ) -> CelResult<bool> {
     let is_final = |side: &CelResult<CelValue>| side.as_ref().is_err_and(EvaluationError::is_final);
     let is_null = |side: &CelResult<CelValue>| matches!(side, Ok(CelValue::Null));
-    match (is_null(&left), is_null(&right)) {
-        (left_is_null, right_is_null) if (left_is_null || right_is_null) && !is_final(&left) && !is_final(&right) => {
-            Ok(left_is_null == right_is_null)
-        }
-        _ => elements(left, right, budget),
+    if !is_final(&left) && !is_final(&right) && (is_null(&left) || is_null(&right)) {
+        return Ok(is_null(&left) == is_null(&right));
     }
+    elements(left, right, budget)
 }
 
 /// Whether `value` equals the data, ignoring the schema of both.

@@ -294,8 +294,9 @@ fn includes<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult
     Some(find(budget))
 }
 
-/// The first release that limits the length of `lists.range`, and the limit.
+/// The first release that limits the length of `lists.range`.
 const LIMITED_RANGES: KubernetesRelease = KubernetesRelease::minor(37);
+/// The limit.
 const LONGEST_RANGE: i64 = 1_000_000;
 
 fn range<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a> {

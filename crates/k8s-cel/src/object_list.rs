@@ -18,8 +18,8 @@ use super::types::ListKind;
 use super::value::{CelList, CelListItems, CelMap, CelValue};
 use crate::golang::Timestamp;
 
-/// The first release whose sets and lists of type `map` contain typed values: `2.0` is `2`, and items that occur several
-/// times count.
+/// The first release whose sets contain typed values, so that `2.0` is `2`, and whose sums do. Items that occur several
+/// times count from then on.
 const LISTS_OF_VALUES: KubernetesRelease = KubernetesRelease::minor(37);
 
 /// The key values that identify an element in a list of type `map`; `None` for what matches no element.
@@ -63,6 +63,7 @@ pub(crate) fn keyed_lists_are_equal<'a>(
     keys: &[String],
     budget: &mut CelBudget,
 ) -> CelResult<bool> {
+    // Only the sum of values has such items and a list type.
     let is_sum = matches!(left.items, CelListItems::Taken(_));
     // An element can be found even if parts of it do not match the schema.
     let known: Vec<ElementKey<'a>> = match is_sum {

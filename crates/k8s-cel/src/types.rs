@@ -190,7 +190,7 @@ const LENGTH_OF_NAMES: KubernetesRelease = KubernetesRelease::minor(37);
 /// The longest name of an object: that of a DNS subdomain.
 const MAX_NAME_LENGTH: u64 = 253;
 
-/// The metadata of a resource that does not declare it. Rules see only two fields, regardless of the schema.
+/// The metadata that rules see: only these two fields, with the declared `maxLength` if it is shorter.
 ///
 /// Source: `pkg/apiserver/schema/cel/model/schemas.go` of `k8s.io/apiextensions-apiserver`.
 fn metadata(resource: &Json, release: KubernetesRelease) -> Arc<CelType> {

@@ -34,14 +34,14 @@ impl StoredSince {
     /// Reads the mark of a live CRD, if it is about the CRD as it is: its storage version and its generation.
     pub fn of_live(live: &RawObject) -> Option<Self> {
         #[derive(Deserialize)]
-        struct GenerationMetadata {
+        struct MarkMetadata {
             #[serde(default)]
             uid: String,
             #[serde(default)]
             generation: i64,
         }
         let json = live.json();
-        let metadata: GenerationMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
+        let metadata: MarkMetadata = serde_json::from_str(scan::member(&json, "metadata")?).ok()?;
         Self::of_crd(&Crd::read(live).ok()?, &metadata.uid, metadata.generation)
     }
 

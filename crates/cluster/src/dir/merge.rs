@@ -3,8 +3,9 @@
 //! As on the API server, fields that the manifest sets are written, fields that the same manager applied before and
 //! that the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
 //! There are two differences, because a folder has no schemas of built-in kinds. A list is always one field (on a
-//! server, the name identifies a container of a Pod). And a field without a recorded manager has no owner, so that a
-//! folder of hand-written files can be deployed to (a server would name `before-first-apply` as the owner).
+//! server, the name identifies a container of a Pod). And an object without a record, which no server had, counts as applied
+//! by whoever applies the next version, so that a folder of hand-written files can be deployed to (a server would name
+//! `before-first-apply` as the owner).
 
 use serde_json::{Value, json};
 
@@ -117,7 +118,7 @@ fn managers(live: &Value, manager: &str) -> (Vec<DirManagerEntry>, Option<DirMan
     let ours = others.iter().position(|other| other.entry().is_apply_of(manager));
     let ours = ours.map(|index| others.remove(index));
     let of_manifest = || {
-        let fields = merge::applied_manifest(live).filter(|fields| !fields.is_empty())?;
+        let fields = merge::fields_of_manifest(live).filter(|fields| !fields.is_empty())?;
         let value = entry_of(&fields, live.get("apiVersion").cloned().unwrap_or_default(), manager);
         Some(DirManagerEntry { fields, value })
     };

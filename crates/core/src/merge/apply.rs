@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use gantry_schema::Tree as _;
 use serde_json::{Map, Value};
 
-use super::handover::Owners;
+use super::handover::{Owners, without_applied};
 use super::order;
 use super::schema::{MergeSchema, MergeShape, OBJECT_META};
 use crate::managed_fields::{FieldSet, ListItemKey};
@@ -58,6 +58,9 @@ pub fn of_kind<'s>(schema: &'s Value, definitions: Option<&'s Value>) -> MergeSc
 
 /// Like [`merge`], with any schema. The fields of former deploy tools are taken over.
 pub fn merge_by(live: &Value, intent: &Value, schema: MergeSchema<'_, Value>, manager: &str) -> Value {
+    if let Some(rest) = without_applied(live) {
+        return apply(&rest, intent, schema, &ManagerFieldSets::default(), Emptied::Null);
+    }
     let version = intent["apiVersion"].as_str().unwrap_or_default();
     let Owners { mut ours, taken, others, .. } = Owners::of_object(live, manager, version);
     ours.add(&taken);

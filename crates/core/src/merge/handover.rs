@@ -43,17 +43,32 @@ pub struct Owners {
 /// The fields of a live object that is a manifest, of a folder or a commit: neither a server nor an apply has recorded
 /// anything in it. They count as applied by whoever applies the next version, so what that lacks is removed. `None` for
 /// other objects.
-pub fn applied_manifest(object: &Value) -> Option<FieldSet> {
+pub fn fields_of_manifest(object: &Value) -> Option<FieldSet> {
     let metadata = &object["metadata"];
     let is_recorded = metadata["uid"].is_string() || ManagerEntry::all(object).next().is_some();
-    (metadata["name"].is_string() && !is_recorded).then(|| {
-        let mut manifest = intent(object.clone(), true);
-        remove_blanks(&mut manifest);
-        if manifest["kind"] == "CustomResourceDefinition" {
-            remove_crd_defaults(&mut manifest);
-        }
-        applied_fields(&manifest)
+    (metadata["name"].is_string() && !is_recorded).then(|| applied_fields(&intent(object.clone(), true)))
+}
+
+/// Whether a live object [that is a manifest](fields_of_manifest) has fields that the next version lacks. Empty ones, and
+/// what the server fills in, do not count.
+pub fn gives_up_fields(live: &Value, desired: &Value) -> bool {
+    let mut live = live.clone();
+    remove_blanks(&mut live);
+    if live["kind"] == "CustomResourceDefinition" {
+        remove_crd_defaults(&mut live);
+    }
+    fields_of_manifest(&live).is_some_and(|mut fields| {
+        fields.subtract_existing(desired);
+        !fields.is_empty()
     })
+}
+
+/// The live object without what was applied, if it [is a manifest](fields_of_manifest).
+pub(super) fn without_applied(live: &Value) -> Option<Value> {
+    let taken = fields_of_manifest(live)?;
+    let mut rest = live.clone();
+    Owners { taken, ..Owners::default() }.strip(&mut rest);
+    Some(rest)
 }
 
 /// Removes what says nothing: null, and empty maps and lists.
@@ -102,7 +117,7 @@ impl Owners {
         for entry in ManagerEntry::all(object) {
             owners.add_entry(entry, object, manager, api_version);
         }
-        owners.ours.add(&applied_manifest(object).unwrap_or_default());
+        owners.ours.add(&fields_of_manifest(object).unwrap_or_default());
         // The fields of the two versions cannot be in one entry. The next deploy finds ours at the same version.
         let is_at_another = |entry: &Value| entry["apiVersion"] != api_version;
         if owners.our_entry.as_ref().is_some_and(is_at_another) {

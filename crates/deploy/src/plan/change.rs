@@ -62,7 +62,8 @@ pub struct OfKapp {
 #[derive(Debug, Clone, Default)]
 pub struct DryRunCache {
     answer: OnceLock<DryRunAnswer>,
-    /// The answer with the fields of other managers taken over: see [`super::pin::forced_dry_run`].
+    /// The answer with the fields of other managers taken over, which is always kept: see
+    /// [`super::pin::forced_dry_run`].
     pub(super) forced: tokio::sync::OnceCell<DryRunAnswer>,
 }
 

@@ -75,9 +75,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
     foreseen
 }
 
-/// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with
-/// kapp's.
-/// Whether a deploy that does not take fields of other managers is certain to stop at this change of a CRD.
+/// Whether fields of other managers are in the way of this change of a CRD.
 pub fn is_crd_in_conflict(change: &Change, plan: &Plan, target: &Target) -> bool {
     let field_manager = &*plan.policy.field_manager;
     let finder = ConflictFinder { plan, field_manager, unrecorded: target.is_server() };
@@ -87,6 +85,8 @@ pub fn is_crd_in_conflict(change: &Change, plan: &Plan, target: &Target) -> bool
     !is_free && matches!(find(), ConflictForecast::Sure(conflicts) if !conflicts.is_empty())
 }
 
+/// Among the objects that kapp deployed, finds those with fields of other managers, which are not taken over with
+/// kapp's.
 pub(crate) async fn spare_others(plan: &mut Plan, target: &Target) {
     if plan.changes.iter().any(|change| change.kapp.seized) {
         for found in foresee(plan, target).await {

@@ -17,8 +17,8 @@ use super::published::Published;
 use super::refusal_forecaster::RefusalForecaster;
 use super::{Action, Change, Plan, beside, invalid, kinds, managed, strategy};
 use gantry_cluster::{
-    self as cluster, DRY_RUNS_IN_FLIGHT, Described, DryRunError, ObjectToRead, Refuser, Target, immutable_help,
-    immutable_help_for_olm,
+    self as cluster, DRY_RUNS_IN_FLIGHT, Described, DryRunError, ObjectToRead, Refusal, Refuser, Target,
+    immutable_help, immutable_help_for_olm,
 };
 use gantry_core::manifest::Spans;
 use gantry_core::parallel::in_parallel;
@@ -257,6 +257,21 @@ pub fn known(plan: &Plan) -> Vec<Problem> {
         problems.push(problem.at(change.desired.origin.location()).help(help));
     }
     problems
+}
+
+/// The CRDs that a policy or a webhook denied in a dry run.
+pub fn denied_crds(plan: &Plan) -> Vec<Problem> {
+    let crds = plan.changes.iter().filter(|change| change.is_written() && change.desired.object.is_crd());
+    let denied = crds.filter_map(|change| match change.answer.get() {
+        Some(Err(DryRunError::Refused(refusal))) if refusal.by == Refuser::Policy => Some((change, refusal)),
+        _ => None,
+    });
+    let problem = |(change, refusal): (&Change, &Refusal)| {
+        Problem::new(format!("{}: {}", change.desired.object, refusal.problem.message))
+            .at(change.desired.origin.location())
+            .help("change the CRD, or ask who administers the policy or webhook")
+    };
+    denied.map(problem).collect()
 }
 
 fn is_deployed(change: &&Change) -> bool {

@@ -87,7 +87,6 @@ pub fn compare(
         // The server keeps no entry for an apply that owns nothing, such as a Namespace with only a name.
         OwnManagerEntry::OnlyOthers => return ObjectComparison::changed_if(!owns_nothing(desired, facts)),
         // A folder of manifests may have no managedFields: then only the values count, and what the next version lacks.
-        OwnManagerEntry::None if gives_up_fields(live, desired, crd) => return Changed,
         OwnManagerEntry::None => None,
     };
     if crd.is_some_and(CrdSides::has_other_text) {
@@ -96,6 +95,9 @@ pub fn compare(
     let is_secret = facts.built_in && object.kind == "Secret" && object.group().is_empty();
     let desired = if is_secret { Cow::Owned(with_encoded_data(desired.value()).to_string()) } else { desired.json() };
     let live = live.json();
+    if entry.is_none() && gives_up_fields(&live, &desired, crd) {
+        return Changed;
+    }
     let walk = UnchangedWalk { facts, is_crd: object.is_crd(), is_secret, group: object.group() };
     // The versions are most of a CRD. Many releases change only its labels or nothing, which shows without parsing
     // them.
@@ -135,17 +137,14 @@ fn owns_nothing(desired: &RawObject, facts: &ComparisonContext<'_>) -> bool {
 }
 
 /// Whether an apply of `desired` removes a field from a live object that is a manifest.
-fn gives_up_fields(live: &RawObject, desired: &RawObject, crd: Option<&CrdSides>) -> bool {
+fn gives_up_fields(live: &str, desired: &str, crd: Option<&CrdSides>) -> bool {
+    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
     // The versions are most of a CRD, and both have them.
     let (live, desired) = match crd.and_then(CrdSides::without_versions) {
-        Some((live, desired)) => (Cow::Owned(live), Cow::Owned(desired)),
-        None => (live.json(), desired.json()),
+        Some((live, desired)) => (read(&live), read(&desired)),
+        None => (read(live), read(desired)),
     };
-    let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-    let Some(mut given_up) = read(&live).and_then(|live| merge::applied_manifest(&live)) else { return false };
-    let Some(desired) = read(&desired) else { return false };
-    given_up.subtract_existing(&desired);
-    !given_up.is_empty()
+    live.zip(desired).is_some_and(|(live, desired)| merge::gives_up_fields(&live, &desired))
 }
 
 enum OwnManagerEntry {

@@ -1,7 +1,7 @@
 //! In which releases of Kubernetes its built-in kinds are deprecated and removed.
 //!
-//! `crates/testbed/control-plane/api-lifecycle` generates the table from the API's own source, at the pinned version of
-//! Kubernetes, and documents its columns.
+//! `crates/testbed/control-plane/api-lifecycle` generates the table from the API's own source, at the newest release
+//! that is known, and documents its columns.
 use gantry_k8s_cel::KubernetesRelease;
 
 /// Of [`KubernetesRelease::NEWEST_KNOWN`]. Later deprecations are only announced, so they are not reported yet.

@@ -287,7 +287,7 @@ impl<'n> SchemaWalk<'_, 'n> {
             self.way.push(SchemaWalkStep::Property(name));
             let desired = self.schema(child, CrdSide::Desired)?;
             let place = self.place();
-            let node = AddedNode { place: &place, desired };
+            let node = AddedNode { place: &place, name, desired };
             for rule in RULES {
                 if let Judge::Added(judge) = rule.judge {
                     let changes = one_sided_changes(desired, CrdSide::Desired);
@@ -301,7 +301,12 @@ impl<'n> SchemaWalk<'_, 'n> {
 
     fn report_removed(&mut self, live: &JsonMap) {
         let place = self.place();
-        let node = RemovedNode { place: &place, live };
+        let name = match self.way.last() {
+            Some(SchemaWalkStep::Property(name)) => name,
+            Some(SchemaWalkStep::AdditionalProperties) => "additionalProperties",
+            Some(SchemaWalkStep::Items | SchemaWalkStep::ItemsAt(_)) | None => "items",
+        };
+        let node = RemovedNode { place: &place, name, live };
         for rule in RULES {
             if let Judge::Removed(judge) = rule.judge {
                 self.violations.push(violation(rule, &place, one_sided_changes(live, CrdSide::Live), judge(&node)));

@@ -6,12 +6,14 @@
 //! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
 //! | beyond | info | the rule's own severity; under semantic its semantic severity | |
 //!
-//! What is proven harmless and has [an effect beyond the proof](BeyondProof) has at least the severity of that effect.
+//! What has [an effect beyond the proof](BeyondProof) has at least the severity of that effect.
 
 use super::FailMode;
 use super::compare::RuleViolation;
 use super::options::{CrdUpgradeOptions, Preset};
-use super::rule::{BeyondProof, Rule, ViolationText, Weight};
+#[cfg(doc)]
+use super::rule::BeyondProof;
+use super::rule::{Rule, ViolationText, Weight};
 use crate::proofs::ChangeProof;
 use gantry_core::finding::{Breaks, Severity, Verdict};
 
@@ -57,19 +59,17 @@ fn severity(
         _ if is_semantic && proof.is_some_and(|proof| proof.breaks == [Breaks::Behaviour]) => Severity::Warning,
         _ => Severity::Error,
     };
-    match (rule.weight, verdict) {
+    let decided = match (rule.weight, verdict) {
         (Weight::Beyond { .. }, Some(Verdict::Equal | Verdict::Widening)) => Severity::Info,
         (Weight::Beyond { semantic: severity }, _) if is_semantic => severity,
         (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
-        (Weight::Unknown | Weight::Forbidden, Some(verdict)) => {
-            let least = diagnosis.beyond_proof.map(BeyondProof::least_severity);
-            proven(verdict).min(least.unwrap_or(Severity::Info))
-        }
+        (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
         (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
         (Weight::Unknown | Weight::Forbidden, None) => undecided,
-    }
+    };
+    diagnosis.beyond_proof.map_or(decided, |effect| decided.min(effect.least_severity()))
 }
 
 fn decided(verdict: Option<Verdict>) -> Option<Verdict> {

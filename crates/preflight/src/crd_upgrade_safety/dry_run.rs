@@ -30,7 +30,7 @@ use gantry_schema::typed::{self, Duplicates, TypedValueError, UnreadableKind};
 /// The maximum number of CRDs that one notice names.
 const CRDS_SHOWN: usize = 3;
 
-/// What the server answers about a CRD.
+/// What the server says about a CRD.
 #[derive(Debug)]
 pub enum CrdAnswer {
     /// It stores the CRD without these fields, with `[*]` for indexes.
@@ -64,10 +64,13 @@ pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer
                 answers.insert(index, CrdAnswer::Accepts { dropped });
                 continue;
             }
-            Some(Err(DryRunError::Refused(refusal)))
-                if matches!(refusal.by, Refuser::Validation | Refuser::Admission | Refuser::Policy) =>
-            {
+            Some(Err(DryRunError::Refused(refusal))) if refusal.by == Refuser::Validation => {
                 answers.insert(index, CrdAnswer::Refuses(refusal));
+                continue;
+            }
+            // Who denies it does not judge the definition: the deploy stops, and gantry's own validation decides.
+            Some(answer @ Err(DryRunError::Refused(Refusal { by: Refuser::Policy, .. }))) => {
+                changes[index].answer.keep(&answer);
                 continue;
             }
             // Each of these ends the deploy before it writes.
@@ -111,13 +114,12 @@ async fn read_lacking(crds: &[usize], context: &Context<'_>) -> Vec<(usize, CrdA
 /// it does with them taken over.
 async fn ask(change: &Change, context: &Context<'_>, server: &KubeTarget) -> Result<RawObject, DryRunError> {
     let Context { plan, target, .. } = *context;
-    match conflicts::is_crd_in_conflict(change, plan, target) {
-        true => {
-            let answer = plan_pin::forced_dry_run(change, &plan.policy.field_manager, server, target).await;
-            answer.cloned().map_err(Clone::clone)
-        }
-        false => plan_pin::dry_run_once(change, plan, server, target).await,
+    // The answer about a CRD that the server asks about is known.
+    if change.answer.get().is_none() && conflicts::is_crd_in_conflict(change, plan, target) {
+        let answer = plan_pin::forced_dry_run(change, &plan.policy.field_manager, server, target).await;
+        return answer.cloned().map_err(Clone::clone);
     }
+    plan_pin::dry_run_once(change, plan, server, target).await
 }
 
 /// The fields of `spec` that a manifest sets and the server does not store, with `[*]` for indexes.
@@ -175,9 +177,6 @@ fn not_asked(problem: Problem, crds: &[&Change], release: KubernetesRelease) -> 
 pub fn to_violations(refusal: &Refusal, desired: &Value, own: &[RuleViolation]) -> Vec<RuleViolation> {
     let Some(rule) = server::rule() else { return Vec::new() };
     let help: String = match own.is_empty() {
-        _ if refusal.by != Refuser::Validation => {
-            "change the CRD, or ask who administers the policy or webhook; otherwise the deploy stops there".into()
-        }
         true => {
             "newer releases of Kubernetes may accept it: deploy a version of this CRD that supports the release of \
                  this server, or upgrade the cluster first"

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::compare::RuleViolation;
 use super::decide::{self, RuleSeverities};
 use super::options::CrdUpgradeOptions;
-use super::rule::{Judge, UNKNOWN_CHANGE};
+use super::rule::{BeyondProof, Judge, UNKNOWN_CHANGE};
 use crate::objects::Upgrade;
 use crate::objects::question;
 use crate::objects::survey::{IncompleteListReason, Surveyed, SurveyedList};
@@ -66,6 +66,9 @@ impl WeighedViolation {
         }
         if self.rule() == UNKNOWN_CHANGE {
             return Some("gantry does not know the keyword, so it cannot predict its effect on any object");
+        }
+        if self.violation.diagnosis.beyond_proof.is_some_and(BeyondProof::voids_proof) {
+            return Some("stored objects do not show the nulls that clients send");
         }
         let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
         let mut of_updates =

@@ -76,6 +76,8 @@ impl<'n, 'a> NodePair<'n, 'a> {
 #[derive(Debug)]
 pub struct RemovedNode<'n, 'a> {
     pub place: &'n SchemaNodePlace,
+    /// The name of the field, which can contain points.
+    pub name: &'n str,
     pub live: &'n JsonMap<'a>,
 }
 
@@ -83,5 +85,7 @@ pub struct RemovedNode<'n, 'a> {
 #[derive(Debug)]
 pub struct AddedNode<'n, 'a> {
     pub place: &'n SchemaNodePlace,
+    /// The name of the field, which can contain points.
+    pub name: &'n str,
     pub desired: &'n JsonMap<'a>,
 }

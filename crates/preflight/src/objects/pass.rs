@@ -68,9 +68,11 @@ pub fn passes(upgrade: &Upgrade, redact: bool) -> Result<Passes, CouldNotCheck> 
     let any = stored.iter().filter(|version| is_served(version)).cloned();
     let any =
         any.chain(live.versions.iter().filter(|version| version.served).map(|version| version.name.clone())).next();
-    // Serving a version with the schema that its objects were written with is how one that nobody serves comes back.
+    // Serving the version at which all objects are stored, with the schema that they were written with, is how a kind
+    // that nobody serves comes back.
     let is_as_before = |version: &Arc<str>| {
-        desired.version(version).is_some_and(|now| live.version(version).is_some_and(|before| before.same_schema(now)))
+        let is_same = |now: &CrdVersion| live.version(version).is_some_and(|before| before.same_schema(now));
+        desired.version(version).is_some_and(is_same) && live.stored_versions() == [&**version]
     };
     if any.is_none() && questions.iter().all(|asked| asked.ask == Ask::Fits && is_as_before(&asked.version)) {
         return Ok(passes);

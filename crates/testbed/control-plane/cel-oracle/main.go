@@ -105,11 +105,14 @@ func signatures() {
 			}
 		}
 	}
-	for line, release := range removed {
-		if release <= newest {
+	for _, line := range slices.Sorted(maps.Keys(removed)) {
+		if removed[line] <= newest {
 			introduced[line] = oldest - 1
 			name, _, _ := strings.Cut(line, "(")
 			next := slices.IndexFunc(lines, func(other string) bool { return strings.HasPrefix(other, name+"(") && other > line })
+			if next < 0 {
+				next = len(lines)
+			}
 			lines = slices.Insert(lines, next, line)
 		}
 	}

@@ -189,6 +189,9 @@ fn a_field_that_the_next_version_of_a_manifest_lacks_is_a_change() {
     assert!(unchanged("X", &with(json!({"a": 1}), same.clone()), &manifest, &BUILT_IN), "what it lacks says nothing");
     assert!(!unchanged("X", &with(json!({}), same), &manifest, &BUILT_IN));
     assert!(!unchanged("X", &with(json!({"a": 1}), json!({})), &manifest, &BUILT_IN));
+    let secret = json!({"metadata": {"name": "x"}, "data": {"p": "aGk="}});
+    assert!(unchanged("Secret", &json!({"stringData": {"p": "hi"}}), &secret, &BUILT_IN));
+    assert!(!unchanged("Secret", &json!({"stringData": {"q": "hi"}}), &secret, &BUILT_IN));
     // A CRD has the defaults of the server, also in a folder.
     let crd = |conversion: Value| {
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},

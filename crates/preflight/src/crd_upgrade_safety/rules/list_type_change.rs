@@ -34,14 +34,14 @@ const ATOMIC: KeywordEffect = KeywordEffect {
 
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
-    let effect = match change.desired.and_then(Json::text).unwrap_or("atomic") {
+    let desired = change.desired.and_then(Json::text).unwrap_or("atomic");
+    let effect = match desired {
         "atomic" => ATOMIC,
         "set" if pair.desired("items").and_then(Json::map).is_some_and(is_structure) => OF_STRUCTURES,
         _ => UNIQUE,
     };
     let was_shared = matches!(change.live.and_then(Json::text), Some("set" | "map"));
-    let becomes_atomic = effect.verdict == ATOMIC.verdict;
-    let beyond_proof = (was_shared && becomes_atomic).then_some(BeyondProof::LostOwners);
+    let beyond_proof = (was_shared && desired == "atomic").then_some(BeyondProof::LostOwners);
     Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &effect) })
 }
 

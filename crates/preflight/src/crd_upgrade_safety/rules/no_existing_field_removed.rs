@@ -9,7 +9,7 @@ use gantry_schema::keywords;
 pub fn judge(node: &RemovedNode) -> ViolationText {
     let place = node.place;
     let (field, version) = (place.field(), &place.version);
-    let name = field.rsplit('.').next().unwrap_or(field);
+    let name = node.name;
     let kind = keywords::get(node.live, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     ViolationText {
         message: wording!("field {field} may not be removed from ", VERSIONS),

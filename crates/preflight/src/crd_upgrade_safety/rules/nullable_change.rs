@@ -56,7 +56,9 @@ const REMOVED_FROM_ITEMS: KeywordEffect = KeywordEffect {
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
     let is_added = change.transition() == Transition::Added;
-    let lacks_null = |values: &[Json<'_>]| !values.contains(&Json::Null);
+    // An enum that is added is a finding of its own.
+    let had_enum = keywords::get(pair.live, "enum").is_some();
+    let lacks_null = |values: &[Json<'_>]| had_enum && !values.contains(&Json::Null);
     let (effect, beyond_proof) = match (is_added, is_item(pair.place)) {
         (true, true) => (ADDED_TO_ITEMS, None),
         (true, false) if pair.desired("enum").and_then(Json::list).is_some_and(lacks_null) => {

@@ -9,7 +9,7 @@ use gantry_schema::keywords;
 pub fn judge(node: &AddedNode) -> ViolationText {
     let place = node.place;
     let field = place.field();
-    let name = field.rsplit('.').next().unwrap_or(field);
+    let name = node.name;
     let kind = keywords::get(node.desired, "type").and_then(Json::text).map(|kind| format!(" ({kind})"));
     let kind = kind.unwrap_or_default();
     ViolationText {
