@@ -39,13 +39,100 @@ pub fn is_exact(name: &str) -> bool {
     EXACT.contains(&name.replace('-', "").as_str())
 }
 
+/// Whether every string of the format `narrow` has the format `wide`. The server ignores dashes in a name.
+pub fn is_within(narrow: &str, wide: &str) -> bool {
+    let (narrow, wide) = (narrow.replace('-', ""), wide.replace('-', ""));
+    narrow == wide
+        || matches!(
+            (narrow.as_str(), wide.as_str()),
+            ("uuid3" | "uuid4" | "uuid5", "uuid") | ("isbn10" | "isbn13", "isbn") | ("k8sshortname", "k8slongname")
+        )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use gantry_k8s_cel::re2;
     use gantry_schema::enforced_format_accepts;
 
-    /// Strings of formats, with variants of each in which one character is replaced.
+    /// Strings of formats.
+    const TEXTS: [&str; 38] = [
+        "507f1f77bcf86cd799439011",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "123E4567e89b42d3a456426614174000",
+        "123e4567-e89b-32d3-a456-426614174000",
+        "123e4567-e89b-52d3-B456-426614174000",
+        "123-45-6789",
+        "123 45 6789",
+        "#FFF",
+        "abcdef",
+        "rgb(0,31,255)",
+        "rgb(0,  1 , 2)",
+        "YQ==",
+        "YWFh",
+        "2024-02-29",
+        "2024-01-01T23:59:59.5+99:99",
+        "2024-01-01t00:00:00z",
+        "1.2.3.4",
+        "::ffff:1.2.3.4",
+        "010.0.0.1",
+        "::1",
+        "fe80::1",
+        "10.0.0.0/8",
+        "::/0",
+        "00:00:5e:00:53:01",
+        "0000.5e00.5301",
+        "3 401 01319 X",
+        "9784873113685",
+        "4220 8554 2622 2389",
+        "a@b",
+        "\"x y\"@z",
+        "1h30m",
+        "2 days",
+        "http://a/b?c#d",
+        "a-b.example",
+        "*",
+        "mailto:x?y",
+        "/a b",
+        "€x.éa",
+    ];
+
+    /// `text`, the same with one character replaced, and two strings that are always tried.
+    fn variants(text: &str) -> impl Iterator<Item = String> {
+        let characters: Vec<char> = text.chars().collect();
+        let changed = (0..characters.len()).flat_map(move |at| {
+            let characters = characters.clone();
+            "0aA:.-é/ \n*=+_".chars().map(move |c| {
+                characters.iter().enumerate().map(|(i, old)| if i == at { c } else { *old }).collect::<String>()
+            })
+        });
+        changed.chain([text.to_owned(), String::new(), "+0".to_owned()])
+    }
+
+    #[test]
+    fn every_text_of_a_format_within_another_has_both() {
+        const WITHIN: [(&str, &str); 8] = [
+            ("uuid3", "uuid"),
+            ("uuid4", "uuid"),
+            ("uuid5", "uuid"),
+            ("isbn10", "isbn"),
+            ("isbn13", "isbn"),
+            ("k8s-short-name", "k8s-long-name"),
+            ("date-time", "datetime"),
+            ("datetime", "date-time"),
+        ];
+        for (narrow, wide) in WITHIN {
+            assert!(is_within(narrow, wide), "{narrow} {wide}");
+            let has = |name: &str, text: &str| enforced_format_accepts(name, text) == Some(true);
+            let mut of_narrow = TEXTS.into_iter().flat_map(variants).filter(|text| has(narrow, text)).peekable();
+            assert!(of_narrow.peek().is_some(), "{narrow}");
+            assert_eq!(of_narrow.find(|text| !has(wide, text)), None, "{narrow} {wide}");
+        }
+        for (narrow, wide) in [("uuid", "uuid4"), ("k8s-long-name", "k8s-short-name"), ("date", "date-time")] {
+            assert!(!is_within(narrow, wide), "{narrow} {wide}");
+        }
+    }
+
     #[test]
     fn every_text_of_a_format_matches_the_pattern_of_that_format() {
         const NAMES: [&str; 22] = [
@@ -72,58 +159,11 @@ mod tests {
             "uri",
             "hostname",
         ];
-        const TEXTS: [&str; 38] = [
-            "507f1f77bcf86cd799439011",
-            "123e4567-e89b-12d3-a456-426614174000",
-            "123E4567e89b42d3a456426614174000",
-            "123e4567-e89b-32d3-a456-426614174000",
-            "123e4567-e89b-52d3-B456-426614174000",
-            "123-45-6789",
-            "123 45 6789",
-            "#FFF",
-            "abcdef",
-            "rgb(0,31,255)",
-            "rgb(0,  1 , 2)",
-            "YQ==",
-            "YWFh",
-            "2024-02-29",
-            "2024-01-01T23:59:59.5+99:99",
-            "2024-01-01t00:00:00z",
-            "1.2.3.4",
-            "::ffff:1.2.3.4",
-            "010.0.0.1",
-            "::1",
-            "fe80::1",
-            "10.0.0.0/8",
-            "::/0",
-            "00:00:5e:00:53:01",
-            "0000.5e00.5301",
-            "3 401 01319 X",
-            "9784873113685",
-            "4220 8554 2622 2389",
-            "a@b",
-            "\"x y\"@z",
-            "1h30m",
-            "2 days",
-            "http://a/b?c#d",
-            "a-b.example",
-            "*",
-            "mailto:x?y",
-            "/a b",
-            "€x.éa",
-        ];
         let mut seen = 0;
         for name in NAMES {
             let pattern = re2::compile(pattern_of(name).expect(name)).expect(name);
             for text in TEXTS {
-                let characters: Vec<char> = text.chars().collect();
-                let changed = (0..characters.len()).flat_map(|at| {
-                    let characters = &characters;
-                    "0aA:.-é/ \n*=+_".chars().map(move |c| {
-                        characters.iter().enumerate().map(|(i, old)| if i == at { c } else { *old }).collect::<String>()
-                    })
-                });
-                for text in changed.chain([text.to_owned(), String::new(), "+0".to_owned()]) {
+                for text in variants(text) {
                     if enforced_format_accepts(name, &text) == Some(true) {
                         seen += 1;
                         assert!(pattern.is_match(&text), "{name}: {text:?}");

@@ -246,7 +246,8 @@ fn decide(live: &StringSet, desired: &StringSet, budget: &mut SearchBudget) -> R
             return Ok(Subset::No(found));
         }
     }
-    for format in desired.formats.iter().filter(|format| !live.formats.contains(format)) {
+    let is_implied = |wide: &String| live.formats.iter().any(|narrow| formats::is_within(narrow, wide));
+    for format in desired.formats.iter().filter(|format| !is_implied(format)) {
         if let Some(text) = outside_format(live, format, budget)? {
             return Ok(Subset::No(text));
         }

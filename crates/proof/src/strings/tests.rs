@@ -69,6 +69,9 @@ fn the_empty_text_is_no_member_of_the_empty_set() {
 fn formats_are_tried_and_never_guessed() {
     assert_eq!(holds(&format("date"), &format("date")), Some(true));
     assert_eq!(holds(&format("date"), &format("date-time")), Some(false));
+    assert_eq!(holds(&format("date-time"), &format("datetime")), Some(true));
+    assert_eq!(holds(&format("k8s-short-name"), &format("k8s-long-name")), Some(true));
+    assert_eq!(holds(&format("isbn13"), &format("isbn")), Some(true));
     assert_eq!(holds(&format("date"), &lengths(None, Some(5))), Some(false));
     assert_eq!(holds(&pattern(&[r"^\d{4}-01-01$"]), &format("date")), None);
     assert_eq!(holds(&format("date"), &pattern(&[r"^\d"])), Some(true));
