@@ -128,8 +128,8 @@ impl DirTarget {
             let old = before.raw.value();
             let mut object = old.clone();
             for (name, keys) in [("labels", unmark.labels), ("annotations", unmark.annotations)] {
-                let Some(texts) = object["metadata"][name].as_object_mut() else { continue };
-                keys.iter().for_each(|key| drop(texts.remove(*key)));
+                let Some(texts) = object["metadata"].get_mut(name).and_then(Value::as_object_mut) else { continue };
+                keys.iter().for_each(|key| drop(texts.shift_remove(*key)));
             }
             set_server_metadata(&mut object, Some(&old), Some(before), identity);
             Ok(object)
