@@ -82,7 +82,7 @@ fn a_webhook_that_refuses_one_object_or_does_not_answer_stops_the_migration() {
     });
     let samples = moved(&["bad", "good"], &webhook);
     let run = samples.migrate(&["--yes", "--prune-stored-versions"]).run();
-    run.code(1).stderr_contains("bad is bad").stderr_contains("nothing was written");
+    run.code(1).stderr_contains("bad is bad").stderr_contains("nothing of this CRD was written");
     is_down.store(true, Ordering::SeqCst);
     samples.migrate(&["--yes", "--prune-stored-versions"]).run().code(1).stderr_contains("conversion webhook");
     assert_eq!(["bad", "good"].map(|name| samples.version_of(name)), ["v1", "v1"]);
