@@ -256,7 +256,7 @@ fn examine(
         }
         (
             Err(
-                IncompleteListReason::Forbidden(error, _)
+                IncompleteListReason::Forbidden(error)
                 | IncompleteListReason::NotConvertible(error)
                 | IncompleteListReason::Other(error),
             ),

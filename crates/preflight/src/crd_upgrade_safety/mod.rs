@@ -215,11 +215,11 @@ fn notify_skipped(context: &Context<'_>) {
 fn notify_unread(upgrade: &Upgrade, surveyed: &Surveyed, context: &Context<'_>) {
     let unread = surveyed.lists.iter().filter_map(|list| list.read.as_ref().err()).next();
     let (message, help) = match unread {
-        // A notice is one line.
-        Some(IncompleteListReason::Forbidden(error, help)) => (&error.message, help.as_deref()),
-        Some(IncompleteListReason::NotConvertible(error) | IncompleteListReason::Other(error)) => {
-            (&error.message, error.help.as_deref())
-        }
+        Some(
+            IncompleteListReason::Forbidden(error)
+            | IncompleteListReason::NotConvertible(error)
+            | IncompleteListReason::Other(error),
+        ) => (&error.message, error.help.as_deref()),
         Some(IncompleteListReason::Webhook(message)) => (message, None),
         None => return,
     };

@@ -155,15 +155,13 @@ impl CustomResourceValidation {
                 Err(IncompleteListReason::Webhook(error)) => {
                     found.violations.push(not_converted(&upgrade, &list.version, error, context));
                 }
-                // A notice is one line.
-                Err(IncompleteListReason::Forbidden(error, help)) if context.by_default => {
-                    context.notices.not_checked(NAME, CouldNotCheck { help: help.clone(), ..error.clone() });
-                }
-                Err(IncompleteListReason::NotConvertible(error)) if context.by_default => {
+                Err(IncompleteListReason::Forbidden(error) | IncompleteListReason::NotConvertible(error))
+                    if context.by_default =>
+                {
                     context.notices.not_checked(NAME, error.clone());
                 }
                 Err(
-                    IncompleteListReason::Forbidden(error, _)
+                    IncompleteListReason::Forbidden(error)
                     | IncompleteListReason::NotConvertible(error)
                     | IncompleteListReason::Other(error),
                 ) => {

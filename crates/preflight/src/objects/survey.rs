@@ -82,8 +82,8 @@ impl Surveyed {
 pub enum IncompleteListReason {
     /// The conversion webhook fails.
     Webhook(String),
-    /// The user may not list them, and how to ask for the right on one line.
-    Forbidden(CouldNotCheck, Option<String>),
+    /// The user may not list them.
+    Forbidden(CouldNotCheck),
     /// A folder or a commit cannot call the conversion webhook.
     NotConvertible(CouldNotCheck),
     Other(CouldNotCheck),
@@ -312,32 +312,18 @@ fn decide_outcomes(
 }
 
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteListReason {
-    let is_conversion = matches!(error, ListError::Conversion { .. });
+    let unlisted = match error {
+        ListError::Conversion { .. } => IncompleteListReason::NotConvertible,
+        ListError::Forbidden { .. } => IncompleteListReason::Forbidden,
+        _ => IncompleteListReason::Other,
+    };
     let problem = match error {
         // A folder cannot call a webhook, which is not a fault of the webhook.
         ListError::Conversion { said, .. } if target.is_server() => {
             return IncompleteListReason::Webhook(said);
         }
-        ListError::Forbidden { right, problem } => {
-            let kind = match &right.namespace {
-                Some(namespace) => format!("Role in namespace {namespace:?}"),
-                None => "ClusterRole".to_owned(),
-            };
-            let rule = format!(
-                "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{:?}]}}",
-                right.group, right.resource, right.verb
-            );
-            return IncompleteListReason::Forbidden(
-                CouldNotCheck {
-                    message: format!("the objects of {} cannot be validated: {}", upgrade.name, problem.message),
-                    help: Some(format!("ask for a {kind} with the rule {rule}, bound to that user")),
-                },
-                problem.help,
-            );
-        }
         error => error.problem().cloned(),
     };
-    let unlisted = if is_conversion { IncompleteListReason::NotConvertible } else { IncompleteListReason::Other };
     let (reason, help) = match problem {
         Some(problem) => (problem.message, problem.help),
         None => ("the list expired".to_owned(), Some("run again".to_owned())),

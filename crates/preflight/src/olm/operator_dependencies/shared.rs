@@ -72,7 +72,7 @@ async fn report_refused_objects(
         match &list.read {
             Ok(_) => {}
             Err(
-                IncompleteListReason::Forbidden(error, _)
+                IncompleteListReason::Forbidden(error)
                 | IncompleteListReason::NotConvertible(error)
                 | IncompleteListReason::Other(error),
             ) => {
