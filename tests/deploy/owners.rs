@@ -131,7 +131,7 @@ fn owners_of_objects_in_a_folder_are_found() {
     let deploy = |flags: &[&str]| bed.deploy("none".into(), &["--target", "dir:live"]).args(flags).run();
     deploy(&[]).code(3).stdout_contains("belongs to the Helm release shop");
     deploy(&["--take-ownership", "-y"]).code(0).stdout_contains("1 adopted");
-    // A manifest counts as applied by whoever applies the next version: the label that this lacks goes with the marks.
+    // A manifest counts as applied by the manager that applies the next version: the label that this lacks goes with the marks.
     let text = std::fs::read_to_string(bed.folder.path().join("live/a.yaml")).unwrap();
     assert!(text.contains("new") && !text.contains("meta.helm.sh") && !text.contains("managed-by"), "{text}");
     assert!(!text.contains("null"), "{text}");

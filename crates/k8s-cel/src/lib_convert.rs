@@ -170,7 +170,7 @@ fn bytes<'a>(args: &[CelValue<'a>], budget: &mut CelBudget) -> OverloadResult<'a
 fn duration<'a>(args: &[CelValue<'a>], _: &mut CelBudget) -> OverloadResult<'a> {
     Some(match args {
         [CelValue::Duration(nanos)] => Ok(CelValue::Duration(*nanos)),
-        // Declared in the server, but not implemented.
+        // The server has the overload up to 1.36, but its conversion always fails.
         [CelValue::Int(_)] => {
             Err(EvaluationError::error("type conversion error from 'int' to 'google.protobuf.Duration'"))
         }

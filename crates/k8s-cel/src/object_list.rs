@@ -272,7 +272,7 @@ fn data_key<'a>(element: &CelValue<'a>, keys: &[String]) -> CelResult<ElementKey
     Ok(Some(key))
 }
 
-/// The key of an element by its values. What has no value counts as missing: also in what is no element of such a list.
+/// The key of an element by its values. A key without a value counts as missing, as do all keys of an element that is not a map.
 fn value_key<'a>(element: &CelResult<CelValue<'a>>, keys: &[String]) -> CelResult<ElementKey<'a>> {
     let part = |key: &String| match element {
         Ok(CelValue::Map(map)) => match find(map, &CelValue::from(&**key)) {

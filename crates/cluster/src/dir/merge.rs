@@ -4,7 +4,7 @@
 //! that the manifest no longer sets are removed, and everything else stays. `metadata.managedFields` keeps the record.
 //! There are two differences, because a folder has no schemas of built-in kinds. A list is always one field (on a
 //! server, the name identifies a container of a Pod). And an object without a record, which no server had, counts as applied
-//! by whoever applies the next version, so that a folder of hand-written files can be deployed to (a server would name
+//! by the manager that applies the next version, so that a folder of hand-written files can be deployed to (a server would name
 //! `before-first-apply` as the owner).
 
 use serde_json::{Value, json};

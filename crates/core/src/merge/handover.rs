@@ -41,7 +41,7 @@ pub struct Owners {
 }
 
 /// The fields of a live object that is a manifest, of a folder or a commit: neither a server nor an apply has recorded
-/// anything in it. They count as applied by whoever applies the next version, so what that lacks is removed. `None` for
+/// anything in it. They count as applied by the manager that applies the next version, so what that lacks is removed. `None` for
 /// other objects.
 pub fn fields_of_manifest(object: &Value) -> Option<FieldSet> {
     let metadata = &object["metadata"];
