@@ -144,3 +144,59 @@ fn a_snapshot_of_an_unchanged_cluster_has_nothing_to_do() {
     assert_eq!((&live(&settings)["data"]["b"], &live(&shop)["spec"]["size"]), (&json!("2"), &json!(3)));
     assert_eq!(live(&shop)["status"]["phase"], "ready");
 }
+
+#[test]
+fn an_object_of_a_snapshot_that_was_deleted_is_created_without_what_was_assigned_to_it() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let run = |arguments: &[&str]| bed.gantry(cp.kubeconfig("admin"), arguments).run();
+    let container = json!({"name": "c", "image": "web:1"});
+    let pod = json!({"restartPolicy": "Never", "containers": [container]});
+    let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let objects = [
+        serde_yaml::from_str(&bed.namespace()).expect("YAML"),
+        bed.object("v1", "Service", "web", json!({"spec": {"type": "NodePort", "ports": [{"port": 80}]}})),
+        bed.object("v1", "Service", "headless", json!({"spec": {"clusterIP": "None", "ports": [{"port": 80}]}})),
+        bed.object("batch/v1", "Job", "once", json!({"spec": {"template": {"spec": pod}}})),
+        bed.object("v1", "PersistentVolumeClaim", "data", json!({"spec": claim})),
+        bed.object("v1", "Pod", "worker", json!({"spec": pod})),
+    ];
+    bed.write_objects(&objects);
+    run(&["deploy", "-f", "manifests.yaml", "--wait=false"]).code(0);
+    // What the controllers of a cluster do.
+    let paths: Vec<String> = objects.iter().map(|object| cp.path_of(object)).collect();
+    let [web, headless, job, data, worker] = [1, 2, 3, 4, 5].map(|index: usize| paths[index].as_str());
+    let bound = json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "gone"}});
+    assert_eq!(cp.patch(&format!("{data}?fieldManager=kube-controller-manager"), &bound).0, 200);
+    let node =
+        json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "worker"}, "target": {"name": "gone"}});
+    assert_eq!(cp.post(&format!("{worker}/binding"), &node).0, 201);
+    run(&["snapshot", "-f", "manifests.yaml", "-o", "live"]).code(0);
+
+    let before: Vec<Value> = paths.iter().map(|path| cp.get(path).1).collect();
+    for path in [web, headless, job, data, worker] {
+        cp.patch(path, &json!({"metadata": {"finalizers": null}}));
+        cp.delete(&format!("{path}?propagationPolicy=Background&gracePeriodSeconds=0"));
+        assert_eq!(cp.get(path).0, 404, "{path}");
+    }
+    // Somebody has the address now.
+    let spec = json!({"clusterIP": before[1]["spec"]["clusterIP"], "ports": [{"port": 80}]});
+    let services = web.rsplit_once('/').expect("a path").0;
+    cp.post(services, &bed.object("v1", "Service", "successor", json!({"spec": spec})));
+
+    run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Deployed: 5 created");
+    let after: Vec<Value> = paths.iter().map(|path| cp.get(path).1).collect();
+    assert_ne!(after[1]["spec"]["clusterIP"], before[1]["spec"]["clusterIP"]);
+    assert_eq!(after[2]["spec"]["clusterIP"], "None");
+    let controller = |job: &Value| job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"].clone();
+    assert_eq!((controller(&before[3]), controller(&after[3])), (uid(&before[3]), uid(&after[3])));
+    assert_eq!(after[3]["metadata"]["labels"]["controller-uid"], uid(&after[3]));
+    let assigned =
+        [&after[4]["spec"]["volumeName"], &after[4]["metadata"]["annotations"], &after[5]["spec"]["nodeName"]];
+    assert_eq!(assigned, [&Value::Null; 3]);
+    run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Nothing to do");
+}
+
+fn uid(object: &Value) -> Value {
+    object["metadata"]["uid"].clone()
+}

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::unchanged::{self, ObjectComparison};
 use super::{
-    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, kapp_labels, kinds,
-    not_honoured, owner, rebase_rules, require_served_kinds, strategy,
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, export, kapp_labels,
+    kinds, not_honoured, owner, rebase_rules, require_served_kinds, strategy,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -84,6 +84,7 @@ pub async fn build(
     for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {
         change.is_as_applied = options.as_applied.contains_key(&place(&change.resource, &change.desired.object));
     }
+    export::leave_out_assigned(&mut changes);
     rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     kapp_labels::keep_kapp_labels(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;

@@ -12,6 +12,7 @@ pub mod conflicts;
 mod deploy_strategy;
 pub(crate) mod directives;
 mod doubtful;
+mod export;
 pub mod filter;
 pub mod graph;
 pub mod handover;

@@ -6,12 +6,11 @@
 //! names only the whole. There, a live key that the manifest lacks counts as a change unless it is a known default, and
 //! an empty value of the manifest that the live object lacks counts as one unless the server is known to drop it: an
 //! unnecessary apply is a no-op for the server, a skipped one would go unnoticed. Such a change is doubtful: only the
-//! server knows for every kind what it drops, fills in and normalises, so it is asked (`settle.rs`).
+//! server knows for every kind what it drops, fills in and normalises, so it is asked (`doubtful.rs`).
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/>, and the `fieldsV1` format of
 //! `sigs.k8s.io/structured-merge-diff` (`f:` a field, `k:` a list item by its keys, `v:` a set member).
 
-mod export;
 mod items;
 
 use std::borrow::Cow;
@@ -22,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::items::ItemRecord;
-use super::built_in;
+use super::{built_in, export};
 use gantry_core::crd::CrdSides;
 use gantry_core::managed_fields::{FieldSet, ListItemKey};
 use gantry_core::merge;
