@@ -119,7 +119,7 @@ async fn relabel_revisions(old: &App, new: &App, target: &Target) -> std::result
     let all = match Revisions::list(old, target).await {
         Ok(all) => all,
         // A user without this right keeps none.
-        Err(ListError::Forbidden { .. }) => return Ok(()),
+        Err(ListError::Forbidden(_)) => return Ok(()),
         Err(error) => {
             return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring")));
         }

@@ -256,9 +256,7 @@ impl From<&ListError> for UnlistedResource {
     fn from(error: &ListError) -> Self {
         let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list ended early"));
         match error {
-            ListError::Forbidden { .. } | ListError::NotServed(_) | ListError::Conversion { .. } => {
-                Self::Refused(problem)
-            }
+            ListError::Forbidden(_) | ListError::NotServed(_) | ListError::Conversion { .. } => Self::Refused(problem),
             ListError::Expired | ListError::Other(_) => Self::Failed(problem),
         }
     }

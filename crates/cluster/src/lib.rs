@@ -51,7 +51,7 @@ pub use recorded::RecordedTarget;
 pub use refusal::{DryRunError, Refusal, RefusalCause, Refuser, RewriteError, is_immutable, is_undeclared};
 pub use write::{Apply, ApplyError, Delete, DeleteError, Lacking, Relabel, Unmark, WritePrecondition};
 
-pub use list::{ListError, ListPage, ListRequest, MissingRight};
+pub use list::{ListError, ListPage, ListRequest};
 pub use pages::Pages;
 
 /// The maximum number of concurrent writes. Enough to hide the round-trip time; few enough that an interrupt takes

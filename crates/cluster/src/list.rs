@@ -119,30 +119,12 @@ struct ListMetadata {
     resource_version: String,
 }
 
-/// The permission to list that a user lacks: one RBAC rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingRight {
-    /// The verb that is not granted: `list`.
-    pub verb: &'static str,
-    /// Empty for the core group.
-    pub group: String,
-    /// The plural name.
-    pub resource: String,
-    /// The namespace for which a Role is enough; `None` requires a ClusterRole.
-    pub namespace: Option<String>,
-}
-
 /// Why a list ended early. The objects listed so far are not the complete result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// The user is not allowed to list these objects.
-    #[error("{problem}")]
-    Forbidden {
-        /// What to grant.
-        right: Box<MissingRight>,
-        /// The server's refusal, with the right as the next step.
-        problem: Problem,
-    },
+    #[error("{0}")]
+    Forbidden(Problem),
     /// No such resource is served at this version.
     #[error("{0}")]
     NotServed(Problem),
@@ -170,9 +152,7 @@ impl ListError {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             ListError::Conversion { problem, .. } => Some(problem),
-            ListError::Forbidden { problem, .. } | ListError::NotServed(problem) | ListError::Other(problem) => {
-                Some(problem)
-            }
+            ListError::Forbidden(problem) | ListError::NotServed(problem) | ListError::Other(problem) => Some(problem),
             ListError::Expired => None,
         }
     }

@@ -136,11 +136,8 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
 
 /// A message of a server. If it quotes something very long (a whole schema), only its start and end.
 pub fn cut_quote(text: &str) -> Cow<'_, str> {
-    const SHOWN: usize = 400;
-    let mut starts = text.char_indices().map(|(at, _)| at);
-    let (Some(before), Some(_)) = (starts.nth(SHOWN), starts.nth(SHOWN - 1)) else { return Cow::Borrowed(text) };
-    let behind = text.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
-    Cow::Owned(format!("{} … {}", &text[..before], &text[behind..]))
+    const SHOWN: usize = 800;
+    cut_middle(text, SHOWN)
 }
 
 /// A count such as `1 object` or `3 objects`, for words with a plural in `s`.
@@ -322,7 +319,7 @@ mod tests {
     fn a_shortened_text_shows_both_ends() {
         let of = |length: usize| "ä".repeat(length);
         assert_eq!(cut_quote(&of(800)), of(800));
-        assert_eq!(cut_quote(&format!("{}x{}", of(400), of(400))), format!("{} … {}", of(400), of(400)));
+        assert_eq!(cut_quote(&format!("{}xyz{}", of(533), of(266))), format!("{}…{}", of(533), of(266)));
     }
 
     #[test]

@@ -290,7 +290,7 @@ pub(in crate::run) async fn delete_revisions(parent: &Parent, target: &Target) -
     let names_one = parent.last.as_ref().is_some_and(|last| last.revision.is_some());
     match Revisions::list(&parent.app, target).await {
         Ok(all) => all.delete_all(target).await,
-        Err(ListError::Forbidden { .. }) if !names_one => Ok(()),
+        Err(ListError::Forbidden(_)) if !names_one => Ok(()),
         Err(error) => {
             let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
             let message =

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::errors;
 use super::request::{ApiRequest, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
-use crate::list::{ListError, ListPage, ListRequest, MissingRight};
+use crate::list::{ListError, ListPage, ListRequest};
 use gantry_core::problem::Problem;
 use gantry_core::resource::Resource;
 
@@ -238,7 +238,7 @@ impl KubePages {
         let (code, said) = failure.code_and_words();
         let problem = failure.into_problem(&self.query.call(), self.transport.peer());
         match code {
-            403 => ListError::Forbidden { right: Box::new(self.query.missing_right()), problem },
+            403 => ListError::Forbidden(problem),
             404 => ListError::NotServed(problem),
             500 if said.contains("conversion webhook for ") => {
                 ListError::Conversion { said, problem: Box::new(problem) }
@@ -270,15 +270,6 @@ impl ListQuery {
             namespace: self.namespace.as_deref(),
             format: if self.metadata_only { ResponseFormat::MetadataOnly } else { ResponseFormat::Json },
             ..ApiRequest::default()
-        }
-    }
-
-    fn missing_right(&self) -> MissingRight {
-        MissingRight {
-            verb: "list",
-            group: self.resource.group.clone(),
-            resource: self.resource.plural.clone(),
-            namespace: self.namespace.clone(),
         }
     }
 }

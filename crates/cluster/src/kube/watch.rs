@@ -135,7 +135,7 @@ async fn list(
             Ok(None) if version.is_empty() => return Err(End::Never),
             Ok(None) => return Ok((objects, version)),
             Err(ListError::Expired) => (objects, version) = Default::default(),
-            Err(ListError::Forbidden { .. } | ListError::NotServed(_) | ListError::Conversion { .. }) => {
+            Err(ListError::Forbidden(_) | ListError::NotServed(_) | ListError::Conversion { .. }) => {
                 return Err(End::Never);
             }
             Err(ListError::Other(_)) => return Err(End::Broken),

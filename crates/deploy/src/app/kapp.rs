@@ -242,7 +242,7 @@ impl KappAppRecord {
             target.list(&request).gather(gather).await
         };
         let mut answer = list(None).await;
-        if resource.namespaced && matches!(answer, Err(ListError::Forbidden { .. })) {
+        if resource.namespaced && matches!(answer, Err(ListError::Forbidden(_))) {
             let mut all = Vec::new();
             for namespace in self.namespaces() {
                 match list(Some(namespace)).await {

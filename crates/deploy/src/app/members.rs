@@ -282,7 +282,7 @@ async fn search(
     let may_separate = namespaces.len().saturating_mul(kinds.len()) <= MAX_SEPARATE_LISTS;
     let list_once_or_separately = async |(resource, namespace): (Arc<Resource>, Option<String>)| {
         let answer = list(resource.clone(), namespace.as_deref()).await;
-        let is_forbidden = matches!(answer.0, Err(ListError::Forbidden { .. }));
+        let is_forbidden = matches!(answer.0, Err(ListError::Forbidden(_)));
         if !(is_forbidden && may_separate && resource.namespaced && namespace.is_none()) {
             return vec![answer];
         }

@@ -45,6 +45,11 @@ impl WeighedViolation {
         WeighedViolation { violation, proof, severities, is_error: severities.semantic == Severity::Error }
     }
 
+    /// Whether it is proven that nobody breaks: no valid object, and nothing beyond the proof.
+    pub fn is_harmless(&self) -> bool {
+        self.proof.as_ref().is_some_and(ChangeProof::is_harmless) && self.violation.diagnosis.beyond_proof.is_none()
+    }
+
     fn rule(&self) -> &'static str {
         self.violation.rule.doc.name
     }

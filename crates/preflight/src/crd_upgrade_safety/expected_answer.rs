@@ -13,13 +13,14 @@ use crate::{Context, CouldNotCheck};
 use gantry_core::text;
 use gantry_deploy::plan::Change;
 use gantry_k8s_cel::KubernetesRelease;
+use gantry_schema::Undecided;
 
 /// What the server does with a CRD of the plan: by its own answer, or as foretold.
 #[derive(Default)]
 pub struct ExpectedAnswer {
     pub refusals: Vec<RuleViolation>,
-    /// What could not be decided: the path of a field, and why.
-    pub undecided: Vec<String>,
+    /// What could not be decided.
+    pub undecided: Vec<Undecided>,
     /// The fields that the server drops, with `[*]` for indexes.
     pub dropped: Vec<String>,
 }
@@ -35,7 +36,7 @@ pub fn expect_answer(crd: &PlannedCrdWrite, answer: Option<&CrdAnswer>, proofs: 
     let ForetoldAnswer { mut refusals, mut undecided, dropped } = foretell(release);
     if let Some(CrdAnswer::Lacks(fields)) = answer {
         let desired = crd.crd.desired_object.value();
-        undecided.retain(|open| !fields.iter().any(|field| open.starts_with(&format!("{}: ", field.path))));
+        undecided.retain(|open| !fields.iter().any(|field| field.steps() == open.at));
         refusals.extend(fields.iter().map(|field| definition::cannot_parse(field, &desired)));
     }
     let is_accepted = |answer: ForetoldAnswer| answer.refusals.is_empty() && answer.undecided.is_empty();
@@ -76,11 +77,13 @@ pub fn notify_dropped(context: &Context<'_>, dropped: DroppedFields) {
 }
 
 /// That it is unknown whether the server accepts a CRD.
-pub fn could_not_decide(crd: &PlannedCrdWrite, open: &str, release: KubernetesRelease) -> CouldNotCheck {
+pub fn could_not_decide(crd: &PlannedCrdWrite, open: &Undecided, release: KubernetesRelease) -> CouldNotCheck {
     let desired = crd.crd.desired_object.value();
     let name = text::sanitize(desired["metadata"]["name"].as_str().unwrap_or_default());
+    let why = format!("{}: {}", open.path, open.reason);
+    let why = text::cut_quote(&why);
     CouldNotCheck {
-        message: format!("whether Kubernetes {release} accepts the CRD {name} could not be decided: {open}"),
+        message: format!("whether Kubernetes {release} accepts the CRD {name} could not be decided: {why}"),
         help: Some("check on a cluster with the right to patch CRDs: then the server itself is asked".to_owned()),
     }
 }

@@ -53,7 +53,7 @@ use super::proofs::{ChangeProof, Proofs, Proven, Prover, VersionPairQuestion, Ve
 use super::rule::RuleDoc;
 use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, FindLookups, Violation};
 use gantry_core::crd::{CrdPair, CrdSides, CrdVersion, MalformedCrd};
-use gantry_core::finding::{Coverage, Evidence, Examined, Severity, Suppressed, Verdict};
+use gantry_core::finding::{Coverage, Evidence, Examined, Severity, Suppressed};
 use gantry_core::parallel::{in_parallel, on_cpu_thread};
 use gantry_core::resource::RawObject;
 use gantry_core::text;
@@ -64,6 +64,7 @@ use gantry_deploy::plan::{Change, Plan, upgraded_crds};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_olm::cluster_extension::SafetyOff;
 use gantry_proof::Limits;
+use gantry_schema::Undecided;
 
 pub(crate) const NAME: &str = "CRDUpgradeSafety";
 
@@ -282,12 +283,9 @@ impl CrdUpgradeSafety {
 
     /// Whether the violations of a CRD would block, apart from evidence.
     fn would_block(&self, found: &[WeighedViolation]) -> bool {
-        found.iter().any(|WeighedViolation { violation, proof, severities, .. }| {
-            let verdict = proof.as_ref().map(|proof| proof.verdict);
-            let is_harmless = matches!(verdict, Some(Verdict::Equal | Verdict::Widening))
-                && violation.diagnosis.beyond_proof.is_none();
-            let rule = violation.rule.doc.name;
-            decide::enforce(severities.configured, is_harmless, rule, &self.options) == Some(Severity::Error)
+        found.iter().any(|weighed| {
+            let (severity, rule) = (weighed.severities.configured, weighed.violation.rule.doc.name);
+            decide::enforce(severity, weighed.is_harmless(), rule, &self.options) == Some(Severity::Error)
         })
     }
 
@@ -437,7 +435,7 @@ impl CrdUpgradeSafety {
         });
         let mut all_dropped = DroppedFields::new();
         for (crd, (judged, undecided, dropped)) in written.iter().zip(refused) {
-            let unknown = |open: &String| expected_answer::could_not_decide(crd, open, proofs.release());
+            let unknown = |open: &Undecided| expected_answer::could_not_decide(crd, open, proofs.release());
             unchecked.extend(undecided.iter().map(unknown));
             dropped.into_iter().for_each(|field| all_dropped.entry(field).or_default().push(crd.change));
             let of_crd = |found| Violation { subject: crd.change.into(), ..found };

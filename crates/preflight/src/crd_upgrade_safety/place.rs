@@ -8,6 +8,7 @@ use super::options::{FailMode, Preset};
 use super::presets::{self, Flagged};
 use super::rule::BeyondProof;
 use super::{CrdUpgradeSafety, decide, server};
+use crate::proofs::ChangeProof;
 use crate::{Violation, ViolationSubject};
 use gantry_core::finding::{Breaks, Evidence, Examined, FindingBody, ForVersions, Severity, Verdict};
 use gantry_core::problem::Location;
@@ -35,10 +36,11 @@ impl CrdUpgradeSafety {
     }
 
     pub(super) fn to_violation(&self, weighed: WeighedViolation, evidence: Option<Evidence>) -> Result<Violation, Off> {
+        let is_harmless = weighed.is_harmless();
         let WeighedViolation { violation, mut proof, severities, .. } = weighed;
         let RuleViolation { rule, version, path, mut diagnosis, .. } = violation;
         if diagnosis.beyond_proof.is_some_and(BeyondProof::voids_proof) {
-            proof = proof.filter(|proof| !matches!(proof.verdict, Verdict::Equal | Verdict::Widening));
+            proof = proof.filter(|proof| !proof.is_harmless());
         }
         let doc = &rule.doc;
         let is_cleared = self.options.preset == Preset::Evidence
@@ -48,12 +50,11 @@ impl CrdUpgradeSafety {
         let RuleSeverities { configured: severity, semantic } = severities;
         let severity = if is_cleared && !is_refusal { severity.max(Severity::Warning) } else { severity };
         let verdict = proof.as_ref().map(|proof| proof.verdict);
-        let refuses_nothing = matches!(verdict, Some(Verdict::Equal | Verdict::Widening));
+        let refuses_nothing = proof.as_ref().is_some_and(ChangeProof::is_harmless);
         if let Some(bare) = diagnosis.bare.take().filter(|_| refuses_nothing) {
             diagnosis.message = bare;
         }
-        let harmless = refuses_nothing && diagnosis.beyond_proof.is_none();
-        let enforced = |severity| decide::enforce(severity, harmless, doc.name, &self.options);
+        let enforced = |severity| decide::enforce(severity, is_harmless, doc.name, &self.options);
         let (severity, semantic) = match is_refusal {
             true => (severity, Some(semantic)),
             false => (enforced(severity).ok_or_else(|| self.switched_off(doc.name, severity))?, enforced(semantic)),

@@ -12,9 +12,9 @@ use gantry_core::merge;
 use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_k8s_cel::KubernetesRelease;
-use gantry_schema::FieldError;
 use gantry_schema::crd::{self, CrdValidationResult};
 use gantry_schema::typed::{self, TypedValueError, UnreadableKind};
+use gantry_schema::{FieldError, Undecided};
 
 /// The maximum number of refusals reported for one CRD; the rest are counted.
 const MOST: usize = 50;
@@ -34,8 +34,8 @@ pub struct CrdRefusal {
 #[derive(Debug, Clone, Default)]
 pub struct ForetoldAnswer {
     pub refusals: Vec<CrdRefusal>,
-    /// What could not be decided: the path of a field, and why.
-    pub undecided: Vec<String>,
+    /// What could not be decided.
+    pub undecided: Vec<Undecided>,
     /// The fields that the server removes without a word, with `[*]` for indexes.
     pub dropped: Vec<String>,
 }
@@ -175,7 +175,7 @@ fn to_stored(live: &mut Value, desired: Value, manager: Option<&str>) -> Value {
 /// The refusals of `desired` with their places.
 fn foretell(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desired: &Value) -> ForetoldAnswer {
     let whole = |message| CrdRefusal { version: None, path: None, at: vec!["spec".into()], message };
-    let CrdValidationResult { refusals, undecided, dropped, .. } = match outcome {
+    let CrdValidationResult { refusals, mut undecided, dropped, .. } = match outcome {
         Ok(outcome) => outcome,
         Err(problem) => {
             return ForetoldAnswer::refused(vec![whole(format!("the API server cannot parse this CRD: {problem}"))]);
@@ -194,12 +194,9 @@ fn foretell(outcome: Result<crd::CrdValidationResult, crd::UndecodableCrd>, desi
     if more > 0 {
         refused.push(whole(format!("the API server refuses this CRD for {more} more reasons")));
     }
-    let undecided = undecided
-        .iter()
-        .take(MOST)
-        .map(|open| text::cut_quote(&format!("{}: {}", open.path, open.reason)).into_owned());
+    undecided.truncate(MOST);
     let dropped: BTreeSet<String> = dropped.iter().map(|field| text::field_of_any(&field.at)).collect();
-    ForetoldAnswer { refusals: refused, undecided: undecided.collect(), dropped: dropped.into_iter().collect() }
+    ForetoldAnswer { refusals: refused, undecided, dropped: dropped.into_iter().collect() }
 }
 
 /// The live CRD after `manager` has applied the desired one: a field that the manifest lacks stays, unless `manager`

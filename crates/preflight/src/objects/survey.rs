@@ -314,7 +314,7 @@ fn decide_outcomes(
 fn unlisted(error: ListError, upgrade: &Upgrade, target: &Target) -> IncompleteListReason {
     let unlisted = match error {
         ListError::Conversion { .. } => IncompleteListReason::NotConvertible,
-        ListError::Forbidden { .. } => IncompleteListReason::Forbidden,
+        ListError::Forbidden(_) => IncompleteListReason::Forbidden,
         _ => IncompleteListReason::Other,
     };
     let problem = match error {

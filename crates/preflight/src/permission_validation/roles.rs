@@ -211,7 +211,7 @@ pub async fn look_up(
             None => Ok(None),
             Some(role) => match all_of(plan, target, &role).await {
                 Ok(atoms) => Ok(Some(atoms)),
-                Err(ListError::Forbidden { problem, .. }) => Err(problem),
+                Err(ListError::Forbidden(problem)) => Err(problem),
                 Err(error) => return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list expired"))),
             },
         };

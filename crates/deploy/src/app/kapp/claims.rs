@@ -55,7 +55,7 @@ impl KappAppRecord {
             target.list(&request).gather(gather).await
         };
         let everywhere = list(None).await;
-        if !matches!(everywhere, Err(ListError::Forbidden { .. })) {
+        if !matches!(everywhere, Err(ListError::Forbidden(_))) {
             return everywhere;
         }
         let mut all = Vec::new();
