@@ -37,6 +37,29 @@ fn an_object_that_a_policy_protects_is_named_before_anything_is_written() {
 }
 
 #[test]
+fn an_object_whose_namespace_is_gone_is_named_before_anything_is_written() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let group = &samples.bed.names.group;
+    let mut orphan = samples.stored("one");
+    orphan["metadata"]["namespace"] = format!("gone-{}", samples.bed.names.namespace).into();
+    orphan["metadata"]["uid"] = "5f6c1c0e-0000-4000-8000-000000000001".into();
+    let namespace = orphan["metadata"]["namespace"].as_str().expect("a namespace").to_owned();
+    let key = format!("/registry/{group}/samples/{namespace}/one");
+    control_plane().store(&key, &orphan);
+    let path = format!("/apis/{group}/v2/namespaces/{namespace}/samples/one");
+    eventually("the server to know the object", || (control_plane().get(&path).0 == 200).then_some(()));
+    let run = samples.migrate(&["--yes"]).run();
+    run.code(3).stderr_contains(&format!("{namespace}/one: there is no namespace {namespace:?}"));
+    assert_eq!(samples.version_of("one"), "v1");
+    // As the message says.
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+    assert_eq!(control_plane().post("/api/v1/namespaces", &object).0, 201);
+    samples.migrate(&["--yes", "--prune-stored-versions"]).run().code(0);
+    assert_eq!(control_plane().stored(&key)["apiVersion"], format!("{group}/v2"));
+    control_plane().delete(&path);
+}
+
+#[test]
 fn a_user_without_rights_learns_what_to_grant_and_nothing_is_written() {
     let samples = StoredSamples::moved(&["one"], &["a", "b"]);
     let crds =

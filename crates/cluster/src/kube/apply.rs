@@ -115,7 +115,12 @@ pub(super) async fn write(
 
 /// Whether the resource is not served yet. Waiting does not fix a missing namespace, so that does not count.
 fn is_unknown_resource(status: &Status) -> bool {
-    status.code == 404 && status.details.as_ref().is_none_or(|details| details.kind != "namespaces")
+    status.code == 404 && !is_missing_namespace(status)
+}
+
+/// Whether the namespace of an object does not exist.
+pub fn is_missing_namespace(status: &Status) -> bool {
+    status.code == 404 && status.details.as_ref().is_some_and(|details| details.kind == "namespaces")
 }
 
 fn explain(failure: RequestError, call: &ApiRequest<'_>, apply: &Apply<'_>, transport: &Transport) -> ApplyError {

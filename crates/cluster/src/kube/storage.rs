@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::apply::is_other_object;
+use super::apply::{is_missing_namespace, is_other_object};
 use super::errors;
 use super::json;
 use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
@@ -50,7 +50,10 @@ pub async fn rewrite_stored(
         Err(failure) => failure,
     };
     match &failure {
-        RequestError::Refused(status) if status.code == 404 => return Err(StorageRewriteError::Changed),
+        // An object can outlive its namespace. No write reaches it then, until the namespace exists again.
+        RequestError::Refused(status) if status.code == 404 && !is_missing_namespace(status) => {
+            return Err(StorageRewriteError::Changed);
+        }
         RequestError::Refused(status) if is_other_object(status, resource) => return Err(StorageRewriteError::Changed),
         _ => {}
     }
