@@ -17,6 +17,7 @@ mod automaton;
 mod cel;
 mod constraints;
 mod formats;
+mod kept_items;
 mod keywords;
 mod names;
 mod nodes;
@@ -239,6 +240,8 @@ pub fn prove(live: &VersionSchema, desired: &VersionSchema, limits: Limits) -> P
     if is_same && live.status_subresource == desired.status_subresource {
         return Proof { verdict: SchemaRelation::Equal, is_complete: true, ..undecided(String::new()) };
     }
+    let [old, new] = [live, desired].map(|version| kept_items::with_kept_items(version.schema));
+    let (live, desired) = (&VersionSchema { schema: &old, ..*live }, &VersionSchema { schema: &new, ..*desired });
     let named = names::with_names(live, desired);
     let (live, desired) = match &named {
         Some([old, new]) => (&VersionSchema { schema: old, ..*live }, &VersionSchema { schema: new, ..*desired }),

@@ -17,7 +17,7 @@ pub fn find_lost_fields(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
         let pruned = PruningPlace { to: Some(to), keeps: is_preserving(to), is_resource: true };
-        pruned.compare(StorableValues::Of(from), "", DEPTH, &mut found);
+        pruned.compare(StorableValues::of(from), "", DEPTH, &mut found);
     }
     found
 }
@@ -102,10 +102,16 @@ fn covers(known: &str, field: &str) -> bool {
 enum StorableValues<'a> {
     /// Any: below a node that preserves unknown fields.
     Any,
-    /// Those that this node keeps.
-    Of(&'a JsonMap<'a>),
+    /// Those that this node keeps, and all unknown fields if `keeps_unknown`.
+    Of { node: &'a JsonMap<'a>, keeps_unknown: bool },
     /// No fields: everything inside is pruned today already.
     Bare,
+}
+
+impl<'a> StorableValues<'a> {
+    fn of(node: &'a JsonMap<'a>) -> Self {
+        StorableValues::Of { node, keeps_unknown: is_preserving(node) }
+    }
 }
 
 /// A place in the schema that prunes.
@@ -136,8 +142,10 @@ impl<'a> PruningPlace<'a> {
             return;
         }
         let items = match values {
-            StorableValues::Of(from) => match child(from, "items") {
-                Some(items) => StorableValues::Of(items),
+            StorableValues::Of { node, keeps_unknown } => match child(node, "items") {
+                // A list that keeps unknown fields keeps those of its items.
+                Some(items) => StorableValues::Of { node: items, keeps_unknown: keeps_unknown || is_preserving(items) },
+                None if keeps_unknown => StorableValues::Any,
                 None => return,
             },
             any => any,
@@ -173,12 +181,12 @@ impl<'a> PruningPlace<'a> {
             }
         };
         let (named, others) = match values {
-            StorableValues::Of(from) => (child(from, "properties"), others_of(from)),
+            StorableValues::Of { node, keeps_unknown } => (child(node, "properties"), others_of(node, keeps_unknown)),
             StorableValues::Any => (None, Some(StorableValues::Any)),
             StorableValues::Bare => return,
         };
         for (name, field) in named.into_iter().flat_map(JsonMap::iter) {
-            follow(name, field.map().map_or(StorableValues::Bare, StorableValues::Of), found);
+            follow(name, field.map().map_or(StorableValues::Bare, StorableValues::of), found);
         }
         let Some(others) = others else { return };
         follow("*", others, found);
@@ -200,16 +208,16 @@ impl<'a> PruningPlace<'a> {
 
 /// Whether a null that is stored today is dropped. With an `enum` the server accepts none.
 fn drops_null(values: StorableValues<'_>, to: &JsonMap<'_>) -> bool {
-    let StorableValues::Of(from) = values else { return false };
+    let StorableValues::Of { node: from, .. } = values else { return false };
     let has = |node, keyword| keywords::get(node, keyword).is_some();
     has(from, "nullable") && !has(from, "enum") && !has(to, "nullable")
 }
 
 /// The values of fields that `node` does not name, if it keeps any.
-fn others_of<'a>(node: &'a JsonMap<'a>) -> Option<StorableValues<'a>> {
+fn others_of<'a>(node: &'a JsonMap<'a>, keeps_unknown: bool) -> Option<StorableValues<'a>> {
     match keywords::get(node, "additionalProperties") {
-        Some(values) => Some(values.map().map_or(StorableValues::Bare, StorableValues::Of)),
-        None => is_preserving(node).then_some(StorableValues::Any),
+        Some(values) => Some(values.map().map_or(StorableValues::Bare, StorableValues::of)),
+        None => keeps_unknown.then_some(StorableValues::Any),
     }
 }
 

@@ -151,7 +151,7 @@ pub(crate) fn compare_schemas(
 ) -> Result<Vec<RuleViolation>, MalformedCrd> {
     let mut violations = Vec::new();
     let mut walk = SchemaWalk { crd, version, index, way: Vec::new(), violations: &mut violations };
-    walk.compare_node(live, desired)?;
+    walk.compare_node(live, desired, KeptByList::default())?;
     Ok(violations)
 }
 
@@ -175,8 +175,15 @@ struct SchemaWalk<'w, 'n> {
     violations: &'w mut Vec<RuleViolation>,
 }
 
+/// Whether the node describes the items of a list that keeps unknown fields. Then the server keeps those of the items.
+#[derive(Clone, Copy, Default)]
+struct KeptByList {
+    live: bool,
+    desired: bool,
+}
+
 impl<'n> SchemaWalk<'_, 'n> {
-    fn compare_node(&mut self, live: &'n Json, desired: &'n Json) -> Result<(), MalformedCrd> {
+    fn compare_node(&mut self, live: &'n Json, desired: &'n Json, kept: KeptByList) -> Result<(), MalformedCrd> {
         let live = self.schema(live, CrdSide::Live)?;
         let desired = self.schema(desired, CrdSide::Desired)?;
         let changes = changes(live, desired);
@@ -201,7 +208,7 @@ impl<'n> SchemaWalk<'_, 'n> {
                 return Ok(());
             }
         }
-        self.compare_children(live, desired)
+        self.compare_children(live, desired, kept)
     }
 
     /// Evaluates every rule about a node. A violation of a rule that hides others is the only one, here and below.
@@ -221,34 +228,44 @@ impl<'n> SchemaWalk<'_, 'n> {
         ChildComparison::Open
     }
 
-    fn compare_children(&mut self, live: &'n JsonMap, desired: &'n JsonMap) -> Result<(), MalformedCrd> {
+    fn compare_children(
+        &mut self,
+        live: &'n JsonMap,
+        desired: &'n JsonMap,
+        kept: KeptByList,
+    ) -> Result<(), MalformedCrd> {
+        let keeps = KeptByList {
+            live: kept.live || self.keeps_unknown(live),
+            desired: kept.desired || self.keeps_unknown(desired),
+        };
+        let open = KeptByList::default();
         if let Some(Json::Map(properties)) = keywords::get(live, "properties") {
             let successors = keywords::get(desired, "properties").and_then(Json::map);
             for (name, child) in properties.iter() {
                 let successor = successors.and_then(|map| map.get(name));
-                self.compare_child(SchemaWalkStep::Property(name), child, successor)?;
+                self.compare_child(SchemaWalkStep::Property(name), child, successor, open)?;
             }
         }
-        if self.keeps_unknown(live) && self.keeps_unknown(desired) {
+        if keeps.live && keeps.desired {
             self.report_described(live, desired)?;
         }
         match (keywords::get(live, "items"), keywords::get(desired, "items")) {
             (Some(Json::List(list)), Some(Json::List(successors))) => {
                 for (i, child) in list.iter().enumerate() {
-                    self.compare_child(SchemaWalkStep::ItemsAt(i), child, successors.get(i))?;
+                    self.compare_child(SchemaWalkStep::ItemsAt(i), child, successors.get(i), keeps)?;
                 }
             }
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.compare_child(SchemaWalkStep::Items, child, successor)?;
+                self.compare_child(SchemaWalkStep::Items, child, successor, keeps)?;
             }
             _ => {}
         }
         match (keywords::get(live, "additionalProperties"), keywords::get(desired, "additionalProperties")) {
             (Some(child @ Json::Map(_)), successor @ (None | Some(Json::Map(_)))) => {
-                self.compare_child(SchemaWalkStep::AdditionalProperties, child, successor)
+                self.compare_child(SchemaWalkStep::AdditionalProperties, child, successor, open)
             }
             (Some(child @ Json::Map(_)), Some(Json::Bool(false))) => {
-                self.compare_child(SchemaWalkStep::AdditionalProperties, child, None)
+                self.compare_child(SchemaWalkStep::AdditionalProperties, child, None, open)
             }
             _ => Ok(()),
         }
@@ -259,10 +276,11 @@ impl<'n> SchemaWalk<'_, 'n> {
         down: SchemaWalkStep<'n>,
         live: &'n Json,
         desired: Option<&'n Json>,
+        kept: KeptByList,
     ) -> Result<(), MalformedCrd> {
         self.way.push(down);
         match desired {
-            Some(desired) => self.compare_node(live, desired)?,
+            Some(desired) => self.compare_node(live, desired, kept)?,
             None => self.report_removed(self.schema(live, CrdSide::Live)?),
         }
         self.way.pop();

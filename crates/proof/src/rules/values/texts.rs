@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::super::view::RuleView;
 use super::{RepresentativeBuilder, allowed, schema_and_all_of};
 use crate::constraints::add_text;
-use crate::keywords as kw;
 use crate::strings::{self, StringSet};
 
 /// The maximum number of kinds of strings at one place.
@@ -25,7 +24,8 @@ impl RepresentativeBuilder<'_> {
             self.record_missing("a string that rules see as a time or as bytes");
         }
         let mut found = self.words(&set, view);
-        found.extend(self.unreadable(schema, &set));
+        found.extend(self.unreadable(&set));
+        found.extend(self.spellings(&set));
         found.extend(self.cells(&set, &patterns, view.compared_with + 1, &found));
         if self.is_guessing {
             let patterns = self.budget.patterns();
@@ -40,15 +40,18 @@ impl RepresentativeBuilder<'_> {
     /// A string whose format the server accepts but which it cannot convert for a rule: validation and conversion
     /// (`UnstructuredToVal` in apiextensions' `cel/values.go`) use different parsers. A rule that looks at such a
     /// string ends in an error.
-    fn unreadable(&mut self, schema: &Value, set: &StringSet) -> Option<String> {
-        let candidates: &[&str] = match kw::get(schema, "format").and_then(Value::as_str)? {
+    ///
+    /// Only one spelling of a format makes a time or bytes of a string for rules, but a string of another spelling may
+    /// be compared with a schema that has that one.
+    fn unreadable(&mut self, set: &StringSet) -> Option<String> {
+        let candidates: &[&str] = match typed_format(set)? {
             // Lower-case letters, an offset of more than a day, text after a second `t`.
-            "date-time" => {
+            TypedFormat::DateTime => {
                 &["2024-01-01t00:00:00Z", "2024-01-01T00:00:00z", "2024-01-01T00:00:00+99:00", "2024-01-01T00:00:00Ztt"]
             }
             // Characters that the URL-safe alphabet lacks.
-            "byte" => &["++++", "////", "A+==", "A/=="],
-            _ => return None,
+            TypedFormat::Byte => &["++++", "////", "A+==", "A/=="],
+            TypedFormat::Duration => return None,
         };
         let patterns = self.budget.patterns();
         let found = candidates.iter().find(|text| set.contains_by(text, &patterns) == Ok(true));
@@ -56,6 +59,19 @@ impl RepresentativeBuilder<'_> {
             self.record_missing("a string that rules cannot read although it has its format");
         }
         found.map(|text| (*text).to_owned())
+    }
+
+    /// Two strings that are one value to a rule which sees them as a time or as bytes, and two as text.
+    fn spellings(&self, set: &StringSet) -> Vec<String> {
+        let same: &[&str] = match typed_format(set) {
+            Some(TypedFormat::DateTime) => &["2024-01-01T00:00:00Z", "2024-01-01T00:00:00.0Z"],
+            Some(TypedFormat::Duration) => &["1h", "60m"],
+            Some(TypedFormat::Byte) => &["QQ==", "QR=="],
+            None => &[],
+        };
+        let patterns = self.budget.patterns();
+        let is_member = |text: &&&str| set.contains_by(text, &patterns) == Ok(true);
+        same.iter().filter(is_member).map(|text| (*text).to_owned()).collect()
     }
 
     /// The members of the set among the strings that whole values are compared with.
@@ -153,6 +169,23 @@ impl RepresentativeBuilder<'_> {
         let others: Vec<&str> = others.iter().map(String::as_str).collect();
         strings::member(set, patterns.iter().map(String::as_str).zip(matches.iter().copied()), &others, self.budget)
     }
+}
+
+/// A format that gives a string another type in rules, of which several strings are the same value.
+#[derive(Clone, Copy)]
+enum TypedFormat {
+    DateTime,
+    Duration,
+    Byte,
+}
+
+fn typed_format(set: &StringSet) -> Option<TypedFormat> {
+    set.formats.iter().find_map(|format| match format.replace('-', "").as_str() {
+        "datetime" => Some(TypedFormat::DateTime),
+        "duration" => Some(TypedFormat::Duration),
+        "byte" => Some(TypedFormat::Byte),
+        _ => None,
+    })
 }
 
 /// The strings that a schema accepts.
