@@ -46,6 +46,27 @@ fn objects_move_to_the_storage_version_and_nothing_else_changes() {
 }
 
 #[test]
+fn what_gantry_itself_applied_moves_unchanged() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    let (bed, group) = (&samples.bed, &samples.bed.names.group);
+    let mut object = bed.object(&format!("{group}/v1"), "Sample", "one", json!({"spec": {"a": "1", "b": "2"}}));
+    object["metadata"]["labels"] = json!({"team": "a"});
+    bed.write_objects([&object]);
+    bed.deploy(control_plane().kubeconfig("admin"), &["-a", "app"]).run().code(0);
+    // Somebody applied as the name that gantry takes next.
+    let path = format!("{}/one", samples.path("v1"));
+    let own = samples.object("v1", "one", json!({"a": "1"}));
+    assert_eq!(control_plane().server_side_apply(&path, "gantry-migrate", &own).0, 200);
+    samples.apply(samples.v1_and_v2(&["a", "b", "new"]));
+    let before = samples.stored("one");
+    samples.migrate(&["--yes", "--prune-stored-versions"]).run().code(0).stdout_contains("nothing is lost");
+    let after = samples.stored("one");
+    assert_eq!((content(&after), &after["metadata"]["labels"]), (content(&before), &before["metadata"]["labels"]));
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+}
+
+#[test]
 fn without_the_flag_the_stored_versions_stay_and_a_second_run_writes_only_what_is_new() {
     let samples = StoredSamples::moved(&["one", "two"], &["a", "b"]);
     let run = samples.migrate(&["--yes"]).run();

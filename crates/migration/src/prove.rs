@@ -117,27 +117,27 @@ impl MigrationProver<'_> {
             };
             proof.objects += page.len() as u64;
             on_objects(proof.objects, page.remaining().map(|remaining| remaining + proof.objects));
-            let to_write = self.read_page(page, proof, forecast.clone(), since).await?;
             let sampled = SAMPLE.saturating_sub(proof.to_write) as usize;
+            let to_write = self.read_page(page, proof, forecast.clone(), since, sampled).await?;
             proof.to_write += to_write.len() as u64;
             proof.to_move += to_write.iter().filter(|(object, _)| object.moves_entries()).count() as u64;
-            let tried =
-                to_write.into_iter().enumerate().filter(|(index, (_, is_doubtful))| *is_doubtful || *index < sampled);
-            let tried: Vec<ListedMetadata> = tried.map(|(_, (object, _))| object).collect();
+            let tried: Vec<(ListedMetadata, RawObject)> =
+                to_write.into_iter().filter_map(|(object, whole)| Some((object, whole?))).collect();
             let (mut begun, count, mut answered) = (Instant::now(), tried.len(), 0);
-            let tries = stream::iter(tried).map(|object| {
+            let tries = stream::iter(tried).map(|(object, before)| {
                 let (writer, places) = (&writer, &places);
-                async move { (object.place(), writer.rewrite(&object, places, true).await) }
+                async move { (object.place(), before, writer.rewrite(&object, places, true).await) }
             });
             let mut tries = tries.buffered(self.parallel);
-            while let Some((place, answer)) = tries.next().await {
+            while let Some((place, before, answer)) = tries.next().await {
                 answered += 1;
                 if answered == self.parallel {
                     // The first ones open the connections, and find the server without the new schema in memory.
                     begun = Instant::now();
                 }
                 match answer {
-                    Ok(_) | Err(StorageRewriteError::Changed) => {}
+                    Ok(after) => add_removed(proof, &place, &before, &after.json),
+                    Err(StorageRewriteError::Changed) => {}
                     Err(StorageRewriteError::Refused(problem)) if problem.needs_right => return Err(problem),
                     Err(StorageRewriteError::Refused(problem)) => proof.add_refusal(place, problem.message),
                     Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
@@ -150,20 +150,22 @@ impl MigrationProver<'_> {
         Ok(())
     }
 
-    /// The objects of a page that are to be written, each with whether the server may refuse that.
+    /// The objects of a page that are to be written. Those of which the server may refuse that, and the first `sampled`,
+    /// are whole.
     async fn read_page(
         &self,
         page: ListPage,
         proof: &MigrationProof,
         forecast: Option<Arc<WriteForecast>>,
         since: u64,
-    ) -> Result<Vec<(ListedMetadata, bool)>, Problem> {
+        sampled: usize,
+    ) -> Result<Vec<(ListedMetadata, Option<RawObject>)>, Problem> {
         let resource = proof.kind.resource();
-        let crd = proof.kind.crd.clone();
+        let (crd, manager) = (proof.kind.crd.clone(), self.field_manager.to_owned());
         let read = on_cpu_thread(move || {
             let items: Vec<&str> = page.items().collect();
             let examine = |item: &&str| {
-                let object = ListedMetadata::read(item, &crd, &resource).ok_or_else(|| unnamed(&resource))?;
+                let object = ListedMetadata::read(item, &crd, &resource, &manager).ok_or_else(|| unnamed(&resource))?;
                 let revision = object.revision().ok_or_else(|| unnumbered(&resource))?;
                 let is_old = forecast.is_some() && revision <= since;
                 if !is_old && !object.moves_entries() {
@@ -175,7 +177,14 @@ impl MigrationProver<'_> {
                         .is_some_and(|forecast| forecast.may_be_refused(&RawObject::new(*item).value()));
                 Ok(Some((object, is_doubtful)))
             };
-            in_parallel(&items, examine).into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>, Problem>>()
+            let read = in_parallel(&items, examine).into_iter().zip(&items);
+            let mut to_write = Vec::new();
+            for (read, item) in read {
+                let Some((object, is_doubtful)) = read? else { continue };
+                let is_tried = is_doubtful || to_write.len() < sampled;
+                to_write.push((object, is_tried.then(|| RawObject::new(*item))));
+            }
+            Ok(to_write)
         });
         read.await.unwrap_or_else(|| Err(Problem::new("interrupted while reading objects; nothing was written")))
     }
@@ -221,10 +230,11 @@ impl MigrationProver<'_> {
         let mut read = 0;
         while let Some(page) = next_page(&mut pages, proof.objects, &mut read, on_objects).await? {
             let (forecast, crd, resource) = (Arc::clone(&forecast), proof.kind.crd.clone(), resource.clone());
+            let manager = self.field_manager.to_owned();
             let compared = on_cpu_thread(move || {
                 let items: Vec<&str> = page.items().collect();
                 let examine = |item: &&str| {
-                    let object = ListedMetadata::read(item, &crd, &resource)?;
+                    let object = ListedMetadata::read(item, &crd, &resource, &manager)?;
                     let place = object.place();
                     (object.revision()? <= since).then(|| {
                         let lost = forecast.find_losses(&mut RawObject::new(*item).value(), &place);
@@ -259,7 +269,8 @@ impl MigrationProver<'_> {
             let objects: Vec<(ListedMetadata, RawObject)> = page
                 .items()
                 .filter_map(|item| {
-                    Some((ListedMetadata::read(item, &proof.kind.crd, &resource)?, RawObject::new(item)))
+                    let object = ListedMetadata::read(item, &proof.kind.crd, &resource, self.field_manager)?;
+                    Some((object, RawObject::new(item)))
                 })
                 .filter(|(object, _)| object.revision().is_some_and(|revision| revision <= since))
                 .collect();
@@ -328,6 +339,20 @@ async fn next_page(
         Err(ListError::Expired) => Err(Problem::new("the server dropped the list while gantry read it")
             .help("run the same command again when the server is less busy")),
         Err(error) => Err(explain_list_error(&error)),
+    }
+}
+
+/// Adds what an object has and lacks after the dry run of its write, which should change nothing.
+fn add_removed(proof: &mut MigrationProof, place: &str, before: &RawObject, after: &str) {
+    let removed = conversion_loss::differences(&before.value(), &RawObject::new(after).value());
+    for ConversionLoss { path, value, .. } in removed.into_iter().filter(|lost| lost.now.is_none()) {
+        proof.add_loss(MigrationLoss {
+            object: place.to_owned(),
+            version: proof.kind.storage_version().to_owned(),
+            path: text::sanitize(&conversion_loss::show_path(&path)).into_owned(),
+            value: show_value(&value),
+            becomes: None,
+        });
     }
 }
 

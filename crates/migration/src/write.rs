@@ -228,7 +228,7 @@ impl MigrationWriter<'_> {
             };
             let mut left = Vec::new();
             for item in page.items() {
-                let object = ListedMetadata::read(item, pass.crd, &resource)
+                let object = ListedMetadata::read(item, pass.crd, &resource, self.field_manager)
                     .ok_or_else(|| Problem::new("the list has an object without name, uid or resourceVersion"))?;
                 if pass.is_left(&object) {
                     left.push(object);
@@ -315,7 +315,7 @@ impl MigrationWriter<'_> {
             uid: &object.uid,
             resource_version: &object.resource_version,
             method,
-            field_manager: self.field_manager,
+            field_manager: &object.field_manager,
         };
         for pause in PAUSES {
             match self.server.rewrite_stored(&rewrite, is_dry_run).await {

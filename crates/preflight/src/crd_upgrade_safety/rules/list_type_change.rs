@@ -41,8 +41,18 @@ pub fn judge(pair: &NodePair) -> Option<ViolationText> {
         _ => UNIQUE,
     };
     let was_shared = matches!(change.live.and_then(Json::text), Some("set" | "map"));
-    let beyond_proof = (was_shared && desired == "atomic").then_some(BeyondProof::LostOwners);
-    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &effect) })
+    let is_shared = desired != "atomic";
+    let mut text = keyword_change::diagnosis(pair, change, &effect);
+    text.beyond_proof = (was_shared || is_shared).then_some(BeyondProof::LostOwners);
+    if is_shared && !was_shared {
+        text.bare = text.bare.map(|change| {
+            change.then(
+                "; under server-side apply the manager of the list does not own its items: an item that leaves the \
+                 manifest stays",
+            )
+        });
+    }
+    Some(text)
 }
 
 /// Whether items with this schema can be objects or lists.

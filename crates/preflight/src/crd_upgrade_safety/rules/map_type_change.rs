@@ -16,9 +16,18 @@ const OWNERS: KeywordEffect = KeywordEffect {
     help: "check managedFields: if several managers apply this object, they will conflict or overwrite each other",
 };
 
+const OWNERS_OF_FIELDS: KeywordEffect = KeywordEffect {
+    so: "no value is refused; under server-side apply the manager of the whole does not own its fields: a field that \
+        leaves the manifest stays, and another manager changes one without a conflict",
+    help: "after the change, look for fields that manifests no longer have, and remove them by hand",
+    ..OWNERS
+};
+
 pub fn judge(pair: &NodePair) -> Option<ViolationText> {
     let change = pair.change(KEYWORD)?;
-    let becomes_atomic = change.desired.and_then(Json::text) == Some("atomic");
-    let beyond_proof = becomes_atomic.then_some(BeyondProof::LostOwners);
-    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &OWNERS) })
+    let is_atomic = |side: Option<&Json<'_>>| side.and_then(Json::text) == Some("atomic");
+    let was_atomic = is_atomic(change.live);
+    let beyond_proof = (was_atomic != is_atomic(change.desired)).then_some(BeyondProof::LostOwners);
+    let effect = if was_atomic { OWNERS_OF_FIELDS } else { OWNERS };
+    Some(ViolationText { beyond_proof, ..keyword_change::diagnosis(pair, change, &effect) })
 }
