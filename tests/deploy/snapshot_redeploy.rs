@@ -159,22 +159,35 @@ fn an_object_of_a_snapshot_that_was_deleted_is_created_without_what_was_assigned
         bed.object("batch/v1", "Job", "once", json!({"spec": {"template": {"spec": pod}}})),
         bed.object("v1", "PersistentVolumeClaim", "data", json!({"spec": claim})),
         bed.object("v1", "Pod", "worker", json!({"spec": pod})),
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": bed.names.namespace}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}}),
+        bed.object("v1", "ConfigMap", "owned", json!({"data": {"a": "1"}})),
     ];
     bed.write_objects(&objects);
     run(&["deploy", "-f", "manifests.yaml", "--wait=false"]).code(0);
     // What the controllers of a cluster do.
     let paths: Vec<String> = objects.iter().map(|object| cp.path_of(object)).collect();
-    let [web, headless, job, data, worker] = [1, 2, 3, 4, 5].map(|index: usize| paths[index].as_str());
+    let [web, headless, job, data, worker, volume, owned] =
+        [1, 2, 3, 4, 5, 6, 7].map(|index: usize| paths[index].as_str());
     let bound = json!({"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
         "spec": {"volumeName": "gone"}});
     assert_eq!(cp.patch(&format!("{data}?fieldManager=kube-controller-manager"), &bound).0, 200);
     let node =
         json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "worker"}, "target": {"name": "gone"}});
     assert_eq!(cp.post(&format!("{worker}/binding"), &node).0, 201);
+    let claim = json!({"spec": {"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "name": "data",
+        "namespace": bed.names.namespace, "uid": uid(&cp.get(data).1), "resourceVersion": "5"}}});
+    assert_eq!(cp.patch(&format!("{volume}?fieldManager=csi-provisioner"), &claim).0, 200);
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "worker", "uid": uid(&cp.get(worker).1)});
+    assert_eq!(cp.patch(owned, &json!({"metadata": {"ownerReferences": [owner]}})).0, 200);
+    run(&["snapshot", "-f", "manifests.yaml", "-o", "live"]).code(0);
+    // gantry owns all of the Job if it applies the snapshot.
+    assert_eq!(cp.patch(job, &json!({"metadata": {"labels": {"touched": "yes"}}})).0, 200);
+    run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Deployed: 1 updated");
     run(&["snapshot", "-f", "manifests.yaml", "-o", "live"]).code(0);
 
     let before: Vec<Value> = paths.iter().map(|path| cp.get(path).1).collect();
-    for path in [web, headless, job, data, worker] {
+    for path in [web, headless, job, data, worker, volume, owned] {
         cp.patch(path, &json!({"metadata": {"finalizers": null}}));
         cp.delete(&format!("{path}?propagationPolicy=Background&gracePeriodSeconds=0"));
         assert_eq!(cp.get(path).0, 404, "{path}");
@@ -184,16 +197,22 @@ fn an_object_of_a_snapshot_that_was_deleted_is_created_without_what_was_assigned
     let services = web.rsplit_once('/').expect("a path").0;
     cp.post(services, &bed.object("v1", "Service", "successor", json!({"spec": spec})));
 
-    run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Deployed: 5 created");
+    run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Deployed: 7 created");
     let after: Vec<Value> = paths.iter().map(|path| cp.get(path).1).collect();
     assert_ne!(after[1]["spec"]["clusterIP"], before[1]["spec"]["clusterIP"]);
     assert_eq!(after[2]["spec"]["clusterIP"], "None");
     let controller = |job: &Value| job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"].clone();
     assert_eq!((controller(&before[3]), controller(&after[3])), (uid(&before[3]), uid(&after[3])));
-    assert_eq!(after[3]["metadata"]["labels"]["controller-uid"], uid(&after[3]));
+    assert_ne!(after[3]["metadata"]["labels"]["controller-uid"], uid(&before[3]));
     let assigned =
         [&after[4]["spec"]["volumeName"], &after[4]["metadata"]["annotations"], &after[5]["spec"]["nodeName"]];
     assert_eq!(assigned, [&Value::Null; 3]);
+    let claim = &after[6]["spec"]["claimRef"];
+    assert_eq!(
+        (&claim["name"], &claim["uid"], &claim["resourceVersion"]),
+        (&json!("data"), &Value::Null, &Value::Null)
+    );
+    assert_eq!(after[7]["metadata"]["ownerReferences"], Value::Null);
     run(&["deploy", "-f", "live", "--wait=false"]).code(0).stdout_contains("Nothing to do");
 }
 

@@ -84,7 +84,7 @@ pub async fn build(
     for change in changes.iter_mut().filter(|_| !options.as_applied.is_empty()) {
         change.is_as_applied = options.as_applied.contains_key(&place(&change.resource, &change.desired.object));
     }
-    export::leave_out_assigned(&mut changes);
+    export::prepare_creations(&mut changes);
     rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     kapp_labels::keep_kapp_labels(&mut changes, options.taken.drops_kapp_selector());
     let schemas = kinds.schemas(&changes, target).await;

@@ -5,6 +5,8 @@
 //! If the object is gone, it is created again without the values that were assigned to the former one: the server
 //! refuses them, or they lead to objects that are gone as well.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::Change;
@@ -24,71 +26,107 @@ const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 const LEGACY_JOB_NAME: &str = "job-name";
 
-/// The fields of a kind whose values the control plane assigns to each object, unless they are set.
+/// Values that the control plane assigns to each object.
+struct AssignedFields {
+    paths: &'static [&'static [&'static str]],
+    /// Whether manifests may set them, too.
+    can_be_set: bool,
+}
+
+/// The fields of an object whose values the control plane assigns.
 ///
 /// Source: `pkg/registry/core/service/storage` (addresses and ports), `pkg/registry/batch/job/strategy.go`
 /// (`generateSelector`), `pkg/controller/volume/persistentvolume` (binding) and the binding of Pods in Kubernetes.
-fn assigned_fields(object: &ObjectRef) -> &'static [&'static [&'static str]] {
-    match (object.group(), object.kind.as_str()) {
-        ("", "Service") => &[
-            &["spec", "clusterIP"],
-            &["spec", "clusterIPs"],
-            &["spec", "ipFamilies"],
-            &["spec", "healthCheckNodePort"],
-            &["spec", "ports", EACH, "nodePort"],
-        ],
-        ("batch", "Job") => &[
-            &["spec", "selector"],
-            &["spec", "template", "metadata", "labels", CONTROLLER_UID],
-            &["spec", "template", "metadata", "labels", LEGACY_CONTROLLER_UID],
-            &["spec", "template", "metadata", "labels", JOB_NAME],
-            &["spec", "template", "metadata", "labels", LEGACY_JOB_NAME],
-            &["metadata", "labels", CONTROLLER_UID],
-            &["metadata", "labels", LEGACY_CONTROLLER_UID],
-            &["metadata", "labels", JOB_NAME],
-            &["metadata", "labels", LEGACY_JOB_NAME],
-        ],
-        ("", "PersistentVolumeClaim") => &[
-            &["spec", "volumeName"],
-            &["metadata", "annotations", "pv.kubernetes.io/bind-completed"],
-            &["metadata", "annotations", "pv.kubernetes.io/bound-by-controller"],
-            &["metadata", "annotations", "volume.kubernetes.io/selected-node"],
-        ],
-        ("", "PersistentVolume") => &[&["spec", "claimRef", "uid"], &["spec", "claimRef", "resourceVersion"]],
-        ("", "Pod") => &[&["spec", "nodeName"]],
-        _ => &[],
-    }
+fn assigned_fields(object: &ObjectRef) -> Option<AssignedFields> {
+    let (paths, can_be_set): (&[&[&str]], bool) = match (object.group(), object.kind.as_str()) {
+        ("", "Service") => (
+            &[
+                &["spec", "clusterIP"],
+                &["spec", "clusterIPs"],
+                &["spec", "ipFamilies"],
+                &["spec", "healthCheckNodePort"],
+                &["spec", "ports", EACH, "nodePort"],
+            ],
+            true,
+        ),
+        ("batch", "Job") => (
+            &[
+                &["spec", "selector"],
+                &["spec", "template", "metadata", "labels", CONTROLLER_UID],
+                &["spec", "template", "metadata", "labels", LEGACY_CONTROLLER_UID],
+                &["spec", "template", "metadata", "labels", JOB_NAME],
+                &["spec", "template", "metadata", "labels", LEGACY_JOB_NAME],
+                &["metadata", "labels", CONTROLLER_UID],
+                &["metadata", "labels", LEGACY_CONTROLLER_UID],
+                &["metadata", "labels", JOB_NAME],
+                &["metadata", "labels", LEGACY_JOB_NAME],
+            ],
+            false,
+        ),
+        ("", "PersistentVolumeClaim") => (
+            &[
+                &["spec", "volumeName"],
+                &["metadata", "annotations", "pv.kubernetes.io/bind-completed"],
+                &["metadata", "annotations", "pv.kubernetes.io/bound-by-controller"],
+                &["metadata", "annotations", "volume.kubernetes.io/selected-node"],
+            ],
+            true,
+        ),
+        // Whoever provisions a volume writes them. A volume for the claim of a former uid is never bound, and may be
+        // reclaimed.
+        ("", "PersistentVolume") => (&[&["spec", "claimRef", "uid"], &["spec", "claimRef", "resourceVersion"]], false),
+        ("", "Pod") => (&[&["spec", "nodeName"]], true),
+        _ => return None,
+    };
+    Some(AssignedFields { paths, can_be_set })
 }
 
-/// Leaves assigned values out of each export whose object does not exist any more. What somebody else than the control
-/// plane set stays: `metadata.managedFields` of the export says so.
-pub(super) fn leave_out_assigned(changes: &mut [Change]) {
-    for change in changes {
-        let fields = assigned_fields(&change.desired.object);
-        if fields.is_empty() || change.unread.is_some() {
-            continue;
-        }
+/// Prepares each export whose object does not exist any more for its creation: without assigned values and without
+/// owners that are gone. What somebody else than the control plane set stays: `metadata.managedFields` of the export
+/// says so.
+pub(super) fn prepare_creations(changes: &mut [Change]) {
+    let living: BTreeSet<String> =
+        changes.iter().filter_map(|change| change.live.as_ref()).map(|live| live.uid.clone()).collect();
+    for change in changes.iter_mut().filter(|change| change.unread.is_none()) {
         let Some(exported) = uid(&change.desired.raw) else { continue };
         if change.live.as_ref().is_some_and(|live| live.uid == exported) {
             continue;
         }
         let before = change.desired.raw.value();
-        let after = without_assigned(&before, fields);
+        let mut after = before.clone();
+        if let Some(fields) = assigned_fields(&change.desired.object) {
+            leave_out_assigned(&mut after, &before, &fields);
+        }
+        leave_out_owners(&mut after, &living);
         if after != before {
             change.desired.raw = RawObject::from_value(&after);
         }
     }
 }
 
-fn without_assigned(export: &Value, fields: &[&[&str]]) -> Value {
-    let by_others = |entry: &ManagerEntry| entry.subresource().is_empty() && !CONTROL_PLANE.contains(&entry.manager());
-    let set_by_others: Vec<_> = ManagerEntry::all(export).filter(by_others).map(ManagerEntry::fields).collect();
-    let is_set = |at: &[Step]| set_by_others.iter().any(|fields| fields.owns(at, Some(export)));
-    let mut object = export.clone();
-    for path in fields {
-        remove_unless(&mut object, path, &mut Vec::new(), &is_set);
+fn leave_out_assigned(object: &mut Value, export: &Value, fields: &AssignedFields) {
+    // A Job with a selector of its own has the labels of its author.
+    if export.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+        return;
     }
-    object
+    let by_others = |entry: &ManagerEntry| entry.subresource().is_empty() && !CONTROL_PLANE.contains(&entry.manager());
+    let entries = ManagerEntry::all(export).filter(by_others).filter(|_| fields.can_be_set);
+    let set_by_others: Vec<_> = entries.map(ManagerEntry::fields).collect();
+    let is_set = |at: &[Step]| set_by_others.iter().any(|fields| fields.owns(at, Some(export)));
+    for path in fields.paths {
+        remove_unless(object, path, &mut Vec::new(), &is_set);
+    }
+}
+
+/// Leaves out references to owners that are not known to exist: the garbage collector deletes an object none of whose
+/// owners exists.
+fn leave_out_owners(object: &mut Value, living: &BTreeSet<String>) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(owners) = metadata.get_mut("ownerReferences").and_then(Value::as_array_mut) else { return };
+    owners.retain(|owner| owner["uid"].as_str().is_some_and(|uid| living.contains(uid)));
+    if owners.is_empty() {
+        metadata.shift_remove("ownerReferences");
+    }
 }
 
 /// Removes what is at the path, and maps that are empty then, except where `is_set`.
@@ -206,7 +244,8 @@ mod tests {
             "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}, {"port": 81, "protocol": "TCP", "nodePort": 30081}]}})
         };
         let left = |export: &Value| {
-            let left = without_assigned(export, assigned_fields(&service));
+            let mut left = export.clone();
+            leave_out_assigned(&mut left, export, &assigned_fields(&service).unwrap());
             let ports = left["spec"]["ports"].as_array().unwrap().iter();
             (left["spec"]["clusterIP"].clone(), ports.map(|port| port["nodePort"].clone()).collect::<Vec<_>>())
         };
