@@ -61,25 +61,27 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
             Some(MigrationWriterFlag::Server) => Some(run.find_server_migrator().await?),
             Some(MigrationWriterFlag::Gantry) | None => None,
         };
-        let kinds = read_kinds(&target, named.as_ref()).await?;
+        let (kinds, unreadable) = read_kinds(&target, named.as_ref()).await?;
         check_storage_versions(&kinds, args.to.as_deref())?;
         let kinds = match args.every_object {
             true => kinds.into_iter().map(StoredKind::distrusting_status).collect(),
             false => kinds,
         };
-        Ok((run.prove(kinds, args.all).await?, migrator))
+        let (migrations, unread) = run.prove(kinds, args.all).await?;
+        Ok(((migrations, [unreadable, unread].concat()), migrator))
     };
     let ((mut migrations, unread), migrator) = until_interrupted(&stop, work).await?;
     let blocked = printed::blockers(&migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
     let is_json = args.output == Some(ListFormat::Json);
-    if !is_json {
+    let knows_all = !migrations.is_empty() || unread.is_empty();
+    if !is_json && knows_all {
         host.say(&printed::plan(&migrations, parallel));
     }
     if !blocked.is_empty() {
         if is_json {
             host.say(&printed::json(&migrations, args.dry_run));
         }
-        return Err(Error::Blocked(blocked));
+        return Err(Error::Blocked([blocked, unread].concat()));
     }
     let is_needless = |migration: &Migration| {
         migration.proof.to_write == 0 && (migration.proof.old.is_empty() || !args.prune_stored_versions)
@@ -263,13 +265,16 @@ async fn open(settings: &Settings) -> Result<Target> {
 }
 
 /// The CRDs to migrate. All of them: those whose objects may be stored at another version.
-async fn read_kinds(target: &Target, named: Option<&BTreeSet<String>>) -> Result<Vec<StoredKind>> {
+async fn read_kinds(target: &Target, named: Option<&BTreeSet<String>>) -> Result<(Vec<StoredKind>, Vec<Problem>)> {
     let Some(named) = named else {
         let crd = Resource::crd();
-        let gather = |kinds: &mut Vec<StoredKind>, item: &str| {
-            // A CRD that is being deleted, or serves nothing, is left alone.
-            let kind = gantry_cluster::listed(item, &crd).and_then(|live| StoredKind::read(live).ok());
-            kinds.extend(kind.filter(|kind| kind.old_versions().next().is_some()));
+        let gather = |(kinds, unread): &mut (Vec<StoredKind>, Vec<Problem>), item: &str| {
+            let Some(live) = gantry_cluster::listed(item, &crd) else { return };
+            let is_migrated = StoredKind::is_migrated_or_deleted(&live);
+            match StoredKind::read(live) {
+                Ok(kind) => kinds.extend((!is_migrated).then_some(kind)),
+                Err(problem) => unread.extend((!is_migrated).then_some(problem)),
+            }
         };
         return target.list(&ListRequest::new(&crd, PAGE)).gather(gather).await.map_err(|error| {
             Error::failed(error.problem().cloned().unwrap_or_else(|| Problem::new(error.to_string())))
@@ -289,7 +294,8 @@ async fn read_kinds(target: &Target, named: Option<&BTreeSet<String>>) -> Result
     if !missing.is_empty() {
         return Err(Error::Failed(missing));
     }
-    found.into_iter().flatten().map(|live| StoredKind::read(live).map_err(Error::failed)).collect()
+    let kinds = found.into_iter().flatten().map(|live| StoredKind::read(live).map_err(Error::failed));
+    Ok((kinds.collect::<Result<Vec<StoredKind>>>()?, Vec::new()))
 }
 
 fn check_storage_versions(kinds: &[StoredKind], wanted: Option<&str>) -> Result<()> {

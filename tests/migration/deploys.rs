@@ -56,6 +56,14 @@ fn objects_move_before_a_version_is_removed() {
 }
 
 #[test]
+fn a_deploy_that_fails_on_warnings_does_not_doubt_its_own_migration() {
+    let samples = with_unserved_v1();
+    let run = deploy(&samples, only_v2(&samples), &["--fail-on", "warning"]).run();
+    run.code(0).stderr_contains("wrote 1 object; verified");
+    assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn the_crd_of_an_app_is_migrated_as_well() {
     let samples = with_unserved_v1();
     let run = deploy(&samples, only_v2(&samples), &["-a", "shop", "-n", &samples.bed.names.namespace]).run();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::samples::StoredSamples;
-use crate::support::{Gantry, control_plane};
+use crate::support::{Gantry, control_plane, string_fields};
 
 #[test]
 fn crds_are_named_by_name_by_manifests_or_all_of_them() {
@@ -46,6 +46,21 @@ fn without_a_terminal_nothing_is_written_unless_it_is_confirmed() {
     let run = samples.migrate(&[]).run();
     run.code(1).stderr_contains("cannot ask for confirmation: there is no terminal").stderr_contains("--yes");
     assert_eq!(samples.version_of("one"), "v1");
+}
+
+#[test]
+fn a_crd_that_cannot_be_migrated_is_an_error_also_among_all() {
+    let samples = StoredSamples::moved(&["one"], &["a", "b"]);
+    let none_served = samples.v1().served(false).storage(false).version_of_spec("v2", string_fields(&["a", "b"]));
+    samples.set_versions(none_served.storage(true).served(false));
+    let run = samples.bed.gantry(control_plane().kubeconfig("admin"), &["migrate", "--all", "--dry-run"]).run();
+    run.stderr_contains(&format!("no version of the CRD {} is served", samples.crd_name()));
+    assert_ne!(run.code, Some(0));
+    // What needs no migration is left alone.
+    let path = format!("{}/status", samples.bed.crd_path());
+    assert_eq!(control_plane().patch(&path, &json!({"status": {"storedVersions": ["v2"]}})).0, 200);
+    let run = samples.bed.gantry(control_plane().kubeconfig("admin"), &["migrate", "--all", "--dry-run"]).run();
+    run.contains_nowhere(&samples.crd_name());
 }
 
 #[test]

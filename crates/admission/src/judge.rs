@@ -154,6 +154,7 @@ impl CrdJudge {
             redact: self.redact,
             waivers: Waivers { list: &self.waivers, today: Date::from(SystemTime::now()) },
             baseline: None,
+            to_migrate: &BTreeSet::new(),
             migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
             custom_checks: &[],

@@ -14,6 +14,7 @@ use gantry_core::crd::{Crd, CrdVersion};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, Resource};
 use gantry_core::text;
+use gantry_schema::scan;
 
 /// How long an API server can still store objects at the former storage version after the CRD was written: each one
 /// learns of the change from a watch.
@@ -96,6 +97,17 @@ impl StoredKind {
             .help(format!("set served: true for {storage} in spec.versions, and run this command again")));
         };
         Ok(Self { crd, live, metadata, storage, requested, distrusts_status: false })
+    }
+
+    /// Whether `status.storedVersions` of a live CRD names no other version than the storage version, or the CRD is being
+    /// deleted: then there is nothing to migrate, whatever else is wrong with it.
+    pub fn is_migrated_or_deleted(live: &LiveObject) -> bool {
+        let Ok(crd) = Crd::read(&live.raw) else { return false };
+        let storage = crd.storage().map(|version| &*version.name);
+        let is_deleted = scan::member(&live.raw.json(), "metadata")
+            .and_then(|metadata| serde_json::from_str::<KindMetadata>(metadata).ok())
+            .is_some_and(|metadata| metadata.deletion_timestamp.is_some());
+        is_deleted || crd.stored_versions().into_iter().all(|stored| Some(stored) == storage)
     }
 
     /// Supposes that objects may be stored at every version of the CRD: `status.storedVersions` can be changed by hand.

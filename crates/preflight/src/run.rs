@@ -51,6 +51,8 @@ pub struct RunOptions<'a> {
     /// Known findings, which no longer count.
     pub baseline: Option<&'a Baseline>,
     /// CRDs whose stored objects are moved before the deploy: see [`waive::set_aside`].
+    pub to_migrate: &'a BTreeSet<String>,
+    /// The CRDs whose stored objects this run has migrated.
     pub migrated: &'a BTreeSet<String>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
@@ -80,7 +82,18 @@ pub struct Ran {
 
 /// Runs all checks; no check is skipped because of what another one finds.
 pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunOptions<'_>) -> Ran {
-    let RunOptions { warn_only, redact, waivers, baseline, migrated, catalogs, custom_checks, known, stage } = options;
+    let RunOptions {
+        warn_only,
+        redact,
+        waivers,
+        baseline,
+        to_migrate,
+        migrated,
+        catalogs,
+        custom_checks,
+        known,
+        stage,
+    } = options;
     let notices: Vec<Notices> = checks.iter().map(|_| Notices::default()).collect();
     let proofs = Proofs::new(Proven { release: plan.release() }, upgraded_crds(&plan.changes).count());
     let proofs = Arc::new(proofs.sharing(known.cloned()));
@@ -119,7 +132,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let answers = join_all(runs).await;
     let mut reports: Vec<CheckReport> =
         checks.iter().zip(answers).map(|(enabled, answer)| to_report(enabled, answer, plan, warn_only)).collect();
-    waive::set_aside(&mut reports, migrated);
+    waive::set_aside(&mut reports, to_migrate, migrated);
     let mut problems = apply_waivers(&mut reports, waivers, custom_checks);
     problems.extend(explain_kept_errors(&reports, warn_only));
     let left_out = superseded::leave_out(&mut reports);
@@ -427,6 +440,7 @@ mod tests {
             redact: false,
             waivers: Waivers { list: &[], today: gantry_core::date::Date::from(std::time::SystemTime::UNIX_EPOCH) },
             baseline: None,
+            to_migrate: &BTreeSet::new(),
             migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
             custom_checks: &[],

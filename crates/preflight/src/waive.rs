@@ -93,15 +93,17 @@ impl Waivers<'_> {
     }
 }
 
-/// Lets the findings pass that a migration resolves before the deploy: stored versions of these CRDs that are removed,
-/// and objects that are or were written at them.
-pub fn set_aside(reports: &mut [CheckReport], migrated: &BTreeSet<String>) {
+/// Lets the findings pass that a migration resolves before the deploy: stored versions of the CRDs to migrate that are
+/// removed, and objects that are or were written at them. Of CRDs that are `migrated` already: the doubt whether every
+/// object was written.
+pub fn set_aside(reports: &mut [CheckReport], to_migrate: &BTreeSet<String>, migrated: &BTreeSet<String>) {
     let is_resolved = |finding: &&mut Finding| {
-        let is_of_crd =
-            finding.object.as_ref().is_some_and(|object| object.is_crd() && migrated.contains(&object.name));
-        is_of_crd
-            && (server::is_of_removed_stored_version(&finding.rule)
-                || custom_resource_validation::is_of_removed_version(&finding.rule))
+        let is_in = |crds: &BTreeSet<String>| {
+            finding.object.as_ref().is_some_and(|object| object.is_crd() && crds.contains(&object.name))
+        };
+        let is_of_removed_version = server::is_of_removed_stored_version(&finding.rule)
+            || custom_resource_validation::is_of_removed_version(&finding.rule);
+        is_of_removed_version && is_in(to_migrate) || finding.rule == "UnservedVersionRemoved" && is_in(migrated)
     };
     for finding in reports.iter_mut().flat_map(|report| &mut report.findings).filter(is_resolved) {
         let reason = "deploy --migrate moves the stored objects first".to_owned();

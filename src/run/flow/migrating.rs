@@ -34,6 +34,8 @@ pub struct MigratingCrds {
     pub before: BTreeSet<String>,
     /// When the CRD is deployed.
     pub after: BTreeSet<String>,
+    /// This run has moved them.
+    pub done: BTreeSet<String>,
 }
 
 impl MigratingCrds {
@@ -99,7 +101,7 @@ pub async fn deploy(
     let names = |migrations: &[Migration]| -> BTreeSet<String> {
         migrations.iter().map(|migration| migration.proof.kind.name().to_owned()).collect()
     };
-    let migrating = MigratingCrds { before: names(&migrations), after };
+    let migrating = MigratingCrds { before: names(&migrations), after, done: BTreeSet::new() };
     let crds = crd_names(&loaded.manifests);
     if !run.writes {
         let plans = migrations.iter().map(|migration| format!("before the deploy: {}", migration.plan(IN_FLIGHT)));
@@ -121,7 +123,7 @@ pub async fn deploy(
         }
         let notices = migrate(&migration, &mut migrations, run.confirmed, host).await?;
         output.add_notices(host, &notices, report);
-        let migrating = MigratingCrds { before: BTreeSet::new(), ..migrating };
+        let migrating = MigratingCrds { done: migrating.before, before: BTreeSet::new(), after: migrating.after };
         // The CRDs have changed.
         OpenedTarget {
             target: open_target(&run.settings).await?,
