@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Api, Bed, changed, control_plane, eventually, merge};
 
-const ARGO_CD: [&str; 2] = ["--take-ownership", "--field-manager=argocd-controller"];
-const FLUX: [&str; 2] = ["--take-ownership", "--field-manager=kustomize-controller"];
+const ARGO_CD: [&str; 3] = ["--take-ownership", "--field-manager=argocd-controller", "--force-conflicts"];
+const FLUX: [&str; 3] = ["--take-ownership", "--field-manager=kustomize-controller", "--force-conflicts"];
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging")
@@ -92,10 +92,9 @@ fn crd(bed: &Bed, length: u32) -> String {
     bed.crd(&format!("field: {{type: string, maxLength: {length}}}"))
 }
 
-fn argo_cd_marks(bed: &Bed) -> Value {
-    let name = format!("samples.{}", bed.names.group);
-    let tracked = format!("shop:apiextensions.k8s.io/CustomResourceDefinition:{}/{name}", bed.names.namespace);
-    json!({"annotations": {"argocd.argoproj.io/tracking-id": tracked}})
+/// Argo CD marks no CRD.
+fn argo_cd_marks() -> Value {
+    json!({})
 }
 
 fn flux_marks() -> Value {
@@ -179,7 +178,7 @@ impl Applied {
 fn the_hook_of_argo_cd_checks_what_argo_cd_owns() {
     let bed = Bed::new();
     let kubeconfig = account(&bed, &read("kubernetes/account.yaml"));
-    crd_of(&bed, "argocd-controller", &argo_cd_marks(&bed), 9);
+    crd_of(&bed, "argocd-controller", &argo_cd_marks(), 9);
     let application = bed.folder.path().join("application");
     copy("argocd/presync", &application);
     let desired = |length: u32| {
@@ -200,11 +199,6 @@ fn the_hook_of_argo_cd_checks_what_argo_cd_owns() {
     let waiver = json!({"apiVersion": "gantry.dev/v1alpha1", "kind": "Config", "waivers": [
         {"rule": "NoMaxLengthTightened", "reason": "nobody uses it"}]});
     fs::write(application.join("gantry.yaml"), waiver.to_string()).expect("write a file");
-    let commented = fs::read_to_string(application.join("kustomization.yaml")).expect("a kustomization");
-    let (before, after) = commented.split_once("  # Uncomment").expect("the comment");
-    let (_, lines) = after.split_once('\n').expect("lines");
-    let uncommented: String = lines.lines().map(|line| line.replacen("# ", "", 1) + "\n").collect();
-    fs::write(application.join("kustomization.yaml"), format!("{before}{uncommented}")).expect("write a file");
     apply(&bed, &desired(5)).run(&bed, &kubeconfig).code(0).stdout_contains("1 waived");
 
     let wider = apply(&bed, &desired(20)).run(&bed, &kubeconfig);
@@ -251,15 +245,15 @@ fn the_job_of_flux_runs_when_the_crds_change_and_checks_what_flux_owns() {
 #[test]
 fn the_message_about_an_owner_names_the_flags_that_check_for_it() {
     let recipes = [
-        ("argocd/presync/gantry-check.yaml", "argocd-controller", ARGO_CD),
-        ("flux/check/gantry-check.yaml", "kustomize-controller", FLUX),
+        ("argocd/presync/gantry-check.yaml", "argocd-controller", "shop-gantry-manifests", ARGO_CD),
+        ("flux/check/gantry-check.yaml", "kustomize-controller", "gantry-manifests", FLUX),
     ];
-    for (file, manager, flags) in recipes {
+    for (file, manager, manifests, flags) in recipes {
         let bed = Bed::with_namespace();
-        let marks = if flags == ARGO_CD { argo_cd_marks(&bed) } else { flux_marks() };
+        let marks = if flags == ARGO_CD { argo_cd_marks() } else { flux_marks() };
         crd_of(&bed, manager, &marks, 9);
         let data = json!({"data": {"crds.yaml": crd(&bed, 20)}});
-        let maps = [merged(bed.object("v1", "ConfigMap", "gantry-manifests", json!({})), data)];
+        let maps = [merged(bed.object("v1", "ConfigMap", manifests, json!({})), data)];
         let job = read(file).remove(0);
         let applied = apply(&bed, &[&[job][..], &maps[..]].concat());
         let kubeconfig = control_plane().kubeconfig("admin");
@@ -279,7 +273,10 @@ fn merged(mut object: Value, rest: Value) -> Value {
 /// The copies of the Job differ only in what makes them hooks.
 #[test]
 fn the_jobs_of_all_recipes_are_the_same() {
-    let job = |file: &str| of_kind(&read(file), "Job")["spec"].clone();
+    let job = |file: &str| {
+        let spec = of_kind(&read(file), "Job")["spec"].to_string();
+        serde_json::from_str::<Value>(&spec.replace("shop-gantry-", "gantry-")).expect("JSON")
+    };
     let plain = job("kubernetes/check.yaml");
     for (file, flags) in [("argocd/presync/gantry-check.yaml", ARGO_CD), ("flux/check/gantry-check.yaml", FLUX)] {
         let mut of_tool = job(file);
@@ -301,7 +298,7 @@ fn program(folder: &Path, name: &str, script: &str) {
 fn the_plugin_of_argo_cd_gives_manifests_only_if_the_check_passes() {
     let bed = Bed::new();
     let kubeconfig = account(&bed, &read("argocd/plugin/role.yaml"));
-    crd_of(&bed, "argocd-controller", &argo_cd_marks(&bed), 9);
+    crd_of(&bed, "argocd-controller", &argo_cd_marks(), 9);
     let [plugin] = &read("argocd/plugin/plugin.yaml")[..] else { panic!("one document") };
     let generate = &plugin["spec"]["generate"];
     let words = |key: &str| {

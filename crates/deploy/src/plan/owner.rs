@@ -5,7 +5,8 @@
 //!
 //! Sources: kapp's label `kapp.k14s.io/app`; the label of an ApplySet's members
 //! (<https://kep.k8s.io/3659>); the labels that Flux's kustomize-controller and helm-controller set; Argo CD's tracking
-//! annotation, which names the object that it was written for; Helm's annotations of a release.
+//! annotation, which names the object that it was written for; Helm's annotations of a release. Argo CD marks no CRD
+//! (`IsCRD` in its `reposerver/repository/repository.go`): there its field manager says who owns it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, RawObject};
 use gantry_core::text::{cut, sanitize, shell_word};
 
+/// The field manager of Argo CD.
+const ARGO_MANAGER: &str = "argocd-controller";
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 /// The annotation with the name of the Helm release that an object belongs to.
 pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
@@ -49,7 +52,7 @@ pub enum Owner {
     GantryApp(String, String),
     /// The kind of its object, namespace and name.
     Flux(&'static str, String, String),
-    /// The name of the Application.
+    /// The name of the Application; empty if it is not known.
     ArgoCd(String),
     /// The name of the release and its namespace.
     Helm(String, String),
@@ -76,6 +79,7 @@ impl fmt::Display for Owner {
             Owner::ApplySet(id) => write!(f, "another ApplySet ({})", shown(id)),
             Owner::GantryApp(name, namespace) => write!(f, "gantry's app {}{}", shown(name), place(namespace)),
             Owner::Flux(kind, name, namespace) => write!(f, "the Flux {kind} {}{}", shown(name), place(namespace)),
+            Owner::ArgoCd(app) if app.is_empty() => f.write_str("an Argo CD application"),
             Owner::ArgoCd(app) => write!(f, "the Argo CD application {}", shown(app)),
             Owner::Helm(name, namespace) => write!(f, "the Helm release {}{}", shown(name), place(namespace)),
         }
@@ -101,7 +105,7 @@ impl Owner {
         match self {
             Owner::Flux("HelmRelease", ..) => Some(("Flux", "helm-controller")),
             Owner::Flux(..) => Some(("Flux", "kustomize-controller")),
-            Owner::ArgoCd(_) => Some(("Argo CD", "argocd-controller")),
+            Owner::ArgoCd(_) => Some(("Argo CD", ARGO_MANAGER)),
             _ => None,
         }
     }
@@ -185,9 +189,30 @@ fn find_owner(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Op
     let json = live.json();
     let metadata = metadata(&json);
     let is_member = app.is_some() && metadata.label(PART_OF) == app;
-    let owner = metadata.owner(object, app);
+    let is_argo_crd = || object.is_crd() && !is_member && is_written_by(&json, ARGO_MANAGER);
+    let owner = metadata.owner(object, app).or_else(|| is_argo_crd().then(|| Owner::ArgoCd(String::new())));
     let sets_it = |owner: &Owner| self::metadata(&desired.json()).owner(object, app).as_ref() == Some(owner);
     (owner.filter(|owner| !sets_it(owner)), is_member)
+}
+
+/// Whether a field manager owns fields of the object itself.
+fn is_written_by(json: &str, manager: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Entry<'a> {
+        #[serde(borrow, default)]
+        manager: Cow<'a, str>,
+        #[serde(borrow, default)]
+        subresource: Cow<'a, str>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase")]
+    struct Managers<'a> {
+        #[serde(borrow, default)]
+        managed_fields: Vec<Entry<'a>>,
+    }
+    let metadata = scan::member(json, "metadata").and_then(|text| serde_json::from_str::<Managers<'_>>(text).ok());
+    let entries = metadata.unwrap_or_default().managed_fields;
+    entries.iter().any(|entry| entry.manager == manager && entry.subresource.is_empty())
 }
 
 /// The other tool that owns an object which was created after the plan was built.
@@ -320,7 +345,7 @@ pub fn refused(plan: &Plan, verbose: bool) -> Vec<Problem> {
             _ => match owner.writes_again_as() {
                 Some((tool, manager)) => format!(
                     "{help}. To check what {tool} is going to write: gantry check --take-ownership \
-                     --field-manager={manager}"
+                     --field-manager={manager} --force-conflicts"
                 ),
                 None => help,
             },
@@ -376,6 +401,27 @@ mod tests {
         {
             assert_eq!(tracked(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_crd_that_argo_cd_wrote_is_its_own_without_a_mark() {
+        let crd = ObjectRef::crd("shops.example.com");
+        let entry = |manager: &str, subresource: &str| json!({"manager": manager, "subresource": subresource});
+        let owner = |object: &ObjectRef, entry: serde_json::Value, app: Option<&str>| {
+            let live = json!({"metadata": {"labels": {PART_OF: "set"}, "managedFields": [entry]}});
+            find_owner(object, &RawObject::from_value(&live), &RawObject::from_value(&json!({})), app).0
+        };
+        let unmarked = |entry: serde_json::Value| {
+            let live = json!({"metadata": {"managedFields": [{"manager": "kubectl"}, entry]}});
+            find_owner(&crd, &RawObject::from_value(&live), &RawObject::from_value(&json!({})), None).0
+        };
+        assert_eq!(unmarked(entry(ARGO_MANAGER, "")), Some(Owner::ArgoCd(String::new())));
+        assert_eq!(unmarked(entry(ARGO_MANAGER, "status")), None);
+        assert_eq!(unmarked(entry("other", "")), None);
+        // A member of the app was taken over.
+        assert_eq!(owner(&crd, entry(ARGO_MANAGER, ""), Some("set")), None);
+        let live = RawObject::from_value(&json!({"metadata": {"managedFields": [entry(ARGO_MANAGER, "")]}}));
+        assert_eq!(find_owner(&web(), &live, &RawObject::from_value(&json!({})), None).0, None);
     }
 
     #[test]
