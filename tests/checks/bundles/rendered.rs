@@ -213,9 +213,9 @@ fn rights_of_two_operators_and_of_two_versions_can_be_granted_at_once() {
         names,
         [format!("{ns}-1.0.0-installer"), format!("{ns}-1.1.0-installer"), format!("{other}-1.0.0-installer")]
     );
-    // The ClusterExtension itself is the user's to write.
+    // Nor does the account write the ClusterExtension; the CRD of that is among these manifests.
     let user = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": format!("{ns}-user")},
-        "rules": [{"apiGroups": ["olm.operatorframework.io", "apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]}]});
+        "rules": [{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": format!("{ns}-user")},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": format!("{ns}-user")},
         "subjects": [{"kind": "ServiceAccount", "namespace": ns, "name": "installer"}]});

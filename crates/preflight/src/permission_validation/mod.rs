@@ -32,7 +32,7 @@ use gantry_core::problem::Problem;
 use gantry_core::rbac::Atom;
 use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_deploy::plan::{ObjectLookup, Plan};
-use gantry_olm::cluster_extension::Extension;
+use gantry_olm::cluster_extension::{self, Extension};
 
 /// The name of the check.
 pub const NAME: &str = "PermissionValidation";
@@ -90,7 +90,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let lookups = context.look_ahead().await?;
     let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
-    needs.retain(|need| !is_left_to_olm(plan, need, &installs));
+    needs.retain(|need| !is_left_to_olm(plan, need, &installs) && !is_extension_of_installer(plan, need, &installs));
     // The list of what OLM needs contains the requests of the plan, and more.
     let is_listed = |need: &Need| {
         let bundle = plan.changes[need.change].desired.bundle;
@@ -141,6 +141,14 @@ fn is_left_to_olm(plan: &Plan, need: &Need, installs: &BTreeMap<usize, String>) 
         Right::WriteRole { .. } | Right::WriteBinding { .. } => false,
     };
     !reads && plan.changes[need.change].desired.bundle.is_some_and(of_olm)
+}
+
+/// Whether it is a right to the ClusterExtension that names the account of this run: somebody else deploys it.
+fn is_extension_of_installer(plan: &Plan, need: &Need, installs: &BTreeMap<usize, String>) -> bool {
+    let object = &plan.changes[need.change].desired.object;
+    let is_its = |extension: &Extension| extension.name == object.name && extension.account().is_some();
+    cluster_extension::is_one(object)
+        && installs.keys().any(|bundle| plan.bundles[*bundle].extension().is_some_and(is_its))
 }
 
 /// The rights to check first: those of each request, and `escalate` and `bind`, which suffice for any role or binding.

@@ -93,7 +93,10 @@ async fn write(
     if parts.len() > MOST_PARTS {
         return Err(too_large());
     }
-    let number = all.last.saturating_add(1);
+    let number = all.last.checked_add(1).ok_or_else(|| {
+        Problem::new(format!("a Secret with the label {OF} has the largest number that a revision can have"))
+            .help("delete it: kubectl get secrets -l gantry.dev/revision-of shows them")
+    })?;
     let head = RevisionHead { parts: parts.len(), sum: text.sum(), ..head };
     // An app that was renamed leaves the names of its Secrets as they are, and its name can be used again.
     let unique = fnv128(format!("{} {number} {} {}", app.id(), head.time, std::process::id()).as_bytes());

@@ -168,8 +168,7 @@ pub struct Revision {
 impl Revision {
     /// Whether a rollback can go back to it: it was deployed, and all of its parts are there.
     pub fn is_deployed(&self) -> bool {
-        let is_whole = self.head.as_ref().is_ok_and(|head| head.parts == self.secrets.len());
-        is_whole && self.end.as_ref().is_some_and(|end| end.outcome == RevisionOutcome::Deployed)
+        self.head.is_ok() && self.end.as_ref().is_some_and(|end| end.outcome == RevisionOutcome::Deployed)
     }
 
     /// The digest of its text.
@@ -185,6 +184,8 @@ pub struct Revisions {
     pub list: Vec<Revision>,
     /// Parts of revisions whose run was stopped before it wrote the head.
     loose: Vec<AppObject>,
+    /// Secrets of revisions with the number of another one. Nobody knows which is right, so they stay as long as the app.
+    doubles: Vec<AppObject>,
     /// The largest number of any Secret.
     last: u32,
 }
@@ -207,13 +208,20 @@ impl Revisions {
     }
 
     fn from_secrets(found: Vec<AppObject>) -> Self {
-        let number = |found: &AppObject| found.facts.labels.get(NUMBER)?.parse::<u32>().ok();
+        // Somebody's copies have the labels as well, under other names.
+        let found: Vec<AppObject> =
+            found.into_iter().filter(|found| number_in_name(&found.object.name).is_some()).collect();
+        let number = |found: &AppObject| {
+            let number = found.facts.labels.get(NUMBER)?.parse::<u32>().ok()?;
+            (number_in_name(&found.object.name) == Some(number)).then_some(number)
+        };
         let (heads, mut parts): (Vec<AppObject>, Vec<AppObject>) =
             found.into_iter().partition(|found| found.facts.annotations.contains_key(ABOUT));
         let last = heads.iter().chain(&parts).filter_map(number).max().unwrap_or_default();
-        let mut list = BTreeMap::new();
+        let mut list: BTreeMap<u32, Revision> = BTreeMap::new();
+        let mut doubles = Vec::new();
         for head in heads {
-            // Somebody else has written a label that is no number: it is deleted with the app.
+            // Somebody else has written a label that is not the number: it is deleted with the app.
             let Some(number) = number(&head) else {
                 parts.push(head);
                 continue;
@@ -226,13 +234,19 @@ impl Revisions {
                 parts.into_iter().partition(|part| is_part_of(&part.object.name, &head.object.name));
             parts = others;
             let secrets: Vec<AppObject> = [vec![head], of_head].concat();
+            let about = about.and_then(|head| match head.parts == secrets.len() {
+                true => Ok(head),
+                false => Err(format!("it has {} of {} Secrets", secrets.len(), head.parts)),
+            });
             let revision = Revision { number, head: about, end, secrets };
-            // No two have the same number, unless somebody copied one.
-            if let Some(Revision { secrets, .. }) = list.insert(number, revision) {
-                parts.extend(secrets);
-            }
+            let other = match list.get(&number) {
+                // No two have the same number, unless somebody copied one.
+                Some(known) if known.head.is_ok() => Some(revision),
+                _ => list.insert(number, revision),
+            };
+            doubles.extend(other.into_iter().flat_map(|other| other.secrets));
         }
-        Revisions { list: list.into_values().collect(), loose: parts, last }
+        Revisions { list: list.into_values().collect(), loose: parts, doubles, last }
     }
 
     /// The revision with this number.
@@ -254,7 +268,7 @@ impl Revisions {
 
     /// All of their Secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &AppObject> {
-        self.list.iter().flat_map(|revision| &revision.secrets).chain(&self.loose)
+        self.list.iter().flat_map(|revision| &revision.secrets).chain(&self.loose).chain(&self.doubles)
     }
 
     /// The Secrets that are not among the last `kept` revisions. The last one that was deployed is kept in any case:
@@ -274,7 +288,8 @@ impl Revisions {
         // Heads last: until then, the other app has no revision that lacks a part.
         let heads = self.list.iter().filter_map(|revision| revision.secrets.first());
         let parts = self.list.iter().flat_map(|revision| revision.secrets.iter().skip(1));
-        for AppObject { object, resource, facts } in self.loose.iter().chain(parts).chain(heads) {
+        let others = self.loose.iter().chain(&self.doubles);
+        for AppObject { object, resource, facts } in others.chain(parts).chain(heads) {
             let raw = RawObject::from_value(&serde_json::json!({"metadata": {"labels": facts.labels}}));
             let (uid, resource_version) = (facts.uid.clone(), facts.resource_version.clone());
             let live = LiveObject { raw, uid, resource_version };
@@ -342,6 +357,12 @@ fn base(app: &App) -> &str {
     app.name[..longest].trim_end_matches(['-', '.'])
 }
 
+/// The number in the name of a Secret of a revision.
+fn number_in_name(name: &str) -> Option<u32> {
+    let (_, rest) = name.rsplit_once(&format!("{SUFFIX}.r"))?;
+    rest.split('.').next()?.parse().ok()
+}
+
 fn part_name(head: &str, part: usize) -> String {
     format!("{head}.p{part}")
 }
@@ -382,12 +403,18 @@ mod tests {
             part(3, 2),
             part(3, 3),
             found("shop.gantry.r4", "4", json!({ABOUT: "{"})),
-            found("odd", "x", json!({ABOUT: "{}"})),
+            found("shop.gantry.r5", "x", json!({ABOUT: "{}"})),
+            // Copies that somebody made.
+            found("backup", "2", json!({ABOUT: "{}"})),
+            found("backup-of-4294967295", "4294967295", json!({})),
+            found("shop.gantry.r1.copy", "1", json!({ABOUT: "{"})),
         ]);
         let numbers: Vec<(u32, bool)> = all.list.iter().map(|it| (it.number, it.is_deployed())).collect();
         assert_eq!(numbers, [(1, true), (2, false), (4, false)]);
         assert!(all.list[2].head.is_err());
-        assert_eq!((all.loose.len(), all.last, all.secrets().count()), (3, 4, 7));
+        assert!(all.list[1].head.as_ref().is_err_and(|why| why == "it has 2 of 3 Secrets"));
+        assert_eq!((all.loose.len(), all.last, all.secrets().count()), (3, 4, 8));
+        assert!(all.superseded(0).all(|secret| secret.object.name != "shop.gantry.r1.copy"));
     }
 
     #[test]
