@@ -4,15 +4,53 @@ use crate::crd_upgrade_safety::rule::{Between, CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps, versions};
 
+/// The subresources of the lower one of two served versions that the higher one lacks, and did not lack before. Clients
+/// that name no version use the highest one.
+fn lacking_subresources(pair: &CrdPair, known: &[(&str, &str)]) -> Vec<CrdRuleViolation> {
+    let lacking = |crd: &Crd, lower: &str, higher: &str| -> Vec<&'static str> {
+        let (Some(lower), Some(higher)) = (crd.version(lower), crd.version(higher)) else { return Vec::new() };
+        let of = |version: &CrdVersion| [("status", version.status_subresource), ("scale", version.scale.is_some())];
+        of(lower)
+            .into_iter()
+            .zip(of(higher))
+            .filter(|((_, has), (_, kept))| *has && !kept)
+            .map(|((name, _), _)| name)
+            .collect()
+    };
+    let mut found = Vec::new();
+    for (lower, higher) in versions::some_served_pairs(&pair.desired) {
+        let lacks = lacking(&pair.desired, lower, higher);
+        // A subresource that a version loses is another finding.
+        if lacks.is_empty() || known.contains(&(lower, higher)) {
+            continue;
+        }
+        let index = pair.desired.version(higher).map_or(0, |version| version.index);
+        let lacks = lacks.join(" and ");
+        let diagnosis = ViolationText {
+            message: format!(
+                "{higher} has no subresource {lacks}, unlike {lower}: clients that name no version use the highest one, where \
+                 requests to the subresource fail"
+            )
+            .into(),
+            help: format!("add the subresource {lacks} to {higher}").into(),
+            at: steps::version(index),
+            ..ViolationText::default()
+        }
+        .label(format!("lacks {lacks}, which {lower} has"));
+        found.push(CrdRuleViolation { version: Some(format!("{lower} -> {higher}")), diagnosis });
+    }
+    found
+}
+
 /// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
 pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
-    if pair.desired.converts_by_webhook() {
-        return Vec::new();
-    }
     let known = versions::some_served_pairs(&pair.live);
-    let mut found = Vec::new();
+    let mut found = lacking_subresources(pair, &known);
+    if pair.desired.converts_by_webhook() {
+        return found;
+    }
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
         let text = |crd: &Crd, name: &str| crd.version(name).and_then(CrdVersion::schema).map(str::to_owned);
         if known.contains(&(lower, higher))
@@ -52,4 +90,40 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
         found.push(CrdRuleViolation { version: Some(format!("{lower} -> {higher}")), diagnosis });
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::crd_upgrade_safety::{CrdUpgradeOptions, CrdUpgradeSafety};
+    use gantry_core::crd::builder::{CrdBuilder, string_fields};
+
+    fn messages(live: &Value, desired: &Value) -> Vec<String> {
+        let check = CrdUpgradeSafety::new(CrdUpgradeOptions::default());
+        let found = check.judge(&live.to_string(), &desired.to_string()).expect("valid CRDs");
+        let of_rule = found.into_iter().filter(|violation| violation.rule == "ServedVersionsDiffer");
+        of_rule.map(|violation| violation.body.message).collect()
+    }
+
+    #[test]
+    fn a_new_version_without_the_subresources_of_another_is_reported_once() {
+        let v1 = || CrdBuilder::new("g.io", "K").version_of_spec("v1", string_fields(&["a"])).status_subresource();
+        let with_v2 = |served: bool| v1().version_of_spec("v2", string_fields(&["a"])).storage(false).served(served);
+        let (alone, added, unserved) = (v1().build(), with_v2(true).build(), with_v2(false).build());
+        let same = with_v2(true).status_subresource().build();
+        let expected = "v2 has no subresource status, unlike v1";
+        assert!(messages(&alone, &added)[0].starts_with(expected));
+        assert!(messages(&unserved, &added)[0].starts_with(expected));
+        for (live, desired) in [(&alone, &unserved), (&alone, &same), (&added, &added), (&added, &alone)] {
+            assert_eq!(messages(live, desired), [""; 0]);
+        }
+        let conversion = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://localhost:9443/convert"}}});
+        let converted = |mut crd: Value| {
+            crd["spec"]["conversion"] = conversion.clone();
+            crd
+        };
+        assert_eq!(messages(&converted(alone), &converted(added)).len(), 1, "a webhook converts no subresources");
+    }
 }
