@@ -465,17 +465,18 @@ fn a_crd_that_another_tool_applied_is_taken_over_and_the_server_is_not_asked_abo
         control_plane().wait_until_served(&bed.crd_path());
         let proxy = Proxy::start(control_plane());
         bed.write_objects([&crd]);
-        let check = bed.gantry(proxy.kubeconfig("admin"), &["check", "-f", "manifests.yaml", "-o", "json"]).run();
+        // Its field manager is the mark of Argo CD.
+        let take: &[&str] =
+            if arguments.contains(&"--field-manager=argocd-controller") { &["--take-ownership"] } else { &[] };
+        let check = ["check", "-f", "manifests.yaml", "-o", "json"];
+        let check = bed.gantry(proxy.kubeconfig("admin"), &check).args(take).run();
         let report = check.code(0).report();
-        assert_eq!(
-            (&report["outcome"], &report["summary"]["updated"]),
-            (&json!("planned"), &json!(1)),
-            "{arguments:?}"
-        );
+        let changed = &report["summary"][if take.is_empty() { "updated" } else { "adopted" }];
+        assert_eq!((&report["outcome"], changed), (&json!("planned"), &json!(1)), "{arguments:?}");
         let asked = proxy.requests().iter().filter(|request| request.query.contains("dryRun")).count();
         assert_eq!(asked, 0, "{arguments:?}");
 
-        bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).run().code(0);
+        bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).args(take).run().code(0);
         let again = bed.deploy(control_plane().kubeconfig("admin"), &["-y"]).run();
         again.code(0).stdout_contains("unchanged");
         let live = control_plane().get(&bed.crd_path()).1;

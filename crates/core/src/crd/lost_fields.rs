@@ -17,7 +17,7 @@ pub fn find_lost_fields(from: &Json, to: &Json) -> Vec<String> {
     let mut found = Vec::new();
     if let (Some(from), Some(to)) = (from.map(), to.map()) {
         let pruned = PruningPlace { to: Some(to), keeps: is_preserving(to), is_resource: true };
-        pruned.compare(StorableValues::of(from), "", DEPTH, &mut found);
+        pruned.compare(StorableValues::of_node(from), "", DEPTH, &mut found);
     }
     found
 }
@@ -109,7 +109,7 @@ enum StorableValues<'a> {
 }
 
 impl<'a> StorableValues<'a> {
-    fn of(node: &'a JsonMap<'a>) -> Self {
+    fn of_node(node: &'a JsonMap<'a>) -> Self {
         StorableValues::Of { node, keeps_unknown: is_preserving(node) }
     }
 }
@@ -186,7 +186,7 @@ impl<'a> PruningPlace<'a> {
             StorableValues::Bare => return,
         };
         for (name, field) in named.into_iter().flat_map(JsonMap::iter) {
-            follow(name, field.map().map_or(StorableValues::Bare, StorableValues::of), found);
+            follow(name, field.map().map_or(StorableValues::Bare, StorableValues::of_node), found);
         }
         let Some(others) = others else { return };
         follow("*", others, found);
@@ -216,7 +216,7 @@ fn drops_null(values: StorableValues<'_>, to: &JsonMap<'_>) -> bool {
 /// The values of fields that `node` does not name, if it keeps any.
 fn others_of<'a>(node: &'a JsonMap<'a>, keeps_unknown: bool) -> Option<StorableValues<'a>> {
     match keywords::get(node, "additionalProperties") {
-        Some(values) => Some(values.map().map_or(StorableValues::Bare, StorableValues::of)),
+        Some(values) => Some(values.map().map_or(StorableValues::Bare, StorableValues::of_node)),
         None => keeps_unknown.then_some(StorableValues::Any),
     }
 }
