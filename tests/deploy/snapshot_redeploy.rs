@@ -146,6 +146,24 @@ fn a_snapshot_of_an_unchanged_cluster_has_nothing_to_do() {
 }
 
 #[test]
+fn a_snapshot_of_the_members_of_an_app_is_deployed_to_it() {
+    let (cp, bed) = (control_plane(), Bed::with_namespace());
+    let run = |arguments: &[&str]| bed.gantry(cp.kubeconfig("admin"), arguments).run();
+    let settings = bed.object("v1", "ConfigMap", "settings", json!({"data": {"a": "1"}}));
+    bed.write_objects([&settings]);
+    let namespace = bed.names.namespace.as_str();
+    run(&["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", namespace]).code(0);
+    run(&["snapshot", "-f", "manifests.yaml", "-o", "live"]).code(0);
+    let again = ["deploy", "-f", "live", "-a", "shop", "-n", namespace];
+    run(&again).code(0).stdout_contains("Nothing to do");
+    cp.delete(&cp.path_of(&settings));
+    run(&again).code(0).stdout_contains("Deployed: 1 created");
+    run(&["deploy", "-f", "manifests.yaml", "-a", "shop", "-n", namespace]).code(0).stdout_contains("Nothing to do");
+    // Another app does not get it by its label.
+    run(&["deploy", "-f", "live", "-a", "other", "-n", namespace]).code(2).stderr_contains("remove the label");
+}
+
+#[test]
 fn an_object_of_a_snapshot_that_was_deleted_is_created_without_what_was_assigned_to_it() {
     let (cp, bed) = (control_plane(), Bed::new());
     let run = |arguments: &[&str]| bed.gantry(cp.kubeconfig("admin"), arguments).run();

@@ -27,15 +27,19 @@ fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> std::result::Resul
     <&RawValue>::deserialize(value).map(Some)
 }
 
-/// Gives every manifest the label of the set `id`.
+/// Gives every manifest the label of the set `id`. Exports of its members, such as those of a snapshot, have it.
 ///
 /// # Errors
-/// Manifests that already have such a label: it says which set an object belongs to, and only the tool that keeps the
-/// set may write it.
+/// Manifests with the label of another set: it says which set an object belongs to, and only the tool that keeps the set
+/// may write it.
 pub fn put_label(manifests: &mut [Manifest], id: &str) -> Result<()> {
     let mut problems = Vec::new();
     for manifest in manifests {
-        if manifest.metadata_may_contain(&["applyset.kubernetes.io"]) && has_label(&manifest.raw.json()) {
+        let is_labelled = manifest.metadata_may_contain(&["applyset.kubernetes.io"]);
+        if let Some(label) = is_labelled.then(|| label_of(&manifest.raw.json())).flatten() {
+            if label == id {
+                continue;
+            }
             let at = Spans::parse(&manifest.origin).locate(&[Step::from("metadata"), "labels".into(), PART_OF.into()]);
             let message = format!("{}: the label {PART_OF} is set by the tool that keeps an ApplySet", manifest.object);
             problems.push(Problem::new(message).at(at.location).help("remove the label from the manifest"));
@@ -87,16 +91,17 @@ pub fn put_metadata(manifests: &mut [Manifest], member: &'static str, texts: &BT
     }
 }
 
-fn has_label(json: &str) -> bool {
+/// The value of the label, if the object has it.
+fn label_of(json: &str) -> Option<serde_json::Value> {
     if !json.contains(PART_OF) {
-        return false;
+        return None;
     }
     let labels = || -> Option<BTreeMap<String, serde_json::Value>> {
         let head: LabelledHead<'_> = serde_json::from_str(json).ok()?;
         let metadata: LabelledMetadata<'_> = serde_json::from_str(head.metadata.get()).ok()?;
         serde_json::from_str(metadata.labels?.get()).ok()
     };
-    labels().is_some_and(|labels| labels.contains_key(PART_OF))
+    labels()?.remove(PART_OF)
 }
 
 /// The JSON of an object with one more label.
@@ -149,7 +154,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Value>(&made).expect(&made), expected);
             let pretty = labelled(&serde_json::to_string_pretty(&object).unwrap(), "set");
             assert_eq!(serde_json::from_str::<Value>(&pretty).expect(&pretty), expected);
-            assert!(has_label(&made) && !has_label(&object.to_string()));
+            assert_eq!((label_of(&made), label_of(&object.to_string())), (Some("set".into()), None));
         }
     }
 
@@ -169,7 +174,7 @@ mod tests {
 
     #[test]
     fn only_a_label_of_the_object_itself_is_one() {
-        assert!(!has_label(&json!({"metadata": {"annotations": {PART_OF: "x"}}}).to_string()));
-        assert!(!has_label(&json!({"metadata": {}, "spec": {"labels": {PART_OF: "x"}}}).to_string()));
+        assert_eq!(label_of(&json!({"metadata": {"annotations": {PART_OF: "x"}}}).to_string()), None);
+        assert_eq!(label_of(&json!({"metadata": {}, "spec": {"labels": {PART_OF: "x"}}}).to_string()), None);
     }
 }
