@@ -109,6 +109,10 @@ fn leave_out_assigned(object: &mut Value, export: &Value, fields: &AssignedField
     if export.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
         return;
     }
+    // `kubectl get -o yaml` leaves managedFields out: then nobody knows who set a value.
+    if fields.can_be_set && ManagerEntry::all(export).next().is_none() {
+        return;
+    }
     let by_others = |entry: &ManagerEntry| entry.subresource().is_empty() && !CONTROL_PLANE.contains(&entry.manager());
     let entries = ManagerEntry::all(export).filter(by_others).filter(|_| fields.can_be_set);
     let set_by_others: Vec<_> = entries.map(ManagerEntry::fields).collect();
@@ -255,7 +259,10 @@ mod tests {
         assert_eq!(left(&mixed), (Value::Null, vec![Value::Null, json!(30081)]));
         let set = export("10.0.0.1", json!([entry("kubectl", json!({"f:clusterIP": {}}))]));
         assert_eq!(left(&set).0, "10.0.0.1");
-        assert_eq!(left(&export("None", json!([]))).0, "None");
+        let unset = |address: &str| export(address, json!([entry("kubectl", json!({"f:type": {}}))]));
+        assert_eq!((left(&unset("10.0.0.1")).0, left(&unset("None")).0), (Value::Null, json!("None")));
+        let unknown = export("10.0.0.1", json!([]));
+        assert_eq!(left(&unknown), (json!("10.0.0.1"), vec![json!(30080), json!(30081)]));
     }
 
     #[test]
