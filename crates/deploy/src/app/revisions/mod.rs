@@ -234,9 +234,9 @@ impl Revisions {
                 parts.into_iter().partition(|part| is_part_of(&part.object.name, &head.object.name));
             parts = others;
             let secrets: Vec<AppObject> = [vec![head], of_head].concat();
-            let about = about.and_then(|head| match head.parts == secrets.len() {
-                true => Ok(head),
-                false => Err(format!("it has {} of {} Secrets", secrets.len(), head.parts)),
+            let about = about.and_then(|head| match missing_part(&head, &secrets) {
+                Some(missing) => Err(missing),
+                None => Ok(head),
             });
             let revision = Revision { number, head: about, end, secrets };
             let other = match list.get(&number) {
@@ -357,6 +357,17 @@ fn base(app: &App) -> &str {
     app.name[..longest].trim_end_matches(['-', '.'])
 }
 
+/// Why the Secrets are not all of a revision.
+fn missing_part(head: &RevisionHead, secrets: &[AppObject]) -> Option<String> {
+    if head.parts > MOST_PARTS {
+        return Some(format!("its head names {} parts", head.parts));
+    }
+    let first = &secrets.first()?.object;
+    let mut names = (2..=head.parts).map(|part| part_name(&first.name, part));
+    let missing = names.find(|name| !secrets.iter().any(|secret| secret.object.name == *name))?;
+    Some(format!("{} is missing", ObjectRef { name: missing, ..(**first).clone() }))
+}
+
 /// The number in the name of a Secret of a revision.
 fn number_in_name(name: &str) -> Option<u32> {
     let (_, rest) = name.rsplit_once(&format!("{SUFFIX}.r"))?;
@@ -412,7 +423,7 @@ mod tests {
         let numbers: Vec<(u32, bool)> = all.list.iter().map(|it| (it.number, it.is_deployed())).collect();
         assert_eq!(numbers, [(1, true), (2, false), (4, false)]);
         assert!(all.list[2].head.is_err());
-        assert!(all.list[1].head.as_ref().is_err_and(|why| why == "it has 2 of 3 Secrets"));
+        assert!(all.list[1].head.as_ref().is_err_and(|why| why == "secret/shop.gantry.r2.p3 -n prod is missing"));
         assert_eq!((all.loose.len(), all.last, all.secrets().count()), (3, 4, 8));
         assert!(all.superseded(0).all(|secret| secret.object.name != "shop.gantry.r1.copy"));
     }
