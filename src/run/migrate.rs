@@ -73,8 +73,8 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
     let ((mut migrations, unread), migrator) = until_interrupted(&stop, work).await?;
     let blocked = printed::blockers(&migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
     let is_json = args.output == Some(ListFormat::Json);
-    let knows_all = !migrations.is_empty() || unread.is_empty();
-    if !is_json && knows_all {
+    let has_plan = !migrations.is_empty() || unread.is_empty();
+    if !is_json && has_plan {
         host.say(&printed::plan(&migrations, parallel));
     }
     if !blocked.is_empty() {
@@ -270,10 +270,9 @@ async fn read_kinds(target: &Target, named: Option<&BTreeSet<String>>) -> Result
         let crd = Resource::crd();
         let gather = |(kinds, unread): &mut (Vec<StoredKind>, Vec<Problem>), item: &str| {
             let Some(live) = gantry_cluster::listed(item, &crd) else { return };
-            let is_migrated = StoredKind::is_migrated_or_deleted(&live);
-            match StoredKind::read(live) {
-                Ok(kind) => kinds.extend((!is_migrated).then_some(kind)),
-                Err(problem) => unread.extend((!is_migrated).then_some(problem)),
+            match StoredKind::read(live.clone()) {
+                Ok(kind) => kinds.extend(Some(kind).filter(|kind| kind.old_versions().next().is_some())),
+                Err(problem) => unread.extend((!StoredKind::is_migrated_or_deleted(&live)).then_some(problem)),
             }
         };
         return target.list(&ListRequest::new(&crd, PAGE)).gather(gather).await.map_err(|error| {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use gantry_cluster::storage::RewriteMethod;
 use gantry_core::crd::Crd;
-use gantry_core::managed_fields::{ManagerEntry, ManagerOperation};
+use gantry_core::managed_fields::{ManagerEntry, ManagerEntryHead, ManagerOperation};
 use gantry_core::resource::{ObjectRef, Resource};
 
 /// A listed object, read without its content.
@@ -25,8 +25,6 @@ pub struct ListedMetadata {
     pub resource_version: String,
     /// How to write it.
     pub method: StoredMethod,
-    /// The field manager to write it as.
-    pub field_manager: String,
     /// `metadata.managedFields` as JSON.
     pub managed_fields: String,
 }
@@ -74,26 +72,9 @@ struct ItemMetadata<'a> {
     managed_fields: Option<Vec<&'a RawValue>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EntryVersion<'a> {
-    #[serde(borrow, default)]
-    api_version: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct EntryManager<'a> {
-    #[serde(borrow, default)]
-    manager: Cow<'a, str>,
-    #[serde(borrow, default)]
-    operation: Cow<'a, str>,
-}
-
 impl ListedMetadata {
     /// Reads an item of a list of this kind. `None` if it has no name, uid or resourceVersion.
-    ///
-    /// `field_manager` is the name to write it as, unless that manager has applied something.
-    pub fn read(item: &str, crd: &Crd, requested: &Resource, field_manager: &str) -> Option<Self> {
+    pub fn read(item: &str, crd: &Crd, requested: &Resource) -> Option<Self> {
         let ListedItem { metadata } = serde_json::from_str(item).ok()?;
         let entries = metadata.managed_fields.unwrap_or_default();
         let method = match entries.as_slice() {
@@ -109,7 +90,6 @@ impl ListedMetadata {
             uid: metadata.uid.into_owned(),
             resource_version: metadata.resource_version.into_owned(),
             method,
-            field_manager: name_without_fields(&entries, field_manager),
             managed_fields: format!("[{}]", entries.iter().map(|entry| entry.get()).collect::<Vec<_>>().join(",")),
         })
     }
@@ -146,29 +126,25 @@ impl ListedMetadata {
 /// The longest name that the server accepts for a field manager, without room for a number.
 const MAX_MANAGER: usize = 110;
 
-/// This name, or one made from it, of which no entry is an apply: an apply that sets nothing removes what the same
-/// manager applied before and nobody else owns.
+/// This name, or one made from it, that has applied nothing by these `managedFields`: an apply that sets nothing removes
+/// what the same manager applied before and nobody else owns.
 /// Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields>
-fn name_without_fields(entries: &[&RawValue], field_manager: &str) -> String {
-    let applied: Vec<Cow<'_, str>> = entries
-        .iter()
-        .filter_map(|entry| serde_json::from_str::<EntryManager<'_>>(entry.get()).ok())
-        .filter(|entry| ManagerOperation::parse(&entry.operation) == ManagerOperation::Apply)
-        .map(|entry| entry.manager)
-        .collect();
+pub fn name_without_fields(managed_fields: &str, field_manager: &str) -> String {
+    let entries: Vec<ManagerEntryHead<'_>> = serde_json::from_str(managed_fields).unwrap_or_default();
+    let has_applied =
+        |name: &str| entries.iter().any(|entry| entry.operation() == ManagerOperation::Apply && entry.manager == name);
     let base: String = field_manager.chars().take(MAX_MANAGER).collect();
     let others =
         (1..).map(|number| format!("{base}-migrate{}", if number == 1 { String::new() } else { number.to_string() }));
     let mut names = std::iter::once(field_manager.to_owned()).chain(others);
-    names.find(|name| !applied.iter().any(|manager| manager == name)).unwrap_or(base)
+    names.find(|name| !has_applied(name)).unwrap_or(base)
 }
 
 /// Whether an entry is at a version of this group that is not served: nobody can write at it any more, and once the CRD
 /// does not have it, the server refuses every apply to the object.
 /// Source: <https://github.com/kubernetes/kubernetes/issues/111937>
 fn is_at_unserved_version(entry: &str, crd: &Crd) -> bool {
-    let Ok(EntryVersion { api_version }) = serde_json::from_str(entry) else { return false };
-    unserved_version(&api_version, crd)
+    serde_json::from_str::<ManagerEntryHead<'_>>(entry).is_ok_and(|entry| unserved_version(&entry.api_version, crd))
 }
 
 fn unserved_version(api_version: &str, crd: &Crd) -> bool {

@@ -161,11 +161,11 @@ impl MigrationProver<'_> {
         sampled: usize,
     ) -> Result<Vec<(ListedMetadata, Option<RawObject>)>, Problem> {
         let resource = proof.kind.resource();
-        let (crd, manager) = (proof.kind.crd.clone(), self.field_manager.to_owned());
+        let crd = proof.kind.crd.clone();
         let read = on_cpu_thread(move || {
             let items: Vec<&str> = page.items().collect();
             let examine = |item: &&str| {
-                let object = ListedMetadata::read(item, &crd, &resource, &manager).ok_or_else(|| unnamed(&resource))?;
+                let object = ListedMetadata::read(item, &crd, &resource).ok_or_else(|| unnamed(&resource))?;
                 let revision = object.revision().ok_or_else(|| unnumbered(&resource))?;
                 let is_old = forecast.is_some() && revision <= since;
                 if !is_old && !object.moves_entries() {
@@ -230,11 +230,10 @@ impl MigrationProver<'_> {
         let mut read = 0;
         while let Some(page) = next_page(&mut pages, proof.objects, &mut read, on_objects).await? {
             let (forecast, crd, resource) = (Arc::clone(&forecast), proof.kind.crd.clone(), resource.clone());
-            let manager = self.field_manager.to_owned();
             let compared = on_cpu_thread(move || {
                 let items: Vec<&str> = page.items().collect();
                 let examine = |item: &&str| {
-                    let object = ListedMetadata::read(item, &crd, &resource, &manager)?;
+                    let object = ListedMetadata::read(item, &crd, &resource)?;
                     let place = object.place();
                     (object.revision()? <= since).then(|| {
                         let lost = forecast.find_losses(&mut RawObject::new(*item).value(), &place);
@@ -269,8 +268,7 @@ impl MigrationProver<'_> {
             let objects: Vec<(ListedMetadata, RawObject)> = page
                 .items()
                 .filter_map(|item| {
-                    let object = ListedMetadata::read(item, &proof.kind.crd, &resource, self.field_manager)?;
-                    Some((object, RawObject::new(item)))
+                    Some((ListedMetadata::read(item, &proof.kind.crd, &resource)?, RawObject::new(item)))
                 })
                 .filter(|(object, _)| object.revision().is_some_and(|revision| revision <= since))
                 .collect();
@@ -281,14 +279,7 @@ impl MigrationProver<'_> {
             let mut trips = trips.buffered(self.parallel);
             while let Some((place, lost)) = trips.next().await {
                 match lost {
-                    Ok(lost) => {
-                        for ConversionLoss { path, value, now } in lost {
-                            let (object, version) = (place.clone(), version.name.to_string());
-                            let path = text::sanitize(&conversion_loss::show_path(&path)).into_owned();
-                            let becomes = now.as_ref().map(show_value);
-                            proof.add_loss(MigrationLoss { object, version, path, value: show_value(&value), becomes });
-                        }
-                    }
+                    Ok(lost) => lost.iter().for_each(|lost| proof.add_loss(loss_of(&place, &version.name, lost))),
                     Err(RewriteError::Gone | RewriteError::NotHere) => {}
                     Err(RewriteError::Conversion(said)) => proof.add_refusal(place, said),
                     Err(RewriteError::Other(problem)) => proof.add_refusal(place, problem.message),
@@ -345,14 +336,19 @@ async fn next_page(
 /// Adds what an object has and lacks after the dry run of its write, which should change nothing.
 fn add_removed(proof: &mut MigrationProof, place: &str, before: &RawObject, after: &str) {
     let removed = conversion_loss::differences(&before.value(), &RawObject::new(after).value());
-    for ConversionLoss { path, value, .. } in removed.into_iter().filter(|lost| lost.now.is_none()) {
-        proof.add_loss(MigrationLoss {
-            object: place.to_owned(),
-            version: proof.kind.storage_version().to_owned(),
-            path: text::sanitize(&conversion_loss::show_path(&path)).into_owned(),
-            value: show_value(&value),
-            becomes: None,
-        });
+    for lost in removed.iter().filter(|lost| lost.now.is_none()) {
+        proof.add_loss(loss_of(place, proof.kind.storage_version(), lost));
+    }
+}
+
+/// What an object at `place` loses of this version.
+fn loss_of(place: &str, version: &str, ConversionLoss { path, value, now }: &ConversionLoss) -> MigrationLoss {
+    MigrationLoss {
+        object: place.to_owned(),
+        version: version.to_owned(),
+        path: text::sanitize(&conversion_loss::show_path(path)).into_owned(),
+        value: show_value(value),
+        becomes: now.as_ref().map(show_value),
     }
 }
 

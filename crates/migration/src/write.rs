@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::kind::{RewritePlaces, StoredKind};
 use crate::mark::StoredSince;
-use crate::metadata::{ListedMetadata, StoredMethod};
+use crate::metadata::{ListedMetadata, StoredMethod, name_without_fields};
 use crate::proof::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::storage::{RewriteMethod, RewrittenObject, StorageRewrite, StorageRewriteError};
@@ -228,7 +228,7 @@ impl MigrationWriter<'_> {
             };
             let mut left = Vec::new();
             for item in page.items() {
-                let object = ListedMetadata::read(item, pass.crd, &resource, self.field_manager)
+                let object = ListedMetadata::read(item, pass.crd, &resource)
                     .ok_or_else(|| Problem::new("the list has an object without name, uid or resourceVersion"))?;
                 if pass.is_left(&object) {
                     left.push(object);
@@ -309,13 +309,14 @@ impl MigrationWriter<'_> {
         is_dry_run: bool,
     ) -> Result<RewrittenObject, StorageRewriteError> {
         let reference = object.reference(resource);
+        let field_manager = name_without_fields(&object.managed_fields, self.field_manager);
         let rewrite = StorageRewrite {
             resource,
             object: &reference,
             uid: &object.uid,
             resource_version: &object.resource_version,
             method,
-            field_manager: &object.field_manager,
+            field_manager: &field_manager,
         };
         for pause in PAUSES {
             match self.server.rewrite_stored(&rewrite, is_dry_run).await {

@@ -423,6 +423,15 @@ impl CrdVersion {
         ScalePaths::with_paths(|name| paths.iter().find(|(known, _)| *known == name).map(|(_, path)| *path))
     }
 
+    /// The subresources of this version that the other one lacks.
+    pub fn subresources_missing_in(&self, other: &CrdVersion) -> impl Iterator<Item = &'static str> {
+        let missing = [
+            ("status", self.status_subresource && !other.status_subresource),
+            ("scale", self.scale.is_some() && other.scale.is_none()),
+        ];
+        missing.into_iter().filter(|(_, is_missing)| *is_missing).map(|(name, _)| name)
+    }
+
     /// Whether both versions treat objects the same way. Texts for people, such as descriptions, are ignored.
     pub fn same_schema(&self, other: &CrdVersion) -> bool {
         match (self.schema(), other.schema()) {

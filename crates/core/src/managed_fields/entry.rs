@@ -1,5 +1,8 @@
 //! The entries of `metadata.managedFields`.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::field_set::FieldSet;
@@ -17,6 +20,31 @@ impl ManagerOperation {
     /// Parses the `operation` of an entry. Everything but `Apply` counts as an update, as in the API server.
     pub fn parse(text: &str) -> Self {
         if text == "Apply" { ManagerOperation::Apply } else { ManagerOperation::Update }
+    }
+}
+
+/// Who wrote an entry of `metadata.managedFields`, read from text without the fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ManagerEntryHead<'a> {
+    /// The name of the field manager.
+    #[serde(borrow)]
+    pub manager: Cow<'a, str>,
+    /// See [`ManagerEntryHead::operation`].
+    #[serde(borrow)]
+    operation: Cow<'a, str>,
+    /// The `apiVersion` that the fields are those of.
+    #[serde(borrow)]
+    pub api_version: Cow<'a, str>,
+    /// The subresource that was written; empty for the object itself.
+    #[serde(borrow)]
+    pub subresource: Cow<'a, str>,
+}
+
+impl ManagerEntryHead<'_> {
+    /// How the manager wrote.
+    pub fn operation(&self) -> ManagerOperation {
+        ManagerOperation::parse(&self.operation)
     }
 }
 

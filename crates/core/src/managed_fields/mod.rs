@@ -11,5 +11,5 @@
 mod entry;
 mod field_set;
 
-pub use entry::{ManagerEntry, ManagerOperation};
+pub use entry::{ManagerEntry, ManagerEntryHead, ManagerOperation};
 pub use field_set::{FieldSet, ListItemKey, MergePathStep};

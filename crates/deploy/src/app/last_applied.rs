@@ -23,6 +23,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::AppMember;
+use gantry_core::managed_fields::{ManagerEntryHead, ManagerOperation};
 use gantry_core::resource::{ObjectRef, RawObject};
 use gantry_schema::scan;
 
@@ -126,13 +127,6 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
         #[serde(borrow, default)]
         managed_fields: Vec<&'a RawValue>,
     }
-    #[derive(Deserialize)]
-    struct LastAppliedFieldsEntry<'a> {
-        #[serde(borrow, default)]
-        manager: Cow<'a, str>,
-        #[serde(borrow, default)]
-        operation: Cow<'a, str>,
-    }
     let LastAppliedObject { metadata } = serde_json::from_str(live).ok()?;
     if metadata.deletion_timestamp.is_some() {
         return None;
@@ -151,8 +145,8 @@ fn metadata(live: &str, field_manager: &str, hash: &mut Context) -> Option<()> {
         add(part.map_or("", RawValue::get));
     }
     let is_ours = |entry: &&&RawValue| {
-        serde_json::from_str::<LastAppliedFieldsEntry<'_>>(entry.get())
-            .is_ok_and(|entry| entry.manager == field_manager && entry.operation == "Apply")
+        serde_json::from_str::<ManagerEntryHead<'_>>(entry.get())
+            .is_ok_and(|entry| entry.manager == field_manager && entry.operation() == ManagerOperation::Apply)
     };
     let mut ours = metadata.managed_fields.iter().filter(is_ours).peekable();
     // Without managed fields it is unknown who wrote it.

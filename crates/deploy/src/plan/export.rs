@@ -72,7 +72,7 @@ fn assigned_fields(object: &ObjectRef) -> Option<AssignedFields> {
             ],
             true,
         ),
-        // Whoever provisions a volume writes them. A volume for the claim of a former uid is never bound, and may be
+        // A provisioner of volumes writes them. A volume for the claim of a former uid is never bound, and may be
         // reclaimed.
         ("", "PersistentVolume") => (&[&["spec", "claimRef", "uid"], &["spec", "claimRef", "resourceVersion"]], false),
         ("", "Pod") => (&[&["spec", "nodeName"]], true),
@@ -85,13 +85,21 @@ fn assigned_fields(object: &ObjectRef) -> Option<AssignedFields> {
 /// owners that are gone. What somebody else than the control plane set stays: `metadata.managedFields` of the export
 /// says so.
 pub(super) fn prepare_creations(changes: &mut [Change]) {
+    let is_gone = |change: &Change| {
+        let exported = uid(&change.desired.raw).filter(|_| change.unread.is_none());
+        exported.is_some_and(|exported| change.live.as_ref().is_none_or(|live| live.uid != exported))
+    };
+    // Most manifests are no exports, which shows without parsing them.
+    let may_be_export = |change: &Change| change.desired.metadata_may_contain(&["uid"]);
+    let gone: Vec<usize> =
+        (0..changes.len()).filter(|index| may_be_export(&changes[*index]) && is_gone(&changes[*index])).collect();
+    if gone.is_empty() {
+        return;
+    }
     let living: BTreeSet<String> =
         changes.iter().filter_map(|change| change.live.as_ref()).map(|live| live.uid.clone()).collect();
-    for change in changes.iter_mut().filter(|change| change.unread.is_none()) {
-        let Some(exported) = uid(&change.desired.raw) else { continue };
-        if change.live.as_ref().is_some_and(|live| live.uid == exported) {
-            continue;
-        }
+    for index in gone {
+        let change = &mut changes[index];
         let before = change.desired.raw.value();
         let mut after = before.clone();
         if let Some(fields) = assigned_fields(&change.desired.object) {

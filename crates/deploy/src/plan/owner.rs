@@ -19,6 +19,7 @@ use wildmatch::WildMatch;
 use super::{Action, Change, Plan};
 use crate::app::PART_OF;
 use crate::app::kapp::{self, KAPP_APP};
+use gantry_core::managed_fields::ManagerEntryHead;
 use gantry_core::manifest::Manifest;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
@@ -197,18 +198,11 @@ fn find_owner(object: &ObjectRef, live: &RawObject, desired: &RawObject, app: Op
 
 /// Whether a field manager owns fields of the object itself.
 fn is_written_by(json: &str, manager: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Entry<'a> {
-        #[serde(borrow, default)]
-        manager: Cow<'a, str>,
-        #[serde(borrow, default)]
-        subresource: Cow<'a, str>,
-    }
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase")]
     struct Managers<'a> {
         #[serde(borrow, default)]
-        managed_fields: Vec<Entry<'a>>,
+        managed_fields: Vec<ManagerEntryHead<'a>>,
     }
     let metadata = scan::member(json, "metadata").and_then(|text| serde_json::from_str::<Managers<'_>>(text).ok());
     let entries = metadata.unwrap_or_default().managed_fields;

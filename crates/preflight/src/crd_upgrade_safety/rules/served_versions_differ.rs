@@ -7,24 +7,15 @@ use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps, versions};
 /// The subresources of the lower one of two served versions that the higher one lacks, and did not lack before. Clients
 /// that name no version use the highest one.
 fn lacking_subresources(pair: &CrdPair, known: &[(&str, &str)]) -> Vec<CrdRuleViolation> {
-    let lacking = |crd: &Crd, lower: &str, higher: &str| -> Vec<&'static str> {
-        let (Some(lower), Some(higher)) = (crd.version(lower), crd.version(higher)) else { return Vec::new() };
-        let of = |version: &CrdVersion| [("status", version.status_subresource), ("scale", version.scale.is_some())];
-        of(lower)
-            .into_iter()
-            .zip(of(higher))
-            .filter(|((_, has), (_, kept))| *has && !kept)
-            .map(|((name, _), _)| name)
-            .collect()
-    };
     let mut found = Vec::new();
-    for (lower, higher) in versions::some_served_pairs(&pair.desired) {
-        let lacks = lacking(&pair.desired, lower, higher);
-        // A subresource that a version loses is another finding.
-        if lacks.is_empty() || known.contains(&(lower, higher)) {
+    // A subresource that a version loses is another finding.
+    let pairs = versions::some_served_pairs(&pair.desired).into_iter().filter(|pair| !known.contains(pair));
+    for (lower, higher) in pairs {
+        let (Some(with), Some(without)) = (pair.desired.version(lower), pair.desired.version(higher)) else { continue };
+        let lacks: Vec<&str> = with.subresources_missing_in(without).collect();
+        if lacks.is_empty() {
             continue;
         }
-        let index = pair.desired.version(higher).map_or(0, |version| version.index);
         let lacks = lacks.join(" and ");
         let diagnosis = ViolationText {
             message: format!(
@@ -33,7 +24,7 @@ fn lacking_subresources(pair: &CrdPair, known: &[(&str, &str)]) -> Vec<CrdRuleVi
             )
             .into(),
             help: format!("add the subresource {lacks} to {higher}").into(),
-            at: steps::version(index),
+            at: steps::version(without.index),
             ..ViolationText::default()
         }
         .label(format!("lacks {lacks}, which {lower} has"));

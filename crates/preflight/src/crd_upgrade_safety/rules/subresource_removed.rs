@@ -7,11 +7,7 @@ use gantry_core::finding::wording::wording;
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let mut found = Vec::new();
     for (live, desired) in pair.common_versions() {
-        let gone = [
-            ("status", live.status_subresource && !desired.status_subresource),
-            ("scale", live.scale.is_some() && desired.scale.is_none()),
-        ];
-        for (name, _) in gone.into_iter().filter(|(_, gone)| *gone) {
+        for name in live.subresources_missing_in(desired) {
             let diagnosis = ViolationText {
                 message: wording!("the {name} subresource is removed from ", VERSIONS),
                 help: wording!("keep subresources.{name} in ", VERSIONS),
