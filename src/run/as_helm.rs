@@ -17,12 +17,11 @@ use gantry_core::manifest::{self, Manifest, shown_text};
 use gantry_core::options::{HelmReleaseSpec, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render;
-use gantry_core::resource::{LiveObject, ObjectRef, Resource};
+use gantry_core::resource::{HELM_NAMESPACE, HELM_RELEASE, LiveObject, MANAGED_BY, ObjectRef, Resource};
 use gantry_deploy::app::label::put_metadata;
 use gantry_deploy::app::members::{self, AppObject};
 use gantry_deploy::config::{Overrides, Settings, key};
 use gantry_deploy::plan::HELM_HOOK;
-use gantry_deploy::plan::owner::{HELM_NAMESPACE, HELM_RELEASE};
 use gantry_deploy::plan::removal::Removal;
 use gantry_deploy::plan::{Change, Plan};
 
@@ -30,8 +29,6 @@ use gantry_deploy::plan::{Change, Plan};
 const MANAGER: &str = "helm";
 /// An object with this annotation stays when it leaves its release.
 const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
-/// The label that Helm gives to the objects of a release.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "Helm");
 
 /// The release that Helm would change.
 pub struct ChangedRelease {
@@ -108,7 +105,7 @@ impl ChangedRelease {
             events.any(|event| event.split_once('-').is_some_and(|(_, of)| of == self.hooks))
         };
         manifests.retain(|manifest| find_hook(manifest).is_none_or(|events| runs(&events)));
-        let labels = BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())]);
+        let labels = BTreeMap::from([(MANAGED_BY.to_owned(), "Helm".to_owned())]);
         let annotations = BTreeMap::from([
             (HELM_RELEASE.to_owned(), self.deployed.name().to_owned()),
             (HELM_NAMESPACE.to_owned(), self.deployed.namespace.clone()),

@@ -2,6 +2,7 @@
 
 mod rendered;
 mod rights;
+mod written_by_helm;
 
 use std::fs;
 

@@ -283,6 +283,39 @@ fn take_ownership_also_takes_changed_values_but_none_of_people() {
     assert_eq!(live(&object)["data"], other["data"]);
 }
 
+/// The strategy, the probe and the port of the tool leave with its fields, and those of the manifest come: the server
+/// accepts each, and refuses both at once.
+#[test]
+fn values_that_the_server_refuses_only_beside_those_of_the_tool_are_deployed() {
+    let cp = control_plane();
+    let bed = Bed::new();
+    cp.apply_yaml(&bed.namespace());
+    for (tool, wrote) in TOOLS {
+        let mut before = deployment(&bed, tool);
+        let mut after = before.clone();
+        for (object, strategy, probe, port) in [
+            (&mut before, json!({"rollingUpdate": {"maxSurge": 2}}), json!({"httpGet": {"port": 80}}), 80),
+            (&mut after, json!({"type": "Recreate"}), json!({"exec": {"command": ["true"]}}), 82),
+        ] {
+            object["spec"]["strategy"] = strategy;
+            let container = &mut object["spec"]["template"]["spec"]["containers"][0];
+            container["livenessProbe"] = probe;
+            container["ports"] = json!([{"containerPort": port, "name": "web"}]);
+        }
+        deployed(&before, wrote);
+        bed.write("manifests.yaml", &after.to_string());
+        let flags = ["--take-ownership", "--force-conflicts"];
+        let checks = [&["check", "--preflight=AdmissionDryRun", "-f", "manifests.yaml"][..], &flags].concat();
+        bed.gantry(cp.kubeconfig("admin"), &checks).run().code(0);
+        bed.deploy(cp.kubeconfig("admin"), &[&["--wait=false", "-y"][..], &flags].concat()).run().code(0);
+        let live = live(&after);
+        let container = &live["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(live["spec"]["strategy"], json!({"type": "Recreate"}), "{tool}");
+        assert_eq!(container["livenessProbe"].get("httpGet"), None, "{tool}");
+        assert_eq!(container["ports"], json!([{"containerPort": 82, "name": "web", "protocol": "TCP"}]), "{tool}");
+    }
+}
+
 /// A policy that came after the object refuses it as it is, also if only its managers change.
 #[test]
 fn an_object_whose_live_content_is_refused_is_taken_over_with_valid_content() {

@@ -84,7 +84,8 @@ pub fn immutable_help_for_olm(object: &ObjectRef) -> String {
         _ => String::new(),
     };
     format!(
-        "stay at the installed version (set version in the ClusterExtension), and report it to the publisher{recreated}"
+        "stay at the installed version (set version in the ClusterExtension), and report it to the publisher, who has to \
+         revert the change{recreated}"
     )
 }
 

@@ -1,7 +1,8 @@
 //! Field managers: who wrote which field of an object, and how.
 
 pub use gantry_core::managed_fields::ManagerOperation;
-use gantry_core::merge;
+use gantry_core::merge::{self, Owners};
+use serde_json::Value;
 
 /// One field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,4 +44,18 @@ pub enum FormerTools {
     TakeUnlessConflict,
     /// Their fields are taken over without a conflict.
     Take,
+    /// The apply stands for an upgrade by Helm: see [`Owners::of_helm`]. Only for dry runs.
+    AsHelm,
+}
+
+impl FormerTools {
+    /// Whose the fields of the live object are for an apply by `manager`.
+    pub fn owners(self, live: &Value, manager: &str, api_version: &str) -> Owners {
+        match self {
+            FormerTools::AsHelm => Owners::of_helm(live, manager, api_version),
+            FormerTools::Keep | FormerTools::TakeUnlessConflict | FormerTools::Take => {
+                Owners::of_object(live, manager, api_version)
+            }
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! The writes to a target, and why they fail.
 
 use super::managers::{FieldConflict, FormerTools};
+use gantry_core::merge::Owners;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
+use serde_json::Value;
 
 /// What the caller knows about the live object. The write is refused if this is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,11 @@ pub struct Apply<'a> {
 }
 
 impl Apply<'_> {
+    /// Whose the fields of this live object are.
+    pub fn owners(&self, live: &Value) -> Owners {
+        self.former_tools.owners(live, self.field_manager, &self.object.api_version)
+    }
+
     /// The same apply by force, if these conflicts are all with deploy tools whose fields it takes over.
     pub fn forced_over_tools(&self, conflicts: &[FieldConflict]) -> Option<Self> {
         let takes =

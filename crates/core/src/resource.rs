@@ -308,6 +308,13 @@ pub const SERVER_METADATA: [&str; 8] = [
 /// The annotation in which a client-side `kubectl apply` keeps a copy of the manifest, with the values of a Secret.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// The label by which Helm marks the objects of its releases; its value is `Helm`.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The annotation with the name of the Helm release that an object belongs to.
+pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+/// The annotation with the namespace of that release.
+pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+
 /// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
 pub struct LiveObject {

@@ -37,7 +37,7 @@ fn change(action: Action) -> Change {
         owner: None,
         kapp: Default::default(),
         is_as_applied: false,
-        installer: None,
+        bundle_writer: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

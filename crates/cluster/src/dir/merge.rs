@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Apply, FieldConflict, FormerTools};
 use gantry_core::managed_fields::{FieldSet, ManagerEntry};
-use gantry_core::merge::{self, Emptied, ManagerFieldSets, MergeSchema, Owned, Owners, UNRECORDED};
+use gantry_core::merge::{self, Emptied, ManagerFieldSets, MergeSchema, Owned, UNRECORDED};
 
 /// A folder has no schemas.
 const SCHEMA: MergeSchema<'static, Value> = MergeSchema::Deduced;
@@ -45,7 +45,8 @@ fn apply_as(
     former_tools: FormerTools,
 ) -> Result<Value, Vec<FieldConflict>> {
     let handed_over;
-    let taken = if former_tools == FormerTools::Take { take_over(live, intent, manager) } else { None };
+    let is_taken_first = matches!(former_tools, FormerTools::Take | FormerTools::AsHelm);
+    let taken = if is_taken_first { take_over(live, intent, manager, former_tools) } else { None };
     let live = match taken {
         Some(taken) => {
             handed_over = taken;
@@ -70,7 +71,7 @@ fn apply_as(
     }
     release_unrecorded(&mut others, &merge::applied_fields(intent));
     if former_tools == FormerTools::TakeUnlessConflict
-        && let Some(taken) = take_over(&with_entries(live, &others, before.as_ref()), intent, manager)
+        && let Some(taken) = take_over(&with_entries(live, &others, before.as_ref()), intent, manager, former_tools)
     {
         (others, before) = managers(&taken, manager);
     }
@@ -93,9 +94,9 @@ fn release_unrecorded(others: &mut [DirManagerEntry], ours: &FieldSet) {
 }
 
 /// The live object after the fields of former deploy tools were handed over to `manager`; `None` if there are none.
-fn take_over(live: &Value, intent: &Value, manager: &str) -> Option<Value> {
+fn take_over(live: &Value, intent: &Value, manager: &str, former_tools: FormerTools) -> Option<Value> {
     let version = intent.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let entries = Owners::of_object(live, manager, version).handed_over(manager, version)?;
+    let entries = former_tools.owners(live, manager, version).handed_over(manager, version)?;
     let mut taken = live.clone();
     *taken.pointer_mut("/metadata/managedFields")? = Value::Array(entries);
     Some(taken)

@@ -6,20 +6,18 @@
 use std::collections::BTreeSet;
 
 use kube::core::Status;
-use serde_json::{Value, json};
 
 use super::apply;
 use super::apply_request::{self, ApplyRequest};
+use super::dry_run_takeover;
 use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
 use super::request::{ApiRequest, Payload, RequestError, ResponseFormat, encode};
 use super::transport::Transport;
 use crate::{Apply, DryRunError, FormerTools, Refusal, RefusalCause, Refuser, WritePrecondition, is_same_at};
-use gantry_core::merge::Owners;
 use gantry_core::problem::Problem;
-use gantry_core::resource::{LAST_APPLIED, RawObject, SERVER_METADATA};
-use gantry_core::text::json_pointer_step;
+use gantry_core::resource::RawObject;
 use gantry_k8s_cel::gotext;
 
 /// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
@@ -29,7 +27,7 @@ pub async fn dry_run(
     apply: &Apply<'_>,
 ) -> Result<RawObject, DryRunError> {
     let answer = dry_run_beside_tools(transport, default_namespace, apply).await?;
-    taken_over(transport, default_namespace, apply, answer).await
+    dry_run_takeover::taken_over(transport, default_namespace, apply, answer).await
 }
 
 /// The same before the fields of former deploy tools are taken over: they are in both.
@@ -66,7 +64,11 @@ pub async fn dry_run_beside_tools(
     }
 }
 
-async fn send(transport: &Transport, call: &ApiRequest<'_>, apply: &Apply<'_>) -> Result<RawObject, DryRunError> {
+pub(super) async fn send(
+    transport: &Transport,
+    call: &ApiRequest<'_>,
+    apply: &Apply<'_>,
+) -> Result<RawObject, DryRunError> {
     match transport.send(call).await {
         Ok(answer) if json::is_sound(&answer.body) => Ok(RawObject::new(answer.body)),
         Ok(answer) => {
@@ -75,111 +77,6 @@ async fn send(transport: &Transport, call: &ApiRequest<'_>, apply: &Apply<'_>) -
         }
         Err(failure) => Err(error_of(failure, call, apply, transport)),
     }
-}
-
-/// What the object becomes if the fields of its former deploy tools are taken over first, which a dry run cannot do.
-/// The answer to the apply shows which fields the manifest sets. The server is asked about the object without the
-/// others, which it may default.
-async fn taken_over(
-    transport: &Transport,
-    default_namespace: &str,
-    apply: &Apply<'_>,
-    answer: RawObject,
-) -> Result<RawObject, DryRunError> {
-    let (Some(live), FormerTools::Take | FormerTools::TakeUnlessConflict) = (apply.live, apply.former_tools) else {
-        return Ok(answer);
-    };
-    let Apply { resource, object, pin, field_manager, .. } = apply;
-    let mut next = answer.value();
-    let owners = Owners::of_object(&next, field_manager, &object.api_version);
-    if owners.tools.is_empty() {
-        return Ok(answer);
-    }
-    if !owners.given_up().is_empty() {
-        let before = next.clone();
-        owners.strip(&mut next);
-        if object.is_crd() {
-            let mut filled = fill_in_crd(next.clone());
-            if is_same_but_last_applied(before, filled.clone()) {
-                // The server would only fill them in as well.
-                filled["metadata"]["managedFields"] = owners.without_tools().into();
-                return Ok(RawObject::from_value(&filled));
-            }
-        }
-        let namespace = apply_request::namespace_of(apply, default_namespace);
-        let patch = patch_to(&live.value(), &next, pin);
-        let path = resource.path(namespace, Some(&object.name));
-        let call = ApiRequest {
-            verb: "patch",
-            resource: Some(resource),
-            namespace,
-            name: Some(&object.name),
-            uri: format!("{path}?fieldManager={}&dryRun=All", encode(field_manager)),
-            body: Some(Payload::JsonPatch(&patch)),
-            live: apply.live,
-            format: ResponseFormat::Json,
-        };
-        next = send(transport, &call, apply).await?.value();
-    }
-    next["metadata"]["managedFields"] = owners.without_tools().into();
-    Ok(RawObject::from_value(&next))
-}
-
-/// Fills in the names and the conversion of a CRD that lacks them, as the server does.
-///
-/// Source: `SetDefaults_CustomResourceDefinition` and `SetDefaults_CustomResourceDefinitionSpec` in
-/// `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`
-fn fill_in_crd(mut crd: Value) -> Value {
-    let Some(spec) = crd["spec"].as_object_mut() else { return crd };
-    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
-    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
-        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
-    {
-        names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
-        names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
-    }
-    crd
-}
-
-/// Whether two objects are the same, apart from the annotation of `kubectl apply`.
-fn is_same_but_last_applied(mut a: Value, mut b: Value) -> bool {
-    for metadata in [&mut a, &mut b].into_iter().filter_map(|object| object["metadata"].as_object_mut()) {
-        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
-        let is_empty = annotations.is_some_and(|annotations| {
-            annotations.shift_remove(LAST_APPLIED);
-            annotations.is_empty()
-        });
-        if is_empty {
-            metadata.shift_remove("annotations");
-        }
-    }
-    a == b
-}
-
-/// The JSON patch that makes `live` to `next`, apart from the status and what the server maintains.
-fn patch_to(live: &Value, next: &Value, pin: &WritePrecondition) -> String {
-    let mut patch = Vec::new();
-    if let WritePrecondition::At { uid, resource_version } = pin {
-        patch.push(json!({"op": "test", "path": "/metadata/uid", "value": uid}));
-        patch.push(json!({"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version}));
-    }
-    let mut change = |parent: &str, live: &Value, next: &Value, is_kept: &dyn Fn(&str) -> bool| {
-        let keys = |object: &Value| object.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
-        let [of_live, of_next] = [live, next].map(|object| keys(object).unwrap_or_default());
-        for key in of_live.union(&of_next).filter(|key| !is_kept(key)) {
-            let path = format!("{parent}/{}", json_pointer_step(key));
-            match next.get(key) {
-                Some(value) if live.get(key) != Some(value) => {
-                    patch.push(json!({"op": "add", "path": path, "value": value}));
-                }
-                Some(_) => {}
-                None => patch.push(json!({"op": "remove", "path": path})),
-            }
-        }
-    };
-    change("", live, next, &|key| matches!(key, "apiVersion" | "kind" | "metadata" | "status"));
-    change("/metadata", &live["metadata"], &next["metadata"], &|key| SERVER_METADATA.contains(&key));
-    Value::from(patch).to_string()
 }
 
 /// Whether the server would accept the object if it did not exist yet: the object is sent as a create. The server
@@ -374,6 +271,8 @@ fn of_strict_decoding(message: &str) -> impl Iterator<Item = RefusalCause> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::super::fake_server::{self, Reply, status, text_reply};
     use super::*;
     use gantry_core::resource::{ObjectRef, Resource};

@@ -19,6 +19,7 @@ mod delete;
 mod discover;
 pub mod download;
 mod dry_run;
+mod dry_run_takeover;
 mod errors;
 #[cfg(test)]
 mod fake_server;
@@ -57,10 +58,11 @@ use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest,
     ObjectToRead, OnRead, ReadResult, Relabel, RewriteError, RulesReview, Unmark,
 };
-use crate::openapi::{Documents, OpenApi};
+use crate::openapi::{Described, Documents, OpenApi};
 use crate::service::ServiceUrl;
 use crate::storage::{RewrittenObject, StorageRewrite, StorageRewriteError};
 use crate::watch::{Follow, FollowRequest, WatchEvent};
+use gantry_core::merge;
 use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::Atom;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
@@ -206,7 +208,20 @@ impl KubeTarget {
 
     /// Returns the object as [`Self::apply`] would store it. Writes nothing.
     pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<RawObject, DryRunError> {
-        dry_run::dry_run(&self.transport, &self.default_namespace, apply).await
+        let answer = dry_run::dry_run(&self.transport, &self.default_namespace, apply).await;
+        let Err(DryRunError::Refused(refusal)) = answer else { return answer };
+        if !dry_run_takeover::may_be_of_former_tools(apply, &refusal) {
+            return Err(DryRunError::Refused(refusal));
+        }
+        let Resource { group, version, .. } = apply.resource;
+        let document = self.openapi(group, version).await;
+        let Some(Described { schema, definitions }) =
+            document.as_ref().and_then(|document| document.of_kind(apply.resource))
+        else {
+            return Err(DryRunError::Refused(refusal));
+        };
+        let schema = merge::of_kind(schema, Some(definitions));
+        dry_run_takeover::dry_run_handed_over(&self.transport, &self.default_namespace, apply, schema, refusal).await
     }
 
     /// Whether the server would accept the object of the request if it did not exist yet. Writes nothing.

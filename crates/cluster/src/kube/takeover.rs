@@ -16,7 +16,7 @@ use super::request::{ApiRequest, Payload, RequestError};
 use super::transport::Transport;
 use crate::{Apply, ApplyError, DryRunError, FormerTools, WritePrecondition};
 use gantry_core::managed_fields::ManagerEntry;
-use gantry_core::merge::{Owners, UNRECORDED};
+use gantry_core::merge::UNRECORDED;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, RawObject, Resource};
 
@@ -99,9 +99,7 @@ impl ObjectWriter<'_> {
 async fn may_hand_over(transport: &Transport, default_namespace: &str, apply: &Apply<'_>) -> Result<bool, ApplyError> {
     let has_tools = || {
         let live = apply.live.map(RawObject::value);
-        live.is_some_and(|live| {
-            !Owners::of_object(&live, apply.field_manager, &apply.object.api_version).tools.is_empty()
-        })
+        live.is_some_and(|live| !apply.owners(&live).tools.is_empty())
     };
     if apply.former_tools == FormerTools::Keep || !has_tools() {
         return Ok(false);
@@ -146,7 +144,7 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
     };
     let version = &object.api_version;
     let mut live = live.value();
-    if Owners::of_object(&live, apply.field_manager, version).tools.is_empty() {
+    if apply.owners(&live).tools.is_empty() {
         return Ok(Handover::NotNeeded);
     }
     let read = ApiRequest::get(resource, namespace, &object.name);
@@ -158,9 +156,7 @@ async fn hand_over(transport: &Transport, apply: &Apply<'_>, namespace: Option<&
         }
         live = now.raw.value();
     }
-    let Some(entries) =
-        Owners::of_object(&live, apply.field_manager, version).handed_over(apply.field_manager, version)
-    else {
+    let Some(entries) = apply.owners(&live).handed_over(apply.field_manager, version) else {
         return Ok(Handover::NotNeeded);
     };
     let patch = patch_of(uid, resource_version, entries.into());
@@ -228,7 +224,7 @@ fn given_back(before: &Value, now: &LiveObject, apply: &Apply<'_>) -> Option<Val
     Some(before.iter().filter(|entry| !has_subresource(entry)).cloned().chain(status).collect())
 }
 
-fn patch_of(uid: &str, resource_version: &str, entries: Value) -> String {
+pub(super) fn patch_of(uid: &str, resource_version: &str, entries: Value) -> String {
     let patch = json!([
         {"op": "test", "path": "/metadata/uid", "value": uid},
         {"op": "replace", "path": "/metadata/managedFields", "value": entries},

@@ -62,7 +62,12 @@ pub fn merge_by(live: &Value, intent: &Value, schema: MergeSchema<'_, Value>, ma
         return apply(&rest, intent, schema, &ManagerFieldSets::default(), Emptied::Null);
     }
     let version = intent["apiVersion"].as_str().unwrap_or_default();
-    let Owners { mut ours, taken, others, .. } = Owners::of_object(live, manager, version);
+    merge_owned(live, intent, schema, Owners::of_object(live, manager, version))
+}
+
+/// Like [`merge_by`], with these owners of the fields of the live object.
+pub fn merge_owned(live: &Value, intent: &Value, schema: MergeSchema<'_, Value>, owners: Owners) -> Value {
+    let Owners { mut ours, taken, others, .. } = owners;
     ours.add(&taken);
     let managers = ManagerFieldSets { before: Some(&ours), others: others.iter().map(|other| &other.fields).collect() };
     apply(live, intent, schema, &managers, Emptied::Null)

@@ -8,10 +8,18 @@ use serde_json::{Map, Value, json};
 
 use super::apply::intent;
 use super::tools::{self, UNRECORDED};
-use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry, MergePathStep};
+use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry, ManagerOperation, MergePathStep};
+use crate::resource::{HELM_NAMESPACE, HELM_RELEASE, MANAGED_BY};
 
 /// Fields that controllers work with, whichever tool wrote them: they stay as they are.
 const KEPT: [&[&str]; 3] = [&["metadata", "finalizers"], &["metadata", "ownerReferences"], &["status"]];
+
+/// Fields that Helm adds to each of its objects, and no manifest contains.
+const ADDED_BY_HELM: [&[&str]; 3] = [
+    &["metadata", "labels", MANAGED_BY],
+    &["metadata", "annotations", HELM_RELEASE],
+    &["metadata", "annotations", HELM_NAMESPACE],
+];
 
 /// Another manager, and its fields.
 #[derive(Debug)]
@@ -113,9 +121,50 @@ pub fn applied_fields(intent: &Value) -> FieldSet {
 impl Owners {
     /// The owners of the fields of a live object. `api_version` is the version that is applied.
     pub fn of_object(object: &Value, manager: &str, api_version: &str) -> Self {
+        // Nothing says what a writer without a record set itself, and what the server filled in.
+        let tool_of = |entry: ManagerEntry<'_>, fields: &FieldSet| {
+            tools::tool_of(entry, fields).filter(|_| entry.manager() != UNRECORDED)
+        };
+        Self::with_tools(object, manager, api_version, &KEPT, tool_of)
+    }
+
+    /// The owners for an upgrade by Helm, which writes as `manager`: the fields that Helm wrote by plain updates are taken
+    /// over, and those of no other tool. Helm merges the last version, the new one and the live object. It removes what the
+    /// last version had and the new one lacks. The server has recorded as Helm's also what it filled in, and fills it in
+    /// again.
+    ///
+    /// Source: `createPatch` in `pkg/kube/client.go` of Helm 3.
+    pub fn of_helm(object: &Value, manager: &str, api_version: &str) -> Self {
+        let tool_of = |entry: ManagerEntry<'_>, fields: &FieldSet| {
+            let is_plain = entry.operation() == ManagerOperation::Update && entry.subresource().is_empty();
+            (is_plain && (entry.manager() == manager || tools::owns_helm_release(fields))).then_some("helm")
+        };
+        let kept: Vec<&[&str]> = KEPT.into_iter().chain(ADDED_BY_HELM).collect();
+        Self::with_tools(object, manager, api_version, &kept, tool_of)
+    }
+
+    fn with_tools(
+        object: &Value,
+        manager: &str,
+        api_version: &str,
+        kept: &[&[&str]],
+        tool_of: impl Fn(ManagerEntry<'_>, &FieldSet) -> Option<&'static str>,
+    ) -> Self {
         let mut owners = Owners::default();
         for entry in ManagerEntry::all(object) {
-            owners.add_entry(entry, object, manager, api_version);
+            if entry.is_apply_of(manager) {
+                (owners.ours, owners.our_entry) = (entry.fields(), Some(entry.value().clone()));
+                continue;
+            }
+            let fields = entry.fields();
+            match tool_of(entry, &fields) {
+                Some(tool) => owners.take_over(entry, fields, tool, object, api_version, kept),
+                None => {
+                    owners.left.push(entry.value().clone());
+                    let is_of_status = entry.subresource() == "status";
+                    owners.others.push(OtherOwner { manager: entry.manager().to_owned(), is_of_status, fields });
+                }
+            }
         }
         owners.ours.add(&fields_of_manifest(object).unwrap_or_default());
         // The fields of the two versions cannot be in one entry. The next deploy finds ours at the same version.
@@ -126,23 +175,18 @@ impl Owners {
         owners
     }
 
-    fn add_entry(&mut self, entry: ManagerEntry<'_>, object: &Value, manager: &str, api_version: &str) {
-        let mut fields = entry.fields();
-        if entry.is_apply_of(manager) {
-            (self.ours, self.our_entry) = (fields, Some(entry.value().clone()));
-            return;
-        }
-        let name = entry.manager();
-        // Nothing says what such a tool set itself, and what the server filled in.
-        let tool = tools::tool_of(entry, &fields).filter(|_| name != UNRECORDED);
-        let Some(tool) = tool else {
-            self.left.push(entry.value().clone());
-            let is_of_status = entry.subresource() == "status";
-            self.others.push(OtherOwner { manager: name.to_owned(), is_of_status, fields });
-            return;
-        };
+    /// Takes over the fields of a deploy tool, except those that are kept.
+    fn take_over(
+        &mut self,
+        entry: ManagerEntry<'_>,
+        mut fields: FieldSet,
+        tool: &'static str,
+        object: &Value,
+        api_version: &str,
+        paths_kept: &[&[&str]],
+    ) {
         let mut kept = FieldSet::default();
-        for path in KEPT {
+        for path in paths_kept {
             kept.add(&fields.split_off(path));
         }
         if entry.api_version() != api_version {
@@ -154,7 +198,7 @@ impl Owners {
         }
         if !kept.is_empty() {
             self.left.push(entry.with_fields(&kept));
-            self.others.push(OtherOwner { manager: name.to_owned(), is_of_status: true, fields: kept });
+            self.others.push(OtherOwner { manager: entry.manager().to_owned(), is_of_status: true, fields: kept });
         }
         let time = entry.value().get("time");
         if time.and_then(Value::as_str) > self.time.as_ref().and_then(Value::as_str) {

@@ -22,10 +22,10 @@ mod order;
 mod schema;
 mod tools;
 
-pub use apply::{Emptied, ManagerFieldSets, apply, intent, merge, merge_by, of_kind};
+pub use apply::{Emptied, ManagerFieldSets, apply, intent, merge, merge_by, merge_owned, of_kind};
 pub use beside::Beside;
 pub use handover::{Owners, applied_fields, fields_of_manifest, gives_up_fields};
 pub use lost::{Owned, is_at_stake, lost_fields, lost_fields_below, overlaps, path_text};
 pub use order::keeps_order;
 pub use schema::{MergeSchema, MergeShape};
-pub use tools::{UNRECORDED, deploy_tool, listed, of_manager};
+pub use tools::{UNRECORDED, deploy_tool, listed, of_manager, owns_helm_release};

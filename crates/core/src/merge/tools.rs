@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::managed_fields::{FieldSet, ManagerEntry, ManagerOperation};
-use crate::resource::LAST_APPLIED;
+use crate::resource::{HELM_RELEASE, LAST_APPLIED};
 
 /// The name that the server uses when an object has no record of who wrote it.
 pub const UNRECORDED: &str = "before-first-apply";
@@ -102,6 +102,11 @@ pub fn of_manager(manager: &str, is_apply: bool, fields: &FieldSet) -> Option<&'
 
 fn owns_last_applied(fields: &FieldSet) -> bool {
     fields.below(&["metadata", "annotations", LAST_APPLIED]).is_some()
+}
+
+/// Whether a manager has set the annotation by which Helm recognizes the objects of a release.
+pub fn owns_helm_release(fields: &FieldSet) -> bool {
+    fields.below(&["metadata", "annotations", HELM_RELEASE]).is_some()
 }
 
 /// The tools of a list, each once: `kubectl apply and helm`.

@@ -13,9 +13,11 @@ use super::planned_bundle::{Installer, PlannedBundle};
 use super::rendered;
 use super::{Change, Crds, Plan, Unplaced};
 use gantry_cluster::Target;
+use gantry_core::managed_fields::{ManagerEntry, ManagerOperation};
 use gantry_core::manifest::{self, Manifest};
+use gantry_core::merge;
 use gantry_core::problem::{Error, Problem, Result};
-use gantry_core::resource::{RawObject, Resource};
+use gantry_core::resource::{HELM_RELEASE, RawObject, Resource};
 use gantry_olm::cluster_extension::{self, LiveExtension, is_one};
 
 /// The bundles of a plan.
@@ -182,15 +184,50 @@ pub(super) fn explain_certificates(unplaced: &mut [Unplaced]) {
     }
 }
 
-/// The manager that applied a live object, if there is only one: OLM, for objects that it installed. If another one
-/// applied it, fields that the bundle no longer has would stay.
-pub(super) fn installer(live: &RawObject) -> Option<Box<str>> {
-    let live = live.value();
-    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
-    let applied = |entry: &&Value| entry["operation"] == "Apply" && entry.get("subresource").is_none();
-    let mut managers = entries.iter().filter(applied).filter_map(|entry| entry["manager"].as_str());
-    let first = managers.next()?;
-    managers.next().is_none().then(|| first.into())
+/// How OLM wrote a live object of a bundle, and will write it again: with the same field manager, so that fields that
+/// the bundle no longer has are removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BundleWriter {
+    /// Boxcutter, by server-side apply as this field manager.
+    Applier(Box<str>),
+    /// Helm, by plain updates as this field manager.
+    Helm(Box<str>),
+}
+
+/// The start of the name of the field manager with which operator-controller applies.
+const BOXCUTTER: &str = "olm.operatorframework.io";
+/// The field manager of Helm in operator-controller: it is the name of the program.
+const OPERATOR_CONTROLLER: &str = "operator-controller";
+
+impl BundleWriter {
+    /// The field manager.
+    pub fn manager(&self) -> &str {
+        match self {
+            BundleWriter::Applier(manager) | BundleWriter::Helm(manager) => manager,
+        }
+    }
+
+    /// Finds out how a live object was written; `None` if `managedFields` do not say it.
+    pub(super) fn of_live(live: &RawObject) -> Option<Self> {
+        let live = live.value();
+        let entries: Vec<ManagerEntry<'_>> =
+            ManagerEntry::all(&live).filter(|entry| entry.subresource().is_empty()).collect();
+        let by = |operation| entries.iter().copied().filter(move |entry| entry.operation() == operation);
+        let mut appliers = by(ManagerOperation::Apply).map(ManagerEntry::manager);
+        if let Some(boxcutter) = appliers.clone().find(|manager| manager.starts_with(BOXCUTTER)) {
+            return Some(BundleWriter::Applier(boxcutter.into()));
+        }
+        if live["metadata"]["annotations"][HELM_RELEASE].is_string() {
+            let updaters = || by(ManagerOperation::Update);
+            let marker = || updaters().find(|entry| merge::owns_helm_release(&entry.fields()));
+            let helm = updaters().find(|entry| entry.manager() == OPERATOR_CONTROLLER).or_else(marker);
+            if let Some(helm) = helm {
+                return Some(BundleWriter::Helm(helm.manager().into()));
+            }
+        }
+        let first = appliers.next()?;
+        appliers.next().is_none().then(|| BundleWriter::Applier(first.into()))
+    }
 }
 
 /// Objects that a deploy would write and whose kind is not served until OLM has installed the bundle that defines it:

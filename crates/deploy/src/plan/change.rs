@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::bundles::BundleWriter;
 use super::unchanged::{self, ObjectComparison};
-use super::{Action, bundles, directives, order, owner, removal};
+use super::{Action, directives, order, owner, removal};
 use crate::app::last_applied::Mark;
 use gantry_cluster::{Apply, DryRunError, FormerTools, ReadResult, WritePrecondition};
 use gantry_core::crd::CrdSides;
 use gantry_core::manifest::Manifest;
-use gantry_core::merge::Owners;
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, RawObject, Resource};
 
@@ -38,8 +38,8 @@ pub struct Change {
     /// The last run left the object as this manifest has it and waited for it, and it has not been written since. Then
     /// [`Change::live`] is the manifest with the live metadata.
     pub is_as_applied: bool,
-    /// The manager that applied the live object of a bundle: see [`bundles`].
-    pub installer: Option<Box<str>>,
+    /// How OLM wrote the live object of a bundle.
+    pub bundle_writer: Option<BundleWriter>,
     /// The CRD on both sides, if the object is one.
     pub crds: Crds,
     /// Empty until somebody asks for a dry run.
@@ -92,9 +92,9 @@ impl Change {
             Err(problem) => (None, Some(Box::new(problem))),
         };
         let live_of_bundle = live.as_ref().filter(|_| desired.bundle.is_some());
-        let installer = live_of_bundle.and_then(|live| bundles::installer(&live.raw));
+        let bundle_writer = live_of_bundle.and_then(|live| BundleWriter::of_live(&live.raw));
         Change {
-            installer,
+            bundle_writer,
             action: Action::Create,
             desired,
             live,
@@ -162,16 +162,22 @@ impl Change {
             raw: &self.desired.raw,
             live: self.live.as_ref().map(|live| &live.raw),
             pin,
-            field_manager: self.installer.as_deref().unwrap_or(field_manager),
+            field_manager: self.manager(field_manager),
             // OLM takes over every field of its objects, whatever the configuration says.
             force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
             former_tools: self.former_tools(),
         }
     }
 
+    /// The field manager that writes this change: that of the deploy, or OLM's.
+    pub fn manager<'a>(&'a self, of_deploy: &'a str) -> &'a str {
+        self.bundle_writer.as_ref().map_or(of_deploy, BundleWriter::manager)
+    }
+
     /// What writing this change does with the fields of deploy tools that wrote the object before.
     pub fn former_tools(&self) -> FormerTools {
         match self.action {
+            _ if matches!(self.bundle_writer, Some(BundleWriter::Helm(_))) => FormerTools::AsHelm,
             // OLM deploys it.
             _ if self.desired.bundle.is_some() => FormerTools::Keep,
             _ if directives::keeps_fields(&self.desired) => FormerTools::Keep,
@@ -185,9 +191,9 @@ impl Change {
     pub fn live_when_applied(&self, field_manager: &str) -> Option<Value> {
         let mut live = self.live.as_ref()?.raw.value();
         if self.former_tools() != FormerTools::Keep {
-            let version = &self.desired.object.api_version;
-            if let Some(entries) = Owners::of_object(&live, field_manager, version).handed_over(field_manager, version)
-            {
+            let (manager, version) = (self.manager(field_manager), &self.desired.object.api_version);
+            let owners = self.former_tools().owners(&live, manager, version);
+            if let Some(entries) = owners.handed_over(manager, version) {
                 live["metadata"]["managedFields"] = Value::Array(entries);
             }
         }

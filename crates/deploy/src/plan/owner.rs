@@ -23,16 +23,12 @@ use gantry_core::managed_fields::ManagerEntryHead;
 use gantry_core::manifest::Manifest;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
-use gantry_core::resource::{ObjectRef, RawObject};
+use gantry_core::resource::{HELM_NAMESPACE, HELM_RELEASE, ObjectRef, RawObject};
 use gantry_core::text::{cut, sanitize, shell_word};
 
 /// The field manager of Argo CD.
 const ARGO_MANAGER: &str = "argocd-controller";
 const ARGO_TRACKING: &str = "argocd.argoproj.io/tracking-id";
-/// The annotation with the name of the Helm release that an object belongs to.
-pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
-/// The annotation with the namespace of that release.
-pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 /// Name and namespace of the Flux object that applies an object.
 const FLUX: [(&str, &str, &str); 2] = [
     ("Kustomization", "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"),

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::published::Published;
 use super::{Action, Change, Plan, kinds};
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, Refuser, Target};
-use gantry_core::merge::{self, MergeSchema};
+use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, FormerTools, Refuser, Target};
+use gantry_core::merge::{self, MergeSchema, Owners};
 use gantry_core::resource::{RawObject, Resource};
 use gantry_core::secret;
 
@@ -165,7 +165,13 @@ fn merged(change: &Change, live: Option<&Value>, schema: MergeSchema<'_, Value>,
         secret::fold_string_data(&mut intent);
     }
     match live {
-        Some(live) => merge::merge_by(live, &intent, schema, field_manager),
+        Some(live) => match change.former_tools() {
+            FormerTools::AsHelm => {
+                let owners = Owners::of_helm(live, change.manager(field_manager), &change.desired.object.api_version);
+                merge::merge_owned(live, &intent, schema, owners)
+            }
+            _ => merge::merge_by(live, &intent, schema, change.manager(field_manager)),
+        },
         None => intent,
     }
 }

@@ -93,13 +93,12 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
                 } else {
                     &rules::INVALID
                 };
-                let help = match doc.name == rules::IMMUTABLE.name {
-                    _ if change.desired.is_rendered() => match doc.name == rules::IMMUTABLE.name {
-                        true => cluster::immutable_help_for_olm(&change.desired.object),
-                        false => "OLM cannot install the bundle until its publisher fixes this".to_owned(),
-                    },
-                    true => cluster::immutable_help(&change.desired.object, live.as_ref()),
-                    false => "fix the manifest here".to_owned(),
+                let object = &change.desired.object;
+                let help = match (doc.name == rules::IMMUTABLE.name, change.desired.bundle) {
+                    (true, Some(_)) => cluster::immutable_help_for_olm(object),
+                    (false, Some(_)) => "OLM cannot install the bundle until its publisher fixes this".to_owned(),
+                    (true, None) => cluster::immutable_help(object, live.as_ref()),
+                    (false, None) => "fix the manifest here".to_owned(),
                 };
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
             }
@@ -114,11 +113,17 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
         }
         by => {
             let (doc, what): (_, &str) = match by {
+                Refuser::Validation | Refuser::ManagedFields if change.desired.bundle.is_some() => {
+                    (&rules::INVALID, "OLM cannot install the bundle until its publisher fixes this")
+                }
                 Refuser::Validation | Refuser::ManagedFields => (&rules::INVALID, "fix the manifest"),
                 Refuser::Admission | Refuser::Policy => (&rules::DENIED, DENIED_HELP),
                 Refuser::FailedWebhook => (&rules::WEBHOOK_FAILED, "fix the webhook, or remove its configuration"),
                 Refuser::Quota => (&rules::QUOTA, "request less, delete something, or ask for a higher quota"),
                 Refuser::Authorization => (&rules::FORBIDDEN, "ask for the permission"),
+                Refuser::Lookup if is_namespace(refusal) && change.desired.bundle.is_some() => {
+                    (&rules::NAMESPACE, "create the namespace before OLM installs the bundle: it creates none")
+                }
                 Refuser::Lookup if is_namespace(refusal) => (&rules::NAMESPACE, "add the namespace to the manifests"),
                 Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "follow the server's message"),
             };

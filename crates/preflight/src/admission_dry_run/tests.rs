@@ -41,7 +41,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         owner: None,
         kapp: Default::default(),
         is_as_applied: false,
-        installer: None,
+        bundle_writer: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

@@ -324,7 +324,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         owner: None,
         kapp: Default::default(),
         is_as_applied: false,
-        installer: None,
+        bundle_writer: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

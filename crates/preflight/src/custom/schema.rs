@@ -122,7 +122,7 @@ fn plan(manifests: &str) -> Plan {
             owner: None,
             kapp: Default::default(),
             is_as_applied: false,
-            installer: None,
+            bundle_writer: None,
             crds: Crds::default(),
             answer: Default::default(),
         }

@@ -6,17 +6,13 @@
 
 use serde_json::Value;
 
-use gantry_core::resource::ObjectRef;
+use gantry_core::resource::{HELM_NAMESPACE, HELM_RELEASE, MANAGED_BY, ObjectRef};
 use gantry_core::text::sanitize;
 use gantry_olm::cluster_catalog::GROUP;
 use gantry_olm::cluster_extension::{self, Extension, OWNER_KIND, OWNER_NAME};
 
 /// The kinds of Boxcutter's revisions: the current one, and that of earlier releases.
 pub const REVISIONS: [&str; 2] = ["ClusterObjectSet", "ClusterExtensionRevision"];
-
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const RELEASE_NAME: &str = "meta.helm.sh/release-name";
-const RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
 /// What is known about the installation of an extension.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +36,7 @@ impl Installation<'_> {
         if has_own_labels && self.is_installed {
             return None;
         }
-        let release = (annotations[RELEASE_NAME].as_str(), annotations[RELEASE_NAMESPACE].as_str());
+        let release = (annotations[HELM_RELEASE].as_str(), annotations[HELM_NAMESPACE].as_str());
         let is_of_helm = labels[MANAGED_BY] == "Helm";
         if is_of_helm && release == (Some(name), Some(namespace)) {
             return None;
@@ -89,7 +85,7 @@ impl Installation<'_> {
             "{keep}Stop the other installation from managing it (for a Helm release: annotate it \
              helm.sh/resource-policy=keep before helm uninstall), and then hand it over:\n\
              kubectl label --overwrite {resource} {of}{place} {MANAGED_BY}=Helm\n\
-             kubectl annotate --overwrite {resource} {of}{place} {RELEASE_NAME}={name} {RELEASE_NAMESPACE}={namespace}"
+             kubectl annotate --overwrite {resource} {of}{place} {HELM_RELEASE}={name} {HELM_NAMESPACE}={namespace}"
         )
     }
 }
@@ -119,14 +115,14 @@ mod tests {
     fn an_object_belongs_to_the_extension_by_the_criterion_of_the_runtime() {
         let helm = |name: &str, namespace: &str| {
             json!({"metadata": {"labels": {MANAGED_BY: "Helm"},
-                "annotations": {RELEASE_NAME: name, RELEASE_NAMESPACE: namespace}}})
+                "annotations": {HELM_RELEASE: name, HELM_NAMESPACE: namespace}}})
         };
         let owned = |kind: &str, name: &str| {
             let owner = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "name": name, "controller": true});
             json!({"metadata": {"ownerReferences": [owner]}})
         };
         let labelled = |name: &str| json!({"metadata": {"labels": {OWNER_KIND: "ClusterExtension", OWNER_NAME: name}}});
-        let unlabelled = json!({"metadata": {"annotations": {RELEASE_NAME: "shop", RELEASE_NAMESPACE: "ns"}}});
+        let unlabelled = json!({"metadata": {"annotations": {HELM_RELEASE: "shop", HELM_NAMESPACE: "ns"}}});
         let extension = extension();
         for (live, first, later) in [
             (helm("shop", "ns"), None, None),
