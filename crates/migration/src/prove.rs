@@ -1,7 +1,7 @@
 //! Reads every object before anything is written: which values a migration loses, and which writes the server refuses.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::stream::{self, StreamExt};
 
@@ -123,18 +123,14 @@ impl MigrationProver<'_> {
             proof.to_move += to_write.iter().filter(|(object, _)| object.moves_entries()).count() as u64;
             let tried: Vec<(ListedMetadata, RawObject)> =
                 to_write.into_iter().filter_map(|(object, whole)| Some((object, whole?))).collect();
-            let (mut begun, count, mut answered) = (Instant::now(), tried.len(), 0);
+            let mut answered = Vec::with_capacity(tried.len());
             let tries = stream::iter(tried).map(|(object, before)| {
                 let (writer, places) = (&writer, &places);
                 async move { (object.place(), before, writer.rewrite(&object, places, true).await) }
             });
             let mut tries = tries.buffered(self.parallel);
             while let Some((place, before, answer)) = tries.next().await {
-                answered += 1;
-                if answered == self.parallel {
-                    // The first ones open the connections, and find the server without the new schema in memory.
-                    begun = Instant::now();
-                }
+                answered.push(Instant::now());
                 match answer {
                     Ok(after) => add_removed(proof, &place, &before, &after.json),
                     Err(StorageRewriteError::Changed) => {}
@@ -143,8 +139,8 @@ impl MigrationProver<'_> {
                     Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
                 }
             }
-            if count as u64 >= SAMPLE && count > self.parallel && proof.pace.is_none() {
-                proof.pace = Some(begun.elapsed() / (count - self.parallel) as u32);
+            if answered.len() as u64 >= SAMPLE && proof.pace.is_none() {
+                proof.pace = quickest_pace(&answered, self.parallel);
             }
         }
         Ok(())
@@ -377,4 +373,30 @@ fn unnumbered(resource: &Resource) -> Problem {
 
 fn unnamed(resource: &Resource) -> Problem {
     Problem::new(format!("the list of {} has an object without name, uid or resourceVersion", resource.plural))
+}
+
+/// The time for one write in the quickest stretch of as many answers as are awaited at a time; `None` if there are too
+/// few. The first answers are no measure: the server has no connections yet, and after a change of the CRD no schema in
+/// memory.
+fn quickest_pace(answered: &[Instant], parallel: usize) -> Option<Duration> {
+    let stretches = answered.iter().zip(answered.get(parallel..)?);
+    let quickest = stretches.map(|(first, last)| last.duration_since(*first)).min()?;
+    Some(quickest / u32::try_from(parallel).ok().filter(|parallel| *parallel > 0)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_is_that_of_the_quickest_stretch() {
+        let begun = Instant::now();
+        let answered = |millis: &[u64]| -> Vec<Instant> {
+            millis.iter().map(|after| begun + Duration::from_millis(*after)).collect()
+        };
+        let slow_at_first = answered(&[900, 901, 1200, 1201, 1210, 1211, 1220]);
+        assert_eq!(quickest_pace(&slow_at_first, 2), Some(Duration::from_millis(5)));
+        assert_eq!(quickest_pace(&answered(&[1, 2]), 2), None);
+        assert_eq!(quickest_pace(&answered(&[1, 2]), 8), None);
+    }
 }

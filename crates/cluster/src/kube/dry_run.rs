@@ -9,7 +9,6 @@ use kube::core::Status;
 
 use super::apply;
 use super::apply_request::{self, ApplyRequest};
-use super::dry_run_takeover;
 use super::errors::{self, words, words_of_field};
 use super::json;
 use super::refusals::{self, Denied, Denier, denied_by, with_reason};
@@ -20,17 +19,8 @@ use gantry_core::problem::Problem;
 use gantry_core::resource::RawObject;
 use gantry_k8s_cel::gotext;
 
-/// Sends the request only once: this deploy has not written anything yet that the server might still have to pick up.
-pub async fn dry_run(
-    transport: &Transport,
-    default_namespace: &str,
-    apply: &Apply<'_>,
-) -> Result<RawObject, DryRunError> {
-    let answer = dry_run_beside_tools(transport, default_namespace, apply).await?;
-    dry_run_takeover::taken_over(transport, default_namespace, apply, answer).await
-}
-
-/// The same before the fields of former deploy tools are taken over: they are in both.
+/// The answer to the request as it is: the fields of former deploy tools stay beside those of the manifest. Sends it only
+/// once: this deploy has not written anything yet that the server might still have to pick up.
 pub async fn dry_run_beside_tools(
     transport: &Transport,
     default_namespace: &str,

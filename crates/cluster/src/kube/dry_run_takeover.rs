@@ -3,23 +3,45 @@
 //! that both leave.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::apply_request;
-use super::dry_run::send;
+use super::dry_run::{dry_run_beside_tools, send};
 use super::request::{ApiRequest, Payload, ResponseFormat, encode};
 use super::takeover;
 use super::transport::Transport;
+use crate::openapi::{Described, OpenApi};
 use crate::{Apply, DryRunError, FormerTools, Refusal, Refuser, WritePrecondition};
 use gantry_core::merge::{self, MergeSchema};
 use gantry_core::resource::{LAST_APPLIED, RawObject, SERVER_METADATA};
 use gantry_core::text::json_pointer_step;
 
+/// The server's answer to an apply, once the fields of former deploy tools are taken over. `openapi` requests the
+/// document that describes the kind.
+pub async fn dry_run(
+    transport: &Transport,
+    default_namespace: &str,
+    apply: &Apply<'_>,
+    openapi: impl AsyncFnOnce() -> Option<Arc<OpenApi>>,
+) -> Result<RawObject, DryRunError> {
+    let refusal = match dry_run_beside_tools(transport, default_namespace, apply).await {
+        Ok(answer) => return taken_over(transport, default_namespace, apply, answer).await,
+        Err(DryRunError::Refused(refusal)) if may_be_of_former_tools(apply, &refusal) => refusal,
+        Err(error) => return Err(error),
+    };
+    let document = openapi().await;
+    let described = document.as_ref().and_then(|document| document.of_kind(apply.resource));
+    let Some(Described { schema, definitions }) = described else { return Err(DryRunError::Refused(refusal)) };
+    let schema = merge::of_kind(schema, Some(definitions));
+    dry_run_handed_over(transport, default_namespace, apply, schema, refusal).await
+}
+
 /// What the object becomes if the fields of its former deploy tools are taken over first.
 /// The answer to the apply shows which fields the manifest sets. The server is asked about the object without the
 /// others, which it may default.
-pub async fn taken_over(
+async fn taken_over(
     transport: &Transport,
     default_namespace: &str,
     apply: &Apply<'_>,
@@ -84,7 +106,7 @@ async fn send_patch(
 
 /// Whether a refusal may be about fields of former deploy tools that are gone once they are taken over, such as the
 /// `rollingUpdate` that the server filled in for another strategy.
-pub fn may_be_of_former_tools(apply: &Apply<'_>, refusal: &Refusal) -> bool {
+fn may_be_of_former_tools(apply: &Apply<'_>, refusal: &Refusal) -> bool {
     let is_of_content = matches!(refusal.by, Refuser::Validation | Refuser::Policy | Refuser::Admission);
     is_of_content
         && apply.former_tools != FormerTools::Keep
@@ -93,7 +115,7 @@ pub fn may_be_of_former_tools(apply: &Apply<'_>, refusal: &Refusal) -> bool {
 
 /// What the server says to the object that an apply leaves once the fields of former deploy tools are taken over, for an
 /// apply that it refuses beside them. `schema` is that of the kind, by which the two are merged.
-pub async fn dry_run_handed_over(
+async fn dry_run_handed_over(
     transport: &Transport,
     default_namespace: &str,
     apply: &Apply<'_>,

@@ -58,11 +58,10 @@ use super::{
     Apply, ApplyError, Connection, Delete, DeleteError, Discovered, DryRunError, Established, Gvk, ListRequest,
     ObjectToRead, OnRead, ReadResult, Relabel, RewriteError, RulesReview, Unmark,
 };
-use crate::openapi::{Described, Documents, OpenApi};
+use crate::openapi::{Documents, OpenApi};
 use crate::service::ServiceUrl;
 use crate::storage::{RewrittenObject, StorageRewrite, StorageRewriteError};
 use crate::watch::{Follow, FollowRequest, WatchEvent};
-use gantry_core::merge;
 use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::Atom;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
@@ -208,20 +207,9 @@ impl KubeTarget {
 
     /// Returns the object as [`Self::apply`] would store it. Writes nothing.
     pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<RawObject, DryRunError> {
-        let answer = dry_run::dry_run(&self.transport, &self.default_namespace, apply).await;
-        let Err(DryRunError::Refused(refusal)) = answer else { return answer };
-        if !dry_run_takeover::may_be_of_former_tools(apply, &refusal) {
-            return Err(DryRunError::Refused(refusal));
-        }
         let Resource { group, version, .. } = apply.resource;
-        let document = self.openapi(group, version).await;
-        let Some(Described { schema, definitions }) =
-            document.as_ref().and_then(|document| document.of_kind(apply.resource))
-        else {
-            return Err(DryRunError::Refused(refusal));
-        };
-        let schema = merge::of_kind(schema, Some(definitions));
-        dry_run_takeover::dry_run_handed_over(&self.transport, &self.default_namespace, apply, schema, refusal).await
+        let openapi = async || self.openapi(group, version).await;
+        dry_run_takeover::dry_run(&self.transport, &self.default_namespace, apply, openapi).await
     }
 
     /// Whether the server would accept the object of the request if it did not exist yet. Writes nothing.

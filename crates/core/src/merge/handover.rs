@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::apply::intent;
+use super::intent::intent;
 use super::tools::{self, UNRECORDED};
 use crate::managed_fields::{FieldSet, ListItemKey, ManagerEntry, ManagerOperation, MergePathStep};
 use crate::resource::{HELM_NAMESPACE, HELM_RELEASE, MANAGED_BY};

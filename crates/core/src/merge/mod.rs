@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! schema   whether a list or a map is one field or many
+//! intent   the part of a manifest that is applied
 //! order    the order of a list after an apply
 //! apply    the object after an apply
 //! beside   what an apply leaves beside the manifest, and may be refused with it
@@ -17,14 +18,16 @@
 mod apply;
 mod beside;
 mod handover;
+mod intent;
 mod lost;
 mod order;
 mod schema;
 mod tools;
 
-pub use apply::{Emptied, ManagerFieldSets, apply, intent, merge, merge_by, merge_owned, of_kind};
+pub use apply::{Emptied, ManagerFieldSets, apply, merge, merge_by, merge_owned, of_kind};
 pub use beside::Beside;
 pub use handover::{Owners, applied_fields, fields_of_manifest, gives_up_fields};
+pub use intent::intent;
 pub use lost::{Owned, is_at_stake, lost_fields, lost_fields_below, overlaps, path_text};
 pub use order::keeps_order;
 pub use schema::{MergeSchema, MergeShape};
