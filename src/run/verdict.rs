@@ -96,7 +96,7 @@ pub fn before_writing(checks: &[CheckReport], plan: &Plan, foreseen: &DeployFore
         Some(error) => (&[][..], error.problems()),
         None => Default::default(),
     };
-    let unread = plan.unread();
+    let unread = if terms.writes { plan.unread() } else { plan.unread_by_check() };
     let open = || foreseen.unread_members.iter().chain(unanswered);
     let with_unread = |mut errors: Vec<ErrorEntry>| {
         errors.extend(unread.iter().map(ErrorEntry::from));

@@ -43,9 +43,7 @@ fn nothing_is_written(bed: &Bed, refused: &str, rule: &str) {
         output.code(3).stdout_contains("Nothing was written");
         match flags[..] {
             [.., "waived.yaml"] => says(&output, "the waiver (agreed) does not apply to"),
-            ["--warn-only"] => {
-                says(&output, "the API server would refuse the request, and the deploy would end half way")
-            }
+            ["--warn-only"] => says(&output, "the API server would refuse the request, whatever is configured here"),
             [.., "warn.yaml"] => says(&output, "mode: warn of CRDUpgradeSafety: "),
             _ => {}
         }
@@ -154,4 +152,39 @@ fn names_are_validated_on_a_folder_as_on_the_server() {
     bed.write("manifests.yaml", &bed.sample().replace("name: one", "name: Not_One"));
     bed.gantry(cp.kubeconfig("admin"), &arguments).run().code(3);
     assert_eq!(std::fs::read_dir(bed.folder.path().join("live")).expect("the folder").count(), 1);
+}
+
+/// A folder stands for a cluster, and what a bundle contains is written by OLM: both are judged like a deploy to the server.
+#[test]
+fn a_changed_scope_passes_with_no_waiver_in_a_folder_and_in_a_bundle() {
+    let (cp, bed) = (control_plane(), Bed::with_namespace());
+    let namespaced = bed.crd("first: {type: string}");
+    let cluster = namespaced.replace("scope: Namespaced", "scope: Cluster");
+    assert_ne!(namespaced, cluster);
+    cp.apply_yaml(&namespaced);
+    for folder in ["live", "manifests", "bundle/manifests", "bundle/metadata"] {
+        std::fs::create_dir_all(bed.folder.path().join(folder)).expect("a folder");
+    }
+    bed.write("live/crd.yaml", &namespaced);
+    bed.write("bundle/manifests/crd.yaml", &cluster);
+    let csv = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "example.v1.2.0"},
+        "spec": {"version": "1.2.0", "installModes": [{"type": "AllNamespaces", "supported": true}]}});
+    bed.write("bundle/manifests/csv.yaml", &csv.to_string());
+    let annotation = "operators.operatorframework.io.bundle";
+    bed.write(
+        "bundle/metadata/annotations.yaml",
+        &format!("annotations:\n  {annotation}.mediatype.v1: registry+v1\n  {annotation}.package.v1: example\n"),
+    );
+    bed.write("manifests/crd.yaml", &cluster);
+    for target in [&["-f", "bundle"][..], &["-f", "manifests", "--target", "dir:live"]] {
+        let check = |more: &[&str]| {
+            let arguments = [&["check", "--preflight=CRDUpgradeSafety"], target, more].concat();
+            bed.gantry(cp.kubeconfig("admin"), &arguments).run()
+        };
+        check(&["-o", "json=base.json", "-o", "human"]).code(3).contains_nowhere("accept the change");
+        for flags in accepting(&bed) {
+            check(&flags).code(3).contains_nowhere("accept the change");
+        }
+    }
 }

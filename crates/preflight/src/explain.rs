@@ -210,9 +210,9 @@ const ACCEPT: &str = "If you have reviewed a finding and it may pass, pass a Con
     server does.";
 
 /// Why a finding cannot be waived.
-const NO_WAIVER: &str = "The API server refuses the request, whatever gantry's verdict is, and the deploy would end half \
-    way. So a waiver, mode: warn, --warn-only, enforcement and a baseline do not apply: the deploy ends before it writes \
-    anything.";
+const NO_WAIVER: &str = "The API server refuses the request, of the deploy or of OLM, whatever gantry's verdict is: it would \
+    end half way. So a waiver, mode: warn, --warn-only, enforcement and a baseline do not apply: the deploy ends before it \
+    writes anything.";
 
 /// Whether the findings of the rule predict a refusal, which no waiver lets pass.
 fn is_refusal(check: &CheckEntry, rule: &RuleDoc) -> bool {

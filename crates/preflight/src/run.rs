@@ -258,17 +258,6 @@ fn is_written(subject: &ViolationSubject, plan: &Plan) -> bool {
     }
 }
 
-/// Whether this deploy itself sends requests for the subject of a violation, so that a refusal ends it half way. What
-/// OLM writes is refused to OLM.
-fn is_sent(subject: &ViolationSubject, plan: &Plan) -> bool {
-    match subject {
-        ViolationSubject::Change(index) => plan.changes[*index].is_written(),
-        ViolationSubject::Unplaced(_) => true,
-        ViolationSubject::Bundle(_) => false,
-        ViolationSubject::Object(_) | ViolationSubject::Plan => plan.has_effect(),
-    }
-}
-
 /// Why findings are errors although the configuration makes those of their check warnings.
 fn explain_kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem> {
     let kept = |report: &CheckReport| {
@@ -282,8 +271,8 @@ fn explain_kept_errors(reports: &[CheckReport], warn_only: bool) -> Vec<Problem>
             };
             let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
             Problem::new(format!(
-                "{set}: {count} ({rules}) {is}: the API server would refuse the request, and the deploy \
-                would end half way"
+                "{set}: {count} ({rules}) {is}: the API server would refuse the request, whatever is \
+                configured here"
             ))
         })
     };
@@ -332,10 +321,10 @@ fn locate(violations: Vec<Violation>, plan: &Plan, mode: Mode, refusals: &[&str]
     // Violations can be many and large, so they are moved, not copied.
     let mut findings = Vec::new();
     for ((subject, violations), (object, sources)) in groups.into_iter().zip(places) {
-        let (is_written, is_sent) = (is_written(&subject, plan), is_sent(&subject, plan));
+        let is_written = is_written(&subject, plan);
         let to_finding = |(violation, [source, change_source]): (Violation, [Option<Source>; 2])| {
             let is_refusal = refusals.contains(&&*violation.rule) && violation.severity <= Severity::Warning;
-            let refused_by_server = is_refusal && !violation.may_be_accepted && is_sent;
+            let refused_by_server = is_refusal && !violation.may_be_accepted && is_written;
             let weighed = |severity| match severity {
                 Severity::Error if refused_by_server => Severity::Error,
                 Severity::Error if mode == Mode::Warn || !is_written => Severity::Warning,

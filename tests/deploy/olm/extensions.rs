@@ -259,3 +259,35 @@ fn the_cluster_tells_which_release_of_olm_it_has() {
     check("admin").code(0).contains_nowhere("OlmReleaseUnknown");
     drop(controller);
 }
+
+/// The account need not read its ClusterExtension, which somebody else deploys.
+#[test]
+fn the_account_of_an_extension_passes_with_the_rights_that_are_printed_for_it() {
+    let stage = Stage::new();
+    let bed = &stage.bed;
+    for folder in ["bundle/manifests", "bundle/metadata"] {
+        std::fs::create_dir_all(bed.folder.path().join(folder)).expect("a folder");
+    }
+    let annotation = "operators.operatorframework.io.bundle";
+    bed.write(
+        "bundle/metadata/annotations.yaml",
+        &format!("annotations:\n  {annotation}.mediatype.v1: registry+v1\n  {annotation}.package.v1: p\n"),
+    );
+    let csv = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "p.v1.0.0"},
+        "spec": {"version": "1.0.0", "installModes": [{"type": "AllNamespaces", "supported": true}]}});
+    bed.write("bundle/manifests/csv.yaml", &csv.to_string());
+    bed.write("bundle/manifests/crd.yaml", &bed.crd("first: {type: string}"));
+    bed.write("extension.yaml", &stage.extension("1.0.0").to_string());
+    let both = ["-f", "bundle", "-f", "extension.yaml"];
+    let gantry = |arguments: &[&str]| bed.gantry(stage.olm.kubeconfig("admin"), &[arguments, &both].concat()).run();
+    let account = format!("system:serviceaccount:{}:installer", bed.names.namespace);
+    let check = || gantry(&["check", "--preflight=PermissionValidation", "--as", &account]);
+    check().code(3).stdout_contains("RequestNotPermitted");
+    let rights = gantry(&["permissions"]);
+    stage.olm.control_plane().apply_yaml(&rights.code(0).stdout);
+    check().code(0).stdout_contains("PermissionValidation  passed").stdout_contains("unread    1");
+    // A deploy would have to write it.
+    let deploy = gantry(&["deploy", "-y", "--preflight=PermissionValidation", "--as", &account]);
+    deploy.code(1).stdout_contains("may not get clusterextensions");
+}

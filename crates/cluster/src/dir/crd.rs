@@ -69,22 +69,11 @@ pub(super) fn admit_crd(live: Option<&Value>, crd: &mut Value, release: Kubernet
         stored.push(first.as_str().into());
     }
 
-    let live = live.map(established);
-    let errors = match server::validate(crd, live.as_ref(), release) {
+    let errors = match server::validate(crd, live, release) {
         Ok(outcome) => outcome.refusals.iter().map(|refusal| cut_quote(&refusal.to_string()).into_owned()).collect(),
         Err(unreadable) => vec![unreadable.to_string()],
     };
     if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-/// The live CRD as an API server that serves it would return it. A file can omit the `Established` condition, and for a
-/// CRD that was never established the server allows even scope and kind to change.
-fn established(live: &Value) -> Value {
-    let mut live = live.clone();
-    if let Some(status) = live.get_mut("status").and_then(Value::as_object_mut) {
-        status.entry("conditions").or_insert_with(|| json!([{"type": "Established", "status": "True"}]));
-    }
-    live
 }
 
 /// The server's message for one or more reasons, and the next step.

@@ -56,8 +56,8 @@ impl Waiver {
     pub fn unfit_for(&self, finding: &Finding) -> Problem {
         let of = finding.object.as_ref().map(|object| format!(" of {object}")).unwrap_or_default();
         let message = format!(
-            "the waiver ({}) does not apply to {}{of}: the API server would refuse the request, and the deploy would end \
-             half way",
+            "the waiver ({}) does not apply to {}{of}: the API server would refuse the request, whatever is \
+             configured here",
             self.reason, finding.rule
         );
         self.problem(message, "do what the finding says, and remove the waiver")

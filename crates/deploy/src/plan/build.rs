@@ -110,6 +110,7 @@ pub async fn build(
         keeps_answers,
         policy: options.policy.clone(),
         assumed_namespace,
+        acts_as: target.impersonated().map(str::to_owned),
         ..Plan::default()
     })
 }

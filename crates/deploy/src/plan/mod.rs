@@ -54,7 +54,7 @@ use gantry_core::manifest::{self, LoadedManifests, Manifest};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
-use gantry_olm::cluster_extension::LiveExtension;
+use gantry_olm::cluster_extension::{self, Extension, LiveExtension};
 
 pub use build::build;
 pub use built_in::is_dropped_from_crd;
@@ -119,6 +119,8 @@ pub struct Plan {
     pub server_release: Option<KubernetesRelease>,
     /// The namespace of objects that name none, unless a flag or the configuration chose it.
     pub assumed_namespace: Option<String>,
+    /// The user that the run acts as on the server (`--as`).
+    pub acts_as: Option<String>,
 }
 
 /// A request to the target for an object that is not a change.
@@ -146,8 +148,28 @@ impl Plan {
 
     /// Why some live objects could not be read, each reason once.
     pub fn unread(&self) -> Vec<Problem> {
-        let mut problems: Vec<Problem> =
-            self.changes.iter().filter_map(|change| change.unread.as_deref().cloned()).collect();
+        self.reasons_unread(|_| true)
+    }
+
+    /// The same for a run that writes nothing. The account with which OLM installs a bundle need not read its
+    /// ClusterExtension, which somebody else deploys.
+    pub fn unread_by_check(&self) -> Vec<Problem> {
+        let is_own = |change: &Change| {
+            let installs = |bundle: &planned_bundle::PlannedBundle| {
+                let extension = bundle.extension().filter(|extension| extension.name == change.desired.object.name);
+                let account = extension.and_then(Extension::account);
+                account.map(|(namespace, name)| format!("system:serviceaccount:{namespace}:{name}")) == self.acts_as
+            };
+            cluster_extension::is_one(&change.desired.object)
+                && self.acts_as.is_some()
+                && self.bundles.iter().any(installs)
+        };
+        self.reasons_unread(|change| !is_own(change))
+    }
+
+    fn reasons_unread(&self, counts: impl Fn(&Change) -> bool) -> Vec<Problem> {
+        let counted = self.changes.iter().filter(|change| counts(change));
+        let mut problems: Vec<Problem> = counted.filter_map(|change| change.unread.as_deref().cloned()).collect();
         problems.sort();
         problems.dedup();
         problems

@@ -46,7 +46,7 @@ pub enum CrdAnswer {
 pub async fn request_answers(context: &Context<'_>) -> BTreeMap<usize, CrdAnswer> {
     let Some(server) = context.target.as_server() else { return BTreeMap::new() };
     let changes = &context.plan.changes;
-    let is_asked = |index: &usize| changes[*index].desired.object.is_crd() && changes[*index].is_written();
+    let is_asked = |index: &usize| changes[*index].desired.object.is_crd() && !changes[*index].action.leaves_alone();
     let crds: Vec<usize> = (0..changes.len()).filter(is_asked).collect();
     let is_known = |index: &usize| changes[*index].crd().is_some_and(|crd| is_same_definition(crd));
     let known = in_parallel(&crds, is_known);

@@ -105,9 +105,9 @@ pub struct CrdModel<'v> {
 
 #[derive(Clone, Debug, Default)]
 pub struct CrdStatusModel<'v> {
+    /// Also true without conditions: a manifest that stands for a live CRD has none, and the CRD of a cluster is
+    /// established nearly always.
     pub is_established: bool,
-    /// A manifest, or the CRD in the moment after it was created.
-    pub has_conditions: bool,
     pub accepted: CrdNamesModel<'v>,
     pub stored_versions: Vec<&'v str>,
 }
@@ -325,8 +325,7 @@ fn status(object: DecodedObject<'_>) -> Decoded<CrdStatusModel<'_>> {
         text("type") == Some("Established") && text("status") == Some("True")
     };
     Ok(CrdStatusModel {
-        is_established: conditions.iter().any(is_true),
-        has_conditions: !conditions.is_empty(),
+        is_established: conditions.is_empty() || conditions.iter().any(is_true),
         accepted: object.object("acceptedNames", names)?.unwrap_or_default(),
         stored_versions: object.texts("storedVersions")?.items,
     })

@@ -121,8 +121,7 @@ fn all_have_schemas(crd: &CrdModel) -> bool {
 }
 
 fn allows_invalid_ca(old: &CrdModel) -> bool {
-    // A manifest that stands for a live CRD has no conditions. The CRD of a cluster is established nearly always.
-    if old.status.has_conditions && !old.status.is_established {
+    if !old.status.is_established {
         return true;
     }
     let bundle = old.conversion.client.as_ref().map_or("", |client| client.ca_bundle);
