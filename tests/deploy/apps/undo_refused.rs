@@ -2,7 +2,7 @@
 
 use super::Shop;
 use crate::support::rights::grant;
-use crate::support::{Bed, Gantry, control_plane};
+use crate::support::{Bed, Gantry, control_plane, printed_command};
 use serde_json::{Value, json};
 
 /// The path of the head of the first revision.
@@ -61,6 +61,10 @@ fn a_damaged_revision_is_not_deployed() {
         patch(&path, &patched);
         let output = shop.rollback(&["1"]);
         output.code(1).stderr_contains("revision 1 of the app shop is damaged").stderr_contains(why);
+        let named = printed_command(&output, "gantry history ", " lists them");
+        let arguments = shlex::split(&named).expect("a command line");
+        let listed = shop.bed.gantry(control_plane().kubeconfig("admin"), &[]).args(&arguments[1..]).run();
+        listed.code(0).stdout_contains("REVISION");
         assert_eq!(shop.value(), json!("2"), "{why}");
         patch(&path, &json!({"data": whole["data"], "metadata": {"annotations": whole["metadata"]["annotations"]}}));
     };

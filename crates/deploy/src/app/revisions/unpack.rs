@@ -41,7 +41,11 @@ pub async fn read_manifests(app: &App, revision: &Revision, target: &Target) -> 
     let number = revision.number;
     let damaged = |why: String| {
         let message = format!("revision {number} of the app {} is damaged: {why}", app.name);
-        Problem::new(message).help("go back to another one: gantry history lists them; or deploy its manifests again")
+        Problem::new(message).help(format!(
+            "go back to another one: {} lists them; or deploy its manifests again: {}",
+            app.history_command(),
+            app.deploy_command()
+        ))
     };
     let head = revision.head.as_ref().map_err(|why| damaged(why.clone()))?;
     if head.parts == 0 || head.parts > MOST_PARTS {
