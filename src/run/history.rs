@@ -16,7 +16,7 @@ use gantry_core::options::{ListFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::text::{self, sanitize, table};
 use gantry_deploy::app::revisions::{
-    ChangedObjects, Revision, RevisionHead, RevisionOutcome, Revisions, read_manifests,
+    ChangedObjects, Revision, RevisionChanges, RevisionHead, RevisionOutcome, Revisions, read_manifests,
 };
 use gantry_deploy::app::{App, Parent, RunOutcome, check_name};
 use gantry_deploy::config::Settings;
@@ -56,7 +56,7 @@ impl AppHistory {
     /// The revision that is wanted.
     fn find(&self, wanted: WantedRevision) -> std::result::Result<&Revision, Problem> {
         let App { name, namespace } = &self.app;
-        let list = format!("gantry history -a {name} -n {namespace}");
+        let list = self.app.history_command();
         let Some(first) = self.revisions.list.first() else {
             let problem = Problem::new(format!("the app {name} in namespace {namespace} has no revisions"));
             return Err(problem.help("each deploy of the app keeps one, unless --history is 0"));
@@ -74,8 +74,8 @@ impl AppHistory {
                 ));
                 problem.help(match &*self.revisions.list {
                     [only] if only.number == 1 => format!(
-                        "it is the first deploy of the app: deploy the earlier manifests, gantry deploy -a {name} \
-                         --app-namespace {namespace} -f DIR"
+                        "it is the first deploy of the app: deploy the earlier manifests, {}",
+                        self.app.deploy_command()
                     ),
                     _ => format!("name one: {list} shows them"),
                 })
@@ -156,7 +156,7 @@ impl AppHistory {
                 Ok(head) => {
                     let time = head.time.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
                     let user = sanitize(&head.user).into_owned();
-                    [number, time, user, self.word(revision).to_owned(), describe_changes(head)]
+                    [number, time, user, self.word(revision).to_owned(), describe(revision, head)]
                 }
             });
         }
@@ -180,7 +180,10 @@ impl AppHistory {
                     None if self.word(revision) == "in progress" => "inProgress".into(),
                     None => json!(RevisionOutcome::Interrupted),
                 };
-                entry["changes"] = json!(head.changes);
+                let changed = revision.changed();
+                entry["changes"] = json!(changed.unwrap_or(&head.changes));
+                // How much of it was done is unknown.
+                entry["planned"] = changed.is_none().into();
                 if let Some(to) = head.rollback_to {
                     entry["rollbackTo"] = to.into();
                 }
@@ -193,11 +196,23 @@ impl AppHistory {
     }
 }
 
-/// What a deploy changed, in one line.
-fn describe_changes(head: &RevisionHead) -> String {
+/// What a deploy changed, in one line; or what it was going to change, if no more is known.
+fn describe(revision: &Revision, head: &RevisionHead) -> String {
+    let changes = match revision.changed() {
+        Some(changes) if changes.is_empty() => "nothing".to_owned(),
+        Some(changes) => describe_changes(changes),
+        None => format!("planned: {}", describe_changes(&head.changes)),
+    };
+    match head.rollback_to {
+        Some(to) => format!("{changes}; rollback to {to}"),
+        None => changes,
+    }
+}
+
+fn describe_changes(changes: &RevisionChanges) -> String {
     /// The most objects of each kind of change that are named.
     const NAMED: usize = 3;
-    let part = |changed: &ChangedObjects, what: &str| {
+    let part = |(changed, what): (&ChangedObjects, &str)| {
         let ChangedObjects { count, names } = changed;
         let mut shown: Vec<String> =
             names.iter().take(NAMED).map(|name| sanitize(&text::cut(name, 80)).into_owned()).collect();
@@ -206,9 +221,12 @@ fn describe_changes(head: &RevisionHead) -> String {
         }
         (*count > 0).then(|| format!("{count} {what} ({})", shown.join(", ")))
     };
-    let changes = &head.changes;
-    let parts = [(&changes.created, "created"), (&changes.updated, "updated"), (&changes.deleted, "deleted")];
-    let mut parts: Vec<String> = parts.into_iter().filter_map(|(changed, what)| part(changed, what)).collect();
-    parts.extend(head.rollback_to.map(|to| format!("rollback to {to}")));
-    parts.join("; ")
+    let parts = [
+        (&changes.created, "created"),
+        (&changes.updated, "updated"),
+        (&changes.deleted, "deleted"),
+        (&changes.deleting, "being deleted"),
+        (&changes.unknown, "perhaps changed"),
+    ];
+    parts.into_iter().filter_map(part).collect::<Vec<_>>().join("; ")
 }

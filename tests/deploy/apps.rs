@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 mod among_manifests;
 mod commands;
 mod damaged;
+mod history;
 mod killed;
 mod killed_then_deleted;
 mod last_applied;

@@ -21,7 +21,7 @@ use gantry_core::resource;
 use gantry_core::text;
 use gantry_core::ui::progress::ProgressDisplay;
 use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
-use gantry_deploy::app::revisions::{RevisionEnd, RevisionOutcome};
+use gantry_deploy::app::revisions::{RevisionChanges, RevisionEnd, RevisionOutcome};
 use gantry_deploy::app::{Parent, RunOutcome};
 use gantry_deploy::apply::delete::{self, DeletionResults, RemovalEvent};
 use gantry_deploy::apply::{self, Applied, ApplyOptions, NotWritten};
@@ -35,8 +35,8 @@ use gantry_deploy::readiness::rules::WaitRule;
 pub struct DeployedApp {
     pub applied: Applied,
     pub removed: DeletionResults,
-    /// The revision to go back to, if something was written and not all of it succeeded.
-    pub previous: Option<u32>,
+    /// The revision to go back to, if this deploy or one before it changed something, and this one did not complete.
+    pub way_back: Option<u32>,
 }
 
 /// Writes the app's record, its members, deletes what leaves it, and writes the record again.
@@ -58,7 +58,7 @@ pub async fn deploy(
     };
     let failed = |problem: Problem, written: Option<&(usize, resource::LiveObject)>| {
         let applied = Applied { problems: vec![problem], ..Applied::with_step_started(plan, written) };
-        DeployedApp { applied, removed: not_removed(), previous: None }
+        DeployedApp { applied, removed: not_removed(), way_back: None }
     };
     let writes = Arc::clone(&host.writes);
     writes.begin(plan.writes());
@@ -147,8 +147,9 @@ pub async fn deploy(
     let limit = if outcome == RunOutcome::Applied { patience.limit } else { patience.limit.min(AFTER_FAILURE) };
     // After a failure, the user has waited long enough.
     let patience = Patience { limit, ..patience };
-    let end = RevisionEnd { time: last.time, outcome: ended_as, reasons: last.reasons.clone() };
-    let EndedRevision { number, previous, notices } = match revision {
+    let changes = Some(RevisionChanges::done(plan, &applied, &removed));
+    let end = RevisionEnd { time: last.time, outcome: ended_as, reasons: last.reasons.clone(), changes };
+    let EndedRevision { number, way_back, notices } = match revision {
         Some(revision) => revision.end(end, patience, target).await,
         None => EndedRevision::default(),
     };
@@ -168,11 +169,8 @@ pub async fn deploy(
         removed.problems.push(problem);
     }
     applied.notices.extend(notices);
-    let is_changed = applied.uids.iter().any(Option::is_some)
-        || !applied.unknown.is_empty()
-        || removed.results.contains(&ApplyResult::Deleted);
-    let previous = previous.filter(|_| is_changed && ended_as != RevisionOutcome::Deployed);
-    DeployedApp { applied, removed, previous }
+    let way_back = way_back.filter(|_| ended_as != RevisionOutcome::Deployed);
+    DeployedApp { applied, removed, way_back }
 }
 
 /// Records that the run has begun, and what it is going to write.

@@ -15,8 +15,7 @@ use gantry_core::text;
 use gantry_deploy::app::App;
 use gantry_deploy::app::parent::LastRun;
 use gantry_deploy::app::revisions::{
-    self, ChangedObjects, KeptRevision, NOT_KEPT, RevisionChanges, RevisionEnd, RevisionHead, RevisionOutcome,
-    RevisionText, Revisions,
+    self, KeptRevision, NOT_KEPT, RevisionChanges, RevisionEnd, RevisionHead, RevisionOutcome, RevisionText, Revisions,
 };
 use gantry_deploy::config::{Settings, key};
 use gantry_deploy::plan::{Change, ObjectLookup, Plan};
@@ -72,8 +71,8 @@ pub struct RunningRevision {
 pub struct EndedRevision {
     /// The number of the revision of the deploy, if it is kept.
     pub number: Option<u32>,
-    /// The revision to go back to.
-    pub previous: Option<u32>,
+    /// The revision to go back to, if the deploy did not complete.
+    pub way_back: Option<u32>,
     pub notices: Vec<Problem>,
 }
 
@@ -95,7 +94,7 @@ impl ManagedApp {
             parts: 0,
             sum: String::new(),
             rollback_to: input.rollback_to,
-            changes: changes(plan),
+            changes: RevisionChanges::planned(plan),
         };
         let limit = settings.history;
         // A webhook that does not answer must not hold up the deploy, which may be what repairs it.
@@ -130,11 +129,22 @@ impl ManagedApp {
         let all = Revisions::list(&self.app, target).await.ok()?;
         let same = all.with_sum(&input.text(plan).sum())?;
         if !same.is_deployed() {
-            let end = RevisionEnd { time: Timestamp::now(), outcome: RevisionOutcome::Deployed, reasons: Vec::new() };
+            let changes = same.changed().cloned();
+            let (time, outcome) = (Timestamp::now(), RevisionOutcome::Deployed);
+            let end = RevisionEnd { time, outcome, reasons: Vec::new(), changes };
             // The record of the app says the same.
             let _ = same.end(&end, patience, target).await;
         }
         Some(same.number)
+    }
+
+    /// The revision to go back to where a deploy has nothing to do, and waits in vain for what an earlier one wrote.
+    pub async fn way_back(&self, plan: &Plan, target: &Target) -> Option<u32> {
+        let input = self.revision.as_ref()?;
+        let all = Revisions::list(&self.app, target).await.ok()?;
+        let deployed_last = || self.parent.as_ref()?.last.as_ref()?.revision;
+        let current = all.with_sum(&input.text(plan).sum()).map(|same| same.number).or_else(deployed_last);
+        all.way_back(current, true).map(|revision| revision.number)
     }
 
     /// The requests that delete the revisions together with the app, if the record says that there are some.
@@ -188,6 +198,7 @@ impl RunningRevision {
     /// Records how the deploy ended.
     pub async fn end(self, end: RevisionEnd, patience: Patience<'_>, target: &Target) -> EndedRevision {
         let RunningRevision { kept, others, limit, mut notices } = self;
+        let has_changed = end.changes.as_ref().is_none_or(|changes| !changes.is_empty());
         let number = kept.as_ref().map(|kept| kept.number);
         let all = match kept {
             None => others,
@@ -197,7 +208,8 @@ impl RunningRevision {
                 all
             }
         };
-        EndedRevision { number, previous: all.previous(number).map(|revision| revision.number), notices }
+        let way_back = all.way_back(number, has_changed).map(|revision| revision.number);
+        EndedRevision { number, way_back, notices }
     }
 }
 
@@ -207,20 +219,6 @@ fn missing_rights(App { namespace, .. }: &App) -> String {
         "grant the rule {{apiGroups: [\"\"], resources: [secrets], verbs: [{verbs}]}} in namespace {namespace} (gantry \
          permissions prints the whole role), or {WITHOUT_REVISIONS}"
     )
-}
-
-/// What a plan changes.
-fn changes(plan: &Plan) -> RevisionChanges {
-    let with = |actions: &[Action]| {
-        let written = plan.changes.iter().filter(|change| change.is_written() && actions.contains(&change.action));
-        ChangedObjects::new(written.map(|change| &*change.desired.object))
-    };
-    let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
-    RevisionChanges {
-        created: with(&[Action::Create]),
-        updated: with(&[Action::Update, Action::Adopt, Action::Replace]),
-        deleted: ChangedObjects::new(deleted.map(|removal| &*removal.object)),
-    }
 }
 
 /// The command that goes back to a revision, with the flags by which this run found its app. `context`: the cluster, if

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::configured::ConfiguredRun;
 use super::gate;
 use super::migrating::MigratingCrds;
-use crate::run::app::{self, DeployedApp, revision};
+use crate::cli::FlowArgs;
+use crate::run::app::{self, DeployedApp, ManagedApp, revision};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until_interrupted;
@@ -149,6 +150,10 @@ pub async fn on_target(
             if exit != Exit::Success {
                 report.outcome = outcome;
                 report.errors.extend(errors);
+                if let Some(managed) = &managed {
+                    let revision = managed.way_back(&plan, &target).await;
+                    output.add_notices(host, revision.map(to_go_back(args, managed, context)).as_slice(), report);
+                }
                 // The record keeps the entry of the earlier run.
                 return Ok(exit);
             }
@@ -168,11 +173,11 @@ pub async fn on_target(
         write::confirm(host, &question).await?;
     }
 
-    let DeployedApp { applied, removed, previous } = match &managed {
+    let DeployedApp { applied, removed, way_back } = match &managed {
         None => {
             let options = app::options(settings, None, &report.extensions);
             let applied = Box::pin(write::write(&plan, &target, options, progress, host)).await;
-            DeployedApp { applied, removed: DeletionResults::default(), previous: None }
+            DeployedApp { applied, removed: DeletionResults::default(), way_back: None }
         }
         Some(managed) => {
             let write = async |host: &mut Host, written| {
@@ -191,16 +196,27 @@ pub async fn on_target(
         report.changes[*index].action = if managed.is_some() { Action::Adopt } else { Action::Update };
     }
     report.waits = waits(&applied, settings.is_on(&key::REDACT));
-    if let (Some(previous), Some(managed)) = (previous, &managed) {
-        let command = revision::rollback_command(args, &managed.app, previous, context);
-        let message = format!("revision {previous} of the app {} was deployed before", managed.app.name);
-        output.add_notices(host, &[Problem::new(message).help(format!("to go back to it: {command}"))], report);
+    if let Some(managed) = &managed {
+        output.add_notices(host, way_back.map(to_go_back(args, managed, context)).as_slice(), report);
     }
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.is_on(&key::REDACT));
     report.outcome = outcome;
     report.errors.extend(errors);
     report.update_summary();
     Ok(exit)
+}
+
+/// The notice that names the command that goes back to a revision.
+fn to_go_back<'a>(
+    args: &'a FlowArgs,
+    managed: &'a ManagedApp,
+    context: Option<&'a str>,
+) -> impl Fn(u32) -> Problem + 'a {
+    move |revision| {
+        let command = revision::rollback_command(args, &managed.app, revision, context);
+        let message = format!("revision {revision} of the app {} was deployed before", managed.app.name);
+        Problem::new(message).help(format!("to go back to it: {command}"))
+    }
 }
 
 /// The sentence within another one.

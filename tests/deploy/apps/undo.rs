@@ -47,7 +47,7 @@ impl Shop {
     }
 }
 
-fn deployment(bed: &Bed, image: &str) -> Value {
+pub fn deployment(bed: &Bed, image: &str) -> Value {
     let labels = json!({"app": "web"});
     let container = json!({"name": "c", "image": image});
     bed.object(

@@ -9,6 +9,7 @@
 //! All Secrets of an app carry the same label, so that one request lists them. None carries the label of the app's
 //! members, so no deploy of the app deletes them.
 
+mod changes;
 mod keep;
 mod manifests;
 mod unpack;
@@ -25,6 +26,7 @@ use gantry_cluster::{Delete, DeleteError, ListError, ListRequest, Relabel, Targe
 use gantry_core::problem::Problem;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 
+pub use changes::{ChangedObjects, RevisionChanges};
 pub use keep::{KeptRevision, NotKept, keep};
 pub use manifests::{NOT_KEPT, RevisionText};
 pub use unpack::read_manifests;
@@ -74,47 +76,6 @@ impl RevisionOutcome {
     }
 }
 
-/// Objects that a deploy changes in the same way.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ChangedObjects {
-    /// How many there are.
-    pub count: usize,
-    /// The first of them.
-    pub names: Vec<String>,
-}
-
-impl ChangedObjects {
-    /// The most objects that are named.
-    const NAMED: usize = 20;
-    /// The longest name, in bytes, that is kept.
-    const LONGEST: usize = 400;
-
-    /// These objects.
-    pub fn new<'o>(objects: impl Iterator<Item = &'o ObjectRef>) -> Self {
-        let mut changed = ChangedObjects::default();
-        for object in objects {
-            changed.count += 1;
-            if changed.names.len() < Self::NAMED {
-                changed.names.push(gantry_core::text::cut(&object.to_string(), Self::LONGEST).into_owned());
-            }
-        }
-        changed
-    }
-}
-
-/// What a deploy was going to change.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RevisionChanges {
-    /// Objects that did not exist.
-    pub created: ChangedObjects,
-    /// Objects that existed, also those that the app adopts.
-    pub updated: ChangedObjects,
-    /// Members that left the manifests.
-    pub deleted: ChangedObjects,
-}
-
 /// What is known of a revision before its deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -150,6 +111,9 @@ pub struct RevisionEnd {
     /// Why it did not complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// What it changed. `None` if that is unknown: an older gantry wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<RevisionChanges>,
 }
 
 /// A revision of an app.
@@ -169,6 +133,16 @@ impl Revision {
     /// Whether a rollback can go back to it: it was deployed, and all of its parts are there.
     pub fn is_deployed(&self) -> bool {
         self.head.is_ok() && self.end.as_ref().is_some_and(|end| end.outcome == RevisionOutcome::Deployed)
+    }
+
+    /// What its deploy changed, if that is known.
+    pub fn changed(&self) -> Option<&RevisionChanges> {
+        match &self.end {
+            Some(RevisionEnd { changes: Some(changes), .. }) => Some(changes),
+            // Nothing is left to do.
+            _ if self.is_deployed() => self.head.as_ref().ok().map(|head| &head.changes),
+            _ => None,
+        }
     }
 
     /// The digest of its text.
@@ -259,6 +233,15 @@ impl Revisions {
         let is_before = |revision: &&Revision| current.is_none_or(|current| revision.number < current);
         let sum = current.and_then(|current| self.find(current)?.sum());
         self.list.iter().rev().filter(is_before).find(|revision| revision.is_deployed() && revision.sum() != sum)
+    }
+
+    /// The revision to go back to after a deploy that did not complete: [`Self::previous`], if a deploy since then
+    /// changed something, or may have. `has_changed` says so of the deploy of `current`.
+    pub fn way_back(&self, current: Option<u32>, has_changed: bool) -> Option<&Revision> {
+        let previous = self.previous(current)?;
+        let since = self.list.iter().filter(|it| it.number > previous.number && Some(it.number) != current);
+        let may_have_changed = |it: &Revision| it.changed().is_none_or(|changes| !changes.is_empty());
+        (has_changed || since.into_iter().any(may_have_changed)).then_some(previous)
     }
 
     /// The last revision with these manifests.
@@ -442,6 +425,29 @@ mod tests {
         assert_eq!(previous(Some(4)), Some(1), "2 has the same manifests, and 3 was not deployed");
         assert_eq!(previous(Some(1)), None);
         assert_eq!(previous(None), Some(4));
+    }
+
+    #[test]
+    fn there_is_a_way_back_if_a_deploy_since_then_may_have_changed_something() {
+        let ended = |number: u32, created: usize| {
+            let about = json!({"time": "2026-01-01T00:00:00Z", "parts": 1, "sum": number.to_string()}).to_string();
+            let end = json!({"time": "2026-01-01T00:00:00Z", "outcome": "failed",
+                "changes": {"created": {"count": created}}});
+            let annotations = json!({ABOUT: about, END: end.to_string()});
+            found(&format!("shop.gantry.r{number}"), &number.to_string(), annotations)
+        };
+        let deployed = || head(1, 1, "1", Some("deployed"));
+        let way_back = |later: Vec<AppObject>, current, has_changed| {
+            let all = Revisions::from_secrets([vec![deployed()], later].concat());
+            all.way_back(Some(current), has_changed).map(|revision| revision.number)
+        };
+        assert_eq!(way_back(vec![ended(2, 0)], 2, false), None);
+        assert_eq!(way_back(vec![ended(2, 0)], 2, true), Some(1));
+        assert_eq!(way_back(vec![ended(2, 1), ended(3, 0)], 3, false), Some(1));
+        assert_eq!(way_back(vec![ended(2, 0), ended(3, 0)], 3, false), None);
+        // Of a killed one, and of an older gantry's, it is unknown.
+        assert_eq!(way_back(vec![head(2, 1, "2", None), ended(3, 0)], 3, false), Some(1));
+        assert_eq!(way_back(vec![head(2, 1, "2", Some("failed")), ended(3, 0)], 3, false), Some(1));
     }
 
     #[test]
