@@ -320,11 +320,12 @@ pub async fn forget_app(args: &ClusterArgs, name: &str, consent: Consent, host: 
         let problems = removed.problems.into_iter();
         return Err(Error::Failed(problems.map(|problem| problem.help(help)).collect()));
     }
-    delete_revisions(&parent, &target).await.map_err(Error::failed)?;
+    let notice = delete_revisions(&parent, &settings, &target).await.map_err(Error::failed)?;
     parent
         .delete(None, Patience { limit: settings.timeouts.apply, stop: &stop }, &target)
         .await
         .map_err(Error::failed)?;
+    host.print_notices(&notice);
     let stay = if removals.len() == 1 { "stays" } else { "stay" };
     Ok(format!("Forgot the app {name}; {objects} {stay} in the cluster\n"))
 }

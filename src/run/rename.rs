@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use super::app::describe_this_run;
 use super::app::foreseen::listed;
+use super::app::revision::{UnlistedRevisions, notice_of_unlisted};
 use super::apps::{Consent, app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until_interrupted;
@@ -26,6 +27,7 @@ use gantry_deploy::app::parent::{self, AppRecordContent, LastRun};
 use gantry_deploy::app::parts::RESTORE;
 use gantry_deploy::app::revisions::Revisions;
 use gantry_deploy::app::{App, PART_OF, Parent, RunOutcome};
+use gantry_deploy::config::Settings;
 
 pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
@@ -102,7 +104,7 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     let begun = parent::write(&new, after.as_ref(), content(&before, started), patience, &target).await;
     let begun = begun.map_err(|error| Error::failed(error.problem))?;
     relabel(&live.found, &before, &new, &target, &settings.field_manager).await.map_err(Error::Failed)?;
-    relabel_revisions(&before.app, &new, &target).await.map_err(Error::failed)?;
+    let notice = relabel_revisions(&before.app, &new, &settings, &target).await.map_err(Error::failed)?;
     let mut ended = content(&before, before.last.clone().unwrap_or_else(parent::LastRun::none));
     // Keep the outcome of the last deploy, unless the entry was written by an earlier run of this command.
     if ended.last.outcome == RunOutcome::Started {
@@ -111,21 +113,29 @@ pub async fn rename(args: &ClusterArgs, from: &str, to: &str, consent: Consent, 
     let ended = parent::write(&new, Some(&begun), ended, patience, &target).await;
     ended.map_err(|error| Error::failed(error.problem))?;
     locked.delete(Some(&new), patience, &target).await.map_err(Error::failed)?;
+    host.print_notices(&notice);
     Ok(format!("Renamed the app {from} to {to}; {objects}\n"))
 }
 
-/// Gives the revisions to the new name.
-async fn relabel_revisions(old: &App, new: &App, target: &Target) -> std::result::Result<(), Problem> {
+/// Gives the revisions to the new name. Without the right to list them they stay, and the answer is a notice.
+async fn relabel_revisions(
+    old: &App,
+    new: &App,
+    settings: &Settings,
+    target: &Target,
+) -> std::result::Result<Option<Problem>, Problem> {
     let all = match Revisions::list(old, target).await {
         Ok(all) => all,
-        // A user without this right keeps none.
-        Err(ListError::Forbidden(_)) => return Ok(()),
+        Err(ListError::Forbidden(problem)) => {
+            return Ok(Some(notice_of_unlisted(old, &problem, &UnlistedRevisions::Moved(new), settings)));
+        }
         Err(error) => {
             return Err(error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring")));
         }
     };
     all.move_to(new, target)
         .await
+        .map(|()| None)
         .map_err(|problem| problem.help("run the same command again: both records still exist"))
 }
 

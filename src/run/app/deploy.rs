@@ -157,16 +157,17 @@ pub async fn deploy(
     let last_applied = if outcome == RunOutcome::Applied { managed.last_applied(plan, &applied) } else { None };
     let content = AppRecordContent { last, last_applied, ..managed.record(plan, &applied, &removed) };
     // If another manager wrote to the record meanwhile (a label, an annotation), try again with what is live now.
-    let mut answer = managed.write_final_record(Some(&parent), content.clone(), patience, target).await;
+    let mut answer = managed.write_final_record(Some(&parent), content.clone(), patience, settings, target).await;
     if answer.is_err()
         && let Ok(Some(now)) = Parent::read(&managed.app, target).await
         && now.last == parent.last
     {
         parent = now;
-        answer = managed.write_final_record(Some(&parent), content, patience, target).await;
+        answer = managed.write_final_record(Some(&parent), content, patience, settings, target).await;
     }
-    if let Err(problem) = answer {
-        removed.problems.push(problem);
+    match answer {
+        Ok(notice) => applied.notices.extend(notice),
+        Err(problem) => removed.problems.push(problem),
     }
     applied.notices.extend(notices);
     let way_back = way_back.filter(|_| ended_as != RevisionOutcome::Deployed);

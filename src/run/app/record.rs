@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::ManagedApp;
+use super::revision::{UnlistedRevisions, notice_of_unlisted};
 use crate::run::host::Host;
 use gantry_cluster::patience::Patience;
 use gantry_cluster::{ListError, Target};
@@ -23,6 +23,7 @@ use gantry_deploy::app::revisions::Revisions;
 use gantry_deploy::app::{AppMember, Parent, RunOutcome};
 use gantry_deploy::apply::Applied;
 use gantry_deploy::apply::delete::DeletionResults;
+use gantry_deploy::config::Settings;
 use gantry_deploy::plan::strategy::{self, DeployStrategy};
 use gantry_deploy::plan::{Change, Plan, managed, removal};
 
@@ -65,7 +66,7 @@ impl ManagedApp {
         self.deletes || content.members != parent.members || !is_whole || self.tool.is_some()
     }
 
-    /// Brings the record up to date if nothing else has to be written. `limit`: how long to wait for webhooks.
+    /// Brings the record up to date if nothing else has to be written. The answer may be a notice.
     ///
     /// # Errors
     /// It cannot be written.
@@ -73,42 +74,46 @@ impl ManagedApp {
         &self,
         plan: &Plan,
         target: &Target,
-        limit: Duration,
+        settings: &Settings,
         host: &Host,
-    ) -> Result<()> {
+    ) -> Result<Option<Problem>> {
+        let mut notice = None;
         let mut content = self.record(plan, &Applied::not_reached(plan), &DeletionResults::default());
         if self.is_stale(&content) {
             content.last = describe_this_run(RunOutcome::Applied, target, host).await;
             content.last_applied = self.last_applied(plan, &Applied::not_reached(plan));
-            let patience = Patience { limit, stop: &host.stop };
+            let patience = Patience { limit: settings.timeouts.apply, stop: &host.stop };
             content.last.revision = match self.parent.as_ref().filter(|_| !self.deletes) {
                 Some(_) => self.confirm_revision(plan, patience, target).await,
                 None => None,
             };
-            self.write_final_record(self.parent.as_ref(), content, patience, target).await.map_err(Error::failed)?;
+            let written = self.write_final_record(self.parent.as_ref(), content, patience, settings, target).await;
+            notice = written.map_err(Error::failed)?;
         }
-        match &self.kapp {
-            Some(kapp) => kapp.finish_takeover(plan, target).await.map_err(Error::Failed),
-            None => Ok(()),
+        if let Some(kapp) = &self.kapp {
+            kapp.finish_takeover(plan, target).await.map_err(Error::Failed)?;
         }
+        Ok(notice)
     }
 
-    /// Writes the record as it is after the run, or deletes it once the last member of a deleted app is gone.
+    /// Writes the record as it is after the run, or deletes it once the last member of a deleted app is gone. The answer
+    /// may be a notice.
     pub(super) async fn write_final_record(
         &self,
         parent: Option<&Parent>,
         content: AppRecordContent,
         patience: Patience<'_>,
+        settings: &Settings,
         target: &Target,
-    ) -> std::result::Result<(), Problem> {
+    ) -> std::result::Result<Option<Problem>, Problem> {
         match parent {
             // As long as objects carry the label, the record leads to them.
             Some(parent) if self.deletes && content.members.is_empty() && self.labelled_only().next().is_none() => {
-                delete_revisions(parent, target).await?;
-                parent.delete(None, patience, target).await
+                let notice = delete_revisions(parent, settings, target).await?;
+                parent.delete(None, patience, target).await.map(|()| notice)
             }
             _ => match parent::write(&self.app, parent, content, patience, target).await {
-                Ok(_) => Ok(()),
+                Ok(_) => Ok(None),
                 Err(error) => Err(error.problem),
             },
         }
@@ -282,15 +287,22 @@ impl ManagedApp {
     }
 }
 
-/// Deletes the revisions of an app. Without the right to list them, there are none, unless the record names one.
+/// Deletes the revisions of an app. Without the right to list them, those of earlier users stay, and the answer is a
+/// notice.
 ///
 /// # Errors
-/// They cannot be listed or deleted.
-pub(in crate::run) async fn delete_revisions(parent: &Parent, target: &Target) -> std::result::Result<(), Problem> {
+/// They cannot be listed or deleted, and the record names one.
+pub(in crate::run) async fn delete_revisions(
+    parent: &Parent,
+    settings: &Settings,
+    target: &Target,
+) -> std::result::Result<Option<Problem>, Problem> {
     let names_one = parent.last.as_ref().is_some_and(|last| last.revision.is_some());
     match Revisions::list(&parent.app, target).await {
-        Ok(all) => all.delete_all(target).await,
-        Err(ListError::Forbidden(_)) if !names_one => Ok(()),
+        Ok(all) => all.delete_all(target).await.map(|()| None),
+        Err(ListError::Forbidden(problem)) if !names_one => {
+            Ok(Some(notice_of_unlisted(&parent.app, &problem, &UnlistedRevisions::Deleted, settings)))
+        }
         Err(error) => {
             let problem = error.problem().cloned().unwrap_or_else(|| Problem::new("the list kept expiring"));
             let message =

@@ -213,6 +213,42 @@ impl RunningRevision {
     }
 }
 
+/// What was to happen to revisions that the user may not list.
+pub enum UnlistedRevisions<'a> {
+    /// They go with their app.
+    Deleted,
+    /// They go to this app, which is the same one under another name.
+    Moved(&'a App),
+}
+
+/// The notice that the revisions of an app stay as they are, with the command for somebody who may list them.
+pub fn notice_of_unlisted(app: &App, why: &Problem, to_be: &UnlistedRevisions<'_>, settings: &Settings) -> Problem {
+    let App { name, namespace } = app;
+    let label = revisions::label(app);
+    let Settings { context, kubeconfig, connection, .. } = settings;
+    // Not the user: somebody else has the right.
+    let flags = [
+        ("--context", context.as_deref()),
+        ("--kubeconfig", kubeconfig.as_deref().and_then(std::path::Path::to_str)),
+        ("--cluster", connection.cluster.as_deref()),
+        ("--server", connection.server.as_deref()),
+    ];
+    let cluster: String = flags
+        .iter()
+        .filter_map(|(flag, value)| Some(format!(" {flag} {}", text::shell_word((*value)?))))
+        .collect();
+    let secrets = format!("secrets -n {namespace} -l {label}{cluster}");
+    let next = match to_be {
+        UnlistedRevisions::Deleted => format!("to delete them: kubectl delete {secrets}"),
+        UnlistedRevisions::Moved(new) => {
+            let (to, label) = (&new.name, revisions::label(new));
+            format!("to give them to {to} before it is deployed: kubectl label {secrets} --overwrite {label}")
+        }
+    };
+    Problem::new(format!("the revisions of the app {name} stay as they are, if it has any: {}", why.message))
+        .help(format!("they are the Secrets in namespace {namespace} with the label {label}; {next}"))
+}
+
 fn missing_rights(App { namespace, .. }: &App) -> String {
     let verbs = revisions::VERBS.map(|verb| format!("{verb:?}")).join(", ");
     format!(

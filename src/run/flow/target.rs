@@ -159,7 +159,8 @@ pub async fn on_target(
             }
         }
         if let (Outcome::Unchanged, Some(managed)) = (verdict.outcome, &managed) {
-            Box::pin(managed.write_record_if_stale(&plan, &target, settings.timeouts.apply, host)).await?;
+            let notice = Box::pin(managed.write_record_if_stale(&plan, &target, settings, host)).await?;
+            output.add_notices(host, notice.as_slice(), report);
         }
         return Ok(verdict.exit);
     }

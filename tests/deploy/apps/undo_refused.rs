@@ -2,7 +2,7 @@
 
 use super::Shop;
 use crate::support::rights::grant;
-use crate::support::{Bed, Gantry, control_plane, printed_command};
+use crate::support::{Bed, Gantry, control_plane, printed_command, run_printed};
 use serde_json::{Value, json};
 
 /// The path of the head of the first revision.
@@ -155,4 +155,43 @@ fn without_the_rights_a_deploy_says_so_and_goes_on() {
     assert_eq!(shop.secrets("shop.gantry.r").len(), 0);
     deploy(&user, "6", &["--history=0"]).code(0);
     delete(&user).code(0);
+}
+
+#[test]
+fn revisions_that_the_user_may_not_list_are_left_with_the_command_for_them() {
+    let admin = || control_plane().kubeconfig("admin");
+    // Two revisions of the admin, and then a deploy of somebody who may not keep one.
+    let shop_of = |value: &str| {
+        let shop = Shop::new();
+        shop.deploy_value("1", &[]).code(0);
+        shop.deploy_value("2", &[]).code(0);
+        shop.write(&[shop.config_map("a", value)]);
+        let user = user_with(&shop, &[]);
+        let run = |arguments: &[&str]| shop.command(control_plane().kubeconfig(&user), arguments).run();
+        run(&["deploy", "-f", "manifests.yaml", "-a", "shop", "--history=0"]).code(0);
+        (shop, user)
+    };
+    let follow = |shop: &Shop, output: &crate::support::Output, start: &str| {
+        output.stderr_contains("the revisions of the app shop stay as they are, if it has any");
+        output.stderr_contains(&format!("the Secrets in namespace {}", shop.bed.names.namespace));
+        let line = output.stderr.split_once(start).unwrap_or_else(|| panic!("no {start}\n{output}")).1;
+        let command = format!("{start}{}", line.lines().next().unwrap().trim_end_matches(')'));
+        run_printed(&command, &admin(), shop.bed.folder.path());
+    };
+    for command in [&["delete"][..], &["apps", "forget"]] {
+        let (shop, user) = shop_of("3");
+        let arguments = [command, &["-a", "shop", "--yes"]].concat();
+        let output = shop.command(control_plane().kubeconfig(&user), &arguments).run();
+        output.code(0);
+        assert_eq!(shop.secrets("shop.gantry.r").len(), 2);
+        follow(&shop, &output, "kubectl delete secrets ");
+        assert_eq!(shop.secrets("shop.gantry.r").len(), 0);
+    }
+    let (shop, user) = shop_of("3");
+    let renaming = ["apps", "rename", "-a", "shop", "--to", "store", "--yes"];
+    let output = shop.command(control_plane().kubeconfig(&user), &renaming).run();
+    shop.admin(&["history", "-a", "store"]).code(0).stdout_contains("no revisions");
+    follow(&shop, output.code(0), "kubectl label secrets ");
+    shop.admin(&["rollback", "1", "-a", "store", "--yes"]).code(0);
+    assert_eq!(shop.value(), json!("1"));
 }

@@ -32,7 +32,7 @@ pub use manifests::{NOT_KEPT, RevisionText};
 pub use unpack::read_manifests;
 
 /// The label of the Secrets of revisions; its value is the identifier of the app.
-pub const OF: &str = "gantry.dev/revision-of";
+const OF: &str = "gantry.dev/revision-of";
 /// The label with the number of the revision.
 const NUMBER: &str = "gantry.dev/revision";
 /// The annotation of a head with [`RevisionHead`].
@@ -170,7 +170,7 @@ impl Revisions {
     /// # Errors
     /// The list failed.
     pub async fn list(app: &App, target: &Target) -> Result<Self, ListError> {
-        let (resource, selector) = (Arc::new(secrets()), format!("{OF}={}", app.id()));
+        let (resource, selector) = (Arc::new(secrets()), label(app));
         let request = ListRequest {
             namespace: Some(&app.namespace),
             label_selector: Some(&selector),
@@ -310,6 +310,11 @@ async fn delete(secret: &AppObject, target: &Target) -> Result<(), Problem> {
             Problem { message: format!("{object} could not be deleted: {}", problem.message), ..problem }
         }
     })
+}
+
+/// The label of an app's revisions, as a selector.
+pub fn label(app: &App) -> String {
+    format!("{OF}={}", app.id())
 }
 
 /// The resource of Secrets.

@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 
 use super::manifests::sum;
-use super::{DATA, MOST, MOST_PARTS, MOST_UNPACKED, NUMBER, OF, Revision, part_name, secrets};
+use super::{DATA, MOST, MOST_PARTS, MOST_UNPACKED, NUMBER, Revision, label, part_name, secrets};
 use crate::app::App;
 use gantry_cluster::{ListRequest, Target};
 use gantry_core::problem::Problem;
@@ -51,7 +51,7 @@ pub async fn read_manifests(app: &App, revision: &Revision, target: &Target) -> 
     if head.parts == 0 || head.parts > MOST_PARTS {
         return Err(damaged(format!("its head names {} parts, and a revision has 1 to {MOST_PARTS}", head.parts)));
     }
-    let (resource, selector) = (Arc::new(secrets()), format!("{OF}={},{NUMBER}={number}", app.id()));
+    let (resource, selector) = (Arc::new(secrets()), format!("{},{NUMBER}={number}", label(app)));
     let request = ListRequest {
         namespace: Some(&app.namespace),
         label_selector: Some(&selector),
