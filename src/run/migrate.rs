@@ -39,13 +39,25 @@ pub struct Migration {
 
 /// Runs the command.
 pub async fn run(args: &MigrateArgs, host: &mut Host) -> Exit {
-    match migrate(args, host).await {
-        Ok(exit) => exit,
-        Err(error) => host.complain(&error),
+    let mut migrations = Vec::new();
+    let answer = migrate(args, &mut migrations, host).await;
+    let exit = match &answer {
+        Ok(exit) => *exit,
+        Err(error) => host.complain(error),
+    };
+    if args.output != Some(ListFormat::Json) {
+        return exit;
+    }
+    let errors = answer.as_ref().err().map_or(&[][..], Error::problems);
+    match host.say(&printed::json(&migrations, args.dry_run, errors)) {
+        Exit::Success => exit,
+        // What was done has not been said.
+        lost => lost,
     }
 }
 
-async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
+/// Proves, asks and writes. `migrations` are those of this run, as far as it came.
+async fn migrate(args: &MigrateArgs, migrations: &mut Vec<Migration>, host: &mut Host) -> Result<Exit> {
     let stop = host.stop.clone();
     let overrides = impersonating(overrides_of_kubeconfig(&args.kubeconfig, &args.config), &args.identity);
     let loader = Loader { overrides, ..loader(&args.config, host) };
@@ -70,41 +82,35 @@ async fn migrate(args: &MigrateArgs, host: &mut Host) -> Result<Exit> {
         let (migrations, unread) = run.prove(kinds, args.all).await?;
         Ok(((migrations, [unreadable, unread].concat()), migrator))
     };
-    let ((mut migrations, unread), migrator) = until_interrupted(&stop, work).await?;
-    let blocked = printed::blockers(&migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
-    let is_json = args.output == Some(ListFormat::Json);
+    let ((proven, unread), migrator) = until_interrupted(&stop, work).await?;
+    *migrations = proven;
+    let blocked = printed::blockers(migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
+    let is_human = args.output != Some(ListFormat::Json);
     let has_plan = !migrations.is_empty() || unread.is_empty();
-    if !is_json && has_plan {
-        host.say(&printed::plan(&migrations, parallel));
+    if is_human && has_plan {
+        host.say(&printed::plan(migrations, parallel));
     }
     if !blocked.is_empty() {
-        if is_json {
-            host.say(&printed::json(&migrations, args.dry_run));
-        }
         return Err(Error::Blocked([blocked, unread].concat()));
     }
     let is_needless = |migration: &Migration| {
         migration.proof.to_write == 0 && (migration.proof.old.is_empty() || !args.prune_stored_versions)
     };
     if args.dry_run || migrations.iter().all(is_needless) {
-        if is_json {
-            host.say(&printed::json(&migrations, args.dry_run));
-        }
         return if unread.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(unread)) };
     }
     if !args.yes {
         write::needs_terminal(host, "go on without confirmation: --yes; show what would be done: --dry-run")?;
-        write::confirm(host, &printed::question(&migrations, args.prune_stored_versions, &target.describe())).await?;
+        write::confirm(host, &printed::question(migrations, args.prune_stored_versions, &target.describe())).await?;
     }
-    let done = run.write(&mut migrations, migrator.as_ref(), args.prune_stored_versions, host).await?;
-    match is_json {
-        true => host.say(&printed::json(&migrations, false)),
-        false => host.say(&printed::result(&migrations, args.prune_stored_versions)),
-    };
-    for migration in &migrations {
+    let done = run.write(migrations, migrator.as_ref(), args.prune_stored_versions, host).await?;
+    if is_human {
+        host.say(&printed::result(migrations, args.prune_stored_versions));
+    }
+    for migration in &*migrations {
         host.print_notices(migration.end.iter().flat_map(|end| &end.notices));
     }
-    let failed = [unread, if done { Vec::new() } else { printed::failures(&migrations) }].concat();
+    let failed = [unread, if done { Vec::new() } else { printed::failures(migrations) }].concat();
     if failed.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(failed)) }
 }
 

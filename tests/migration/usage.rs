@@ -1,9 +1,9 @@
 //! How the command is called.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::samples::StoredSamples;
-use crate::support::{Gantry, control_plane, string_fields};
+use crate::support::{Gantry, Output, control_plane, string_fields};
 
 #[test]
 fn crds_are_named_by_name_by_manifests_or_all_of_them() {
@@ -38,6 +38,40 @@ fn wrong_arguments_are_refused_with_the_next_step() {
     run.code(2).stderr_contains("only the API server of a cluster has stored objects");
     let run = Gantry::new().args(["migrate", "a.example.com"]).run();
     run.code(1);
+}
+
+#[test]
+fn every_error_is_in_the_json_document() {
+    let samples = StoredSamples::new();
+    let name = samples.crd_name();
+    let run = |user: &str, more: &[&str]| -> (Output, Value) {
+        let arguments = [&["migrate", "-o", "json"], more].concat();
+        let output = samples.bed.gantry(control_plane().kubeconfig(user), &arguments).run();
+        let document = serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{output}"));
+        (output, document)
+    };
+    let errors = |(output, document): (Output, Value), code: i32, message: &str| {
+        output.code(code).stderr_contains(message);
+        let errors = document["errors"].as_array().expect("errors").clone();
+        assert!(errors[0]["message"].as_str().is_some_and(|text| text.contains(message)), "{document:#}");
+        assert_eq!(errors.len(), 1, "{document:#}");
+        (errors[0].clone(), document["crds"].as_array().expect("crds").len())
+    };
+    let (missing, crds) = errors(run("admin", &[&name]), 1, &format!("there is no CRD {name} in the cluster"));
+    assert_eq!((missing["help"].to_string().contains("kubectl get crds"), crds), (true, 0));
+    errors(run("admin", &["samples"]), 2, "is not the name of a CRD");
+
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    samples.apply(samples.v1_and_v2(&["a", "b"]));
+    errors(run("admin", &[&name, "--to", "v1"]), 1, "the storage version of");
+    errors(run(&control_plane().user(&json!([])), &[&name]), 1, "may not get customresourcedefinitions");
+    // With what was proven.
+    let (_, crds) = errors(run("admin", &[&name]), 1, "cannot ask for confirmation");
+    assert_eq!((crds, samples.version_of("one").as_str()), (1, "v1"));
+    let (output, document) = run("admin", &[&name, "--yes"]);
+    output.code(0);
+    assert_eq!((&document["errors"], &document["crds"][0]["result"]["outcome"]), (&json!([]), &json!("migrated")));
 }
 
 #[test]

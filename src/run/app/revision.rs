@@ -233,10 +233,8 @@ pub fn notice_of_unlisted(app: &App, why: &Problem, to_be: &UnlistedRevisions<'_
         ("--cluster", connection.cluster.as_deref()),
         ("--server", connection.server.as_deref()),
     ];
-    let cluster: String = flags
-        .iter()
-        .filter_map(|(flag, value)| Some(format!(" {flag} {}", text::shell_word((*value)?))))
-        .collect();
+    let cluster: String =
+        flags.iter().filter_map(|(flag, value)| Some(format!(" {flag} {}", text::shell_word((*value)?)))).collect();
     let secrets = format!("secrets -n {namespace} -l {label}{cluster}");
     let next = match to_be {
         UnlistedRevisions::Deleted => format!("to delete them: kubectl delete {secrets}"),

@@ -9,6 +9,7 @@ use crate::run::pretty;
 use gantry_core::problem::Problem;
 use gantry_core::text::{self, sanitize};
 use gantry_migration::{MigrationEnd, MigrationLoss, MigrationProof, MigrationStop, ObjectProblem};
+use gantry_report::ErrorEntry;
 
 /// How many lost values and refused objects of a CRD are shown. JSON has all.
 const SHOWN: usize = 20;
@@ -209,10 +210,11 @@ pub fn failures(migrations: &[Migration]) -> Vec<Problem> {
     problems
 }
 
-/// Everything as JSON.
-pub fn json(migrations: &[Migration], is_dry_run: bool) -> String {
+/// Everything as JSON. The errors are those of a report.
+pub fn json(migrations: &[Migration], is_dry_run: bool, errors: &[Problem]) -> String {
     let crds: Vec<Value> = migrations.iter().map(json_of).collect();
-    pretty(&value!({"dryRun": is_dry_run, "crds": crds}))
+    let errors: Vec<ErrorEntry> = errors.iter().map(ErrorEntry::from).collect();
+    pretty(&value!({"dryRun": is_dry_run, "crds": crds, "errors": errors}))
 }
 
 fn json_of(Migration { proof, end }: &Migration) -> Value {
