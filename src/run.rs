@@ -23,6 +23,7 @@ mod manual_pages;
 mod mcp;
 mod merge;
 mod migrate;
+mod next_command;
 mod output;
 mod own_report;
 mod permissions;

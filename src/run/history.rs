@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::apps::{app_of, no_app, open};
 use super::host::Host;
 use super::interrupt::until_interrupted;
+use super::next_command::{self, ClusterFlags};
 use super::prepare::open_target;
 use super::pretty;
 use crate::cli::HistoryArgs;
@@ -32,10 +33,12 @@ struct AppHistory {
     current: Option<u32>,
     /// A run that has not ended is writing it.
     is_running: bool,
+    /// How this run found the app.
+    cluster: ClusterFlags,
 }
 
 impl AppHistory {
-    async fn read(app: App, target: &Target) -> Result<Self> {
+    async fn read(app: App, cluster: ClusterFlags, target: &Target) -> Result<Self> {
         let parent = Parent::read(&app, target).await?.ok_or_else(|| no_app(&app))?;
         let revisions = Revisions::list(&app, target).await.map_err(|error| Error::failed(not_listed(&app, &error)))?;
         let last = parent.last.as_ref();
@@ -50,13 +53,14 @@ impl AppHistory {
         };
         let is_running = last.is_some_and(|last| last.outcome == RunOutcome::Started)
             && parent.locked(jiff::Timestamp::now()).is_err();
-        Ok(AppHistory { app, revisions, current, is_running })
+        Ok(AppHistory { app, revisions, current, is_running, cluster })
     }
 
     /// The revision that is wanted.
     fn find(&self, wanted: WantedRevision) -> std::result::Result<&Revision, Problem> {
         let App { name, namespace } = &self.app;
-        let list = self.app.history_command();
+        let list = next_command::history(&self.app, &self.cluster);
+        let deploy = next_command::deploy(&self.app, &self.cluster);
         let Some(first) = self.revisions.list.first() else {
             let problem = Problem::new(format!("the app {name} in namespace {namespace} has no revisions"));
             return Err(problem.help("each deploy of the app keeps one, unless --history is 0"));
@@ -73,10 +77,9 @@ impl AppHistory {
                     "the app {name} in namespace {namespace} has no earlier revision with other manifests that was deployed"
                 ));
                 problem.help(match &*self.revisions.list {
-                    [only] if only.number == 1 => format!(
-                        "it is the first deploy of the app: deploy the earlier manifests, {}",
-                        self.app.deploy_command()
-                    ),
+                    [only] if only.number == 1 => {
+                        format!("it is the first deploy of the app: deploy the earlier manifests, {deploy}")
+                    }
                     _ => format!("name one: {list} shows them"),
                 })
             }),
@@ -100,7 +103,7 @@ pub struct ReadRevision {
 ///
 /// # Errors
 /// There is no such app or revision, or it is damaged.
-pub async fn read_revision(settings: &Settings, wanted: WantedRevision) -> Result<ReadRevision> {
+pub async fn read_revision(settings: &Settings, wanted: WantedRevision, cluster: ClusterFlags) -> Result<ReadRevision> {
     let Some(name) = &settings.app else {
         let problem = Problem::new("revisions are kept of apps, and none is named");
         return Err(Error::usage(problem.help("name the app: --app=NAME")));
@@ -112,9 +115,12 @@ pub async fn read_revision(settings: &Settings, wanted: WantedRevision) -> Resul
     }
     let target = open_target(settings).await?;
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), &target);
-    let history = AppHistory::read(app, &target).await?;
+    let history = AppHistory::read(app, cluster, &target).await?;
     let revision = history.find(wanted).map_err(Error::failed)?;
-    let text = read_manifests(&history.app, revision, &target).await.map_err(Error::failed)?;
+    let list = next_command::history(&history.app, &history.cluster);
+    let deploy = next_command::deploy(&history.app, &history.cluster);
+    let if_damaged = format!("go back to another one: {list} lists them; or deploy its manifests again: {deploy}");
+    let text = read_manifests(&history.app, revision, &if_damaged, &target).await.map_err(Error::failed)?;
     let called = format!("revision {} of the app {name}", revision.number);
     let source = ManifestSource::new(called.clone(), text);
     Ok(ReadRevision { number: revision.number, input: Input::rendered(&[called], vec![Arc::new(source)]) })
@@ -125,7 +131,8 @@ pub async fn list(args: &HistoryArgs, host: &mut Host) -> Result<String> {
     let stop = host.stop.clone();
     let (settings, target) = open(&args.cluster, host).await?;
     let app = app_of(&args.name, &settings, &target)?;
-    let history = until_interrupted(&stop, AppHistory::read(app, &target)).await?;
+    let cluster = ClusterFlags::new(&args.cluster.kubeconfig, &args.cluster.identity, &args.cluster.config, None);
+    let history = until_interrupted(&stop, AppHistory::read(app, cluster, &target)).await?;
     if args.output == Some(ListFormat::Json) {
         let revisions: Vec<Value> = history.revisions.list.iter().map(|revision| history.entry(revision)).collect();
         let App { name, namespace } = &history.app;

@@ -84,7 +84,10 @@ async fn migrate(args: &MigrateArgs, migrations: &mut Vec<Migration>, host: &mut
     };
     let ((proven, unread), migrator) = until_interrupted(&stop, work).await?;
     *migrations = proven;
-    let blocked = printed::blockers(migrations, &args.accept_loss, &|_| "--accept-loss".to_owned());
+    let blocked =
+        printed::blockers(migrations, &args.accept_loss, &|_, digest| format!("--accept-loss {digest}"), &|_| {
+            printed::ALL.to_owned()
+        });
     let is_human = args.output != Some(ListFormat::Json);
     let has_plan = !migrations.is_empty() || unread.is_empty();
     if is_human && has_plan {
@@ -110,7 +113,7 @@ async fn migrate(args: &MigrateArgs, migrations: &mut Vec<Migration>, host: &mut
     for migration in &*migrations {
         host.print_notices(migration.end.iter().flat_map(|end| &end.notices));
     }
-    let failed = [unread, if done { Vec::new() } else { printed::failures(migrations) }].concat();
+    let failed = [unread, if done { Vec::new() } else { printed::failures(migrations, printed::ALL) }].concat();
     if failed.is_empty() { Ok(Exit::Success) } else { Err(Error::Failed(failed)) }
 }
 

@@ -48,9 +48,16 @@ pub async fn confirm_or(host: &mut Host, question: &str, otherwise: &str) -> Res
     confirm::ask(question, &mut host.stderr)
         .map_err(|error| Error::failed(Problem::new(format!("cannot ask for confirmation: {error}"))))?;
     // On a separate thread, because a read from the terminal cannot be cancelled.
-    let reading = tokio::task::spawn_blocking(move || confirm::answer(&mut *stdin));
+    let reading = tokio::task::spawn_blocking(move || {
+        let answer = confirm::answer(&mut *stdin);
+        (stdin, answer)
+    });
     let answer = tokio::select! {
-        answer = reading => answer.ok().and_then(|answer| answer.ok()),
+        read = reading => read.ok().and_then(|(stdin, answer)| {
+            // A run can ask again.
+            host.stdin = Some(stdin);
+            answer.ok()
+        }),
         () = interrupt(&host.stop) => {
             let _ = writeln!(host.stderr);
             return Err(interrupted());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::samples::StoredSamples;
 use super::webhooks;
-use crate::support::{CrdBuilder, Gantry, Webhook, control_plane, eventually, string_fields};
+use crate::support::{CrdBuilder, Gantry, Output, Webhook, control_plane, eventually, string_fields};
 
 /// The CRD without v1.
 fn only_v2(samples: &StoredSamples) -> CrdBuilder {
@@ -26,6 +26,13 @@ fn deploy(samples: &StoredSamples, crd: CrdBuilder, more: &[&str]) -> Gantry {
 fn deploy_as(samples: &StoredSamples, user: &str, crd: CrdBuilder, more: &[&str]) -> Gantry {
     samples.bed.write("manifests.yaml", &crd.build().to_string());
     samples.bed.deploy(control_plane().kubeconfig(user), &["--migrate", "--force-conflicts"]).args(more)
+}
+
+/// Runs the `gantry migrate` that the output names, which stands on one line.
+fn run_migrate(samples: &StoredSamples, output: &Output, kubeconfig: &std::path::Path, more: &[&str]) -> Output {
+    let (_, command) = output.stderr.split_once("gantry migrate ").unwrap_or_else(|| panic!("no command\n{output}"));
+    let words = shlex::split(command.lines().next().unwrap().trim_end_matches(')')).expect("a command line");
+    samples.bed.gantry(kubeconfig.to_owned(), &["migrate"]).args(&words).args(more).run()
 }
 
 #[test]
@@ -116,10 +123,14 @@ fn lost_values_end_the_deploy_before_it_writes_with_the_command_that_accepts_the
     let run = deploy(&samples, without_v1(), &[]).run();
     let name = samples.crd_name();
     run.code(3).stderr_contains("can have values of spec.b, which v2 lacks");
-    let accept = format!("gantry migrate {name} --prune-stored-versions --accept-loss ");
-    let digest = run.stderr.split_once(&accept).expect("the command").1.split_whitespace().next().expect("a digest");
     assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
-    samples.migrate(&["--prune-stored-versions", "--yes", "--accept-loss", digest]).run().code(0);
+    // With the flags of the deploy by which it found the cluster, as the user of no kubeconfig.
+    let (kubeconfig, none) = (control_plane().kubeconfig("admin"), samples.bed.folder.path().join("none"));
+    let flags = ["--kubeconfig", kubeconfig.to_str().unwrap(), "--context", "test", "--yes"];
+    let run = deploy(&samples, without_v1(), &flags).kubeconfig(&none).run();
+    let accept = format!("gantry migrate {name} --prune-stored-versions --accept-loss ");
+    let moved = run_migrate(&samples, run.code(3).stderr_contains(&accept), &none, &[]);
+    moved.code(0).stdout_contains("wrote 1 object; verified; status.storedVersions is [v2]");
     deploy(&samples, without_v1(), &[]).run().code(0);
     assert_eq!(samples.stored("one")["spec"], json!({"a": "1"}));
 }
@@ -136,6 +147,27 @@ fn what_a_webhook_loses_after_the_deploy_is_said_and_the_deploy_stays() {
     run.code(1).stderr_contains("the manifests are deployed; the migration of").stderr_contains("loses 1 value");
     assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(2));
     assert_eq!((samples.version_of("two").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
+    let moved = run_migrate(&samples, &run, &control_plane().kubeconfig("admin"), &[]);
+    moved.code(0).stdout_contains("wrote 1 object; verified");
+    assert_eq!((samples.version_of("two").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+}
+
+#[test]
+fn a_user_who_does_not_move_the_objects_now_gets_the_command_that_moves_them() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    let mut terminal = deploy(&samples, samples.v1_and_v2(&["a", "b"]), &[]).env("NO_COLOR", "1").on_terminal();
+    terminal.wait_for("Update 1 in");
+    terminal.press("y\n");
+    terminal.wait_for("Write 1 object of 1 CRD");
+    terminal.press("n\n");
+    let output = terminal.wait();
+    output.code(1).stderr_contains("to move them later:");
+    let command = format!("gantry migrate {} --prune-stored-versions", samples.crd_name());
+    output.stderr_contains(&command);
+    run_migrate(&samples, &output, &control_plane().kubeconfig("admin"), &["--yes"]).code(0);
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
 }
 
 #[test]
@@ -159,4 +191,17 @@ fn other_targets_and_several_clusters_are_refused() {
     run.code(2).stderr_contains("--migrate: only the API server of a cluster has stored objects");
     let run = deploy(&samples, samples.v1(), &["--context", "test,test2"]).run();
     run.code(2);
+}
+
+#[test]
+fn on_a_terminal_each_step_is_asked_for() {
+    let samples = with_unserved_v1();
+    let mut terminal = deploy(&samples, only_v2(&samples), &[]).on_terminal();
+    terminal.wait_for("Write 1 object of 1 CRD and trim the stored versions");
+    terminal.press("y\n");
+    terminal.wait_for("Update 1 in");
+    terminal.press("y\n");
+    terminal.wait().code(0);
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+    assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(1));
 }

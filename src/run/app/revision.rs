@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use jiff::Timestamp;
 
 use super::ManagedApp;
 use crate::cli::FlowArgs;
+use crate::run::next_command::{ClusterFlags, NextCommand};
 use gantry_cluster::Target;
 use gantry_cluster::patience::Patience;
 use gantry_core::finding::Action;
 use gantry_core::manifest::{ConfigDocument, Manifest};
+use gantry_core::options::PruneFlag;
 use gantry_core::problem::Problem;
 use gantry_core::text;
 use gantry_deploy::app::App;
@@ -258,33 +262,19 @@ fn missing_rights(App { namespace, .. }: &App) -> String {
 /// The command that goes back to a revision, with the flags by which this run found its app. `context`: the cluster, if
 /// the run is on several.
 pub fn rollback_command(args: &FlowArgs, app: &App, revision: u32, context: Option<&str>) -> String {
-    let kubeconfig = &args.input.target.kubeconfig;
-    let mut words = vec!["gantry".to_owned(), "rollback".to_owned(), revision.to_string()];
-    let mut flag = |name: &str, value: Option<&str>| {
-        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value.to_owned()]));
-    };
-    flag("-a", Some(&app.name));
-    flag("-n", args.input.target.namespace.as_deref());
-    let of_record = args.input.target.namespace.as_deref().filter(|namespace| *namespace != app.namespace);
-    flag("--app-namespace", of_record.map(|_| &*app.namespace).or(args.app.namespace.as_deref()));
-    flag("--context", context.or(kubeconfig.context.as_deref()));
-    flag("--cluster", kubeconfig.cluster.as_deref());
-    flag("--user", kubeconfig.user.as_deref());
-    flag("--server", kubeconfig.server.as_deref());
-    flag("--kubeconfig", kubeconfig.file.as_deref().and_then(|file| file.to_str()));
-    flag("--as", args.identity.user.as_deref());
-    args.identity.groups.iter().for_each(|group| flag("--as-group", Some(group)));
-    args.input.config.config_files.iter().for_each(|file| flag("-c", file.to_str()));
-    // The same checks, by the same preset.
-    args.input.preflight.iter().for_each(|check| flag("--preflight", Some(check)));
-    let preset = args.input.preset.as_ref().and_then(clap::ValueEnum::to_possible_value);
-    flag("--preset", preset.as_ref().map(clap::builder::PossibleValue::get_name));
-    flag("--field-manager", args.settings.text(&key::FIELD_MANAGER));
-    if let Some(prune) = args.app.prune.filter(|prune| *prune != gantry_core::options::PruneFlag::Kapp) {
-        flag(
-            "--prune",
-            clap::ValueEnum::to_possible_value(&prune).as_ref().map(clap::builder::PossibleValue::get_name),
-        );
-    }
-    words.iter().map(|word| text::shell_word(word)).collect::<Vec<_>>().join(" ")
+    let namespace = args.input.target.namespace.as_deref();
+    let of_record = namespace.filter(|namespace| *namespace != app.namespace).map(|_| &*app.namespace);
+    let prune =
+        args.app.prune.filter(|prune| *prune != PruneFlag::Kapp).as_ref().and_then(ValueEnum::to_possible_value);
+    let preset = args.input.preset.as_ref().and_then(ValueEnum::to_possible_value);
+    let command = NextCommand::new(&["rollback", &revision.to_string(), "-a", &app.name])
+        .flag("-n", namespace)
+        .flag("--app-namespace", of_record.or(args.app.namespace.as_deref()))
+        .on(&ClusterFlags::of_flow(args, context))
+        // The same checks, by the same preset.
+        .flags("--preflight", args.input.preflight.iter().map(String::as_str))
+        .flag("--preset", preset.as_ref().map(PossibleValue::get_name))
+        .flag("--field-manager", args.settings.text(&key::FIELD_MANAGER))
+        .flag("--prune", prune.as_ref().map(PossibleValue::get_name));
+    command.to_string()
 }

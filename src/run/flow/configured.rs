@@ -13,6 +13,7 @@ use crate::run::fleet;
 use crate::run::history::{ReadRevision, read_revision};
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
+use crate::run::next_command::ClusterFlags;
 use crate::run::output::Output;
 use crate::run::prepare::{Asking, InputOfRun, loader, overrides, read_files, read_input};
 use gantry_core::finding::Mode;
@@ -141,7 +142,7 @@ pub async fn prepare<'a>(
         }
         Some(wanted) => {
             let settings = loader.load([], &registry::known())?.settings;
-            let reading = Box::pin(read_revision(&settings, wanted));
+            let reading = Box::pin(read_revision(&settings, wanted, ClusterFlags::of_flow(args, None)));
             let ReadRevision { number, input } = until_interrupted(&host.stop.clone(), reading).await?;
             (input, Some(number))
         }

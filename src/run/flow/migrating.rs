@@ -13,6 +13,7 @@ use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until_interrupted;
 use crate::run::migrate::rights::{MigrationRight, rights_for};
 use crate::run::migrate::{Migration, MigrationRun, printed};
+use crate::run::next_command::{ClusterFlags, NextCommand};
 use crate::run::output::Output;
 use crate::run::prepare::open_target;
 use crate::run::write;
@@ -43,18 +44,34 @@ impl MigratingCrds {
     pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
         self.before.union(&self.after).flat_map(|crd| {
             let object = Arc::new(ObjectRef::crd(crd));
+            let otherwise = match self.before.contains(crd) {
+                true => {
+                    "let somebody who has it move the objects first, with gantry migrate --all --prune-stored-versions, \
+                     and deploy without --migrate"
+                }
+                false => {
+                    "deploy without --migrate, and let somebody who has it move the objects then: gantry migrate --all \
+                     --prune-stored-versions"
+                }
+            };
             rights_for(crd).into_iter().map(move |MigrationRight { resource, name, verb }| ObjectLookup {
                 object: Arc::clone(&object),
                 resource,
                 namespace: None,
                 name,
                 verb,
-                otherwise: Some(
-                    "the CRD is deployed, and its objects can be moved by gantry migrate, without --migrate",
-                ),
+                otherwise: Some(otherwise),
             })
         })
     }
+}
+
+/// How the user can go on.
+struct Asking {
+    /// The flags for commands on the same cluster.
+    cluster: ClusterFlags,
+    /// The user is asked before objects move.
+    is_asked: bool,
 }
 
 /// Checks before any request that there can be stored objects to move.
@@ -68,7 +85,9 @@ pub fn check_target(run: &ConfiguredRun<'_>, has_many: bool) -> Result<()> {
     }
     if has_many {
         let problem = Problem::new("--migrate moves the stored objects of one cluster at a time");
-        return Err(Error::usage(problem.help("deploy to one context, or leave it out and run gantry migrate")));
+        return Err(Error::usage(problem.help(
+            "deploy to one context; or leave it out, and move the objects of each cluster: gantry migrate --all --context NAME",
+        )));
     }
     Ok(())
 }
@@ -83,6 +102,9 @@ pub async fn deploy(
     report: &mut Report,
 ) -> Result<Exit> {
     let stop = host.stop.clone();
+    // Without a terminal there is no question: the flag decides.
+    let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !run.confirmed;
+    let asking = Asking { cluster: ClusterFlags::of_flow(run.args, None), is_asked };
     let (field_manager, progress) = (run.settings.field_manager.clone(), run.progress);
     // The target of the deploy is used up by it.
     let target = open_target(&run.settings).await?;
@@ -94,7 +116,7 @@ pub async fn deploy(
         Ok((migrations, after))
     };
     let (mut migrations, after) = until_interrupted(&stop, proving).await?;
-    let blockers = blockers(&migrations);
+    let blockers = blockers(&migrations, &asking);
     if !blockers.is_empty() {
         return Err(Error::Blocked(blockers));
     }
@@ -121,7 +143,7 @@ pub async fn deploy(
         if let Some(exit) = check_ahead(run, loaded.clone(), checked, host, output, report).await? {
             return Ok(exit);
         }
-        let notices = migrate(&migration, &mut migrations, run.confirmed, host).await?;
+        let notices = migrate(&migration, &mut migrations, &asking, host).await?;
         output.add_notices(host, &notices, report);
         let migrating = MigratingCrds { done: migrating.before, before: BTreeSet::new(), after: migrating.after };
         // The CRDs have changed.
@@ -138,7 +160,7 @@ pub async fn deploy(
     if exit != Exit::Success {
         return Ok(exit);
     }
-    let moved = Box::pin(migrate_after(&migration, &crds, run.confirmed, host)).await;
+    let moved = Box::pin(migrate_after(&migration, &crds, &asking, host)).await;
     match moved {
         Ok(notices) => {
             output.add_notices(host, &notices, report);
@@ -182,7 +204,7 @@ async fn check_ahead(
 async fn migrate_after(
     run: &MigrationRun<'_>,
     crds: &BTreeSet<String>,
-    confirmed: bool,
+    asking: &Asking,
     host: &mut Host,
 ) -> Result<Vec<Problem>> {
     let proving = async {
@@ -191,42 +213,52 @@ async fn migrate_after(
         Ok(run.prove(kinds, false).await?.0)
     };
     let mut migrations = until_interrupted(&host.stop.clone(), proving).await?;
-    let blockers = blockers(&migrations);
+    let blockers = blockers(&migrations, asking);
     if !blockers.is_empty() {
         return Err(Error::Blocked(blockers));
     }
-    migrate(run, &mut migrations, confirmed, host).await
+    migrate(run, &mut migrations, asking, host).await
 }
 
 /// Asks, writes, and trims. Returns what is to be said.
 async fn migrate(
     run: &MigrationRun<'_>,
     migrations: &mut [Migration],
-    confirmed: bool,
+    asking: &Asking,
     host: &mut Host,
 ) -> Result<Vec<Problem>> {
     if migrations.is_empty() {
         return Ok(Vec::new());
     }
-    // Without a terminal there is no question: the flag decides.
-    if host.stdin_is_terminal && host.stderr_is_terminal && !confirmed {
+    if asking.is_asked {
         let question = printed::question(migrations, true, &run.target.describe());
-        write::confirm_or(host, &question, "no stored object was moved; to move them later: gantry migrate").await?;
+        let crds: Vec<&str> = migrations.iter().map(|migration| migration.proof.kind.name()).collect();
+        let later = NextCommand::new(&[&["migrate"], &*crds].concat()).switch("--prune-stored-versions", true);
+        let later = format!("to move them later: {}", later.on(&asking.cluster));
+        let asked = write::confirm_or(host, &question, "no stored object was moved").await;
+        asked.map_err(|error| Error::failed(error.first_problem().help(later)))?;
     }
     let done = run.write(migrations, None, true, host).await?;
     if !done {
-        return Err(Error::Failed(printed::failures(migrations)));
+        return Err(Error::Failed(printed::failures(migrations, "")));
     }
     let results = migrations.iter().filter_map(Migration::result).map(Problem::new);
     let notices = migrations.iter().filter_map(|migration| migration.end.as_ref()).flat_map(|end| &end.notices);
     Ok(results.chain(notices.cloned()).collect())
 }
 
-fn blockers(migrations: &[Migration]) -> Vec<Problem> {
-    let accepting = |proof: &MigrationProof| {
-        format!("gantry migrate {} --prune-stored-versions --accept-loss", text::sanitize(proof.kind.name()))
+/// Why the objects do not move, with the commands that go on.
+fn blockers(migrations: &[Migration], asking: &Asking) -> Vec<Problem> {
+    let Asking { cluster, is_asked } = asking;
+    let migrate = |proof: &MigrationProof| NextCommand::new(&["migrate", proof.kind.name()]);
+    let accepting = |proof: &MigrationProof, digest: &str| {
+        let accepting = migrate(proof).switch("--prune-stored-versions", true).flag("--accept-loss", Some(digest));
+        accepting.switch("--yes", !is_asked).on(cluster).to_string()
     };
-    printed::blockers(migrations, &[], &accepting)
+    let all = |proof: &MigrationProof| {
+        migrate(proof).switch("--dry-run", true).on(cluster).flag("-o", Some("json")).to_string()
+    };
+    printed::blockers(migrations, &[], &accepting, &all)
 }
 
 fn crd_names(manifests: &[Manifest]) -> BTreeSet<String> {

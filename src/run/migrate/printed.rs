@@ -16,13 +16,17 @@ const SHOWN: usize = 20;
 /// From this number of writes on, the plan says how long they take.
 const LONG: u64 = 1000;
 
+/// The flag of `gantry migrate` with which it prints everything.
+pub const ALL: &str = "-o json";
+
 /// Why the migrations do not begin: values that would be lost, and objects that the server refuses.
 ///
-/// `accepting` is what accepts a loss of this CRD if its digest follows.
+/// `accepting` says what accepts the loss of a CRD with a digest, and `all` what prints everything about a CRD.
 pub fn blockers(
     migrations: &[Migration],
     accepted: &[String],
-    accepting: &dyn Fn(&MigrationProof) -> String,
+    accepting: &dyn Fn(&MigrationProof, &str) -> String,
+    all: &dyn Fn(&MigrationProof) -> String,
 ) -> Vec<Problem> {
     let mut problems = Vec::new();
     for Migration { proof, .. } in migrations {
@@ -30,7 +34,7 @@ pub fn blockers(
         let storage = proof.kind.storage_version();
         if proof.refused_count > 0 {
             let objects = text::count(count(proof.refused_count), "object");
-            let list = listed(proof.refused.iter().map(show_problem), proof.refused_count);
+            let list = listed(proof.refused.iter().map(show_problem), proof.refused_count, &all(proof));
             let message = format!("the server does not write {objects} of {name} as they are:{list}");
             problems.push(Problem::new(message).help(format!(
                 "no object was written; make these objects valid at {storage}, or let them be written, and run the same \
@@ -38,10 +42,10 @@ pub fn blockers(
             )));
         }
         let Some(digest) = proof.digest().filter(|digest| !accepted.contains(digest)) else { continue };
-        let accept = format!("to accept exactly this: {} {digest}", accepting(proof));
+        let accept = format!("to accept exactly this: {}", accepting(proof, &digest));
         if proof.loss_count > 0 {
             let values = text::count(count(proof.loss_count), "value");
-            let list = listed(proof.losses.iter().map(show_loss), proof.loss_count);
+            let list = listed(proof.losses.iter().map(show_loss), proof.loss_count, &all(proof));
             let message = format!("the migration of {name} to {storage} loses {values}:{list}");
             let fix = match proof.kind.crd.converts_by_webhook() {
                 true => format!("let the conversion webhook keep them at {storage}"),
@@ -57,12 +61,13 @@ pub fn blockers(
     problems
 }
 
-/// Lines for the first items, and how many more there are.
-fn listed(items: impl Iterator<Item = String>, all: u64) -> String {
+/// Lines for the first items, how many more there are, and what prints all of them.
+fn listed(items: impl Iterator<Item = String>, count: u64, all: &str) -> String {
     let mut lines: String = items.take(SHOWN).map(|item| format!("\n  {item}")).collect();
-    let more = all.saturating_sub(SHOWN as u64);
+    let more = count.saturating_sub(SHOWN as u64);
     if more > 0 {
-        lines.push_str(&format!("\n  … and {more} more (all: -o json)"));
+        let all = if all.is_empty() { String::new() } else { format!(" (all: {all})") };
+        lines.push_str(&format!("\n  … and {more} more{all}"));
     }
     lines
 }
@@ -183,8 +188,8 @@ pub fn result_of(proof: &MigrationProof, end: &MigrationEnd, trims: bool) -> Str
     format!("{name}: {}; {outcome}", parts.join(", "))
 }
 
-/// Why the command failed.
-pub fn failures(migrations: &[Migration]) -> Vec<Problem> {
+/// Why the command failed. `all` is what prints all objects.
+pub fn failures(migrations: &[Migration], all: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     for Migration { proof, end } in migrations {
         let Some(end) = end else { continue };
@@ -198,7 +203,7 @@ pub fn failures(migrations: &[Migration]) -> Vec<Problem> {
             }
             Some(MigrationStop::Failed) => {
                 let objects = text::count(end.failed.len(), "object");
-                let list = listed(end.failed.iter().map(show_problem), end.failed.len() as u64);
+                let list = listed(end.failed.iter().map(show_problem), end.failed.len() as u64, all);
                 let message = format!("{objects} of {name} could not be written:{list}");
                 let help =
                     "nothing is lost, and status.storedVersions is as it was; run the same command again for the rest";

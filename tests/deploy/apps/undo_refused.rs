@@ -30,6 +30,8 @@ fn there_has_to_be_an_app_and_a_revision() {
     shop.deploy_value("2", &[]).code(0);
     shop.rollback(&[]).code(1).stderr_contains("no earlier revision with other manifests that was deployed");
     shop.rollback(&["7"]).code(1).stderr_contains("has no revision 7").stderr_contains("gantry history -a shop");
+    let list = format!("gantry history -a shop -n {} --context test", shop.bed.names.namespace);
+    shop.rollback(&["7", "--context", "test"]).code(1).stderr_contains(&list);
     shop.rollback(&["seven"]).code(2);
     shop.admin(&["diff", "--to", "1"]).code(2).stderr_contains("revisions are kept of apps, and none is named");
     assert_eq!(shop.value(), json!("2"));

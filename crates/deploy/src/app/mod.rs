@@ -64,18 +64,6 @@ impl App {
         }
     }
 
-    /// The command that lists the app's revisions.
-    pub fn history_command(&self) -> String {
-        let App { name, namespace } = self;
-        format!("gantry history -a {name} -n {namespace}")
-    }
-
-    /// The command that deploys other manifests as this app.
-    pub fn deploy_command(&self) -> String {
-        let App { name, namespace } = self;
-        format!("gantry deploy -a {name} --app-namespace {namespace} -f DIR")
-    }
-
     /// The identifier of the set, the label value of its members: `applyset-` and the hash of the parent's name,
     /// namespace, kind and group (which is empty), as the KEP defines it.
     pub fn id(&self) -> String {

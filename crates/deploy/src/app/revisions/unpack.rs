@@ -33,19 +33,20 @@ struct SecretName {
     name: String,
 }
 
-/// The manifests of a revision, as one text of YAML documents.
+/// The manifests of a revision, as one text of YAML documents. `if_damaged` is what to do then.
 ///
 /// # Errors
 /// The server does not answer; a part is missing or damaged.
-pub async fn read_manifests(app: &App, revision: &Revision, target: &Target) -> Result<String, Problem> {
+pub async fn read_manifests(
+    app: &App,
+    revision: &Revision,
+    if_damaged: &str,
+    target: &Target,
+) -> Result<String, Problem> {
     let number = revision.number;
     let damaged = |why: String| {
         let message = format!("revision {number} of the app {} is damaged: {why}", app.name);
-        Problem::new(message).help(format!(
-            "go back to another one: {} lists them; or deploy its manifests again: {}",
-            app.history_command(),
-            app.deploy_command()
-        ))
+        Problem::new(message).help(if_damaged)
     };
     let head = revision.head.as_ref().map_err(|why| damaged(why.clone()))?;
     if head.parts == 0 || head.parts > MOST_PARTS {
